@@ -1,0 +1,80 @@
+# make run      start the app (the first time, this makes .venv and installs what it needs)
+# make test     formatting, lint, types, unit tests and browser tests: all that must hold
+# make lint     formatting, lint and types only
+# make unit     the tests that need no browser
+# make browser  the tests that drive a real Chromium
+# make format   rewrite the code in the house format
+# make clean    remove the environment and the caches
+#
+# PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
+# CHROMIUM      path of a Chromium or Chrome that is not on PATH
+# WORKERS       processes for the unit tests
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := run
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: run test lint unit browser format clean chromium
+
+BIN := .venv/bin
+PIP_OPTIONS ?=
+WORKERS ?= 2
+SERVER := $(if $(wildcard viz/server.py),-m viz.server,-m streamlit run app.py)
+TYPED := model viz
+
+run: .venv/.installed-run
+	$(BIN)/python $(SERVER)
+
+test: lint unit browser
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(TYPED)
+
+unit: .venv/.installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
+
+browser: .venv/.installed-dev chromium
+	$(BIN)/python -m pytest tests/browser
+
+format: .venv/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip's script is the last file a new environment gets, so it stands for the whole of it.
+$(BIN)/pip:
+	@for python in python3.11 python3 python; do \
+	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "Making .venv with $$("$$python" --version)."; \
+	        exec "$$python" -m venv .venv; \
+	    fi; \
+	done; \
+	echo "Python 3.11 or newer with its venv module is needed, and none was found on PATH." >&2; \
+	exit 1
+
+.venv/.installed-run: requirements.txt | $(BIN)/pip
+	@echo "Installing what the app needs. The first time this takes a few minutes."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_OPTIONS) -r requirements.txt
+	@touch $@
+
+.venv/.installed-dev: requirements-dev.txt requirements.txt | $(BIN)/pip
+	@echo "Installing what the app and its tests need. The first time this takes a few minutes."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_OPTIONS) -r requirements-dev.txt
+	@touch .venv/.installed-run $@
+
+chromium:
+	@if [ -n "$$CHROMIUM" ] || command -v chromium chromium-browser google-chrome >/dev/null; then \
+	    exit 0; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Chromium for the browser tests."; \
+	    apt-get update -q && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core </dev/null; \
+	else \
+	    echo "The browser tests need Chromium or Chrome. Install one, or set CHROMIUM to its path." >&2; \
+	    exit 1; \
+	fi
