@@ -1,0 +1,77 @@
+"""The sizes and choices that make one transformer: each fact of its architecture has its home here."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Shape = Literal["decoder", "encoder", "encoder-decoder"]
+Stack = Literal["encoder", "decoder"]
+NormKind = Literal["layer", "rms"]
+NormPlace = Literal["pre", "post"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "swiglu"]
+PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Sizes in numbers of values, lengths in tokens. `hidden=0` leaves the feed-forward out.
+
+    Raises ValueError for sizes that do not fit together.
+    """
+
+    shape: Shape
+    vocabulary: int
+    context: int
+    width: int  # d_model
+    heads: int
+    encoder_layers: int = 0
+    decoder_layers: int = 0
+    hidden: int = 0  # d_ff
+    norm: NormKind = "layer"
+    norm_place: NormPlace = "pre"
+    activation: Activation = "gelu"
+    positions: PositionKind = "learned"
+    segments: int = 0  # sentence-pair embeddings (BERT)
+    embedding_norm: bool = False  # a norm right after the embeddings (BERT)
+    scaled_embedding: bool = False  # token vectors times sqrt(d_model) (Vaswani et al. 2017, 3.4)
+    qkv_bias: bool = True
+    output_bias: bool = True  # of W_O
+    tied: bool = True  # the output matrix is the token table
+    epsilon: float = 1e-5
+    rotary_base: float = 10_000.0
+    dropout: float = 0.0  # in training, on embeddings and sub-layer outputs
+
+    def __post_init__(self) -> None:
+        choices = {
+            "shape": Shape,
+            "norm": NormKind,
+            "norm_place": NormPlace,
+            "activation": Activation,
+            "positions": PositionKind,
+        }
+        for field, allowed in choices.items():
+            if getattr(self, field) not in get_args(allowed):
+                raise ValueError(
+                    f"{field} is {getattr(self, field)!r}; it must be one of {get_args(allowed)}."
+                )
+        for field in ("vocabulary", "context", "width", "heads"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} is {getattr(self, field)}; it must be at least 1.")
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads.")
+        if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
+            raise ValueError(f"{self.positions} positions need an even head width.")
+        needed = {"encoder": self.shape != "decoder", "decoder": self.shape != "encoder"}
+        layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
+        for stack, wanted in needed.items():
+            if wanted != (layers[stack] > 0):
+                raise ValueError(f"shape {self.shape!r} with {layers[stack]} {stack} layers.")
+
+    @property
+    def head_width(self) -> int:
+        """d_k: the width of one head's query, key and value."""
+        return self.width // self.heads
+
+    @property
+    def source(self) -> Stack:
+        """The stack that reads the typed text."""
+        return "decoder" if self.shape == "decoder" else "encoder"

@@ -1,0 +1,110 @@
+"""What a pass leaves behind while it runs.
+
+Layers write into the recorder of the current context and do nothing without one. A context variable
+keeps threads and sessions apart: hooks on a shared module would catch everybody's tensors.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+from model.config import Stack
+from model.intervention import Intervention
+
+Level = Literal["nothing", "attention", "full"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an attention sub-layer stands. Its name is what readers grep: `decoder.3.self`."""
+
+    stack: Stack
+    layer: int
+    kind: Literal["self", "causal", "cross"]
+
+    @property
+    def name(self) -> str:
+        return f"{self.stack}.{self.layer}.{'cross' if self.kind == 'cross' else 'self'}"
+
+
+@dataclass(frozen=True)
+class AttentionTensors:
+    """One attention sub-layer as it ran: (B, H, T, D) vectors, (T, T) mask, explicit steps if any."""
+
+    place: Place
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor
+    scale: float
+    mask: Tensor | None
+    causal: bool  # the look-ahead mask, left to the kernel
+    fill: float
+    steps: dict[str, Tensor]  # "scores", "masked", "weights", "dropped": explicit passes only
+
+
+@dataclass(frozen=True)
+class NormTensors:
+    """One norm as it ran: (B, T, width) input, (B, T, 1) statistics."""
+
+    name: str
+    kind: str
+    input: Tensor
+    mean: Tensor
+    inverse_deviation: Tensor
+    epsilon: float
+    gamma: Tensor
+    beta: Tensor | None
+    output: Tensor | None  # kept at level "full"
+
+
+@dataclass
+class Recorder:
+    """Collects the tensors of one pass, and carries the change that the pass is run with."""
+
+    intervention: Intervention = Intervention()
+    level: Level = "nothing"
+    explicit: bool = False
+    source: Stack = "decoder"
+    attention: list[AttentionTensors] = field(default_factory=list)
+    norms: list[NormTensors] = field(default_factory=list)
+    streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
+    feed_forward: list[tuple[str, Tensor, Tensor]] = field(default_factory=list)
+    summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
+
+    @property
+    def keeps(self) -> bool:
+        return self.level != "nothing"
+
+    @property
+    def keeps_all(self) -> bool:
+        return self.level == "full"
+
+    def stream(self, stack: Stack, state: Tensor) -> Tensor:
+        """Notes one state of the residual stream and hands it on."""
+        if self.keeps:
+            self.streams.setdefault(stack, []).append(state)
+        return state
+
+
+_SILENT = Recorder()
+_current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+
+
+def current() -> Recorder:
+    """The recorder of this context; one that keeps and changes nothing outside `recording`."""
+    return _current.get() or _SILENT
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[Recorder]:
+    """Runs the body with this recorder, in this thread or task only."""
+    token = _current.set(recorder)
+    try:
+        yield recorder
+    finally:
+        _current.reset(token)

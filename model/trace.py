@@ -1,0 +1,344 @@
+"""What one forward pass left behind. Every view reads this and nothing else.
+
+Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each field:
+head, query, key, token, d_k (width of a head), d_model, vocabulary.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.config import Stack
+from model.intervention import Intervention
+from model.recorder import AttentionTensors, NormTensors, Recorder
+
+Array = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token as it was fed. `raw` is its bytes where the tokenizer works on bytes."""
+
+    id: int
+    text: str
+    raw: bytes = b""
+    special: bool = False  # added by the model's tokenizer, not typed
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """One attention sub-layer of one pass. Row = query, column = key, rows of weights sum to 1.
+
+    Scores, weights and context are derived from the recorded vectors when asked; after an explicit
+    pass they are what the model itself computed. Heads count from 0.
+    """
+
+    name: str  # decoder.3.self
+    kind: Literal["self", "causal", "cross"]
+    stack: Stack
+    layer: int
+    heads: int
+    scale: float  # the factor applied to the scores
+    fill: float  # what a masked score became
+    output: Array  # (head, query, d_v), before any ablation
+    ablated: tuple[int, ...]  # heads whose output was then zeroed
+    vectors: tuple[Array, Array, Array]  # query, key, value as recorded: grouped heads kept once
+    own_mask: Mask | None  # (query, key) or (head, query, key)
+    look_ahead: bool
+    steps: Mapping[str, Array]  # of an explicit pass, (head, query, key)
+
+    @property
+    def query(self) -> Array:
+        """(head, query token, d_k), as used: after rotary positions."""
+        return self.vectors[0]
+
+    @property
+    def key(self) -> Array:
+        """(head, key token, d_k), as used; grouped keys repeated for every head."""
+        return self._repeated(self.vectors[1])
+
+    @property
+    def value(self) -> Array:
+        """(head, key token, d_v); grouped values repeated for every head."""
+        return self._repeated(self.vectors[2])
+
+    @property
+    def mask(self) -> Mask | None:
+        """(query, key), True = may look. None only where every query may look at every key."""
+        if self.look_ahead:
+            queries, keys = self.vectors[0].shape[1], self.vectors[1].shape[1]
+            return read_only(np.tri(queries, keys, dtype=bool))
+        return self.own_mask
+
+    def scores(self, head: int) -> Array:
+        """(query, key): query · key."""
+        if "scores" in self.steps:
+            return self.steps["scores"][head]
+        return read_only(self.query[head] @ self._of(1, head).T)
+
+    def scaled(self, head: int) -> Array:
+        """(query, key): score · scale."""
+        return read_only(self.scores(head) * np.float32(self.scale))
+
+    def masked(self, head: int) -> Array:
+        """(query, key): scaled scores, with the fill where the mask forbids to look."""
+        if "masked" in self.steps:
+            return self.steps["masked"][head]
+        scaled, mask = self.scaled(head), self.mask
+        return scaled if mask is None else read_only(np.where(mask, scaled, np.float32(self.fill)))
+
+    def weights(self, head: int) -> Array:
+        """(query, key): how much each query looks at each key. Rows sum to 1, before any dropout;
+        a row whose every key is masked by minus infinity is zero."""
+        if "weights" in self.steps:
+            return self.steps["weights"][head]
+        return read_only(softmax(self.masked(head)))
+
+    def dropped(self, head: int) -> Array:
+        """(query, key): the weights after dropout, as applied to the values."""
+        return self.steps["dropped"][head] if "dropped" in self.steps else self.weights(head)
+
+    def context(self, head: int) -> Array:
+        """(query, d_v): weights · value. The recorded `output` is what the model made of the same."""
+        return read_only(self.dropped(head) @ self._of(2, head))
+
+    def check(self) -> float:
+        """Largest |weights · value - recorded output| over heads, queries and dimensions."""
+        return max(
+            float(np.abs(self.context(head) - self.output[head]).max())
+            for head in range(self.heads)
+        )
+
+    def _of(self, which: int, head: int) -> Array:
+        """One head's key (1) or value (2), without repeating the groups."""
+        grouped = self.vectors[which]
+        return grouped[head * grouped.shape[0] // self.heads]
+
+    def _repeated(self, grouped: Array) -> Array:
+        groups = self.heads // grouped.shape[0]
+        return grouped if groups == 1 else read_only(np.repeat(grouped, groups, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class NormRecord:
+    """One norm of one pass, per token. The statistics are the kernel's own: biased, epsilon inside
+    the root. An RMS norm subtracts no mean: `mean` is 0 and `variance` the mean square."""
+
+    name: str
+    kind: Literal["layer", "rms"]
+    input: Array  # (token, d_model)
+    mean: Array  # (token,)
+    inverse_deviation: Array  # (token,): 1/sqrt(variance + epsilon)
+    epsilon: float
+    gamma: Array  # (d_model,)
+    beta: Array  # (d_model,): zero for an RMS norm
+    recorded: Array | None  # (token, d_model): the model's own output, kept at record="full"
+
+    @property
+    def variance(self) -> Array:
+        """(token,): biased variance of the input, or its mean square for an RMS norm."""
+        return read_only((1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon))
+
+    @property
+    def normalized(self) -> Array:
+        """(token, d_model): (input - mean) / sqrt(variance + epsilon)."""
+        return read_only((self.input - self.mean[:, None]) * self.inverse_deviation[:, None])
+
+    @property
+    def output(self) -> Array:
+        """(token, d_model): normalized · gamma + beta."""
+        if self.recorded is not None:
+            return self.recorded
+        return read_only(self.normalized * self.gamma + self.beta)
+
+    def check(self) -> float:
+        """Largest difference between the recorded statistics (and output, if kept) and those
+        recomputed from the input in float64, in units of the normalized values."""
+        x = self.input.astype(np.float64)
+        mean = x.mean(-1) if self.kind == "layer" else np.zeros(len(x))
+        variance = ((x - mean[:, None]) ** 2).mean(-1)
+        normalized = (x - mean[:, None]) / np.sqrt(variance + self.epsilon)[:, None]
+        worst = float(np.abs(normalized - self.normalized).max())
+        if self.recorded is None:
+            return worst
+        expected = normalized * self.gamma + self.beta
+        return max(worst, float(np.abs(expected - self.recorded).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForwardRecord:
+    """The hidden layer of one feed-forward."""
+
+    name: str  # decoder.3.feed_forward
+    before: Array  # (token, d_ff): before the activation (the gate's map, where there is a gate)
+    hidden: Array  # (token, d_ff): after it, as the outer map reads it
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One pass of one model over one text. Holds no model and no tokenizer; safe to share."""
+
+    model: str
+    text: str
+    intervention: Intervention
+    tokens: tuple[Token, ...]  # exactly the ids fed, special tokens included
+    target_tokens: tuple[Token, ...]  # exactly the decoder's input ids; () without a second stack
+    attention: tuple[Attention, ...]  # in order of execution
+    norms: tuple[NormRecord, ...]
+    states: Mapping[Stack, tuple[Array, ...]]  # the residual stream, (token, d_model) each
+    summands: Mapping[Stack, Mapping[str, Array]]  # what the embedding added up, (token, d_model)
+    angles: Array | None  # (token, d_k/2): rotary positions
+    feed_forward: tuple[FeedForwardRecord, ...]
+    logits: Array | None  # (token, vocabulary)
+
+    @property
+    def source(self) -> Stack:
+        """The stack that read the text."""
+        return "encoder" if "encoder" in self.states else "decoder"
+
+    @property
+    def embeddings(self) -> Array:
+        """(token, d_model): the token vectors of the text, before positions."""
+        return self.summands[self.source]["tokens"]
+
+    @property
+    def positions(self) -> Array | None:
+        """(token, d_model) as added, or the rotary angles (token, d_k/2); None without positions."""
+        return self.summands[self.source].get("positions", self.angles)
+
+    @property
+    def streams(self) -> dict[Stack, Array]:
+        """(state, token, d_model) by stack: before, between and after the sub-layers. A copy is made
+        at each reading; `states` hands out single states without one."""
+        return {stack: read_only(np.stack(states)) for stack, states in self.states.items()}
+
+    def tokens_of(self, stack: Stack) -> tuple[Token, ...]:
+        """The tokens that a stack reads."""
+        return self.target_tokens if self.target_tokens and stack == "decoder" else self.tokens
+
+    def find(self, name: str) -> Attention:
+        """The attention sub-layer of this name. Raises ValueError if the pass has none."""
+        for attention in self.attention:
+            if attention.name == name:
+                return attention
+        names = ", ".join(attention.name for attention in self.attention)
+        raise ValueError(f"There is no attention sub-layer {name!r}; there are {names}.")
+
+    def check(self) -> float:
+        """Largest |recomputed - recorded| over attention outputs and norms."""
+        return max(record.check() for record in (*self.attention, *self.norms))
+
+
+def softmax(masked: Array) -> Array:
+    """Softmax over the last axis, with rows of nothing but minus infinity left at zero."""
+    top = masked.max(-1, keepdims=True)
+    exponentials = np.exp(masked - np.where(np.isneginf(top), 0, top))
+    sums = exponentials.sum(-1, keepdims=True)
+    return exponentials / np.where(sums == 0, 1, sums)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Closes an array for writing; floats of other widths become float32."""
+    if array.dtype.kind == "f":
+        array = array.astype(np.float32, copy=False)
+    array.flags.writeable = False
+    return array
+
+
+def array_of(tensor: Tensor) -> Array:
+    """A tensor's values without its batch axis: float32, CPU, read-only, shared where possible."""
+    values = tensor.detach()[0].to("cpu", torch.float32).numpy()
+    values.flags.writeable = False
+    return values
+
+
+def attention_record(tensors: AttentionTensors, ablated: tuple[int, ...]) -> Attention:
+    """One sub-layer's tensors as a record of plain arrays."""
+    return Attention(
+        name=tensors.place.name,
+        kind=tensors.place.kind,
+        stack=tensors.place.stack,
+        layer=tensors.place.layer,
+        heads=tensors.query.shape[1],
+        scale=tensors.scale,
+        fill=tensors.fill,
+        output=array_of(tensors.output),
+        ablated=ablated,
+        vectors=(array_of(tensors.query), array_of(tensors.key), array_of(tensors.value)),
+        own_mask=None if tensors.mask is None else _mask_of(tensors.mask),
+        look_ahead=tensors.causal,
+        steps={name: array_of(step) for name, step in tensors.steps.items()},
+    )
+
+
+def _mask_of(mask: Tensor) -> Mask:
+    """(query, key): masks that broadcast over batch and heads lose those axes."""
+    return read_only(mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy().copy())
+
+
+def norm_record(tensors: NormTensors) -> NormRecord:
+    """One norm's tensors as a record of plain arrays."""
+    gamma = tensors.gamma.detach()
+    beta = torch.zeros_like(gamma) if tensors.beta is None else tensors.beta.detach()
+    return NormRecord(
+        name=tensors.name,
+        kind=tensors.kind,
+        input=array_of(tensors.input),
+        mean=array_of(tensors.mean)[:, 0],
+        inverse_deviation=array_of(tensors.inverse_deviation)[:, 0],
+        epsilon=tensors.epsilon,
+        gamma=array_of(gamma[None]),
+        beta=array_of(beta[None]),
+        recorded=None if tensors.output is None else array_of(tensors.output),
+    )
+
+
+def trace_of(
+    recorder: Recorder,
+    *,
+    model: str,
+    text: str,
+    tokens: tuple[Token, ...],
+    target_tokens: tuple[Token, ...],
+    angles: Tensor | None,
+    logits: Tensor | None,
+) -> Trace:
+    """What a recorder collected, as a Trace."""
+    change = recorder.intervention
+    return Trace(
+        model=model,
+        text=text,
+        intervention=change,
+        tokens=tokens,
+        target_tokens=target_tokens,
+        attention=tuple(
+            attention_record(tensors, change.ablated_heads(tensors.place.name))
+            for tensors in recorder.attention
+        ),
+        norms=tuple(norm_record(tensors) for tensors in recorder.norms),
+        states={
+            stack: tuple(array_of(state) for state in states)
+            for stack, states in recorder.streams.items()
+        },
+        summands={
+            stack: {name: _rows(summand) for name, summand in parts.items()}
+            for stack, parts in recorder.summands.items()
+        },
+        angles=None if angles is None else array_of(angles[None]),
+        feed_forward=tuple(
+            FeedForwardRecord(name, array_of(before), array_of(hidden))
+            for name, before, hidden in recorder.feed_forward
+        ),
+        logits=None if logits is None else array_of(logits),
+    )
+
+
+def _rows(summand: Tensor) -> Array:
+    """(token, d_model), whether the summand came with a batch axis or not."""
+    return array_of(summand if summand.ndim == 3 else summand[None])

@@ -1,0 +1,84 @@
+"""Numbers, rows and products as LaTeX, with at most four decimals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from model.worked.example import Array
+
+_LONGEST_ROW = 8
+
+
+def number(value: float | Array) -> str:
+    """One number: whole ones in full, others with up to four decimals, extreme ones as a power of ten."""
+    value = float(value)
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else (r"\infty" if value > 0 else r"-\infty")
+    size = abs(value)
+    if size < 5e-5 or size >= 1e12 or (value < 0 and size >= 1e6):
+        return _power(value)
+    if value == round(value):
+        return f"{value:,.0f}".replace(",", "{,}")
+    return f"{value:,.4f}".rstrip("0").rstrip(".").replace(",", "{,}")
+
+
+def _power(value: float) -> str:
+    mantissa, _, exponent = f"{value:.3e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    power = f"10^{{{int(exponent)}}}"
+    if mantissa in ("1", "-1"):
+        return mantissa.replace("1", power)
+    return rf"{mantissa} \times {power}"
+
+
+def factor(value: float | Array) -> str:
+    """One number as a factor of a product: negative ones in brackets."""
+    text = number(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _listed(parts: Iterable[str], between: str) -> str:
+    texts = list(parts)
+    if len(texts) > _LONGEST_ROW:
+        texts = [*texts[: _LONGEST_ROW - 2], r"\ldots", texts[-1]]
+    return between.join(texts)
+
+
+def row(values: Array) -> str:
+    """A row of numbers in square brackets."""
+    return "[" + _listed((number(value) for value in np.ravel(values)), r",\ ") + "]"
+
+
+def total(values: Array) -> str:
+    """Numbers with plus signs between them."""
+    return _listed((factor(value) for value in np.ravel(values)), " + ")
+
+
+def dot(first: Array, second: Array) -> str:
+    """The products of two rows, term by term."""
+    terms = (rf"{factor(a)}\cdot {factor(b)}" for a, b in zip(first, second, strict=True))
+    return _listed(terms, " + ")
+
+
+def powers(values: Array) -> list[str]:
+    """e to each number."""
+    return [f"e^{{{number(value)}}}" for value in np.ravel(values)]
+
+
+def softmax(scores: Array, weights: Array) -> str:
+    """One row of scores put through the softmax, with the exponentials written out."""
+    above, below = _listed(powers(scores), r",\ "), _listed(powers(scores), " + ")
+    return rf"\frac{{[{above}]}}{{{below}}} = {row(weights)}"
+
+
+def word(text: str) -> str:
+    """Plain words inside a formula."""
+    return rf"\text{{{text}}}"
+
+
+def shape(lengths: Iterable[int]) -> str:
+    """A shape such as 3 × 4."""
+    return r" \times ".join(str(length) for length in lengths)
