@@ -195,7 +195,13 @@ class MultiHeadAttention(nn.Module):
     """Projects, splits into heads, attends, merges, projects (Vaswani et al. 2017, 3.2.2)."""
 
     def __init__(
-        self, width: int, heads: int, place: Place, *, qkv_bias: bool = True, output_bias: bool = True
+        self,
+        width: int,
+        heads: int,
+        place: Place,
+        *,
+        qkv_bias: bool = True,
+        output_bias: bool = True,
     ) -> None:
         super().__init__()
         if width % heads:

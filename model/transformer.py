@@ -78,9 +78,7 @@ class Transformer(nn.Module):
         mask = None if padding is None else padding_mask(padding)
         return self.encoder(self.embedding(ids, "encoder"), mask=mask, angles=self._angles(ids))
 
-    def decode(
-        self, ids: Tensor, memory: Tensor | None, padding: Tensor | None = None
-    ) -> Tensor:
+    def decode(self, ids: Tensor, memory: Tensor | None, padding: Tensor | None = None) -> Tensor:
         """ids (B, T), memory (B, S, C) or None, to logits (B, T, V). Padding is that of the source."""
         if self.decoder is None:
             raise ValueError("This model has no decoder.")

