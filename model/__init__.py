@@ -1,7 +1,7 @@
 """Everything computed: models that run, and the traces they leave behind."""
 
 from model.intervention import Intervention
-from model.live import Model, TextTooLong
+from model.live import Model, TextTooLongError
 from model.registry import load_model, models
 from model.trace import Attention, Token, Trace
 
@@ -9,7 +9,7 @@ __all__ = [
     "Attention",
     "Intervention",
     "Model",
-    "TextTooLong",
+    "TextTooLongError",
     "Token",
     "Trace",
     "load_model",

@@ -8,6 +8,7 @@ import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -52,8 +53,8 @@ def load_asset(
 ) -> tuple[Transformer, GPT2Subset | Words, dict[str, object]]:
     """The model, its tokenizer and its card; weights as float32.
 
-    `weights` names another checkpoint in the folder. Raises ValueError, with the reason, for files that
-    are missing, damaged or do not fit the config.
+    `weights` names another checkpoint in the folder. Raises ValueError, with the reason, for files
+    that are missing, damaged or do not fit the config.
     """
     config = TransformerConfig(**_read_json(folder / "config.json"))
     tokenizer = tokenizer_from(_read_json(folder / "tokenizer.json"))
@@ -101,9 +102,10 @@ def _write_json(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _read_json(path: Path) -> dict:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
     except FileNotFoundError as error:
         raise ValueError(f"The file {path.name} of {path.parent.name} is missing.") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

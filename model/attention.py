@@ -15,12 +15,14 @@ from model.recorder import AttentionTensors, Place, current
 
 
 def causal_mask(queries: int, keys: int | None = None) -> Tensor:
-    """Look-ahead mask, (queries, keys) bool: True at and below the diagonal, where a query may look."""
+    """Look-ahead mask, (queries, keys) bool: True at and below the diagonal, where a query may
+    look."""
     return torch.ones(queries, keys or queries, dtype=torch.bool).tril()
 
 
 def padding_mask(real: Tensor) -> Tensor:
-    """(B, T) bool, True = real token, to a (B, 1, 1, T) mask that hides padded keys from every query."""
+    """(B, T) bool, True = real token, to a (B, 1, 1, T) mask that hides padded keys from every
+    query."""
     return real[:, None, None, :]
 
 
@@ -36,7 +38,8 @@ def combined_mask(*masks: Tensor | None) -> Tensor | None:
 
 
 def hidden_mask(hidden: frozenset[int], keys: int) -> Tensor | None:
-    """(keys,) bool: False at the positions treated as padding. Positions past the end hide nothing."""
+    """(keys,) bool: False at the positions treated as padding. Positions past the end hide
+    nothing."""
     if not hidden:
         return None
     mask = torch.ones(keys, dtype=torch.bool)
@@ -66,11 +69,11 @@ def attend(
 ) -> Tensor:
     """softmax(query · keyᵀ · scale, masked) · value (Vaswani et al. 2017, 3.2.1).
 
-    query (B, H, T, D), key and value (B, H or fewer, S, D): fewer key heads are shared by equal groups
-    of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None with a causal place
-    means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
-    Returns (B, H, T, D). A row whose every key is masked gives zeros.
-    The current recorder sees the vectors, and its intervention changes the pass.
+    query (B, H, T, D), key and value (B, H or fewer, S, D): fewer key heads are shared by equal
+    groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None with a
+    causal place means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
+    Returns (B, H, T, D). A row whose every key is masked gives zeros. The current recorder sees the
+    vectors, and its intervention changes the pass.
     """
     recorder = current()
     change = recorder.intervention if recorder.intervention.applies(place.name) else Intervention()
@@ -177,7 +180,8 @@ def softmax_rows(masked: Tensor) -> Tensor:
 
 
 def _kept(weights: Tensor, change: Intervention, name: str) -> Tensor:
-    """Dropout's factors: 0 with probability p, else 1/(1 - p). Same seed and place, same factors."""
+    """Dropout's factors: 0 with probability p, else 1/(1 - p). Same seed and place, same
+    factors."""
     seed = zlib.crc32(f"{change.seed}:{name}".encode())
     draws = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))
     return ((draws >= change.dropout) / (1 - change.dropout)).to(weights)

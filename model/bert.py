@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from model.config import TransformerConfig
+from model.config import Activation, TransformerConfig
 from model.tokenizers import WordPieces
 from model.transformer import Transformer
 
@@ -47,9 +48,10 @@ def load_bert(folder: Path) -> tuple[Transformer, WordPieces]:
     return module.eval(), WordPieces(folder / "tokenizer.json")
 
 
-def bert_config(described: dict) -> TransformerConfig:
-    """Our config for a hub config of BERT: post-norm, learned positions, a norm after the embeddings."""
-    activations = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_tanh"}
+def bert_config(described: dict[str, Any]) -> TransformerConfig:
+    """Our config for a hub config of BERT: post-norm, learned positions, a norm after the
+    embeddings."""
+    activations: dict[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_tanh"}
     if described["hidden_act"] not in activations:
         raise ValueError(f"Activation {described['hidden_act']!r} is not supported.")
     return TransformerConfig(

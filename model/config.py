@@ -1,4 +1,5 @@
-"""The sizes and choices that make one transformer: each fact of its architecture has its home here."""
+"""The sizes and choices that make one transformer: each fact of its architecture has its home
+here."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -10,7 +10,8 @@ from model.trace import Array, Attention
 
 
 def entropy(weights: Array) -> Array:
-    """(…, query): -sum w·ln(w) in nats; 0 for a row on one key, ln(n) for a row spread over n keys."""
+    """(…, query): -sum w·ln(w) in nats; 0 for a row on one key, ln(n) for a row spread over n
+    keys."""
     logs = np.log(np.where(weights > 0, weights, 1.0))
     return np.maximum(-(weights * logs).sum(-1), 0.0)
 
@@ -28,7 +29,8 @@ def distance(weights: Array) -> float:
 
 
 def at_offset(weights: Array, offset: int) -> float:
-    """Mean weight on the key that lies `offset` tokens from its query, over the queries that have one.
+    """Mean weight on the key that lies `offset` tokens from its query, over the queries that have
+    one.
 
     -1: the previous token; 0: the token itself; +1: the next one.
     """
@@ -42,8 +44,8 @@ def on_first(weights: Array) -> float:
 
 
 def induction(weights: Array, period: int) -> float:
-    """Mean weight, in the second half of a text of `period` tokens said twice, on the token after the
-    first occurrence of the query's token (Olsson et al. 2022)."""
+    """Mean weight, in the second half of a text of `period` tokens said twice, on the token after
+    the first occurrence of the query's token (Olsson et al. 2022)."""
     return float(np.diagonal(weights[period:], 1)[:period].mean())
 
 

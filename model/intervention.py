@@ -12,10 +12,10 @@ MaskChoice = Literal["model", "none", "causal"]
 class Intervention:
     """A change of the mechanism. The default changes nothing.
 
-    `scale`, `mask`, `hidden`, `blocked`, `fill` and `dropout` hold in the attention sub-layers named
-    by `only` (None: in all). `positions` and `ablated` hold for the whole model.
-    Positions are token numbers, counted from 0. A causal mask concerns self-attention; cross-attention
-    joins two sequences and gets one only where `only` names it.
+    `scale`, `mask`, `hidden`, `blocked`, `fill` and `dropout` hold in the attention sub-layers
+    named by `only` (None: in all). `positions` and `ablated` hold for the whole model. Positions
+    are token numbers, counted from 0. A causal mask concerns self-attention; cross-attention joins
+    two sequences and gets one only where `only` names it.
 
     Raises ValueError for values outside their range.
     """

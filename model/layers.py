@@ -11,14 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention
-from model.config import Stack, TransformerConfig
+from model.config import Activation, Stack, TransformerConfig
 from model.recorder import NormTensors, Place, current
 
 
 class Norm(nn.Module):
     """Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019) over the last axis.
 
-    The layer norm keeps the kernel's own mean and 1/sqrt(variance + epsilon); the RMS norm has no mean.
+    The layer norm keeps the kernel's own mean and 1/sqrt(variance + epsilon); the RMS norm has no
+    mean.
     """
 
     def __init__(self, config: TransformerConfig, name: str) -> None:
@@ -109,7 +110,8 @@ class Embedding(nn.Module):
         return self.dropout(x if self.norm is None else self.norm(x))
 
     def added(self, length: int, device: torch.device) -> Tensor | None:
-        """(T, C) positions to add: zero when an intervention leaves them out; None if nothing is added."""
+        """(T, C) positions to add: zero when an intervention leaves them out; None if nothing is
+        added."""
         if self.positions is not None:
             table = self.positions.weight[:length]
         elif self.config.positions == "sinusoidal":
@@ -119,14 +121,15 @@ class Embedding(nn.Module):
         return table if current().intervention.positions else torch.zeros_like(table)
 
     def angles(self, length: int, device: torch.device) -> Tensor | None:
-        """(T, D/2) rotary angles: zero when an intervention leaves positions out; None if not rotary."""
+        """(T, D/2) rotary angles: zero when an intervention leaves positions out; None if not
+        rotary."""
         if self.config.positions != "rotary":
             return None
         angles = rotary_angles(length, self.config.head_width, self.config.rotary_base).to(device)
         return angles if current().intervention.positions else torch.zeros_like(angles)
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
@@ -135,7 +138,8 @@ ACTIVATIONS = {
 
 
 class FeedForward(nn.Module):
-    """C to M, activation, M to C, for each token alone. SwiGLU (Shazeer 2020) gates a second map."""
+    """C to M, activation, M to C, for each token alone. SwiGLU (Shazeer 2020) gates a second
+    map."""
 
     def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__()
@@ -160,8 +164,8 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """Self-attention, cross-attention where there is a source to read, feed-forward.
 
-    Each sub-layer adds to the stream. Pre-norm: x + f(norm(x)), as GPT-2. Post-norm: norm(x + f(x)), as
-    the 2017 transformer and BERT.
+    Each sub-layer adds to the stream. Pre-norm: x + f(norm(x)), as GPT-2. Post-norm: norm(x +
+    f(x)), as the 2017 transformer and BERT.
     """
 
     def __init__(self, config: TransformerConfig, stack: Stack, layer: int) -> None:

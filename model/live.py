@@ -15,7 +15,7 @@ from model.transformer import Transformer, greedy
 UNCHANGED = Intervention()
 
 
-class TextTooLong(ValueError):
+class TextTooLongError(ValueError):
     """The text has more tokens than the model can read. `.length` and `.context` say how many."""
 
     def __init__(self, length: int, context: int, name: str) -> None:
@@ -76,10 +76,11 @@ class Model:
     ) -> Trace:
         """One pass over a text, and everything it leaves behind.
 
-        `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy output.
-        `record="full"` adds feed-forward activations and norm outputs. `explicit=True` runs without the
-        fused kernel and hands out the scores and weights that the model itself computed.
-        Raises ValueError, with a sentence for the page, for text or changes that cannot be run.
+        `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
+        output. `record="full"` adds feed-forward activations and norm outputs. `explicit=True` runs
+        without the fused kernel and hands out the scores and weights that the model itself
+        computed. Raises ValueError, with a sentence for the page, for text or changes that cannot
+        be run.
         """
         tokens = self.tokens(text)
         self._check_length(tokens)
@@ -182,7 +183,7 @@ class Model:
 
     def _check_length(self, tokens: tuple[Token, ...]) -> None:
         if len(tokens) > self.config.context:
-            raise TextTooLong(len(tokens), self.config.context, self.name)
+            raise TextTooLongError(len(tokens), self.config.context, self.name)
 
     def _check_intervention(self, change: Intervention, length: int) -> None:
         """Raises ValueError where a change names something that this pass does not have."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from model.config import Stack
+from model.config import NormKind, Stack
 from model.intervention import Intervention
 
 Level = Literal["nothing", "attention", "full"]
@@ -33,7 +33,8 @@ class Place:
 
 @dataclass(frozen=True)
 class AttentionTensors:
-    """One attention sub-layer as it ran: (B, H, T, D) vectors, (T, T) mask, explicit steps if any."""
+    """One attention sub-layer as it ran: (B, H, T, D) vectors, (T, T) mask, explicit steps if
+    any."""
 
     place: Place
     query: Tensor
@@ -52,7 +53,7 @@ class NormTensors:
     """One norm as it ran: (B, T, width) input, (B, T, 1) statistics."""
 
     name: str
-    kind: str
+    kind: NormKind
     input: Tensor
     mean: Tensor
     inverse_deviation: Tensor

