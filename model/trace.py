@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from model.config import NormKind, Stack
 from model.intervention import Intervention
-from model.recorder import AttentionTensors, NormTensors, Recorder
 
 Array = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -220,6 +217,21 @@ class Trace:
         made at each reading; `states` hands out single states without one."""
         return {stack: read_only(np.stack(states)) for stack, states in self.states.items()}
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the recorded arrays, each counted once."""
+        arrays = [array for states in self.states.values() for array in states]
+        arrays += [array for parts in self.summands.values() for array in parts.values()]
+        for attention in self.attention:
+            arrays += [*attention.vectors, attention.output, *attention.steps.values()]
+        arrays += [norm.input for norm in self.norms]
+        arrays += [norm.recorded for norm in self.norms if norm.recorded is not None]
+        for record in self.feed_forward:
+            arrays += [record.before, record.hidden]
+        arrays += [] if self.logits is None else [self.logits]
+        addresses = {array.__array_interface__["data"][0]: array.nbytes for array in arrays}
+        return sum(addresses.values())
+
     def tokens_of(self, stack: Stack) -> tuple[Token, ...]:
         """The tokens that a stack reads."""
         return self.target_tokens if self.target_tokens and stack == "decoder" else self.tokens
@@ -252,96 +264,3 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
         array = array.astype(np.float32, copy=False)
     array.flags.writeable = False
     return array
-
-
-def array_of(tensor: Tensor) -> Array:
-    """A tensor's values without its batch axis: float32, CPU, read-only, shared where possible."""
-    values = tensor.detach()[0].to("cpu", torch.float32).numpy()
-    values.flags.writeable = False
-    return values
-
-
-def attention_record(tensors: AttentionTensors, ablated: tuple[int, ...]) -> Attention:
-    """One sub-layer's tensors as a record of plain arrays."""
-    return Attention(
-        name=tensors.place.name,
-        kind=tensors.place.kind,
-        stack=tensors.place.stack,
-        layer=tensors.place.layer,
-        heads=tensors.query.shape[1],
-        scale=tensors.scale,
-        fill=tensors.fill,
-        output=array_of(tensors.output),
-        ablated=ablated,
-        vectors=(array_of(tensors.query), array_of(tensors.key), array_of(tensors.value)),
-        own_mask=None if tensors.mask is None else _mask_of(tensors.mask),
-        look_ahead=tensors.causal,
-        steps={name: array_of(step) for name, step in tensors.steps.items()},
-    )
-
-
-def _mask_of(mask: Tensor) -> Mask:
-    """(query, key): masks that broadcast over batch and heads lose those axes."""
-    return read_only(mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy().copy())
-
-
-def norm_record(tensors: NormTensors) -> NormRecord:
-    """One norm's tensors as a record of plain arrays."""
-    gamma = tensors.gamma.detach()
-    beta = torch.zeros_like(gamma) if tensors.beta is None else tensors.beta.detach()
-    return NormRecord(
-        name=tensors.name,
-        kind=tensors.kind,
-        input=array_of(tensors.input),
-        mean=array_of(tensors.mean)[:, 0],
-        inverse_deviation=array_of(tensors.inverse_deviation)[:, 0],
-        epsilon=tensors.epsilon,
-        gamma=array_of(gamma[None]),
-        beta=array_of(beta[None]),
-        recorded=None if tensors.output is None else array_of(tensors.output),
-    )
-
-
-def trace_of(
-    recorder: Recorder,
-    *,
-    model: str,
-    text: str,
-    tokens: tuple[Token, ...],
-    target_tokens: tuple[Token, ...],
-    angles: Tensor | None,
-    logits: Tensor | None,
-) -> Trace:
-    """What a recorder collected, as a Trace."""
-    change = recorder.intervention
-    return Trace(
-        model=model,
-        text=text,
-        intervention=change,
-        tokens=tokens,
-        target_tokens=target_tokens,
-        attention=tuple(
-            attention_record(tensors, change.ablated_heads(tensors.place.name))
-            for tensors in recorder.attention
-        ),
-        norms=tuple(norm_record(tensors) for tensors in recorder.norms),
-        states={
-            stack: tuple(array_of(state) for state in states)
-            for stack, states in recorder.streams.items()
-        },
-        summands={
-            stack: {name: _rows(summand) for name, summand in parts.items()}
-            for stack, parts in recorder.summands.items()
-        },
-        angles=None if angles is None else array_of(angles[None]),
-        feed_forward=tuple(
-            FeedForwardRecord(name, array_of(before), array_of(hidden))
-            for name, before, hidden in recorder.feed_forward
-        ),
-        logits=None if logits is None else array_of(logits),
-    )
-
-
-def _rows(summand: Tensor) -> Array:
-    """(token, d_model), whether the summand came with a batch axis or not."""
-    return array_of(summand if summand.ndim == 3 else summand[None])

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.assets import file_hash
+from model.files import file_hash
 
 Progress = Callable[[str, float | None], None]  # a sentence, and the share done (0-1) if known
 

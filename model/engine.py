@@ -1,0 +1,173 @@
+"""Loaded models and recent traces, shared by all visitors and bounded in bytes.
+
+Forward passes share the cores, so they stand in one line; whoever waits is told the place.
+"""
+
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from cachetools import LRUCache
+
+from model.intervention import Intervention
+from model.registry import load_model
+from model.trace import Trace
+from model.wheel import Progress
+
+if TYPE_CHECKING:
+    from model.live import Model
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+MEGABYTE = 1_000_000
+MODEL_BYTES = int(os.environ.get("ATTENTION_MODEL_MB", "2000")) * MEGABYTE
+TRACE_BYTES = int(os.environ.get("ATTENTION_TRACE_MB", "300")) * MEGABYTE
+PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
+
+
+@dataclass(frozen=True)
+class Request:
+    """One pass that a visitor asks for. Its values are the key under which the result is kept."""
+
+    model: str
+    text: str
+    target: str | None = None
+    intervention: Intervention = Intervention()
+    full: bool = False  # with feed-forward activations and norm outputs
+
+
+class Engine:
+    """Loads each model once, traces each request once, keeps what was used last."""
+
+    def __init__(self, model_bytes: int = MODEL_BYTES, trace_bytes: int = TRACE_BYTES) -> None:
+        self._models: "LRUCache[str, Model]" = LRUCache(model_bytes, getsizeof=model_size)
+        self._traces: LRUCache[Request, Trace] = LRUCache(trace_bytes, getsizeof=trace_size)
+        self._keys = _KeyLocks()
+        self._guard = threading.Lock()
+        self._line = Line(PASSES_AT_ONCE)
+
+    def has(self, name: str) -> bool:
+        """Whether a model is loaded, so that no waiting is needed."""
+        with self._guard:
+            return name in self._models
+
+    def model(self, name: str, progress: Progress) -> "Model":
+        """The model, loaded now if it is not yet. Raises ValueError as `load_model` does."""
+        with self._keys.held(name):
+            with self._guard:
+                if name in self._models:
+                    return self._models[name]
+            model = load_model(name, progress=progress)
+            # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s.
+            gc.collect()
+            gc.freeze()
+            self._keep(self._models, name, model)
+            return model
+
+    def trace(self, request: Request, waiting: Callable[[int], None]) -> Trace:
+        """The trace of a request; `waiting` is told the place in line, from 1, while there is one.
+
+        Raises ValueError as `Model.trace` does, for texts and changes that cannot be run.
+        """
+        with self._keys.held(request):
+            with self._guard:
+                if request in self._traces:
+                    return self._traces[request]
+            model = self.model(request.model, lambda sentence, share: None)
+            with self._line.place(waiting):
+                trace = model.trace(
+                    request.text,
+                    request.target,
+                    request.intervention,
+                    record="full" if request.full else "attention",
+                )
+            self._keep(self._traces, request, trace)
+            return trace
+
+    def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
+        """Keeps a value unless it alone is over the bound."""
+        with self._guard, suppress(ValueError):
+            cache[key] = value
+
+
+class Line:
+    """A line in front of something that few can use at once, first come, first served."""
+
+    def __init__(self, at_once: int) -> None:
+        self._free = at_once
+        self._waiting: list[object] = []
+        self._moved = threading.Condition()
+
+    @contextmanager
+    def place(self, waiting: Callable[[int], None]) -> Iterator[None]:
+        """Waits for a turn. `waiting` hears the place in line, 1 = next, at every move of the line."""
+        ticket = object()
+        with self._moved:
+            self._waiting.append(ticket)
+        try:
+            self._stand(ticket, waiting)
+        except BaseException:
+            with self._moved:
+                self._waiting.remove(ticket)
+                self._moved.notify_all()
+            raise
+        try:
+            yield
+        finally:
+            with self._moved:
+                self._free += 1
+                self._moved.notify_all()
+
+    def _stand(self, ticket: object, waiting: Callable[[int], None]) -> None:
+        told = 0
+        while True:
+            with self._moved:
+                place = self._waiting.index(ticket) + 1
+                if place <= self._free:
+                    self._waiting.remove(ticket)
+                    self._free -= 1
+                    return
+                if place == told:
+                    self._moved.wait()
+                    continue
+            waiting(place)  # outside the lock: it may draw on a page, or be ended with it
+            told = place
+
+
+class _KeyLocks:
+    """One lock a key, so that two who ask for the same thing do the work once."""
+
+    def __init__(self) -> None:
+        self._locks: dict[object, tuple[threading.RLock, int]] = {}
+        self._guard = threading.Lock()
+
+    @contextmanager
+    def held(self, key: object) -> Iterator[None]:
+        with self._guard:
+            lock, users = self._locks.get(key, (threading.RLock(), 0))
+            self._locks[key] = (lock, users + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._guard:
+                lock, users = self._locks[key]
+                if users == 1:
+                    del self._locks[key]
+                else:
+                    self._locks[key] = (lock, users - 1)
+
+
+def model_size(model: "Model") -> int:
+    """Bytes of a model's weights."""
+    return sum(weight.nbytes for weight in model.module.state_dict().values())
+
+
+def trace_size(trace: Trace) -> int:
+    """Bytes that a trace keeps from being freed."""
+    return trace.nbytes
