@@ -27,6 +27,7 @@ V = TypeVar("V")
 MEGABYTE = 1_000_000
 MODEL_BYTES = int(os.environ.get("ATTENTION_MODEL_MB", "2000")) * MEGABYTE
 TRACE_BYTES = int(os.environ.get("ATTENTION_TRACE_MB", "300")) * MEGABYTE
+SECONDS_BETWEEN_NEWS = 0.2
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 
 
@@ -45,8 +46,9 @@ class Engine:
     """Loads each model once, traces each request once, keeps what was used last."""
 
     def __init__(self, model_bytes: int = MODEL_BYTES, trace_bytes: int = TRACE_BYTES) -> None:
-        self._models: "LRUCache[str, Model]" = LRUCache(model_bytes, getsizeof=model_size)
+        self._models: LRUCache[str, Model] = LRUCache(model_bytes, getsizeof=model_size)
         self._traces: LRUCache[Request, Trace] = LRUCache(trace_bytes, getsizeof=trace_size)
+        self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
         self._keys = _KeyLocks()
         self._guard = threading.Lock()
         self._line = Line(PASSES_AT_ONCE)
@@ -58,18 +60,18 @@ class Engine:
 
     def model(self, name: str, progress: Progress) -> "Model":
         """The model, loaded now if it is not yet. Raises ValueError as `load_model` does."""
-        with self._keys.held(name):
+        with self._keys.held(name, lambda: progress(*self._news.get(name, ("Waiting", None)))):
             with self._guard:
                 if name in self._models:
                     return self._models[name]
-            model = load_model(name, progress=progress)
+            model = load_model(name, progress=self._announcing(name, progress))
             # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s.
             gc.collect()
             gc.freeze()
             self._keep(self._models, name, model)
             return model
 
-    def trace(self, request: Request, waiting: Callable[[int], None]) -> Trace:
+    def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
         """The trace of a request; `waiting` is told the place in line, from 1, while there is one.
 
         Raises ValueError as `Model.trace` does, for texts and changes that cannot be run.
@@ -89,6 +91,15 @@ class Engine:
             self._keep(self._traces, request, trace)
             return trace
 
+    def _announcing(self, name: str, progress: Progress) -> Progress:
+        """Progress told to whoever loads the model, and kept for those who wait for it."""
+
+        def announce(sentence: str, share: float | None) -> None:
+            self._news[name] = (sentence, share)
+            progress(sentence, share)
+
+        return announce
+
     def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
         """Keeps a value unless it alone is over the bound."""
         with self._guard, suppress(ValueError):
@@ -104,8 +115,8 @@ class Line:
         self._moved = threading.Condition()
 
     @contextmanager
-    def place(self, waiting: Callable[[int], None]) -> Iterator[None]:
-        """Waits for a turn. `waiting` hears the place in line, 1 = next, at every move of the line."""
+    def place(self, waiting: Callable[[int], object]) -> Iterator[None]:
+        """Waits for a turn. `waiting` hears the place in line (1 = next)."""
         ticket = object()
         with self._moved:
             self._waiting.append(ticket)
@@ -123,7 +134,7 @@ class Line:
                 self._free += 1
                 self._moved.notify_all()
 
-    def _stand(self, ticket: object, waiting: Callable[[int], None]) -> None:
+    def _stand(self, ticket: object, waiting: Callable[[int], object]) -> None:
         told = 0
         while True:
             with self._moved:
@@ -147,13 +158,18 @@ class _KeyLocks:
         self._guard = threading.Lock()
 
     @contextmanager
-    def held(self, key: object) -> Iterator[None]:
+    def held(self, key: object, meanwhile: Callable[[], object] = lambda: None) -> Iterator[None]:
+        """Holds the key's lock; calls `meanwhile` now and then while somebody else holds it."""
         with self._guard:
             lock, users = self._locks.get(key, (threading.RLock(), 0))
             self._locks[key] = (lock, users + 1)
         try:
-            with lock:
+            while not lock.acquire(timeout=SECONDS_BETWEEN_NEWS):
+                meanwhile()
+            try:
                 yield
+            finally:
+                lock.release()
         finally:
             with self._guard:
                 lock, users = self._locks[key]

@@ -6,6 +6,7 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -236,6 +237,14 @@ class Trace:
         """The tokens that a stack reads."""
         return self.target_tokens if self.target_tokens and stack == "decoder" else self.tokens
 
+    def queries_of(self, attention: Attention) -> tuple[Token, ...]:
+        """The tokens that look, in one of this trace's attention sub-layers."""
+        return self.tokens_of(attention.stack)
+
+    def keys_of(self, attention: Attention) -> tuple[Token, ...]:
+        """The tokens looked at, in one of this trace's attention sub-layers."""
+        return self.tokens_of("encoder" if attention.kind == "cross" else attention.stack)
+
     def find(self, name: str) -> Attention:
         """The attention sub-layer of this name. Raises ValueError if the pass has none."""
         for attention in self.attention:
@@ -246,6 +255,10 @@ class Trace:
 
     def check(self) -> float:
         """Largest |recomputed - recorded| over attention outputs and norms."""
+        return self._check
+
+    @cached_property
+    def _check(self) -> float:
         records: tuple[Attention | NormRecord, ...] = (*self.attention, *self.norms)
         return max(record.check() for record in records)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from model.files import file_hash
 
-Progress = Callable[[str, float | None], None]  # a sentence, and the share done (0-1) if known
+Progress = Callable[[str, float | None], object]  # a sentence, and the share done (0-1) if known
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,31 @@
+"""The pages, in the order of the path through them: the one list that the menu is drawn from."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PageEntry:
+    """A page's file, its name in the menu, and one line on where it stands in the whole picture."""
+
+    file: str
+    title: str
+    line: str
+
+
+MENU: dict[str, tuple[PageEntry, ...]] = {
+    "": (PageEntry("app.py", "Home", "What this is, in one sentence and one picture."),),
+    "Look inside": (
+        PageEntry(
+            "pages/attention.py",
+            "Attention, step by step",
+            "One head, from queries, keys and values to its output.",
+        ),
+    ),
+}
+
+PAGES: tuple[PageEntry, ...] = tuple(page for group in MENU.values() for page in group)
+
+
+def entry(file: str) -> PageEntry:
+    """The page of a file. Raises KeyError if the menu does not list it."""
+    return {page.file: page for page in PAGES}[file]

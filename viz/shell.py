@@ -1,0 +1,298 @@
+"""The one seam with Streamlit: menu, sentence box, choices, the link, and the way to a trace.
+
+A page calls `open_page`, then `look` for what the visitor wants to see. The state is one `View` a
+session; every control shows a part of it and writes it back, and the link always says the whole.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypedDict
+
+import streamlit as st
+
+from model.engine import Request
+from model.intervention import MaskChoice
+from model.registry import models
+from model.trace import Trace
+from viz.examples import EXAMPLES, Example
+from viz.explorer import explorer, forget
+from viz.menu import MENU, entry
+from viz.shared import engine
+from viz.view import TEXT_LIMIT, View, from_link, to_link
+
+if TYPE_CHECKING:
+    from model.live import Model
+
+VIEW, LINK, NOTES = "view", "link", "link-notes"
+MASK_NAMES: dict[MaskChoice, str] = {
+    "model": "the model's own",
+    "none": "none: all may look",
+    "causal": "causal: no future",
+}
+MASKS_OF_SHAPE: dict[str, tuple[MaskChoice, ...]] = {
+    "decoder": ("model", "none"),
+    "encoder": ("model", "causal"),
+    "encoder-decoder": ("model", "none", "causal"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the visitor looks at: a run of the model, and the unchanged run where it is changed."""
+
+    request: Request
+    place: str  # name of the attention sub-layer
+    model: "Model"
+
+    @property
+    def trace(self) -> Trace:
+        return _trace(self.request)
+
+    @property
+    def baseline(self) -> Trace | None:
+        """The unchanged run; None if nothing is changed."""
+        if not self.request.intervention.changes:
+            return None
+        return _trace(replace(self.request, intervention=Request("", "").intervention))
+
+
+def open_page(file: str) -> None:
+    """Page settings, the menu, the heading: the first call of every page."""
+    page = entry(file)
+    st.set_page_config(page_title=f"{page.title} · Attention visualizer", layout="wide")
+    _adopt_link()
+    with st.sidebar:
+        _menu()
+    st.title(page.title, anchor=False)
+    st.caption(page.line)
+    for note in st.session_state.pop(NOTES, ()):
+        st.warning(plain(note))
+
+
+def look(*, switches: bool = True) -> Look:
+    """The sentence box and the choices, then the run they ask for.
+
+    Stops the page with a sentence where there is nothing to run; what was typed stays.
+    """
+    _sentence_box()
+    with st.sidebar:
+        st.caption("Choose")
+        st.selectbox("Model", list(models), format_func=_model_name, **_control("model"))
+        choices = st.container()
+    try:
+        model = _loaded(current().model)
+        _settle(model)
+        with choices:
+            _layer_choice(model)
+            if switches:
+                _switches(model)
+        seen = Look(_request(model), current().place, model)
+        _ = (seen.trace, seen.baseline)  # run now: a refusal belongs here
+    except ValueError as refusal:
+        st.error(plain(str(refusal)))
+        st.stop()
+    finally:
+        _write_link()
+    return seen
+
+
+def current() -> View:
+    """The view of this session."""
+    view: View = st.session_state[VIEW]
+    return view
+
+
+def plain(text: str) -> str:
+    """Text for places that read Markdown, with everything Markdown would read as a sign escaped."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
+
+
+@st.fragment
+def explore(seen: Look) -> None:
+    """The explorer on the chosen layer; head, stage and cell join the link when they change."""
+    attention = seen.trace.find(seen.place)
+    chosen = explorer(
+        attention,
+        queries=[token.text for token in seen.trace.queries_of(attention)],
+        keys=[token.text for token in seen.trace.keys_of(attention)],
+        selection=current().selection,
+        check=seen.trace.check(),
+        baseline=None if seen.baseline is None else seen.baseline.find(seen.place),
+    )
+    _change(current().at(chosen))
+    _write_link()
+
+
+class _Control(TypedDict):
+    key: str
+    on_change: Callable[[], None]
+
+
+def _control(field: str) -> _Control:
+    """Key and callback of the widget that shows one field of the view and changes it."""
+    key = f"choose-{field}"
+    st.session_state[key] = getattr(current(), field)
+
+    def changed() -> None:
+        _change(replace(current(), **{field: st.session_state[key]}))
+
+    return {"key": key, "on_change": changed}
+
+
+def _change(view: View) -> None:
+    st.session_state[VIEW] = view
+
+
+def _adopt_link() -> None:
+    """Takes the view from the link when a session starts and when the link was changed by hand."""
+    parameters = st.query_params.to_dict()
+    known = VIEW in st.session_state
+    if known and (not parameters or parameters == st.session_state.get(LINK)):
+        return
+    view, st.session_state[NOTES] = from_link(parameters)
+    _change(view)
+    forget()
+
+
+def _write_link() -> None:
+    parameters = to_link(current())
+    if st.query_params.to_dict() != parameters:
+        st.query_params.from_dict(parameters)
+    st.session_state[LINK] = parameters
+
+
+def _menu() -> None:
+    for group, pages in MENU.items():
+        if group:
+            st.caption(group)
+        for page in pages:
+            st.page_link(page.file, label=page.title)
+
+
+def _sentence_box() -> None:
+    box, examples = st.columns([3, 1], vertical_alignment="bottom")
+    box.text_input(
+        "Your sentence",
+        max_chars=TEXT_LIMIT,
+        placeholder="Type a sentence and press Enter",
+        **_control("text"),
+    )
+    examples.selectbox(
+        "Examples",
+        EXAMPLES,
+        index=None,
+        key="example",
+        format_func=lambda example: example.text,
+        placeholder="Start from an example",
+        on_change=_open_example,
+    )
+
+
+def _open_example() -> None:
+    example: Example | None = st.session_state["example"]
+    if example is None:
+        return
+    _change(
+        View(
+            text=example.text,
+            model=example.model,
+            place=example.place,
+            head=example.head,
+            query=example.query,
+            key=example.key,
+        )
+    )
+    forget()
+    st.session_state["example"] = None
+
+
+def _model_name(name: str) -> str:
+    entry_ = models[name]
+    return entry_.title if entry_.on_disk else f"{entry_.title}, to be downloaded"
+
+
+def _loaded(name: str) -> "Model":
+    """The model, with its progress on the page while it loads."""
+    if engine().has(name):
+        return engine().model(name, lambda sentence, share: None)
+    place = st.empty()
+    with place.container():
+        bar = st.progress(0.0, text=f"Loading {models[name].title}")
+        model = engine().model(
+            name, lambda sentence, share: bar.progress(share or 0.0, text=sentence)
+        )
+    place.empty()
+    return model
+
+
+def _settle(model: "Model") -> None:
+    """Brings the view to what this model has; says so where a link asked for something else."""
+    view = current()
+    if view.place not in model.attention_names:
+        if view.place and view.model == st.session_state.get("settled"):
+            st.warning(plain(f"{model.name} has no layer “{view.place}”; the first one is shown."))
+        view = replace(view, place=model.attention_names[0])
+    if view.mask not in MASKS_OF_SHAPE[model.config.shape]:
+        view = replace(view, mask="model")
+    _change(view)
+
+
+def _layer_choice(model: "Model") -> None:
+    st.selectbox("Layer", model.attention_names, format_func=_layer_name, **_control("place"))
+
+
+def _layer_name(place: str) -> str:
+    stack, layer, kind = place.split(".")
+    return f"{layer} · {stack} {'cross-attention' if kind == 'cross' else 'self-attention'}"
+
+
+def _switches(model: "Model") -> None:
+    st.caption("Change and compare")
+    st.toggle("Divide scores by √dₖ", **_control("scaled"))
+    st.segmented_control(
+        "Mask",
+        MASKS_OF_SHAPE[model.config.shape],
+        format_func=MASK_NAMES.__getitem__,
+        required=True,
+        **_control("mask"),
+    )
+    if current().intervention.changes:
+        st.caption("A trained model run this way is a counterfactual: it never learned to.")
+        st.button("Back to the unchanged model", on_click=_unchange)
+
+
+def _unchange() -> None:
+    default = View()
+    _change(replace(current(), scaled=default.scaled, mask=default.mask))
+
+
+def _request(model: "Model") -> Request:
+    """The run that the view asks for, of as much text as the model can read."""
+    view = current()
+    text = model.kept(view.text)
+    if text != view.text:
+        length, context = len(model.tokens(view.text)), model.config.context
+        st.warning(
+            f"Your text is {length:,} tokens long and {models[model.name].title} reads {context:,}: "
+            f"the first {context:,} are shown. Your text stays in the box."
+        )
+    _new_words(model, text)
+    return Request(view.model, text, intervention=view.intervention)
+
+
+def _new_words(model: "Model", text: str) -> None:
+    words = model.new_words(text)
+    if not words:
+        return
+    listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
+    st.info(plain(f"New to this model: {listed}. It reads them byte by byte."))
+
+
+def _trace(request: Request) -> Trace:
+    place = st.empty()
+    trace = engine().trace(
+        request, lambda ahead: place.caption(f"In line for the model: place {ahead}.")
+    )
+    place.empty()
+    return trace
