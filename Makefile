@@ -19,11 +19,10 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PIP_OPTIONS ?=
 WORKERS ?= 2
-SERVER := $(if $(wildcard viz/server.py),-m viz.server,-m streamlit run app.py)
 TYPED := model viz
 
 run: .venv/.installed-run
-	$(BIN)/python $(SERVER)
+	$(BIN)/python -m viz.server
 
 test: lint unit browser
 

@@ -1,0 +1,240 @@
+"""A real server and a real Chromium, for the tests that look at the pages as a visitor does.
+
+A test takes `open_page` and says which page: `page = open_page("/", layer=2)`. Whatever the test
+looks at, it fails at its end when a page logged an error, raised one, showed a Streamlit
+exception, or asked for anything beyond our own server: the app must work without a network.
+A test that provokes such trouble on purpose takes `troubles`, looks at the list and clears it.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SERVER_COMMAND = [sys.executable, "-m", "viz.server"]
+SECONDS_TO_START = 120
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+QUIET_APP = (
+    "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
+)
+LOG = pytest.StashKey[Path]()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[str]:
+    """The address of a server of our own, started for these tests and ended after them."""
+    log = tmp_path_factory.mktemp("server") / "server.log"
+    pytestconfig.stash[LOG] = log
+    port = free_port()
+    with log.open("wb") as output, start_server(port, output.fileno()) as process:
+        try:
+            wait_for_health(f"http://127.0.0.1:{port}", process, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            end(process)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_server(port: int, output: int) -> subprocess.Popen[bytes]:
+    settings = {
+        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+        "STREAMLIT_SERVER_PORT": str(port),
+        "STREAMLIT_SERVER_HEADLESS": "true",
+        "STREAMLIT_SERVER_FILE_WATCHER_TYPE": "none",
+        "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false",
+        "NO_COLOR": "1",
+    }
+    return subprocess.Popen(
+        SERVER_COMMAND,
+        cwd=REPOSITORY,
+        env=os.environ | settings,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def wait_for_health(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + SECONDS_TO_START
+    while not is_healthy(address):
+        if process.poll() is not None:
+            pytest.fail(f"The server ended with {process.returncode}:\n{log.read_text()}")
+        if time.monotonic() > deadline:
+            pytest.fail(f"No answer after {SECONDS_TO_START} seconds:\n{log.read_text()}")
+        time.sleep(0.1)
+
+
+def is_healthy(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=5) as answer:
+            return answer.read() == b"ok"
+    except (urllib.error.URLError, TimeoutError, ConnectionError):
+        return False
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Show what the server said beside every failure."""
+    report = yield
+    log = item.config.stash.get(LOG, None)
+    if report.failed and log is not None and log.exists():
+        report.sections.append(("server log, its end", log.read_text()[-8000:]))
+    return report
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium from CHROMIUM or PATH. Without one these tests fail: they are never left out."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), "")
+    if not found:
+        pytest.fail(f"No Chromium: set CHROMIUM, or put one of {CHROMIUM_NAMES} on PATH.")
+    opened = playwright.chromium.launch(executable_path=found, args=CHROMIUM_ARGUMENTS)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def troubles() -> list[str]:
+    """What went wrong on any page of this test so far, one line each; the end wants it empty."""
+    return []
+
+
+@pytest.fixture
+def fresh_page(browser: Browser, server: str, troubles: list[str]) -> Iterator[Callable[..., Page]]:
+    """Call it for another visitor: a page that shares no cookie and no session with the others.
+
+    Keywords go to the browser context, for instance `color_scheme="dark"`.
+    """
+    contexts: list[BrowserContext] = []
+
+    def fresh(**options: object) -> Page:
+        screen = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
+        context = browser.new_context(**(screen | {"base_url": server} | options))
+        contexts.append(context)
+        page = context.new_page()
+        watch(page, server, troubles)
+        return page
+
+    yield fresh
+    for context in contexts:
+        troubles += [line for page in context.pages for line in shown_exceptions(page)]
+        context.close()
+    assert troubles == []
+
+
+def watch(page: Page, server: str, troubles: list[str]) -> None:
+    """Write down every error of the page's scripts and every request to another host."""
+    page.on("pageerror", lambda error: troubles.append(f"uncaught: {error}"))
+    page.on(
+        "console",
+        lambda message: (
+            troubles.append(f"console: {message.text} ({message.location.get('url')})")
+            if message.type == "error"
+            else None
+        ),
+    )
+    page.on(
+        "request",
+        lambda request: (
+            troubles.append(f"request beyond our server: {request.url}")
+            if is_foreign(request.url, server)
+            else None
+        ),
+    )
+
+
+def is_foreign(url: str, server: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme not in {"data", "blob", "about"} and parts.netloc != urlsplit(server).netloc
+
+
+def shown_exceptions(page: Page) -> list[str]:
+    boxes = page.get_by_test_id("stException").all()
+    return [f"exception on the page: {box.inner_text()}" for box in boxes]
+
+
+@pytest.fixture
+def page(fresh_page: Callable[..., Page]) -> Page:
+    """The first visitor's page, 1440 by 900, light, still blank."""
+    return fresh_page()
+
+
+@pytest.fixture
+def open_page(page: Page) -> Callable[..., Page]:
+    """Call it with a path and query parameters; it hands back the page once it has settled.
+
+    `on` opens it on another visitor's page: `open_page("/glossary", on=fresh_page())`.
+    """
+
+    def open_(path: str = "/", *, on: Page | None = None, **parameters: object) -> Page:
+        opened = on or page
+        opened.goto(f"{path}?{urlencode(parameters)}" if parameters else path)
+        wait_until_settled(opened)
+        return opened
+
+    return open_
+
+
+@pytest.fixture
+def settle(page: Page) -> Callable[..., Page]:
+    """Call it after an action that changes nothing a test can expect by its text.
+
+    Where there is such a text, `expect(...)` on it is quicker and surer.
+    """
+
+    def settled(on: Page | None = None) -> Page:
+        wait_until_settled(on or page)
+        return on or page
+
+    return settled
+
+
+def wait_until_settled(page: Page) -> None:
+    """Wait until the script has run and nothing on the page is left over from an earlier run.
+
+    Right after a click the app still says that nothing runs, so one look is not enough.
+    """
+    page.locator(QUIET_APP).wait_for(state="attached")
+    page.get_by_test_id("stElementContainer").first.wait_for(state="attached")
+    page.wait_for_timeout(150)
+    page.locator(QUIET_APP).wait_for(state="attached")
+    page.locator("[data-stale=true]").first.wait_for(state="detached")
