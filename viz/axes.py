@@ -1,0 +1,58 @@
+"""Token text to labels that are safe to draw, and the choice of ticks that are labelled.
+
+Equal tokens keep their own rows and columns: pictures place cells by position and write the labels
+beside them.
+"""
+
+import html
+import math
+import unicodedata
+
+LABELS = 32  # more labels than this on one axis make a picture slow and illegible
+_VISIBLE = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡"}
+_WORD_JOINER = "\u2060"
+
+
+def token_label(text: str, limit: int | None = None) -> str:
+    """A token's text as plain visible text: for `textContent`, canvases and table cells.
+
+    A leading space becomes "·", other spaces "␣", a line break "⏎"; control, bidi, zero-width and
+    unpaired characters are spelled out, for instance ‹U+202E›; nothing at all becomes "∅".
+    Beyond `limit` characters the label ends in "…".
+    """
+    if not text:
+        return "∅"
+    leading = len(text) > 1 and text[0] == " " and text[1] != " "
+    label = ("·" if leading else "") + "".join(map(_visible, text[1:] if leading else text))
+    if unicodedata.combining(label[0]):
+        label = "◌" + label
+    return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
+
+
+def plotly_label(text: str, limit: int | None = None) -> str:
+    """A token's text for Plotly's ticks, titles and hover texts, which read a kind of HTML.
+
+    Tags and entities are escaped. A word joiner after "#" keeps Streamlit from taking "#000001" for
+    a colour of its theme.
+    """
+    return html.escape(token_label(text, limit), quote=False).replace("#", "#" + _WORD_JOINER)
+
+
+def tick_positions(count: int, limit: int = LABELS) -> tuple[int, ...]:
+    """At most `limit` evenly spaced positions of `count`, from 0 on."""
+    if count <= 0:
+        return ()
+    return tuple(range(0, count, math.ceil(count / limit)))
+
+
+def _visible(character: str) -> str:
+    if character == " ":
+        return "␣"
+    if character in _VISIBLE:
+        return _VISIBLE[character]
+    if ord(character) < 32:
+        return chr(0x2400 + ord(character))
+    kind = unicodedata.category(character)
+    if kind[0] == "C" or kind in ("Zl", "Zp", "Zs"):
+        return f"‹U+{ord(character):04X}›"
+    return character

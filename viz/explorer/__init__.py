@@ -1,0 +1,154 @@
+"""The heart of the screen: one attention layer, its heads, stages and cells switched in the browser.
+
+Python sends a layer's recorded Q, K, V and output once; the browser derives scores, scaled and masked
+scores, weights and output from them, so a switch of head, stage or cell never waits for the server. What
+the reader chose is reported here afterwards.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import get_args
+
+import streamlit as st
+
+from viz.explorer import assets, bundle
+from viz.explorer.payload import AttentionRecord, payload
+from viz.formulas import StageName
+
+__all__ = ["Selection", "explorer", "forget", "payload"]
+
+STAGES: tuple[str, ...] = get_args(StageName)
+_component = st.components.v2.component(
+    "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One cell: a head, a stage, a query token and a key token. All count from 0."""
+
+    head: int = 0
+    stage: str = "weights"
+    query: int = 0
+    key: int = 0
+
+    def clamped(self, *, heads: int, queries: int, keys: int) -> "Selection":
+        """The nearest selection that exists; an unknown stage becomes the weights."""
+        return Selection(
+            head=_within(self.head, heads),
+            stage=self.stage if self.stage in STAGES else "weights",
+            query=_within(self.query, queries),
+            key=_within(self.key, keys),
+        )
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What passed between the page, this function and the browser so far, for one mount."""
+
+    passed: Selection  # by the page, last time
+    returned: Selection  # to the page, last time
+    sent: Selection  # to the browser
+    revision: int = 0  # grows whenever the page sends the reader somewhere else
+
+
+def explorer(
+    attention: AttentionRecord,
+    *,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    selection: Selection,
+    check: float,
+    baseline: AttentionRecord | None = None,
+    mount: str = "explorer",
+) -> Selection:
+    """Draws one attention layer and returns what the reader has chosen in it.
+
+    attention: the layer of the run to show. queries, keys: the text of each token. baseline: the same
+    layer of the unchanged run, to lay beside it; it has as many tokens. check: largest difference between
+    recomputed and recorded numbers of the whole trace. mount: a name for this place on the page.
+
+    `selection` is where the reader starts. Later it counts only when it differs from what was passed,
+    returned and reported before, as after a link or an example; otherwise the reader's own choice stays.
+    Raises ValueError if the tokens are not as many as the rows and columns.
+    """
+    limits = {
+        "heads": attention.heads,
+        "queries": len(queries),
+        "keys": len(keys),
+    }
+    memory, chosen = _reconcile(selection.clamped(**limits), mount)
+    chosen = chosen.clamped(**limits)
+    st.session_state[_memory_key(mount)] = replace(memory, returned=chosen)
+    _component(
+        key=mount,
+        data={
+            **payload(
+                attention,
+                queries=queries,
+                keys=keys,
+                head=chosen.head,
+                check=check,
+                baseline=baseline,
+            ),
+            "selection": asdict(memory.sent),
+            "revision": memory.revision,
+            "assets": _addresses(),
+        },
+        on_selection_change=_nothing,
+    )
+    return chosen
+
+
+def forget(mount: str = "explorer") -> None:
+    """Lets the next `selection` count in any case, for instance when an example is opened again."""
+    memory = st.session_state.get(_memory_key(mount))
+    if memory is not None:
+        st.session_state[_memory_key(mount)] = memory.revision
+
+
+def _reconcile(selection: Selection, mount: str) -> tuple[_Memory, Selection]:
+    """What to remember, and which choice counts now: the page's or the reader's."""
+    memory = st.session_state.get(_memory_key(mount))
+    if not isinstance(memory, _Memory):
+        revision = 0 if memory is None else memory + 1
+        return _Memory(selection, selection, selection, revision), selection
+    reported = _reported(mount, memory.revision)
+    mounted_anew = reported is None and memory.returned != memory.sent
+    if mounted_anew or selection not in {memory.passed, memory.returned, reported}:
+        return _Memory(selection, selection, selection, memory.revision + 1), selection
+    return replace(memory, passed=selection), reported or memory.sent
+
+
+def _reported(mount: str, revision: int) -> Selection | None:
+    """What the browser reported since it was last sent somewhere; None if nothing readable."""
+    state = st.session_state.get(mount)
+    report = state.get("selection") if isinstance(state, Mapping) else None
+    if not isinstance(report, Mapping) or report.get("revision") != revision:
+        return None
+    numbers = [report.get(name) for name in ("head", "query", "key")]
+    head, query, key = (number if isinstance(number, int) else 0 for number in numbers)
+    return Selection(head=head, stage=str(report.get("stage")), query=query, key=key)
+
+
+@cache
+def _addresses() -> dict[str, str]:
+    try:
+        assets.ensure_plotly()
+    except OSError as error:  # the explorer then draws on its own canvas
+        logging.getLogger(__name__).warning("Plotly's script could not be copied: %s", error)
+    return assets.addresses()
+
+
+def _memory_key(mount: str) -> str:
+    return f"{mount}:memory"
+
+
+def _within(number: int, count: int) -> int:
+    return min(max(number, 0), max(count - 1, 0))
+
+
+def _nothing() -> None:
+    """Streamlit hands a state value over only where a callback is named."""

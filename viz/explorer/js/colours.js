@@ -1,0 +1,91 @@
+// Colour scales: from the stops of the theme and the page's own background to looked-up pixels.
+
+const STEPS = 256;
+
+/** [red, green, blue] of a CSS colour. */
+export function rgb(colour) {
+  const hex = /^#([0-9a-f]{6})/i.exec(colour);
+  if (hex) return [0, 2, 4].map((start) => parseInt(hex[1].slice(start, start + 2), 16));
+  const short = /^#([0-9a-f]{3})$/i.exec(colour);
+  if (short) return [...short[1]].map((digit) => parseInt(digit + digit, 16));
+  const parts = colour.match(/[\d.]+/g);
+  return parts && parts.length >= 3 ? parts.slice(0, 3).map(Number) : [255, 255, 255];
+}
+
+function blend(from, to, share) {
+  return from.map((channel, n) => Math.round(channel + (to[n] - channel) * share));
+}
+
+function css([red, green, blue]) {
+  return `rgb(${red}, ${green}, ${blue})`;
+}
+
+/** Share of light a colour sends out, 0 to 1 (WCAG's relative luminance). */
+export function luminance([red, green, blue]) {
+  const [r, g, b] = [red, green, blue].map((channel) => {
+    const share = channel / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** The page's colours and every quantity's scale on it, for a light or a dark page. */
+export function paletteOf(host, theme) {
+  const style = getComputedStyle(host);
+  const read = (name, otherwise) => {
+    const value = style.getPropertyValue(name).trim();
+    return value && value !== "unset" ? value : otherwise;
+  };
+  const background = read("--st-background-color", "#ffffff");
+  const dark = luminance(rgb(background)) < 0.4;
+  const palette = {
+    dark,
+    background,
+    text: read("--st-text-color", dark ? "#eeeeee" : "#222222"),
+    mono: read("--st-code-font", "monospace"),
+    masked: theme.masked,
+    ink: {},
+    hue: {},
+    scale: {},
+  };
+  for (const [name, quantity] of Object.entries(theme.quantities)) {
+    palette.ink[name] = quantity.ink[dark ? 1 : 0];
+    palette.hue[name] = quantity.hue;
+    palette.scale[name] = scaleOf(dark ? quantity.dark : quantity.light, background, quantity.diverging);
+  }
+  return palette;
+}
+
+/** A scale: stops for CSS and Plotly, and 256 looked-up colours for pixels. */
+function scaleOf(stops, background, diverging) {
+  const filled = stops.map(([place, colour]) => [place, rgb(colour || background)]);
+  const colours = Array.from({ length: STEPS }, (_, n) => colourAt(filled, n / (STEPS - 1)));
+  return {
+    diverging,
+    colours,
+    plotly: filled.map(([place, colour]) => [place, css(colour)]),
+    gradient: `linear-gradient(to right, ${filled
+      .map(([place, colour]) => `${css(colour)} ${place * 100}%`)
+      .join(", ")})`,
+  };
+}
+
+function colourAt(stops, share) {
+  let next = stops.findIndex(([place]) => place >= share);
+  if (next <= 0) return stops[Math.max(next, 0)][1];
+  const [from, first] = stops[next - 1];
+  const [to, second] = stops[next];
+  return blend(first, second, (share - from) / (to - from));
+}
+
+/** Index into `scale.colours` of a value between low and high. */
+export function step(value, low, high) {
+  const share = high > low ? (value - low) / (high - low) : 0.5;
+  return Math.round(Math.min(Math.max(share, 0), 1) * (STEPS - 1));
+}
+
+/** A value's colour as CSS, and a letter colour that can be read on it. */
+export function inkedColour(scale, value, low, high) {
+  const colour = scale.colours[step(value, low, high)];
+  return { background: css(colour), ink: luminance(colour) > 0.3 ? "#17151c" : "#ffffff" };
+}

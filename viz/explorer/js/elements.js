@@ -1,0 +1,47 @@
+// Building elements. Text always goes in as text, so a token can never become markup.
+
+/** An element with attributes (functions become handlers) and children (strings become text). */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") made[name] = value;
+    else if (name === "style") made.style.cssText = value;
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function shape(tag, attributes, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** Marks one radio of a group; it alone is reached with Tab, the others with the arrow keys. */
+export function check(radios, chosen) {
+  radios.forEach((radio, n) => {
+    radio.setAttribute("aria-checked", String(n === chosen));
+    radio.tabIndex = n === chosen ? 0 : -1;
+  });
+}
+
+const KEY_STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+/** Arrow keys, Home and End move the choice among `count` radios. */
+export function radioKeys(group, count, chosen, choose) {
+  group.onkeydown = (event) => {
+    let next = null;
+    if (event.key in KEY_STEPS) next = (chosen() + KEY_STEPS[event.key] + count) % count;
+    else if (event.key === "Home") next = 0;
+    else if (event.key === "End") next = count - 1;
+    if (next === null) return;
+    event.preventDefault();
+    choose(next);
+    group.querySelectorAll("[role=radio]")[next]?.focus();
+  };
+}

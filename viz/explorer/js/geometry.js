@@ -1,0 +1,153 @@
+// Where things lie: the window of a matrix that is shown, its ticks, and the boxes of a figure.
+// One geometry serves Plotly, the canvas and everything laid over them.
+
+export const PLOTLY_TOKENS = 64; // beyond this, Plotly is too slow and the canvas draws
+export const WINDOW = 64; // positions of an exact window into a long text
+export const OVERVIEW = 256; // cells of an overview; more positions share a cell
+const LABELS = 32;
+const LETTER = 6.7; // width of a letter of the 11-pixel monospaced face
+const LINE = 13; // a label needs this much of its axis
+const LARGEST_CELL = 96;
+const SLANT = Math.SQRT1_2;
+
+/** At most `limit` evenly spaced positions of `count`, from `start` on. Same law as viz/axes.py. */
+export function tickPositions(count, limit = LABELS, start = 0) {
+  const stride = Math.ceil(count / Math.max(limit, 1));
+  const ticks = [];
+  for (let position = 0; position < count; position += stride) ticks.push(start + position);
+  return ticks;
+}
+
+/** The whole matrix; where it is too large, neighbouring positions share a cell. */
+export function wholeWindow(rows, columns) {
+  return {
+    row: 0,
+    rows,
+    column: 0,
+    columns,
+    rowBlock: Math.ceil(rows / OVERVIEW),
+    columnBlock: Math.ceil(columns / OVERVIEW),
+    exact: false,
+  };
+}
+
+/** Exact positions around one cell, inside the matrix. */
+export function windowAround(rows, columns, row, column) {
+  const start = (position, count) =>
+    Math.min(Math.max(position - WINDOW / 2, 0), Math.max(count - WINDOW, 0));
+  return {
+    row: start(row, rows),
+    rows: Math.min(rows, WINDOW),
+    column: start(column, columns),
+    columns: Math.min(columns, WINDOW),
+    rowBlock: 1,
+    columnBlock: 1,
+    exact: true,
+  };
+}
+
+export function contains(window, row, column) {
+  return (
+    row >= window.row &&
+    row < window.row + window.rows &&
+    column >= window.column &&
+    column < window.column + window.columns
+  );
+}
+
+/** Boxes, ticks and size of a figure with `count` panels side by side, or stacked where it is narrow. */
+export function figureLayout({ available, tallest, count, window, rowLabels, columnLabels, square }) {
+  const stacked = count > 1 && available < 640;
+  const gap = stacked ? 34 : 18;
+  const captions = count > 1 ? 22 : 0;
+  const abreast = stacked ? 1 : count;
+  const left = widest(rowLabels, window.row, window.rows) * LETTER + 12;
+  let room = available - left - 6 - gap * (abreast - 1);
+  let columns = columnAxis(room / abreast, window, columnLabels);
+  room -= columns.overhang * abreast;
+  columns = columnAxis(room / abreast, window, columnLabels);
+  const size = boxSize(room / abreast, tallest, window, square);
+  const top = Math.max(columns.height, 36) + captions;
+  const boxes = Array.from({ length: count }, (_, n) => ({
+    left: left + (stacked ? 0 : n * (size.width + gap + columns.overhang)),
+    top: top + (stacked ? n * (size.height + top + gap) : 0),
+    ...size,
+  }));
+  const last = boxes[count - 1];
+  return {
+    boxes,
+    stacked,
+    captions,
+    slanted: columns.slanted,
+    columnTicks: tickPositions(window.columns, tickLimit(size.width), window.column),
+    rowTicks: tickPositions(window.rows, tickLimit(size.height), window.row),
+    width: last.left + last.width + columns.overhang + 6,
+    height: last.top + last.height + 8,
+  };
+}
+
+function tickLimit(length) {
+  return Math.min(LABELS, Math.floor(length / LINE));
+}
+
+function widest(labels, start, count) {
+  let length = 2;
+  for (let n = start; n < start + count; n++) length = Math.max(length, labels[n].length);
+  return length;
+}
+
+/** Height of the column labels, and how far slanted ones reach beyond the last column. */
+function columnAxis(width, window, labels) {
+  const ticks = tickPositions(window.columns, tickLimit(width), window.column);
+  const cell = width / window.columns;
+  const lengths = ticks.map((tick) => labels[tick].length * LETTER);
+  const slanted = Math.max(...lengths) + 8 > (width / ticks.length || 1);
+  if (!slanted) return { slanted, height: 24, overhang: 4 };
+  const beyond = ticks.map((tick, n) => {
+    const reach = (tick - window.column + 0.5) * cell + lengths[n] * SLANT + 8;
+    return reach - width;
+  });
+  return {
+    slanted,
+    height: Math.max(...lengths) * SLANT + 20,
+    overhang: Math.max(4, ...beyond),
+  };
+}
+
+function boxSize(room, tallest, window, square) {
+  const rows = Math.ceil(window.rows / window.rowBlock);
+  const columns = Math.ceil(window.columns / window.columnBlock);
+  const side = Math.min(room, tallest, LARGEST_CELL * rows);
+  if (!square) return { width: room, height: side };
+  const cell = Math.min(room / columns, tallest / rows, LARGEST_CELL);
+  const width = Math.max(cell * columns, Math.min(room, side / 2));
+  return { width, height: Math.max(cell * rows, Math.min(side, room / 4)) };
+}
+
+/** The cell of the matrix under a point of the figure, with its panel; null beside the panels. */
+export function cellAt(layout, window, x, y) {
+  for (let panel = 0; panel < layout.boxes.length; panel++) {
+    const box = layout.boxes[panel];
+    const across = (x - box.left) / box.width;
+    const down = (y - box.top) / box.height;
+    if (across < 0 || across >= 1 || down < 0 || down >= 1) continue;
+    return {
+      panel,
+      row: window.row + Math.floor(down * window.rows),
+      column: window.column + Math.floor(across * window.columns),
+    };
+  }
+  return null;
+}
+
+/** A cell's rectangle in a box of the figure. */
+export function cellBox(box, window, row, column) {
+  const width = box.width / window.columns;
+  const height = box.height / window.rows;
+  return {
+    left: box.left + (column - window.column) * width,
+    top: box.top + (row - window.row) * height,
+    width,
+    height,
+  };
+}

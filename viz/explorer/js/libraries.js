@@ -1,0 +1,72 @@
+// Plotly and KaTeX, loaded once a page from the app's own static files.
+
+const LOADED = Symbol.for("attention-explorer.libraries");
+
+/** Resolves to the library, or to null when it cannot be had. Never rejects. */
+function once(name, load) {
+  const store = (globalThis[LOADED] ??= new Map());
+  if (!store.has(name)) store.set(name, load().catch(() => null));
+  return store.get(name);
+}
+
+/** Where the app lives: Streamlit's own script says so even on the address of a page under it. */
+function appAddress() {
+  for (const script of document.querySelectorAll("script[src*='static/js/']")) {
+    const [base] = script.src.split("static/js/");
+    if (new URL(base).origin === location.origin) return base;
+  }
+  return new URL("./", document.baseURI).href;
+}
+
+function absolute(address) {
+  return new URL(address, appAddress()).href;
+}
+
+function loadScript(address) {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = absolute(address);
+    script.onload = resolve;
+    script.onerror = () => reject(new Error(`${script.src} cannot be loaded`));
+    document.head.append(script);
+  });
+}
+
+export function loadPlotly(assets) {
+  return once("plotly", async () => {
+    if (!assets.plotly) return null;
+    await loadScript(assets.plotly);
+    return globalThis.Plotly ?? null;
+  });
+}
+
+/** KaTeX with its style sheet: { katex, sheet }. */
+export function loadKatex(assets) {
+  return once("katex", async () => {
+    if (!assets.katex || !assets.katexStyle) return null;
+    const [answer] = await Promise.all([
+      fetch(absolute(assets.katexStyle)),
+      loadScript(assets.katex),
+    ]);
+    if (!answer.ok || !globalThis.katex) return null;
+    const style = await answer.text();
+    registerFonts(style, absolute(assets.katexStyle));
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(style.replace(FONT_RULES, ""));
+    return { katex: globalThis.katex, sheet };
+  });
+}
+
+const FONT_RULES = /@font-face\s*\{[^}]*\}/g;
+
+/** Browsers ignore @font-face inside a shadow root, so the fonts are made known to the document. */
+function registerFonts(style, address) {
+  for (const [rule] of style.matchAll(FONT_RULES)) {
+    const read = (name) => new RegExp(`${name}:([^;}]+)`).exec(rule)?.[1].trim();
+    const file = /url\(([^)]+\.woff2)\)/.exec(rule)?.[1];
+    if (!file) continue;
+    const source = `url(${new URL(file, address).href}) format("woff2")`;
+    const description = { style: read("font-style"), weight: read("font-weight"), display: "block" };
+    document.fonts.add(new FontFace(read("font-family"), source, description));
+  }
+}

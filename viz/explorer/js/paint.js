@@ -1,0 +1,186 @@
+// Pixels: cells, hatching, thumbnails, and the figure drawn without Plotly.
+
+import { step } from "./colours.js";
+import { tickPositions, wholeWindow } from "./geometry.js";
+
+const THUMBNAIL_CELLS = 96;
+export const FONT = 11;
+
+/** What a window shows of a panel: where positions share a cell, the value of largest magnitude. */
+export function sample(panel, window) {
+  const rows = Math.ceil(window.rows / window.rowBlock);
+  const columns = Math.ceil(window.columns / window.columnBlock);
+  const values = new Float32Array(rows * columns);
+  const masked = new Uint8Array(rows * columns);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      const value = largestIn(panel, window, row, column);
+      values[row * columns + column] = value;
+      masked[row * columns + column] = Number.isNaN(value) ? 1 : 0;
+    }
+  }
+  return { values, masked, rows, columns };
+}
+
+/** NaN where every position of the block is masked. */
+function largestIn(panel, window, row, column) {
+  const firstRow = window.row + row * window.rowBlock;
+  const firstColumn = window.column + column * window.columnBlock;
+  const lastRow = Math.min(firstRow + window.rowBlock, window.row + window.rows);
+  const lastColumn = Math.min(firstColumn + window.columnBlock, window.column + window.columns);
+  let largest = NaN;
+  for (let i = firstRow; i < lastRow; i++) {
+    for (let j = firstColumn; j < lastColumn; j++) {
+      const cell = i * panel.columns + j;
+      const value = panel.values[cell];
+      if (isHidden(panel, cell) || Number.isNaN(value)) continue;
+      if (!(Math.abs(value) <= Math.abs(largest))) largest = value;
+    }
+  }
+  return largest;
+}
+
+/** Whether a cell's value is not drawn. A masked cell that leaks weight keeps its colour. */
+export function isHidden(panel, cell) {
+  return panel.masked !== null && panel.masked[cell] === 1 && !panel.leaks;
+}
+
+/** The cells of a sample as a small canvas, one pixel a cell; masked ones are transparent. */
+function raster(sampled, panel, palette) {
+  const canvas = document.createElement("canvas");
+  canvas.width = sampled.columns;
+  canvas.height = sampled.rows;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(sampled.columns, sampled.rows);
+  const { colours } = palette.scale[panel.quantity];
+  for (let cell = 0; cell < sampled.values.length; cell++) {
+    if (sampled.masked[cell]) continue;
+    const colour = colours[step(sampled.values[cell], panel.low, panel.high)];
+    image.data.set(colour, cell * 4);
+    image.data[cell * 4 + 3] = 255;
+  }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** Sizes a canvas for the screen's pixels and returns a context that counts in CSS pixels. */
+export function context2d(canvas, width, height) {
+  const density = globalThis.devicePixelRatio || 1;
+  canvas.width = Math.round(width * density);
+  canvas.height = Math.round(height * density);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(density, 0, 0, density, 0, 0);
+  return context;
+}
+
+function hatchPattern(context, palette, ground) {
+  const density = context.getTransform().a;
+  const size = Math.round(6 * density);
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = size;
+  const pen = tile.getContext("2d");
+  if (ground) {
+    pen.fillStyle = palette.dark ? "#2c2c32" : "#f1f0f3";
+    pen.fillRect(0, 0, size, size);
+  }
+  pen.strokeStyle = palette.masked;
+  pen.globalAlpha = ground ? 0.55 : 0.9;
+  pen.lineWidth = density;
+  for (const shift of [-size, 0, size]) {
+    pen.moveTo(shift, size);
+    pen.lineTo(shift + size, 0);
+  }
+  pen.stroke();
+  const pattern = context.createPattern(tile, "repeat");
+  pattern.setTransform(new DOMMatrix().scale(1 / density));
+  return pattern;
+}
+
+/** Hatches the masked cells of a panel: grey where nothing shows, bare lines over a leaking weight. */
+export function hatch(context, panel, window, box, palette) {
+  const masked = hatchedCells(panel, window);
+  if (masked === null) return;
+  context.fillStyle = hatchPattern(context, palette, !panel.leaks);
+  const width = box.width / masked.columns;
+  const height = box.height / masked.rows;
+  for (let row = 0; row < masked.rows; row++) {
+    for (let column = 0; column < masked.columns; column++) {
+      if (!masked.cells[row * masked.columns + column]) continue;
+      let end = column;
+      while (end < masked.columns && masked.cells[row * masked.columns + end]) end++;
+      context.fillRect(
+        box.left + column * width,
+        box.top + row * height,
+        (end - column) * width,
+        height + 0.5 * (row < masked.rows - 1),
+      );
+      column = end;
+    }
+  }
+}
+
+function hatchedCells(panel, window) {
+  if (panel.masked === null) return null;
+  if (window.rowBlock > 1 || window.columnBlock > 1 || !panel.leaks) {
+    const { masked, rows, columns } = sample({ ...panel, leaks: false }, window);
+    return { cells: masked, rows, columns };
+  }
+  const cells = new Uint8Array(window.rows * window.columns);
+  for (let i = 0; i < window.rows; i++) {
+    const start = (window.row + i) * panel.columns + window.column;
+    cells.set(panel.masked.subarray(start, start + window.columns), i * window.columns);
+  }
+  return { cells, rows: window.rows, columns: window.columns };
+}
+
+/** Cells and hatching of one panel in a box. */
+export function paintPanel(context, panel, window, box, palette) {
+  context.imageSmoothingEnabled = false;
+  const cells = raster(sample(panel, window), panel, palette);
+  context.drawImage(cells, box.left, box.top, box.width, box.height);
+  hatch(context, panel, window, box, palette);
+}
+
+/** A small picture of a panel that fills a canvas of a given size. */
+export function paintThumbnail(canvas, panel, palette, width, height) {
+  const context = context2d(canvas, width, height);
+  const window = wholeWindow(panel.rows, panel.columns);
+  window.rowBlock = Math.ceil(panel.rows / THUMBNAIL_CELLS);
+  window.columnBlock = Math.ceil(panel.columns / THUMBNAIL_CELLS);
+  paintPanel(context, panel, window, { left: 0, top: 0, width, height }, palette);
+}
+
+/** The whole figure without Plotly: cells, hatching, captions and tick labels. */
+export function paintFigure(canvas, figure, palette) {
+  const { layout, window, panels } = figure;
+  const context = context2d(canvas, layout.width, layout.height);
+  panels.forEach((panel, n) => {
+    paintPanel(context, panel, window, layout.boxes[n], palette);
+    paintTicks(context, figure, layout.boxes[n], palette, n === 0 || layout.stacked);
+  });
+}
+
+function paintTicks(context, figure, box, palette, withRows) {
+  const { layout, window } = figure;
+  context.fillStyle = palette.text;
+  context.font = `${FONT}px ${palette.mono}`;
+  context.textBaseline = "middle";
+  if (withRows) {
+    context.textAlign = "right";
+    for (const row of layout.rowTicks) {
+      const y = box.top + ((row - window.row + 0.5) / window.rows) * box.height;
+      context.fillText(figure.rowLabels[row], box.left - 6, y);
+    }
+  }
+  for (const column of layout.columnTicks) {
+    const x = box.left + ((column - window.column + 0.5) / window.columns) * box.width;
+    context.save();
+    context.translate(x, box.top - 7);
+    if (layout.slanted) context.rotate(-Math.PI / 4);
+    context.textAlign = layout.slanted ? "left" : "center";
+    context.fillText(figure.columnLabels[column], 0, layout.slanted ? 0 : -3);
+    context.restore();
+  }
+}

@@ -1,0 +1,110 @@
+// The figure as real Plotly heatmaps. Plotly draws cells and tick labels in the boxes of our geometry;
+// frames, hatching, tooltips and clicks lie above it and never make it draw again.
+
+import { brief } from "./numbers.js";
+import { FONT, isHidden } from "./paint.js";
+
+const NUMBERED = 12; // up to this many rows and columns, cells carry their numbers
+const NARROWEST_NUMBERED = 34; // pixels a cell needs for "−0.25"
+
+/** Draws or redraws a figure in `element`. Resolves when it is on the page. */
+export function drawPlotly(Plotly, element, figure, palette) {
+  const data = figure.panels.map((panel, n) => trace(panel, n, figure, palette));
+  return Plotly.react(element, data, layoutOf(figure, palette), {
+    staticPlot: true,
+    responsive: false,
+    displayModeBar: false,
+  });
+}
+
+function trace(panel, n, figure, palette) {
+  const { window } = figure;
+  const rows = rowsOf(panel, window);
+  return {
+    type: "heatmap",
+    z: rows,
+    x0: window.column,
+    dx: 1,
+    y0: window.row,
+    dy: 1,
+    xaxis: axisId("x", n),
+    yaxis: axisId("y", n),
+    zmin: panel.low,
+    zmax: panel.high,
+    colorscale: palette.scale[panel.quantity].plotly,
+    showscale: false,
+    hoverinfo: "skip",
+    ...numbersIn(rows, figure, n, palette),
+  };
+}
+
+/** The values of a window, row by row; NaN, for Plotly a gap, where a cell is masked. */
+function rowsOf(panel, window) {
+  return Array.from({ length: window.rows }, (_, i) => {
+    const start = (window.row + i) * panel.columns + window.column;
+    const row = panel.values.slice(start, start + window.columns);
+    if (panel.masked !== null) {
+      for (let j = 0; j < row.length; j++) if (isHidden(panel, start + j)) row[j] = NaN;
+    }
+    return row;
+  });
+}
+
+function numbersIn(rows, figure, n, palette) {
+  const { window, layout } = figure;
+  const few = window.rows <= NUMBERED && window.columns <= NUMBERED;
+  if (!few || layout.boxes[n].width / window.columns < NARROWEST_NUMBERED) return {};
+  return {
+    text: rows.map((row) => Array.from(row, (value) => (Number.isNaN(value) ? "" : brief(value)))),
+    texttemplate: "%{text}",
+    textfont: { family: palette.mono, size: 12 },
+  };
+}
+
+function axisId(letter, n) {
+  return n === 0 ? letter : `${letter}${n + 1}`;
+}
+
+function layoutOf(figure, palette) {
+  const { layout, window } = figure;
+  const plain = {
+    showgrid: false,
+    zeroline: false,
+    showline: false,
+    ticks: "",
+    fixedrange: true,
+    automargin: false,
+    tickfont: { family: palette.mono, size: FONT, color: palette.text },
+  };
+  const axes = {};
+  layout.boxes.forEach((box, n) => {
+    axes[`xaxis${n === 0 ? "" : n + 1}`] = {
+      ...plain,
+      anchor: axisId("y", n),
+      domain: [box.left / layout.width, (box.left + box.width) / layout.width],
+      range: [window.column - 0.5, window.column + window.columns - 0.5],
+      side: "top",
+      tickangle: layout.slanted ? -45 : 0,
+      tickvals: layout.columnTicks,
+      ticktext: layout.columnTicks.map((tick) => figure.columnTickLabels[tick]),
+    };
+    axes[`yaxis${n === 0 ? "" : n + 1}`] = {
+      ...plain,
+      anchor: axisId("x", n),
+      domain: [1 - (box.top + box.height) / layout.height, 1 - box.top / layout.height],
+      range: [window.row + window.rows - 0.5, window.row - 0.5],
+      showticklabels: n === 0 || layout.stacked,
+      tickvals: layout.rowTicks,
+      ticktext: layout.rowTicks.map((tick) => figure.rowTickLabels[tick]),
+    };
+  });
+  return {
+    ...axes,
+    width: layout.width,
+    height: layout.height,
+    margin: { l: 0, r: 0, t: 0, b: 0, pad: 0 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    showlegend: false,
+  };
+}

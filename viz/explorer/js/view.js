@@ -1,0 +1,106 @@
+// From what is chosen to what is drawn: the matrix of a stage as a panel, the panels as a figure.
+
+import { difference, extent } from "./derive.js";
+import { figureLayout, wholeWindow } from "./geometry.js";
+
+const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
+
+/** How many positions an axis has. */
+export function axisLength(axis, stage, layer) {
+  if (axis === "query") return layer.queries;
+  if (axis === "key") return layer.keys;
+  return stage.name === "value" || stage.name === "output" ? layer.valueWidth : layer.width;
+}
+
+/** Row and column of the chosen cell in the matrix of a stage. */
+export function cellOf(stage, cell) {
+  return { row: cell[stage.rows], column: cell[stage.columns] };
+}
+
+/** One stage of one head as a panel: values, size, colours, range, masked cells. */
+export function panelOf(stage, layer, derived, ranges) {
+  const hides = stage.name === "masked" || stage.name === "weights";
+  const range = ranges[stage.name === "masked" ? "scaled" : stage.name] || 1;
+  const weights = stage.name === "weights";
+  return {
+    values: stage.name === "output" ? derived.recorded : derived[stage.name],
+    rows: axisLength(stage.rows, stage, layer),
+    columns: axisLength(stage.columns, stage, layer),
+    quantity: stage.quantity,
+    low: weights ? 0 : -range,
+    high: weights ? 1 : range,
+    masked: hides && derived.mask !== null ? derived.mask.map((allowed) => 1 - allowed) : null,
+    leaks: weights && Number.isFinite(layer.fill),
+  };
+}
+
+/** Changed minus baseline. A cell that only one run allows has no difference of masked scores. */
+export function differencePanel(stage, before, after) {
+  const values = difference(before.values, after.values);
+  const range = extent(values) || 1;
+  const either = stage.name === "masked";
+  const hidden = (panel, cell) => panel.masked !== null && panel.masked[cell] === 1;
+  const masked =
+    before.masked === null && after.masked === null
+      ? null
+      : Uint8Array.from(values, (_, cell) => {
+          const runs = [before, after].filter((panel) => hidden(panel, cell)).length;
+          return runs === 2 || (either && runs === 1) ? 1 : 0;
+        });
+  return {
+    ...after,
+    values,
+    quantity: "difference",
+    low: -range,
+    high: range,
+    masked,
+    leaks: before.leaks || after.leaks,
+  };
+}
+
+/** The larger of two runs' ranges, quantity by quantity, so that both share one scale. */
+export function sharedRanges(layer, baseline) {
+  const ranges = { ...layer.range };
+  for (const name of Object.keys(ranges)) {
+    ranges[name] = Math.max(ranges[name], baseline ? baseline.range[name] : 0);
+  }
+  return ranges;
+}
+
+/** The figure of a stage: one panel, or baseline, changed and difference beside each other. */
+export function figureOf({ stage, layer, baseline, derived, before, labels, window, room, title }) {
+  const ranges = sharedRanges(layer, baseline);
+  const changed = panelOf(stage, layer, derived, ranges);
+  let panels = [changed];
+  if (before) {
+    const unchanged = panelOf(stage, baseline, before, ranges);
+    panels = [unchanged, changed, differencePanel(stage, unchanged, changed)];
+  }
+  const shown = window ?? wholeWindow(changed.rows, changed.columns);
+  const axis = (name, form) => (name === "dimension" ? dimensions(changed.columns) : labels[name][form]);
+  const figure = {
+    panels,
+    window: shown,
+    title,
+    captions: before ? CAPTIONS : null,
+    rowAxis: stage.rows,
+    columnAxis: stage.columns,
+    rowLabels: axis(stage.rows, "short"),
+    columnLabels: axis(stage.columns, "short"),
+    rowTickLabels: axis(stage.rows, "plotly"),
+    columnTickLabels: axis(stage.columns, "plotly"),
+  };
+  return {
+    ...figure,
+    layout: figureLayout({
+      ...room,
+      ...figure,
+      count: panels.length,
+      square: stage.columns !== "dimension",
+    }),
+  };
+}
+
+function dimensions(count) {
+  return Array.from({ length: count }, (_, n) => String(n));
+}

@@ -1,0 +1,106 @@
+"""Colours: one home for every picture. The meanings are fixed and safe for colour-blind readers.
+
+Query blue, key vermillion and value green are of Okabe and Ito's palette. Weights run from the page's
+background up to one purple; scores, vectors and differences diverge around 0.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+QUERY = "#0072B2"
+KEY = "#D55E00"
+VALUE = "#009E73"
+SCORE = "#7B5EA7"
+WEIGHT = "#6A51A3"
+OUTPUT = "#4D8B31"
+MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has more
+MASKED = "#8C8C94"
+
+QuantityName = Literal["query", "key", "value", "score", "weight", "output", "difference"]
+Stops = tuple[tuple[float, str], ...]
+PAGE = ""  # stands for the page's background, which only the browser knows
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """The colours of one quantity. `ink` is for letters, which need more contrast than areas."""
+
+    hue: str
+    ink: tuple[str, str]  # on a light page, on a dark page
+    light: Stops  # position on the scale 0–1 and colour; PAGE is the page's background
+    dark: Stops
+    diverging: bool = True
+
+
+def _diverging(least: str, less: str, more: str, most: str) -> Stops:
+    return ((0.0, least), (0.25, less), (0.5, PAGE), (0.75, more), (1.0, most))
+
+
+QUANTITIES: dict[QuantityName, Quantity] = {
+    "query": Quantity(
+        QUERY,
+        ("#005E94", "#6CBBEA"),
+        _diverging("#4A4845", "#B9B6B1", "#6DB0D9", "#00517F"),
+        _diverging("#DAD4CA", "#77726A", "#1F6A99", "#84CFFF"),
+    ),
+    "key": Quantity(
+        KEY,
+        ("#AD4B00", "#FF9F5C"),
+        _diverging("#4A4845", "#B9B6B1", "#F0A26A", "#A04500"),
+        _diverging("#DAD4CA", "#77726A", "#A34F0E", "#FFB680"),
+    ),
+    "value": Quantity(
+        VALUE,
+        ("#00724F", "#45D3A8"),
+        _diverging("#4A4845", "#B9B6B1", "#68C2A4", "#006448"),
+        _diverging("#DAD4CA", "#77726A", "#0E7B5C", "#83EBC8"),
+    ),
+    "score": Quantity(
+        SCORE,
+        ("#5D4391", "#BBA6EE"),
+        _diverging("#8A3F00", "#F0AE6E", "#A99BD3", "#44287D"),
+        _diverging("#FFCB94", "#A4601F", "#6C56AE", "#D6C9FF"),
+    ),
+    "weight": Quantity(
+        WEIGHT,
+        ("#593F95", "#B7A2EE"),
+        ((0.0, PAGE), (0.1, "#DCD6EC"), (0.35, "#A695CF"), (0.7, "#6A51A3"), (1.0, "#3C1D75")),
+        ((0.0, PAGE), (0.1, "#352D50"), (0.35, "#5F4C9A"), (0.7, "#9C82DB"), (1.0, "#E6DCFF")),
+        diverging=False,
+    ),
+    "output": Quantity(
+        OUTPUT,
+        ("#3A6E22", "#A3D587"),
+        _diverging("#4A4845", "#B9B6B1", "#9AC586", "#2C5A1B"),
+        _diverging("#DAD4CA", "#77726A", "#4C7F35", "#C2EEA6"),
+    ),
+    "difference": Quantity(
+        MORE,
+        ("#A11226", "#FF9C92"),
+        _diverging("#1B4A88", "#8CB5DE", "#E89A92", "#A11226"),
+        _diverging("#A3CEFF", "#2F6AB0", "#AE4141", "#FFB5AB"),
+    ),
+}
+
+_NEGATIVE: dict[QuantityName, str] = {"score": "#B35806", "difference": LESS}
+_CONTRAST = "#7A7772"  # the neutral side of the scales of vectors
+
+
+def colorscale(quantity: QuantityName) -> list[list[float | str]]:
+    """A Plotly colour scale whose zero is transparent, so it fits a light and a dark page alike."""
+    hue = QUANTITIES[quantity].hue
+    if not QUANTITIES[quantity].diverging:
+        return [[0.0, rgba(hue, 0.0)], [1.0, rgba(hue, 1.0)]]
+    negative = _NEGATIVE.get(quantity, _CONTRAST)
+    return [
+        [0.0, rgba(negative, 1.0)],
+        [0.5, rgba(negative, 0.0)],
+        [0.5, rgba(hue, 0.0)],
+        [1.0, rgba(hue, 1.0)],
+    ]
+
+
+def rgba(colour: str, alpha: float) -> str:
+    """A colour "#RRGGBB" with an opacity between 0 and 1, as CSS and Plotly read it."""
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:g})"
