@@ -73,7 +73,7 @@ class Input:
         return not np.array_equal(self.value, self.given)
 
     def with_value(self, value: ArrayLike) -> Input:
-        """The same input with another value; raises ValueError with a sentence where it does not fit."""
+        """The same input with another value; raises ValueError where it does not fit."""
         try:
             array = read_only(value)
         except (TypeError, ValueError):
@@ -98,13 +98,21 @@ class Input:
                 raise ValueError(f"{self.label} holds {number:g}, which is not a whole number.")
 
 
+def token_ids(name: str, label: str, ids: ArrayLike) -> Input:
+    """An input of token ids along one axis."""
+    value = read_only(ids)
+    columns = numbered("token", value.size)
+    return Input(name, label, value, columns=columns, lowest=0, highest=99_999, whole=True)
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """One line of arithmetic: a general formula, the same with this example's numbers, the result.
 
-    `result` has up to two axes and only finite numbers. `rows` and `columns` label its axes; along a
-    single axis the labels stand in `columns`. `blocked` marks the cells a mask hides, in the shape of
-    the result. `notes` is what the notes print; `comment` is a reason that holds for any inputs.
+    `result` has up to two axes and only finite numbers. `rows` and `columns` label its axes; along
+    a single axis the labels stand in `columns`. `blocked` marks the cells a mask hides, in the
+    shape of the result. `notes` is what the notes print; `comment` is a reason that holds for any
+    inputs.
     """
 
     title: str
@@ -125,8 +133,6 @@ class Step:
         lengths = tuple(len(labels) for labels in (self.rows, self.columns) if labels is not None)
         if lengths and lengths != self.result.shape:
             raise ValueError(f"“{self.title}” has {lengths} labels for {self.result.shape}.")
-        if self.agrees is False and self.remark is None:
-            raise ValueError(f"“{self.title}” differs from the notes without saying why.")
 
     @property
     def printed(self) -> Array | None:
@@ -148,7 +154,7 @@ class Step:
 
     @property
     def remark(self) -> str | None:
-        """One sentence: the slip of the notes where there is one, else the reason behind the step."""
+        """One sentence: the slip of the notes where there is one, else the reason of the step."""
         if self.notes is not None and self.notes.slip is not None:
             return self.notes.slip
         return self.comment
@@ -162,7 +168,7 @@ Recipe = Callable[[Values], tuple[Step, ...]]
 class Example:
     """A worked example: inputs, and the steps its recipe computes from them.
 
-    `name` is a stable slug for links, `section` the section of the notes, `topic` the module it is in.
+    `name` is a stable slug for links, `section` the section of the notes.
     """
 
     name: str
@@ -177,6 +183,9 @@ class Example:
         steps = self.recipe({item.name: item.value for item in self.inputs})
         if self.changed:
             steps = tuple(replace(step, notes=None) for step in steps)
+        for step in steps:
+            if step.agrees is False and step.remark is None:
+                raise ValueError(f"“{step.title}” differs from the notes without saying why.")
         object.__setattr__(self, "steps", steps)
 
     @property

@@ -13,16 +13,25 @@ _LONGEST_ROW = 8
 
 
 def number(value: float | Array) -> str:
-    """One number: whole ones in full, others with up to four decimals, extreme ones as a power of ten."""
+    """One number: whole ones in full, others to four decimals, extreme ones as powers of ten."""
     value = float(value)
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else (r"\infty" if value > 0 else r"-\infty")
     size = abs(value)
     if size < 5e-5 or size >= 1e12 or (value < 0 and size >= 1e6):
         return _power(value)
-    if value == round(value):
-        return f"{value:,.0f}".replace(",", "{,}")
-    return f"{value:,.4f}".rstrip("0").rstrip(".").replace(",", "{,}")
+    return f"{value:,.{_places(value)}f}".replace(",", "{,}")
+
+
+def _places(value: float) -> int:
+    """Up to four decimals, and more where fewer would make it look whole, as for 0.99995."""
+    if abs(value - round(value)) < 1e-9:
+        return 0
+    for places in range(1, 9):
+        rounded = round(value, places)
+        if places >= 4 and rounded != round(value):
+            return len(f"{rounded:.{places}f}".rstrip("0").partition(".")[2])
+    return 0
 
 
 def _power(value: float) -> str:
@@ -81,4 +90,4 @@ def word(text: str) -> str:
 
 def shape(lengths: Iterable[int]) -> str:
     """A shape such as 3 × 4."""
-    return r" \times ".join(str(length) for length in lengths)
+    return r" \times ".join(number(length) for length in lengths)

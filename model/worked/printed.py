@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_EXACT = 4
+
 
 @dataclass(frozen=True)
 class Printed:
     """Figures as the notes print them: rows parted by `;`, numbers by blanks.
 
-    `slip` says in one sentence why they are off, where they are off.
+    A whole number is meant exactly, to the four decimals the notes work with; with a point after it
+    (`7.`) it was rounded. `slip` says in one sentence why the figures are off, where they are off.
     """
 
     text: str
@@ -30,8 +33,10 @@ class Printed:
 
     @property
     def precision(self) -> NDArray[np.float64]:
-        """Half a unit of the last printed digit of each figure: the most that rounding can take."""
-        places = [len(figure.partition(".")[2]) for figure in self.figures]
+        """Half a unit of the last printed digit of each figure: the most that rounding takes."""
+        places = [
+            len(figure.partition(".")[2]) if "." in figure else _EXACT for figure in self.figures
+        ]
         return 0.5 * 10.0 ** -np.array(places, dtype=np.float64)
 
     def differing(self, result: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -1,1 +1,1 @@
-"""The arithmetic of the worked examples: small pure functions on float64 arrays, each written once."""
+"""The arithmetic of the worked examples: pure functions on float64 arrays, each written once."""

@@ -79,5 +79,5 @@ def kept(draws: Array, rate: float) -> Array:
 
 
 def dropped(values: Array, keep: Array, rate: float) -> Array:
-    """What dropout makes of the values in training: the kept ones divided by 1 − rate, the rest 0."""
+    """The values under dropout in training: the kept ones divided by 1 − rate, the rest 0."""
     return values * keep / (1.0 - rate)

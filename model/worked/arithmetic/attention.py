@@ -15,7 +15,7 @@ HIDDEN = float("-inf")
 
 
 class Attention(NamedTuple):
-    """What one attention leaves behind. Scores and weights are (query, key), output is (query, d_v)."""
+    """What attention leaves: scores, scaled and weights (query, key), output (query, d_v)."""
 
     scores: Array
     scaled: Array
@@ -24,7 +24,7 @@ class Attention(NamedTuple):
 
 
 def softmax(scores: Array, axis: int = -1) -> Array:
-    """Positive numbers that sum to one along `axis`; a row of nothing but −∞ gives zeros, never NaN."""
+    """Positive numbers that sum to one along `axis`; a row of −∞ alone gives zeros, never NaN."""
     highest = scores.max(axis=axis, keepdims=True)
     shift = np.where(np.isfinite(highest), highest, 0.0)
     exponentials = np.exp(scores - shift)

@@ -1,4 +1,4 @@
-"""One-hot vectors, the loss, sliding windows, cosine similarity, and gradients through a deep stack."""
+"""One-hot vectors, loss, sliding windows, cosine similarity, gradients through a deep stack."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ def one_hot(ids: Array, size: int) -> Array:
     return np.eye(size)[np.asarray(ids, dtype=np.int64)]
 
 
-def cross_entropy(probabilities: Array, target: Array) -> Array:
-    """−Σ target · log p in nats, for probabilities and a one-hot target on the last axis."""
-    logarithms = np.log(probabilities, out=np.zeros_like(probabilities), where=target > 0)
-    return np.asarray(-(target * logarithms).sum(axis=-1))
+def cross_entropy(logits: Array, target: Array) -> float:
+    """−Σ target · log softmax(logits) in nats, for one row of logits and its one-hot target."""
+    highest = logits.max()
+    total = highest + np.log(np.exp(logits - highest).sum())
+    return float((target * (total - logits)).sum())
 
 
-def windows(ids: Array, length: int, stride: int) -> Array:
-    """Every stretch of `length` ids that still has a next one, `stride` apart, (window, length)."""
-    starts = range(0, len(ids) - length, stride)
+def windows(ids: Array, length: int, stride: int, offset: int = 0) -> Array:
+    """Every stretch of `length` ids that still has a next one, `stride` apart, (window, length).
+
+    With an offset of 1 the same stretches moved on by one: the targets.
+    """
+    starts = range(offset, len(ids) - length + offset, stride)
     return np.array([ids[start : start + length] for start in starts], dtype=np.float64)
 
 

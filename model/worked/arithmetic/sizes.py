@@ -14,7 +14,7 @@ class Stage(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """One stage of attention: how many numbers it leaves in memory and how many operations it takes."""
+    """One stage of attention: the numbers it leaves in memory and the operations it takes."""
 
     name: str
     numbers: int

@@ -1,0 +1,187 @@
+"""GELU, ReLU and SwiGLU: values, slopes and the minimum of GELU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import activations
+from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.printed import Printed
+
+
+def _labels(points: Array) -> tuple[str, ...]:
+    return tuple(f"x = {point:g}" for point in points)
+
+
+def _at(points: Array, result: Array, name: str) -> str:
+    return rf"\mathrm{{{name}}}({latex.number(points[0])}) = {latex.number(result[0])}"
+
+
+def _gelu(values: Values) -> tuple[Step, ...]:
+    points = values["points"]
+    columns = _labels(points)
+    share, exact = activations.normal_share(points), activations.gelu(points)
+    tanh, slope = activations.gelu_tanh(points), activations.gelu_slope(points)
+    return (
+        Step("Share of a normal distribution below x",
+             r"\Phi(x) = \tfrac12\left(1 + \mathrm{erf}\tfrac{x}{\sqrt 2}\right)", share,
+             rf"\Phi({latex.number(points[0])}) = {latex.number(share[0])}", columns=columns),
+        Step("GELU", r"\mathrm{GELU}(x) = x \cdot \Phi(x)", exact,
+             rf"{latex.number(points[0])} \cdot {latex.number(share[0])} = "
+             rf"{latex.number(exact[0])}", columns=columns, quantity="output"),
+        Step("GELU by tanh",
+             r"\tfrac12 x \left(1 + \tanh\!\left(\sqrt{\tfrac{2}{\pi}}\,"
+             r"(x + 0.044715\, x^3)\right)\right)", tanh, _at(points, tanh, "GELU"),
+             columns=columns, quantity="output",
+             comment="The approximation GPT-2 was trained with."),
+        Step("Tanh form minus exact", r"\text{tanh form} - x\,\Phi(x)", tanh - exact,
+             rf"\max |\text{{difference}}| = {latex.number(np.abs(tanh - exact).max())}",
+             columns=columns),
+        Step("Slope", r"\Phi(x) + x\,\varphi(x)", slope, _at(points, slope, "GELU'"),
+             columns=columns, comment="Below 0 the slope is not 0, except at the minimum."),
+    )  # fmt: skip
+
+
+def _minimum(values: Values) -> tuple[Step, ...]:
+    low, high = float(values["low"]), float(values["high"])
+    if low >= high:
+        raise ValueError(f"The interval must rise: {high:g} is not above {low:g}.")
+    lowest = activations.zero_of(activations.gelu_slope, low, high)
+    at = np.array([lowest])
+    slope = float(activations.gelu_slope(at)[0])
+    value = float(activations.gelu(at)[0])
+    around = np.array([low, lowest, high])
+    return (
+        Step("Slope at the ends and at the minimum", r"\Phi(x) + x\,\varphi(x)",
+             activations.gelu_slope(around), rf"\text{{slope}}({latex.number(low)}) = "
+             rf"{latex.number(activations.gelu_slope(around)[0])}", columns=_labels(around),
+             comment="Negative on the left and positive on the right: a minimum lies between."),
+        Step("Where the slope is 0", r"\Phi(x) + x\,\varphi(x) = 0", read_only(lowest),
+             rf"\text{{slope}}({latex.number(lowest)}) = {latex.number(round(slope, 12))}",
+             notes=Printed("-.7518")),
+        Step("GELU there", r"x\,\Phi(x)", read_only(value),
+             rf"\mathrm{{GELU}}({latex.number(lowest)}) = {latex.number(value)}",
+             quantity="output", notes=Printed("-.17")),
+    )  # fmt: skip
+
+
+def _relu(values: Values) -> tuple[Step, ...]:
+    points = values["points"]
+    columns = _labels(points)
+    curves: tuple[tuple[str, Callable[[Array], Array]], ...] = (
+        ("ReLU", activations.relu),
+        ("GELU", activations.gelu),
+    )
+    heights = np.stack([curve(points) for _, curve in curves])
+    slopes = np.stack([activations.relu_slope(points), activations.gelu_slope(points)])
+    names = tuple(name for name, _ in curves)
+    return (
+        Step("ReLU beside GELU", r"\mathrm{ReLU}(x) = \max(0, x)", heights,
+             rf"\max(0, {latex.number(points[0])}) = {latex.number(heights[0, 0])}", names,
+             columns, "output", comment="ReLU is 0 for everything below 0."),
+        Step("Their slopes", r"\mathrm{ReLU}'(x) = 1\ \text{where } x > 0,\ \text{else } 0",
+             slopes, _at(points, slopes[0], "ReLU'"), names, columns,
+             comment="Below 0 ReLU passes no gradient back; GELU does."),
+    )  # fmt: skip
+
+
+def _swiglu(values: Values) -> tuple[Step, ...]:
+    x, gate, up = values["x"], values["gate"], values["up"]
+    opening, content = x @ gate, x @ up
+    opened = activations.silu(opening)
+    result = activations.swiglu(x, gate, up)
+    columns = numbered("hidden", gate.shape[1])
+    return (
+        Step("Gate before its activation", r"x\, W_{\text{gate}}", opening,
+             rf"{latex.row(x)}\,W_{{\text{{gate}}}} = {latex.row(opening)}", columns=columns),
+        Step("Gate", r"\mathrm{silu}(g) = \frac{g}{1 + e^{-g}}", opened,
+             rf"\frac{{{latex.number(opening[0])}}}{{1 + e^{{{latex.number(-opening[0])}}}}} = "
+             rf"{latex.number(opened[0])}", columns=columns),
+        Step("Content", r"x\, W_{\text{up}}", content,
+             rf"{latex.row(x)}\,W_{{\text{{up}}}} = {latex.row(content)}", columns=columns),
+        Step("SwiGLU", r"\mathrm{silu}(x W_{\text{gate}}) \odot (x W_{\text{up}})", result,
+             rf"{latex.number(opened[0])} \cdot {latex.factor(content[0])} = "
+             rf"{latex.number(result[0])}", columns=columns, quantity="output",
+             comment="The gate decides how much of each hidden value passes."),
+    )  # fmt: skip
+
+
+def _points_input() -> Input:
+    points = read_only([-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3])
+    return Input("points", "Points x", points, columns=numbered("point", 9), lowest=-20, highest=20)
+
+
+def _gelu_example() -> Example:
+    return Example(
+        "gelu",
+        "GELU, exact and by tanh",
+        "§10",
+        "GELU lets through the share of x that a normal distribution has below x.",
+        (_points_input(),),
+        _gelu,
+    )
+
+
+def _gelu_minimum_example() -> Example:
+    return Example(
+        "gelu-minimum",
+        "The minimum of GELU",
+        "§10",
+        "GELU dips below 0 and comes back. At its lowest point the slope is 0.",
+        (
+            Input("low", "Left end of the search", read_only(-1), lowest=-1.4, highest=-0.76),
+            Input("high", "Right end of the search", read_only(-0.5), lowest=-0.75, highest=0),
+        ),
+        _minimum,
+    )
+
+
+def _relu_and_gelu_example() -> Example:
+    return Example(
+        "relu-and-gelu",
+        "ReLU beside GELU",
+        "§10",
+        "ReLU cuts off everything below 0. GELU does nearly the same, but smoothly.",
+        (_points_input(),),
+        _relu,
+    )
+
+
+def _swiglu_example() -> Example:
+    return Example(
+        "swiglu",
+        "SwiGLU: a gated activation",
+        "§10",
+        "Two linear maps of the same input: one opens the gate, the other goes through it.",
+        (
+            Input("x", "x (chosen here)", read_only([1, -0.5]), columns=numbered("dim", 2)),
+            Input(
+                "gate",
+                "W_gate (chosen here)",
+                read_only([[0.6, -0.4, 1], [0.2, 0.8, -0.5]]),
+                numbered("dim", 2),
+                numbered("hidden", 3),
+            ),
+            Input(
+                "up",
+                "W_up (chosen here)",
+                read_only([[0.5, 1, -0.3], [-0.7, 0.4, 0.9]]),
+                numbered("dim", 2),
+                numbered("hidden", 3),
+            ),
+        ),
+        _swiglu,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 10 on activations."""
+    return (
+        _gelu_example(),
+        _gelu_minimum_example(),
+        _relu_and_gelu_example(),
+        _swiglu_example(),
+    )

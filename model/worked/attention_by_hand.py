@@ -1,0 +1,245 @@
+"""Self-attention worked by hand: "The cat sat", the one-hot picture, and the soft look-up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from model.worked import attention_steps as steps
+from model.worked import latex
+from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.printed import Printed
+
+TOKENS = ("The", "Cat", "Sat")
+DIMENSIONS = numbered("dim", 4)
+_SAME = Printed("1 0 1 0; 0 1 0 1; 1 1 1 1")
+_LEARNED = (
+    "The notes set the matrix to the identity so that nothing changes here; "
+    "in a model it starts random and is learned by back-propagation."
+)
+
+
+def _matrix(letter: str) -> Input:
+    return Input(
+        f"{letter.lower()}_matrix",
+        f"W_{letter}",
+        read_only(np.eye(4)),
+        rows=DIMENSIONS,
+        columns=DIMENSIONS,
+    )
+
+
+def _cat_sat(values: Values) -> tuple[Step, ...]:
+    embedding = values["embedding"]
+    query = steps.project(embedding, values["q_matrix"], "Q", TOKENS, "E")
+    key = steps.project(embedding, values["k_matrix"], "K", TOKENS, "E")
+    value = steps.project(embedding, values["v_matrix"], "V", TOKENS, "E")
+    projections = tuple(
+        replace(step, notes=_SAME, comment=_LEARNED) for step in (query, key, value)
+    )
+    score = steps.score(query.result, key.result, TOKENS, TOKENS)
+    scaled = steps.scale(score.result, 4, TOKENS, TOKENS, cell=(0, 1))
+    weights = steps.weigh(scaled.result, TOKENS, TOKENS)
+    return (
+        *projections,
+        replace(score, notes=Printed("2 0 2; 0 2 2; 2 2 4")),
+        replace(
+            scaled,
+            notes=Printed(
+                "1 1 1; 0 1 1; 1 1 2", "The notes write 0/2 = 1 for (The, Cat), but 0/2 is 0."
+            ),
+        ),
+        _softmax_inputs(scaled),
+        replace(
+            weights,
+            notes=Printed(
+                ".4223 .1554 .4223; .1554 .4223 .4223; .2119 .2119 .5762",
+                "The weight of Sat on itself is .57612, which rounds to .5761 and not to .5762.",
+            ),
+        ),
+        *_cat_sat_output(weights, value),
+    )
+
+
+def _softmax_inputs(scaled: Step) -> Step:
+    return replace(
+        scaled,
+        title="The rows that enter the softmax",
+        formula=r"\mathrm{softmax}\!\left(\frac{q_i K^\top}{\sqrt{d_k}}\right)",
+        numbers=rf"\mathrm{{softmax}}({latex.row(scaled.result[1])})\ \text{{for Cat}}",
+        notes=Printed(
+            "1 0 1; 0 2 2; 2 2 4",
+            "The notes label the rows of Cat and Sat with the unscaled scores, "
+            "but the weights they print are those of the scaled ones.",
+        ),
+    )
+
+
+def _cat_sat_output(weights: Step, value: Step) -> tuple[Step, ...]:
+    own = weights.result[0]
+    output = steps.sum_up(weights.result, value.result, TOKENS)
+    terms = Step(
+        "The terms of The's output",
+        r"a_{\text{The},\,j}\; v_j",
+        own[:, None] * value.result,
+        numbers=rf"\text{{dim 0: }} {latex.total(own * value.result[:, 0])}",
+        rows=TOKENS,
+        columns=DIMENSIONS,
+        quantity="value",
+        comment="Adding the three rows of this table gives the first row of the output.",
+    )
+    return (
+        terms,
+        replace(
+            output,
+            notes=Printed(
+                "1.2669 .9999 1.2669 .9999; .5777 .8446 .5777 .8446; .7881 .7881 .7881 .7881",
+                "The notes add up The's row wrongly: "
+                "their own terms .4223 + .4223 make .8446 and .1554 + .4223 make .5777.",
+            ),
+        ),
+    )
+
+
+_PICTURE = Printed(
+    ".8 .3 .4; .4 .6 .2; .3 .4 .8",
+    "With one-hot inputs and W = I the output rows are the weights and must sum to 1; "
+    "the rows of the notes sum to 1.5, 1.2 and 1.5.",
+)
+
+
+def _one_hot_picture(values: Values) -> tuple[Step, ...]:
+    vectors = values["embedding"]
+    score = steps.score(vectors, vectors, TOKENS, TOKENS, cell=(0, 0))
+    scaled = steps.scale(score.result, 3, TOKENS, TOKENS, cell=(0, 0))
+    weights = steps.weigh(scaled.result, TOKENS, TOKENS)
+    output = steps.sum_up(weights.result, vectors, TOKENS)
+    sums = output.result.sum(axis=1)
+    picture_sums = _PICTURE.values.reshape(3, 3).sum(axis=1)
+    return (
+        replace(score, formula=r"S = E E^\top"),
+        scaled,
+        weights,
+        replace(output, notes=_PICTURE),
+        Step(
+            "Sum of each output row",
+            r"\sum_d z_{id}",
+            sums,
+            numbers=rf"{latex.total(output.result[0])} = {latex.number(sums[0])}",
+            columns=TOKENS,
+            notes=Printed(
+                " ".join(f"{total:.1f}" for total in picture_sums),
+                "Each output row is a row of weights here, so no sum other than 1 is possible.",
+            ),
+        ),
+    )
+
+
+def _soft_look_up(values: Values) -> tuple[Step, ...]:
+    entries = numbered("entry", 3)
+    query, key, value = values["query"][None], values["keys"], values["values"]
+    score = steps.score(query, key, ("the query",), entries)
+    scaled = score.result * values["sharpness"]
+    weights = steps.weigh(scaled, ("the query",), entries)
+    best = np.eye(3)[[int(score.result.argmax())]]
+    hard = steps.sum_up(best, value, ("the query",))
+    return (
+        replace(score, title="How well each key matches the query"),
+        replace(
+            hard,
+            title="What a dict would return: the value of the best key alone",
+            comment="A dict gives one value; here that is the value whose key scores highest.",
+        ),
+        replace(
+            weights,
+            title="The match as weights",
+            formula=r"a = \mathrm{softmax}(\text{sharpness} \cdot q K^\top)",
+        ),
+        replace(
+            steps.sum_up(weights.result, value, ("the query",)),
+            title="What attention returns: every value, by the weight of its key",
+            comment="The larger the sharpness, the closer this comes to the dict.",
+        ),
+    )
+
+
+def _the_cat_sat_example() -> Example:
+    return Example(
+        "the-cat-sat",
+        "The cat sat: self-attention by hand",
+        "§1",
+        "Every token looks at every token, turns the matches into weights, "
+        "and takes the weighted sum of the values.",
+        (
+            Input(
+                "embedding",
+                "Embeddings E",
+                read_only([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]),
+                rows=TOKENS,
+                columns=DIMENSIONS,
+            ),
+            _matrix("Q"),
+            _matrix("K"),
+            _matrix("V"),
+        ),
+        _cat_sat,
+    )
+
+
+def _one_hot_picture_example() -> Example:
+    return Example(
+        "one-hot-picture",
+        "A picture that cannot be: one-hot inputs",
+        "§1",
+        "With one-hot inputs and W = I the output rows are the weights themselves, "
+        "so each must sum to 1.",
+        (
+            Input(
+                "embedding",
+                "One-hot inputs",
+                read_only(np.eye(3)),
+                rows=TOKENS,
+                columns=numbered("dim", 3),
+            ),
+        ),
+        _one_hot_picture,
+    )
+
+
+def _soft_look_up_example() -> Example:
+    return Example(
+        "soft-look-up",
+        "Query, key and value: a soft look-up",
+        "§1",
+        "The query is what a token looks for, the key what a token offers to be found by, "
+        "the value what it hands over. It works like a dict whose keys match by degree.",
+        (
+            Input("query", "Query", read_only([1, 0.5]), columns=numbered("dim", 2)),
+            Input(
+                "keys",
+                "Keys",
+                read_only([[1, 0], [0, 1], [1, 1]]),
+                rows=numbered("entry", 3),
+                columns=numbered("dim", 2),
+            ),
+            Input(
+                "values",
+                "Values",
+                read_only([[10, 0], [0, 10], [5, 5]]),
+                rows=numbered("entry", 3),
+                columns=numbered("dim", 2),
+            ),
+            Input("sharpness", "Sharpness", read_only(1), lowest=0, highest=100),
+        ),
+        _soft_look_up,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 1."""
+    return (
+        _the_cat_sat_example(),
+        _one_hot_picture_example(),
+        _soft_look_up_example(),
+    )

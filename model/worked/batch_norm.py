@@ -1,0 +1,195 @@
+"""Batch norm beside layer norm on a table of houses, and min–max scaling of pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import normalization
+from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.norms import epsilon_input
+from model.worked.printed import Printed
+
+_HOUSES = numbered("house", 3, start=1)
+_FEATURES = ("size", "rooms")
+_PIXELS = numbered("pixel", 4)
+
+
+def _statistics(table: Array) -> Array:
+    return np.concatenate([normalization.mean(table, 0), normalization.variance(table, 0)])
+
+
+def _houses(values: Values) -> tuple[Step, ...]:
+    table, prices, epsilon = values["houses"], values["prices"], float(values["epsilon"])
+    columns = normalization.normalized(table, 0, epsilon=epsilon)
+    rows = normalization.normalized(table, -1, epsilon=epsilon)
+    statistics = _statistics(table)
+    return (
+        Step(
+            "The table with its prices",
+            r"[\,x,\ y\,]",
+            np.column_stack([table, prices]),
+            rf"\text{{house 1: }} {latex.row(table[0])} \to {latex.number(prices[0])}",
+            _HOUSES,
+            (*_FEATURES, "price in lakh"),
+            comment="Only the features are normalized; the price is what is to be predicted.",
+        ),
+        Step(
+            "Mean and variance of each column",
+            r"\mu_d,\ \sigma_d^2\ \text{over the houses}",
+            statistics,
+            rf"\text{{size: }} \frac{{{latex.total(table[:, 0])}}}{{3}} = "
+            rf"{latex.number(statistics[0, 0])}",
+            ("mean", "variance"),
+            _FEATURES,
+        ),
+        Step(
+            "Batch norm: each column",
+            r"\frac{x_{nd} - \mu_d}{\sqrt{\sigma_d^2 + \epsilon}}",
+            columns,
+            rf"\frac{{{latex.number(table[0, 0])} - {latex.number(statistics[0, 0])}}}"
+            rf"{{{latex.number(np.sqrt(statistics[1, 0] + epsilon))}}} = "
+            rf"{latex.number(columns[0, 0])}",
+            _HOUSES,
+            _FEATURES,
+            notes=Printed("-1.1112 -1.3363; -.2020 .2673; 1.3132 1.0690"),
+            comment="A house's numbers depend on the other houses of the batch.",
+        ),
+        Step(
+            "Layer norm: each row",
+            r"\frac{x_{nd} - \mu_n}{\sqrt{\sigma_n^2 + \epsilon}}",
+            rows,
+            rf"\text{{house 1: }} {latex.row(rows[0])}",
+            _HOUSES,
+            _FEATURES,
+            notes=Printed("1 -1; 1 -1; 1 -1"),
+            comment="Each row is normalized by itself: no sample touches another.",
+        ),
+        *_with_padding(table, epsilon),
+    )
+
+
+def _with_padding(table: Array, epsilon: float) -> tuple[Step, ...]:
+    padded = np.concatenate([table, np.zeros((1, 2))])
+    statistics = _statistics(padded)
+    columns = normalization.normalized(padded, 0, epsilon=epsilon)
+    rows = normalization.normalized(padded, -1, epsilon=epsilon)
+    names = (*_HOUSES, "padding")
+    return (
+        Step(
+            "Mean and variance of each column with a row of padding",
+            r"\mu_d,\ \sigma_d^2\ \text{over all rows}",
+            statistics,
+            rf"\text{{size: }} \frac{{{latex.total(padded[:, 0])}}}{{4}} = "
+            rf"{latex.number(statistics[0, 0])}",
+            ("mean", "variance"),
+            _FEATURES,
+            comment="A padding row of zeros changes the statistics of batch norm.",
+        ),
+        Step(
+            "Batch norm with the padding",
+            r"\frac{x_{nd} - \mu_d}{\sqrt{\sigma_d^2 + \epsilon}}",
+            columns,
+            rf"\text{{house 1: }} {latex.row(columns[0])}",
+            names,
+            _FEATURES,
+        ),
+        Step(
+            "Layer norm with the padding",
+            r"\frac{x_{nd} - \mu_n}{\sqrt{\sigma_n^2 + \epsilon}}",
+            rows,
+            rf"\text{{house 1: }} {latex.row(rows[0])}",
+            names,
+            _FEATURES,
+            comment="The houses' own rows stay as they were.",
+        ),
+    )
+
+
+def _pixels(values: Values) -> tuple[Step, ...]:
+    pixels, lowest, highest = values["pixels"], float(values["lowest"]), float(values["highest"])
+    if highest <= lowest:
+        raise ValueError(f"The range must rise: {highest:g} is not above {lowest:g}.")
+    scaled = normalization.min_max(pixels, lowest, highest)
+    scores = normalization.normalized(pixels, epsilon=1e-12)
+    return (
+        Step(
+            "Min–max scaling",
+            r"\frac{x - x_{\min}}{x_{\max} - x_{\min}}",
+            scaled,
+            rf"\frac{{{latex.number(pixels[1])} - {latex.factor(lowest)}}}"
+            rf"{{{latex.number(highest)} - {latex.factor(lowest)}}} = {latex.number(scaled[1])}",
+            columns=_PIXELS,
+            comment="The ends of the range become 0 and 1; nothing is centred.",
+        ),
+        Step(
+            "z-scores, in contrast",
+            r"\frac{x - \mu}{\sigma}",
+            scores,
+            rf"\frac{{{latex.number(pixels[1])} - {latex.number(pixels.mean())}}}"
+            rf"{{{latex.number(pixels.std())}}} = {latex.number(scores[1])}",
+            columns=_PIXELS,
+            comment="Mean 0 and variance 1, with no fixed ends.",
+        ),
+    )
+
+
+def _houses_example() -> Example:
+    return Example(
+        "houses",
+        "Houses: batch norm and layer norm",
+        "§9",
+        "Batch norm normalizes each column over the samples, "
+        "layer norm each row over its features.",
+        (
+            Input(
+                "houses",
+                "Houses",
+                read_only([[1200.0, 2.0], [1500.0, 3.0], [2000.0, 3.5]]),
+                _HOUSES,
+                _FEATURES,
+                lowest=-100_000,
+                highest=100_000,
+            ),
+            Input(
+                "prices",
+                "Prices in lakh",
+                read_only([45, 70, 80]),
+                columns=_HOUSES,
+                lowest=0,
+                highest=100_000,
+            ),
+            epsilon_input(),
+        ),
+        _houses,
+    )
+
+
+def _pixels_min_max_example() -> Example:
+    return Example(
+        "pixels-min-max",
+        "Pixels from 0–255 to 0–1",
+        "§9",
+        "Min–max scaling moves a known range onto 0 to 1. A z-score asks how far from the mean.",
+        (
+            Input(
+                "pixels",
+                "Pixels (chosen here)",
+                read_only([0, 64, 128, 255]),
+                columns=_PIXELS,
+                lowest=0,
+                highest=255,
+            ),
+            Input("lowest", "Low end", read_only(0), lowest=-1000, highest=1000),
+            Input("highest", "High end", read_only(255), lowest=-1000, highest=1000),
+        ),
+        _pixels,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 9 on batch norm and scaling."""
+    return (
+        _houses_example(),
+        _pixels_min_max_example(),
+    )

@@ -1,0 +1,142 @@
+"""What attention costs: parameters, memory and operations, and how they grow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import sizes
+from model.worked.example import Example, Input, Step, Values, read_only
+from model.worked.printed import Printed
+from model.worked.shapes import size_inputs
+
+
+def _projections(values: Values) -> tuple[Step, ...]:
+    width = int(values["width"])
+    widths = (width, 2 * width, 4 * width)
+    counts = np.array([sizes.projection_parameters(size) for size in widths])
+    return (
+        Step(
+            "Parameters of each projection",
+            r"d_{\text{model}} \times d_{\text{model}}",
+            np.full(4, width * width),
+            rf"{width} \times {width} = {latex.number(width * width)}",
+            columns=("W_Q", "W_K", "W_V", "W_O"),
+        ),
+        Step(
+            "All four together",
+            r"4\, d_{\text{model}}^2",
+            counts[0],
+            rf"4 \cdot {width}^2 = {latex.number(counts[0])}",
+            comment="Biases, where there are any, add 4·d_model.",
+        ),
+        Step(
+            "At once, twice and four times the width",
+            r"4\, d_{\text{model}}^2",
+            counts,
+            latex.row(counts),
+            columns=tuple(f"width {size}" for size in widths),
+            comment="Quadratic: twice the width takes four times the parameters.",
+        ),
+    )
+
+
+def _words(values: Values) -> tuple[Step, ...]:
+    tokens, rate = values["tokens"], float(values["rate"])
+    return (
+        Step(
+            "Words for one token",
+            r"r",
+            read_only(rate),
+            rf"r = {latex.number(rate)}",
+            notes=Printed(".75"),
+            comment="A rough figure for English; other languages and code need more tokens.",
+        ),
+        Step(
+            "Words that fit",
+            r"\text{tokens} \cdot r",
+            tokens * rate,
+            rf"{latex.number(tokens)} \cdot {latex.number(rate)} = {latex.number(tokens * rate)}",
+        ),
+    )
+
+
+def _memory(values: Values) -> tuple[Step, ...]:
+    size = tuple(int(values[name]) for name in ("batch", "length", "width", "heads"))
+    batch, length, width, heads = size
+    costs = sizes.attention_costs(batch, length, width, heads)
+    twice = sizes.attention_costs(batch, 2 * length, width, heads)
+    names = tuple(cost.name for cost in costs)
+    numbers = np.array([cost.numbers for cost in costs], dtype=np.float64)
+    flops = np.array([cost.flops for cost in costs], dtype=np.float64)
+    mebibytes = numbers * float(values["bytes"]) / 2**20
+    growth = np.array(
+        [[b.numbers / a.numbers, b.flops / a.flops] for a, b in zip(costs, twice, strict=True)]
+    )
+    return (
+        Step("Numbers each stage leaves", r"\text{batch} \cdot h \cdot n^2\ \text{for scores}",
+             numbers, rf"{batch} \cdot {heads} \cdot {length}^2 = {latex.number(numbers[1])}",
+             columns=names),
+        Step("Memory of each stage, in MiB",
+             r"\frac{\text{numbers} \cdot \text{bytes}}{2^{20}}", mebibytes,
+             rf"\text{{scores: }} {latex.number(mebibytes[1])}", columns=names,
+             comment="A fused kernel never keeps scores and weights; "
+             "these are the costs of keeping every stage."),
+        Step("Operations of each stage",
+             r"2 \cdot \text{batch} \cdot n^2 \cdot d_{\text{model}}\ \text{for scores}", flops,
+             rf"2 \cdot {batch} \cdot {length}^2 \cdot {width} = {latex.number(flops[1])}",
+             columns=names, comment="A product and its addition count as two operations."),
+        Step("Operations altogether", r"\sum", flops.sum(), latex.number(flops.sum())),
+        Step("Growth when the length doubles", r"\frac{\text{cost}(2n)}{\text{cost}(n)}", growth,
+             rf"\text{{scores: }} {latex.number(growth[1, 1])}", names, ("numbers", "operations"),
+             comment="Scores and weights grow with n², the projections with n."),
+    )  # fmt: skip
+
+
+def _projection_parameters_example() -> Example:
+    return Example(
+        "projection-parameters",
+        "Parameters of the four projections",
+        "§7",
+        "W_Q, W_K, W_V and W_O are square, so their size grows with the square of the width.",
+        (Input("width", "Width d_model", read_only(512), lowest=1, highest=16_384, whole=True),),
+        _projections,
+    )
+
+
+def _words_and_tokens_example() -> Example:
+    return Example(
+        "words-and-tokens",
+        "Words and tokens",
+        "§7",
+        "Cost grows with tokens, not words. A token is roughly three quarters of an English word.",
+        (
+            Input("tokens", "Tokens", read_only(1024), lowest=1, highest=1_000_000, whole=True),
+            Input("rate", "Words for one token", read_only(0.75), lowest=0, highest=2),
+        ),
+        _words,
+    )
+
+
+def _memory_and_operations_example() -> Example:
+    return Example(
+        "memory-and-operations",
+        "Memory and operations, stage by stage",
+        "§7",
+        "Scores and weights hold a number for every pair of tokens: "
+        "twice the length, four times as much.",
+        (
+            *size_inputs(32, 16, 512, 8),
+            Input("bytes", "Bytes for one number", read_only(4), lowest=1, highest=8, whole=True),
+        ),
+        _memory,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 7 on cost."""
+    return (
+        _projection_parameters_example(),
+        _words_and_tokens_example(),
+        _memory_and_operations_example(),
+    )

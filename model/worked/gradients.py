@@ -1,0 +1,166 @@
+"""The gradient of the softmax: its slopes by hand, when it saturates, and its average size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import attention
+from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+
+_SCORES = numbered("score", 3)
+_WEIGHTS = numbered("weight", 3)
+_CLAIM = (0.1, 0.15)
+
+
+def _slopes(values: Values) -> tuple[Step, ...]:
+    scores = values["scores"]
+    weights = attention.softmax(scores)
+    own = attention.own_slopes(weights)
+    first = latex.number(weights[0])
+    return (
+        Step(
+            "Weights",
+            r"p_j = \frac{e^{s_j}}{\sum_m e^{s_m}}",
+            weights,
+            latex.softmax(scores, weights),
+            columns=_SCORES,
+            quantity="weight",
+            comment="Positive numbers that sum to 1: a discrete distribution over the keys.",
+        ),
+        Step(
+            "Slope of each weight with its own score",
+            r"\frac{\partial p_i}{\partial s_i} = p_i\,(1 - p_i)",
+            own,
+            rf"{first}\,(1 - {first}) = {latex.number(own[0])}",
+            columns=_SCORES,
+            comment="It lies between 0 and 0.25, and reaches 0.25 where the weight is one half.",
+        ),
+        _all_slopes(weights),
+        _stretched(scores, values["stretch"]),
+    )
+
+
+def _all_slopes(weights: Array) -> Step:
+    slopes = attention.softmax_slopes(weights)
+    return Step(
+        "Slope of every weight with every score",
+        r"\frac{\partial p_i}{\partial s_j} = -p_i\,p_j \quad (i \ne j)",
+        slopes,
+        rf"-{latex.number(weights[0])} \cdot {latex.number(weights[1])} = "
+        rf"{latex.number(slopes[0, 1])}",
+        rows=_WEIGHTS,
+        columns=_SCORES,
+        comment="Each row sums to 0: raising every score by the same amount changes no weight.",
+    )
+
+
+def _stretched(scores: Array, stretch: Array) -> Step:
+    slopes = np.stack([attention.own_slopes(attention.softmax(scores * c)) for c in stretch])
+    return Step(
+        "The same slopes with the scores multiplied",
+        r"p_i\,(1 - p_i)\ \text{of}\ \mathrm{softmax}(c \cdot s)",
+        slopes,
+        rf"c = {latex.number(stretch[-1])}:\ {latex.row(slopes[-1])}",
+        rows=tuple(f"c = {factor:g}" for factor in stretch),
+        columns=_SCORES,
+        comment="Large scores push weights to 0 or 1 and slopes to 0: the softmax saturates.",
+    )
+
+
+def _average(values: Values) -> tuple[Step, ...]:
+    keys, spreads = values["keys"], values["spreads"]
+    rows = tuple(f"{int(count)} keys" for count in keys)
+    columns = tuple(f"spread {spread:g}" for spread in spreads)
+    means = np.array([[_mean_slope(values, n, spread) for spread in spreads] for n in keys])
+    inside = (means >= _CLAIM[0]) & (means <= _CLAIM[1])
+    found = [f"{rows[i]} at {columns[j]}" for i, j in np.argwhere(inside)]
+    equal = (keys - 1) / keys**2
+    return (
+        Step(
+            "Slope with equal scores",
+            r"\frac{1}{n}\left(1 - \frac{1}{n}\right)",
+            equal,
+            rf"n = {int(keys[0])}:\ {latex.number(equal[0])}",
+            columns=rows,
+            comment="The more keys share the weight, the smaller each one's slope.",
+        ),
+        Step(
+            "Average slope for random scores",
+            r"\overline{p_i\,(1 - p_i)}",
+            means,
+            rf"n = {int(keys[0])},\ \text{{spread }} {latex.number(spreads[0])}:\ "
+            rf"{latex.number(means[0, 0])}",
+            rows=rows,
+            columns=columns,
+            comment=f"It lies between {_CLAIM[0]:g} and {_CLAIM[1]:g} in {len(found)} of "
+            f"{means.size} cases here" + (": " + ", ".join(found) + "." if found else "."),
+        ),
+    )
+
+
+def _mean_slope(values: Values, keys: float, spread: float) -> float:
+    generator = np.random.default_rng([int(values["seed"]), int(keys)])
+    scores = spread * generator.standard_normal((int(values["rows"]), int(keys)))
+    return float(attention.own_slopes(attention.softmax(scores)).mean())
+
+
+def _softmax_slopes_example() -> Example:
+    return Example(
+        "softmax-slopes",
+        "The slopes of the softmax, and saturation",
+        "§2",
+        "How far a weight moves when a score moves is p(1−p). "
+        "Where a weight is near 0 or 1 almost nothing moves, and nothing is learned.",
+        (
+            Input("scores", "Scores", read_only([2, 4, 1]), columns=_SCORES),
+            Input(
+                "stretch",
+                "Factors c",
+                read_only([0.25, 0.5, 1, 2, 4, 8]),
+                columns=numbered("factor", 6),
+                lowest=0,
+            ),
+        ),
+        _slopes,
+    )
+
+
+def _average_gradient_example() -> Example:
+    return Example(
+        "average-gradient",
+        "How large the softmax gradient is on average",
+        "§2",
+        "The notes say the average slope is often .1 to .15. "
+        "That depends on how many keys there are and how far their scores spread.",
+        (
+            Input(
+                "keys",
+                "Numbers of keys",
+                read_only([2, 3, 4, 6, 8, 16, 64]),
+                columns=numbered("size", 7),
+                lowest=1,
+                highest=512,
+                whole=True,
+            ),
+            Input(
+                "spreads",
+                "Standard deviations of the scores",
+                read_only([0.5, 1, 2, 4]),
+                columns=numbered("spread", 4),
+                lowest=0,
+                highest=50,
+            ),
+            Input("rows", "Rows drawn", read_only(1000), lowest=10, highest=2000, whole=True),
+            Input("seed", "Seed", read_only(0), lowest=0, highest=9999, whole=True),
+        ),
+        _average,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 2 on gradients."""
+    return (
+        _softmax_slopes_example(),
+        _average_gradient_example(),
+    )

@@ -1,0 +1,215 @@
+"""Masks by themselves: padding, look-ahead, and their product."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import attention
+from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only, token_ids
+from model.worked.printed import Printed
+
+
+def _positions(length: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return numbered("query", length), numbered("key", length)
+
+
+def _mask(title: str, formula: str, allowed: Array, comment: str | None = None) -> Step:
+    queries, keys = _positions(len(allowed))
+    last = len(allowed) - 1
+    return Step(
+        title,
+        formula,
+        allowed,
+        rf"M_{{\text{{query {last}}}}} = {latex.row(allowed[last])}",
+        queries,
+        keys,
+        comment=comment,
+        blocked=allowed == 0,
+    )
+
+
+def _keys_only(real: Array) -> Array:
+    return np.tile(real, (len(real), 1))
+
+
+def _with_notes(step: Step, text: str) -> Step:
+    return replace(step, notes=Printed(text))
+
+
+def _padding(values: Values) -> tuple[Step, ...]:
+    ids = values["ids"]
+    real = attention.padding_mask(ids)
+    return (
+        Step(
+            "Padding mask of each sequence",
+            r"m_j = 1\ \text{where token } j \ne 0",
+            real,
+            rf"{latex.row(ids[1])} \to {latex.row(real[1])}",
+            ("first sequence", "second sequence"),
+            numbered("token", ids.shape[1]),
+            notes=Printed("1 1 1; 1 1 0"),
+            blocked=real == 0,
+        ),
+        _with_notes(
+            _mask(
+                "Second sequence, queries and keys masked",
+                r"M_{ij} = m_i\, m_j",
+                np.outer(real[1], real[1]),
+            ),
+            "1 1 0; 1 1 0; 0 0 0",
+        ),
+        _mask(
+            "Second sequence, keys masked only",
+            r"M_{ij} = m_j",
+            _keys_only(real[1]),
+            "What implementations do: no row is then left without any key.",
+        ),
+    )
+
+
+def _look_ahead(values: Values) -> tuple[Step, ...]:
+    length = int(values["length"])
+    allowed = attention.causal_mask(length)
+    step = _mask(
+        "Look-ahead mask",
+        r"M_{ij} = 1\ \text{where } j \le i",
+        allowed,
+        "The future is not there when the model generates; "
+        "in training the mask lets every position predict its next token in parallel.",
+    )
+    return (
+        replace(step, notes=Printed("1 0 0; 1 1 0; 1 1 1")),
+        Step(
+            "The cells to be hidden",
+            r"1 - M_{ij} = 1\ \text{where } j > i",
+            1.0 - allowed,
+            rf"\text{{query 0: }} {latex.row(1.0 - allowed[0])}",
+            *_positions(length),
+            comment="Ones strictly above the diagonal: the other way to write the same mask.",
+        ),
+        Step(
+            "Keys each query may look at",
+            r"\sum_j M_{ij} = i + 1",
+            allowed.sum(axis=1),
+            rf"\text{{query {length - 1}: }} {latex.number(allowed[-1].sum())}",
+            columns=numbered("query", length),
+        ),
+    )
+
+
+def _combined(values: Values) -> tuple[Step, ...]:
+    real = attention.padding_mask(values["ids"])
+    causal = attention.causal_mask(len(real))
+    both = np.outer(real, real)
+    return (
+        _mask("Padding mask, queries and keys", r"M^{\text{pad}}_{ij} = m_i\, m_j", both),
+        _mask("Look-ahead mask", r"M^{\text{causal}}_{ij} = 1\ \text{where } j \le i", causal),
+        _with_notes(
+            _mask("Their product", r"M^{\text{pad}} \odot M^{\text{causal}}", both * causal),
+            "1 0 0; 1 1 0; 0 0 0",
+        ),
+        _mask(
+            "The product with keys masked only",
+            r"m_j\, M^{\text{causal}}_{ij}",
+            _keys_only(real) * causal,
+            "Here the padded query keeps a row of weights; its output is simply not used.",
+        ),
+    )
+
+
+def _two_paddings(values: Values) -> tuple[Step, ...]:
+    real = attention.padding_mask(values["ids"])
+    both, keys_only = np.outer(real, real), _keys_only(real)
+    reason = (
+        "The notes write the padding mask once with a last row of zeros and once with the same row "
+        "for every query; the second, which masks keys only, is what implementations do."
+    )
+    return (
+        _with_notes(
+            _mask("Padding mask, queries and keys", r"M_{ij} = m_i\, m_j", both, reason),
+            "1 1 1 0; 1 1 1 0; 1 1 1 0; 0 0 0 0",
+        ),
+        _with_notes(
+            _mask("Padding mask, keys only", r"M_{ij} = m_j", keys_only, reason),
+            "1 1 1 0; 1 1 1 0; 1 1 1 0; 1 1 1 0",
+        ),
+        _mask("Where the two differ", r"m_j - m_i\, m_j", keys_only - both),
+        _with_notes(
+            _mask(
+                "Look-ahead mask times the keys-only padding mask",
+                r"m_j\, M^{\text{causal}}_{ij}",
+                keys_only * attention.causal_mask(len(real)),
+            ),
+            "1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0",
+        ),
+    )
+
+
+def _padding_mask_example() -> Example:
+    return Example(
+        "padding-mask",
+        "The padding mask",
+        "§5",
+        "Short sequences are filled up with the padding token 0. "
+        "The mask says which tokens are real.",
+        (
+            Input(
+                "ids",
+                "Token ids (0 is padding)",
+                read_only([[1, 2, 3], [4, 5, 0]]),
+                ("first sequence", "second sequence"),
+                numbered("token", 3),
+                lowest=0,
+                highest=99_999,
+                whole=True,
+            ),
+        ),
+        _padding,
+    )
+
+
+def _look_ahead_mask_example() -> Example:
+    return Example(
+        "look-ahead-mask",
+        "The look-ahead mask",
+        "§5",
+        "Each query may look at itself and at what came before, never at what comes later.",
+        (Input("length", "Length", read_only(3), lowest=1, highest=12, whole=True),),
+        _look_ahead,
+    )
+
+
+def _combined_mask_example() -> Example:
+    return Example(
+        "combined-mask",
+        "Padding and look-ahead together",
+        "§5",
+        "A cell is allowed where both masks allow it: multiply them cell by cell.",
+        (token_ids("ids", "Token ids (0 is padding)", [4, 5, 0]),),
+        _combined,
+    )
+
+
+def _two_padding_masks_example() -> Example:
+    return Example(
+        "two-padding-masks",
+        "Two ways to write one padding mask",
+        "§5",
+        "A padding mask may hide padded keys only, or padded queries too. "
+        "Only the padded query's own row differs.",
+        (token_ids("ids", "Token ids (0 is padding)", [1, 2, 3, 0]),),
+        _two_paddings,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 5 on masks by themselves."""
+    return (
+        _padding_mask_example(),
+        _look_ahead_mask_example(),
+        _combined_mask_example(),
+        _two_padding_masks_example(),
+    )

@@ -1,0 +1,213 @@
+"""Layer norm by hand, biased and unbiased variance, and where the norm stands."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import normalization
+from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.printed import Printed
+
+_DIMENSIONS = numbered("dim", 4)
+
+
+def _layer_norm(values: Values) -> tuple[Step, ...]:
+    x, epsilon = values["x"], float(values["epsilon"])
+    mean = float(normalization.mean(x)[0])
+    variance = float(normalization.variance(x)[0])
+    root = math.sqrt(variance + epsilon)
+    return (
+        Step(
+            "Mean",
+            r"\mu = \frac{1}{d}\sum_i x_i",
+            read_only(mean),
+            rf"\frac{{{latex.total(x)}}}{{{len(x)}}} = {latex.number(mean)}",
+            notes=Printed("5"),
+        ),
+        Step(
+            "Deviations",
+            r"x_i - \mu",
+            x - mean,
+            rf"{latex.row(x)} - {latex.number(mean)} = {latex.row(x - mean)}",
+            columns=_DIMENSIONS,
+        ),
+        Step(
+            "Variance",
+            r"\sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2",
+            read_only(variance),
+            rf"\frac{{{latex.total((x - mean) ** 2)}}}{{{len(x)}}} = {latex.number(variance)}",
+            notes=Printed("5"),
+            comment="The biased variance, divided by d: what PyTorch and GPT-2 use.",
+        ),
+        Step(
+            "Its root",
+            r"\sqrt{\sigma^2 + \epsilon}",
+            read_only(root),
+            rf"\sqrt{{{latex.number(variance)} + {latex.number(epsilon)}}} = {latex.number(root)}",
+            notes=Printed("2.2361"),
+            comment="ε stands inside the root and keeps it from being 0.",
+        ),
+        *_normalized(values, mean, root),
+    )
+
+
+def _normalized(values: Values, mean: float, root: float) -> tuple[Step, ...]:
+    x, gamma, beta = values["x"], values["gamma"], values["beta"]
+    epsilon = float(values["epsilon"])
+    unit = normalization.normalized(x, epsilon=epsilon)
+    output = normalization.layer_norm(x, gamma, beta, epsilon)
+    normalized = Step(
+        "Normalized",
+        r"\hat x_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}",
+        unit,
+        rf"\frac{{{latex.number(x[0] - mean)}}}{{{latex.number(root)}}} = {latex.number(unit[0])}",
+        columns=_DIMENSIONS,
+        notes=Printed(
+            "-1.36 -.4472 .4472 1.3416",
+            "The notes print -1.36 once for the first value; -3 / 2.2361 is -1.3416.",
+        ),
+    )
+    scaled = Step(
+        "Scaled and shifted",
+        r"y_i = \gamma_i\, \hat x_i + \beta_i",
+        output,
+        rf"{latex.number(gamma[0])} \cdot {latex.factor(unit[0])} + {latex.factor(beta[0])} = "
+        rf"{latex.number(output[0])}",
+        columns=_DIMENSIONS,
+        quantity="output",
+        notes=Printed(
+            "2 4 6 8",
+            "The notes say that γ = 1 and β = 0 return the original; they return x̂, not x.",
+        ),
+        comment="γ and β are learned, one of each for every dimension.",
+    )
+    return (normalized, scaled, *_by_the_variance(x, unit, root * root))
+
+
+def _by_the_variance(x: Array, unit: Array, variance: float) -> tuple[Step, ...]:
+    centred = x - x.mean()
+    by_variance = centred / variance
+    wrong = Step(
+        "Divided by the variance instead",
+        r"\frac{x_i - \mu}{\sigma^2 + \epsilon}",
+        by_variance,
+        rf"\frac{{{latex.number(centred[0])}}}{{{latex.number(variance)}}} = "
+        rf"{latex.number(by_variance[0])}",
+        columns=_DIMENSIONS,
+        comment="Another set says “dividing by the variance”: it is the standard deviation.",
+    )
+    spreads = np.array([unit.var(), by_variance.var()])
+    return (
+        wrong,
+        Step(
+            "Variance of both",
+            r"\mathrm{Var}(\hat x)",
+            spreads,
+            latex.row(spreads),
+            columns=("by the root", "by the variance"),
+            comment="Only the division by the root brings the variance to 1.",
+        ),
+    )
+
+
+def _biased(values: Values) -> tuple[Step, ...]:
+    x, epsilon, widths = values["x"], float(values["epsilon"]), values["widths"]
+    squares = (x - x.mean()) ** 2
+    variances = np.array(
+        [float(normalization.variance(x, unbiased=unbiased)[0]) for unbiased in (False, True)]
+    )
+    units = np.stack(
+        [
+            normalization.normalized(x, epsilon=epsilon, unbiased=unbiased)
+            for unbiased in (False, True)
+        ]
+    )
+    off = 100.0 * normalization.shrinkage(widths)
+    kinds = ("divided by d", "divided by d − 1")
+    return (
+        Step(
+            "Variance",
+            r"\frac{1}{d}\sum (x_i - \mu)^2 \quad \text{and} \quad \frac{1}{d-1}\sum (x_i - \mu)^2",
+            variances,
+            rf"\frac{{{latex.number(squares.sum())}}}{{{len(x)}}} = {latex.number(variances[0])},"
+            rf"\quad \frac{{{latex.number(squares.sum())}}}{{{len(x) - 1}}} = "
+            rf"{latex.number(variances[1])}",
+            columns=kinds,
+        ),
+        Step(
+            "Normalized",
+            r"\hat x_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}",
+            units,
+            rf"\hat x_0 = {latex.number(units[0, 0])},\quad {latex.number(units[1, 0])}",
+            kinds,
+            _DIMENSIONS,
+        ),
+        Step(
+            "How much smaller the unbiased one comes out, in percent",
+            r"100 \left(1 - \sqrt{\frac{d - 1}{d}}\right)",
+            off,
+            rf"100 \left(1 - \sqrt{{\tfrac{{{int(widths[0]) - 1}}}{{{int(widths[0])}}}}}\right) = "
+            rf"{latex.number(off[0])}",
+            columns=tuple(f"d = {int(width)}" for width in widths),
+            comment="At the width of a real model the two hardly differ.",
+        ),
+    )
+
+
+def epsilon_input() -> Input:
+    """The small number inside the root."""
+    return Input("epsilon", "ε", read_only(1e-5), lowest=1e-12, highest=1)
+
+
+def _x_input() -> Input:
+    return Input("x", "x", read_only([2, 4, 6, 8]), columns=_DIMENSIONS)
+
+
+def _layer_norm_by_hand_example() -> Example:
+    return Example(
+        "layer-norm-by-hand",
+        "Layer norm of four numbers",
+        "§9",
+        "Each token's vector is moved to mean 0 and variance 1, then scaled by γ and shifted by β.",
+        (
+            _x_input(),
+            Input("gamma", "γ", read_only(np.ones(4)), columns=_DIMENSIONS),
+            Input("beta", "β", read_only(np.zeros(4)), columns=_DIMENSIONS),
+            epsilon_input(),
+        ),
+        _layer_norm,
+    )
+
+
+def _biased_and_unbiased_example() -> Example:
+    return Example(
+        "biased-and-unbiased",
+        "Biased and unbiased variance",
+        "§9",
+        "Dividing by d − 1 instead of d makes the variance larger and x̂ smaller.",
+        (
+            _x_input(),
+            epsilon_input(),
+            Input(
+                "widths",
+                "Widths d",
+                read_only([4, 512]),
+                columns=("first", "second"),
+                lowest=2,
+                highest=16_384,
+                whole=True,
+            ),
+        ),
+        _biased,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 9 on layer norm."""
+    return (
+        _layer_norm_by_hand_example(),
+        _biased_and_unbiased_example(),
+    )

@@ -1,0 +1,132 @@
+"""How many parameters two models of the notes have, part by part."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import sizes
+from model.worked.example import Example, Input, Step, Values, read_only
+from model.worked.printed import Printed
+
+_CONFIGURATION = (
+    "vocabulary", "context", "width", "heads", "layers", "dropout", "qkv_bias",
+)  # fmt: skip
+_LABELS = ("Vocabulary", "Context", "Width", "Heads", "Layers", "Dropout", "Biases on Q, K, V")
+
+
+def _sum_of(title: str, parts: dict[str, int], comment: str | None = None) -> Step:
+    total = sum(parts.values())
+    listed = " + ".join(latex.number(count) for count in parts.values())
+    return Step(title, r"\sum \text{parts}", read_only(total), rf"{listed} = {latex.number(total)}",
+                comment=comment)  # fmt: skip
+
+
+def _gpt_2(values: Values) -> tuple[Step, ...]:
+    vocabulary, context, width, heads, layers = (int(values[name]) for name in _CONFIGURATION[:5])
+    head = sizes.head_width(width, heads)
+    parts = sizes.gpt_parts(vocabulary, context, width, layers)
+    biases = 3 * width * layers
+    if values["qkv_bias"]:
+        parts["Attention"] += biases
+    counts = np.array(list(parts.values()), dtype=np.float64)
+    tied = {name: count for name, count in parts.items() if name != "Output matrix"}
+    with_biases = dict(tied) if values["qkv_bias"] else tied | {"Biases on Q, K, V": biases}
+    return (
+        Step("The configuration", r"V,\ n,\ d,\ h,\ L,\ p",
+             np.array([values[name] for name in _CONFIGURATION]),
+             rf"V = {latex.number(vocabulary)},\ n = {latex.number(context)},\ d = {width},\ "
+             rf"h = {heads},\ L = {layers}", columns=_LABELS,
+             notes=Printed("50,257 1,024 768 12 12 .1 0")),
+        Step("Width of each head", r"\frac{d}{h}", read_only(head), rf"\frac{{{width}}}{{{heads}}} = {head}",
+             comment="Neither the number of heads nor dropout adds a parameter."),
+        Step("Parameters of each part", r"V d,\quad n d,\quad L\,(4 d^2 + d),\quad \ldots", counts,
+             rf"V d = {latex.number(vocabulary)} \cdot {width} = {latex.number(counts[0])}",
+             columns=tuple(parts),
+             comment="One layer has 4·d² + d in attention (W_O has a bias), "
+             "8·d² + 5·d in the feed-forward and 4·d in two norms."),
+        Step("Share of each part, in percent", r"100 \cdot \frac{\text{part}}{\text{total}}",
+             100.0 * counts / counts.sum(), rf"\text{{token embedding: }} "
+             rf"{latex.number(100.0 * counts[0] / counts.sum())}", columns=tuple(parts)),
+        _sum_of("With a separate output matrix", parts),
+        _sum_of("With the output tied to the token embedding", tied,
+                "Weight tying uses the token embedding again as the output matrix."),
+        _sum_of("GPT-2 itself: tied, with biases on Q, K and V", with_biases,
+                "GPT-2 also has 3·d biases on Q, K and V in every layer."),
+    )  # fmt: skip
+
+
+def _two_layer(values: Values) -> tuple[Step, ...]:
+    names = ("vocabulary", "context", "width", "heads", "hidden", "layers")
+    vocabulary, context, width, heads, hidden, layers = (int(values[name]) for name in names)
+    parts = sizes.post_norm_parts(vocabulary, context, width, hidden, layers)
+    counts = np.array(list(parts.values()), dtype=np.float64)
+    fans = ((width, width), (width, hidden), (width, vocabulary))
+    bounds = np.array([math.sqrt(6.0 / (one + other)) for one, other in fans])
+    head = sizes.head_width(width, heads)
+    return (
+        Step("Width of each head", r"\frac{d}{h}", read_only(head), rf"\frac{{{width}}}{{{heads}}} = {head}"),
+        Step("Parameters of each part", r"V d,\quad n d,\quad L\,(4 d^2 + 4 d),\quad \ldots",
+             counts, rf"V d = {latex.number(vocabulary)} \cdot {width} = {latex.number(counts[0])}",
+             columns=tuple(parts),
+             comment="Post-LN has no norm after the last layer, and the output is not tied."),
+        _sum_of("All parameters", parts),
+        Step("Largest weight at the start (Xavier uniform)",
+             r"\sqrt{\frac{6}{\text{inputs} + \text{outputs}}}", bounds,
+             rf"\sqrt{{\frac{{6}}{{{width} + {width}}}}} = {latex.number(bounds[0])}",
+             columns=("attention", "feed-forward", "output"),
+             comment="Weights are drawn evenly between minus and plus this bound."),
+    )  # fmt: skip
+
+
+def _whole(name: str, label: str, value: int, lowest: int = 1, highest: int = 1_000_000) -> Input:
+    return Input(name, label, read_only(value), lowest=lowest, highest=highest, whole=True)
+
+
+def _gpt_2_parameters_example() -> Example:
+    return Example(
+        "gpt-2-parameters",
+        "Where the parameters of GPT-2 small are",
+        "§11",
+        "Most parameters lie in the feed-forward layers and in the token embedding. "
+        "Tying the output to the embedding saves one of two large matrices.",
+        (
+            _whole("vocabulary", "Vocabulary", 50_257),
+            _whole("context", "Context length", 1024),
+            _whole("width", "Width", 768, highest=16_384),
+            _whole("heads", "Heads", 12, highest=128),
+            _whole("layers", "Layers", 12, highest=200),
+            Input("dropout", "Dropout", read_only(0.1), lowest=0, highest=0.9),
+            _whole("qkv_bias", "Biases on Q, K, V (0 or 1)", 0, lowest=0, highest=1),
+        ),
+        _gpt_2,
+    )
+
+
+def _two_layer_decoder_example() -> Example:
+    return Example(
+        "two-layer-decoder",
+        "A two-layer decoder-only model",
+        "§12",
+        "Learned positions, post-LN, ReLU and an output matrix of its own. "
+        "The notes leave the vocabulary open; 10,000 is the size of their output example.",
+        (
+            _whole("vocabulary", "Vocabulary V", 10_000),
+            _whole("context", "Max length", 512),
+            _whole("width", "d_model", 256, highest=16_384),
+            _whole("heads", "Heads", 4, highest=128),
+            _whole("hidden", "d_ff", 1024, highest=65_536),
+            _whole("layers", "Layers", 2, highest=200),
+        ),
+        _two_layer,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of sections 11 and 12 on parameters."""
+    return (
+        _gpt_2_parameters_example(),
+        _two_layer_decoder_example(),
+    )

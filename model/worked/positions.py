@@ -1,0 +1,194 @@
+"""Positions: the sinusoidal table by hand, sums with embeddings, and learned positions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import positions
+from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.printed import Printed
+
+_TOKENS = ("The", "Cat", "Sat")
+_DIMENSIONS = numbered("dim", 4)
+
+
+def _table(values: Values) -> tuple[Step, ...]:
+    where, width, base = values["positions"], int(values["width"]), float(values["base"])
+    rows, columns = tuple(f"pos {p:g}" for p in where), numbered("dim", width)
+    powers = positions.exponents(width)
+    angles = positions.angles(where, width, base)
+    table = positions.sinusoidal(where, width, base)
+    exponents = Printed(
+        "0 .5 .5 0",
+        "The notes swap the exponents of PE(1,1) and PE(1,3) while writing them out; "
+        "i counts pairs of dimensions, so both members of a pair share one exponent.",
+    )
+    figures = Printed(
+        "0 1 0 1; .8415 .5403 .0100 .9995; .9093 -.4161 .0200 .9998",
+        "The notes print .9995 for PE(1,3); cos(0.01) is .99995.",
+    )
+    return (
+        Step(
+            "Exponent of each dimension",
+            r"\frac{2i}{d_{\text{model}}}",
+            powers,
+            latex.row(powers),
+            columns=columns,
+            notes=exponents,
+        ),
+        Step(
+            "Angles",
+            r"\frac{\text{pos}}{10000^{2i/d_{\text{model}}}}",
+            angles,
+            rf"\frac{{{latex.number(where[-1])}}}{{{latex.number(base)}^{{{latex.number(powers[-1])}}}}}"
+            rf" = {latex.number(angles[-1, -1])}",
+            rows,
+            columns,
+        ),
+        Step(
+            "Positional encoding",
+            r"PE_{(\text{pos}, 2i)} = \sin(\text{angle}),\quad "
+            r"PE_{(\text{pos}, 2i+1)} = \cos(\text{angle})",
+            table,
+            rf"\text{{{rows[-1]}: }} {latex.row(table[-1])}",
+            rows,
+            columns,
+            notes=figures,
+            comment="Every value lies between -1 and 1.",
+        ),
+    )
+
+
+def _sums(values: Values) -> tuple[Step, ...]:
+    embedding = values["embedding"]
+    table = positions.sinusoidal(np.arange(3.0), 4, float(values["base"]))
+    result = embedding + table
+    return (
+        Step(
+            "Positional encoding of positions 0, 1, 2",
+            r"PE",
+            table,
+            rf"\text{{pos 1: }} {latex.row(table[1])}",
+            _TOKENS,
+            _DIMENSIONS,
+        ),
+        Step(
+            "Embedding plus position",
+            r"E + PE",
+            result,
+            rf"{latex.row(embedding[1])} + {latex.row(table[1])} = {latex.row(result[1])}",
+            _TOKENS,
+            _DIMENSIONS,
+            notes=Printed(".1 1.2 .3 1.4; 1.3415 1.1403 .71 1.79995; 1.8093 .5839 1.12 2.1998"),
+            comment="The same word at another position enters the model as another vector.",
+        ),
+    )
+
+
+def _learned(values: Values) -> tuple[Step, ...]:
+    embedding, table = values["embedding"], values["table"]
+    context, width = float(values["context"]), float(values["width"])
+    counts = np.array([0.0, context * width])
+    return (
+        Step(
+            "Embedding plus learned position",
+            r"E + P",
+            embedding + table,
+            rf"{latex.row(embedding[0])} + {latex.row(table[0])} = "
+            rf"{latex.row((embedding + table)[0])}",
+            _TOKENS,
+            _DIMENSIONS,
+            comment="Row p of the learned table is simply added to the token at position p.",
+        ),
+        Step(
+            "Parameters of the two kinds",
+            r"0 \quad \text{and} \quad \text{context} \cdot d_{\text{model}}",
+            counts,
+            rf"{latex.number(context)} \cdot {latex.number(width)} = {latex.number(counts[1])}",
+            columns=("sinusoidal", "learned"),
+            comment="A learned table ends at its context length; the sinusoidal one has no end.",
+        ),
+    )
+
+
+_EMBEDDING = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1, 1.1, 1.2]]
+
+
+def _sinusoidal_table_example() -> Example:
+    base = Input("base", "Base", read_only(10_000), lowest=1, highest=1_000_000)
+    return Example(
+        "sinusoidal-table",
+        "The sinusoidal table",
+        "§8",
+        "Each pair of dimensions is a clock hand: its sine and cosine at this position. "
+        "Later pairs turn more slowly.",
+        (
+            Input(
+                "positions",
+                "Positions",
+                read_only([0, 1, 2]),
+                columns=numbered("row", 3),
+                lowest=0,
+                highest=100_000,
+                whole=True,
+            ),
+            Input("width", "Width d_model", read_only(4), lowest=2, highest=64, whole=True),
+            base,
+        ),
+        _table,
+    )
+
+
+def _embedding_plus_position_example() -> Example:
+    embedding = Input("embedding", "Embeddings", read_only(_EMBEDDING), _TOKENS, _DIMENSIONS)
+    base = Input("base", "Base", read_only(10_000), lowest=1, highest=1_000_000)
+    return Example(
+        "embedding-plus-position",
+        "Embedding plus position",
+        "§8",
+        "What enters the first layer is the token's embedding plus the encoding of its position.",
+        (embedding, base),
+        _sums,
+    )
+
+
+def _learned_positions_example() -> Example:
+    embedding = Input("embedding", "Embeddings", read_only(_EMBEDDING), _TOKENS, _DIMENSIONS)
+    return Example(
+        "learned-positions",
+        "Learned positions",
+        "§8",
+        "GPT-2 learns one vector for each position instead of computing it.",
+        (
+            embedding,
+            Input(
+                "table",
+                "Learned table (chosen here)",
+                read_only(
+                    [[0.02, -0.1, 0.05, 0], [0.1, 0.03, -0.04, 0.2], [-0.06, 0.1, 0.15, -0.1]]
+                ),
+                _TOKENS,
+                _DIMENSIONS,
+            ),
+            Input(
+                "context",
+                "Context length",
+                read_only(1024),
+                lowest=1,
+                highest=1_000_000,
+                whole=True,
+            ),
+            Input("width", "Width", read_only(768), lowest=1, highest=16_384, whole=True),
+        ),
+        _learned,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 8."""
+    return (
+        _sinusoidal_table_example(),
+        _embedding_plus_position_example(),
+        _learned_positions_example(),
+    )

@@ -1,0 +1,170 @@
+"""The shape after every operation of multi-head attention, and what a transpose does to memory."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from model.worked import latex
+from model.worked.arithmetic import sizes
+from model.worked.example import (
+    Example,
+    Input,
+    Quantity,
+    Step,
+    Values,
+    numbered,
+    read_only,
+)
+from model.worked.printed import Printed
+
+_WALK_C = (
+    "32 16 512", "32 16 512", "32 16 8 64", "32 8 16 64", "32 8 16 16", "32 8 16 16", "32 8 16 64",
+    "32 16 8 64", "32 16 512", "32 16 512",
+)  # fmt: skip
+
+
+_WALK_D = (
+    "2 4 512", None, None, "2 8 4 64", "2 8 4 4", None, None, None, "2 4 512", None,
+)  # fmt: skip
+
+
+_OPERATIONS: tuple[tuple[str, Quantity], ...] = (
+    (r"X", "other"),
+    (r"X W_Q,\ X W_K,\ X W_V", "query"),
+    (r"\text{split the width: } d_{\text{model}} = h \cdot d_k", "query"),
+    (r"\text{swap token and head}", "query"),
+    (r"Q K^\top", "score"),
+    (r"\mathrm{softmax}", "weight"),
+    (r"A V", "output"),
+    (r"\text{swap head and token}", "output"),
+    (r"\text{concat: } h \cdot d_k = d_{\text{model}}", "output"),
+    (r"\text{context} \cdot W_O", "output"),
+)
+
+
+def _walk(values: Values, printed: tuple[str | None, ...]) -> tuple[Step, ...]:
+    stages = sizes.shape_walk(*(int(values[name]) for name in _SIZES))
+    return tuple(
+        Step(
+            stage.name,
+            formula,
+            np.array(stage.shape),
+            latex.shape(stage.shape),
+            columns=stage.axes,
+            quantity=quantity,
+            notes=None if text is None else Printed(text),
+        )
+        for stage, (formula, quantity), text in zip(stages, _OPERATIONS, printed, strict=True)
+    )
+
+
+def _walk_c(values: Values) -> tuple[Step, ...]:
+    return _walk(values, _WALK_C)
+
+
+def _walk_d(values: Values) -> tuple[Step, ...]:
+    return _walk(values, _WALK_D)
+
+
+_SIZES = ("batch", "length", "width", "heads")
+
+
+def size_inputs(batch: int, length: int, width: int, heads: int) -> tuple[Input, ...]:
+    """Batch, length, width and number of heads of one attention layer."""
+    given = zip(
+        _SIZES, ("Batch", "Length", "Width", "Heads"), (batch, length, width, heads), strict=True
+    )
+    return tuple(
+        Input(name, label, read_only(value), lowest=1, highest=1_000_000, whole=True)
+        for name, label, value in given
+    )
+
+
+def _contiguous(values: Values) -> tuple[Step, ...]:
+    length, heads, width = (int(values[name]) for name in ("length", "heads", "head_width"))
+    laid_out = np.arange(length * heads * width).reshape(length, heads, width)
+    swapped = laid_out.swapaxes(0, 1)
+    strides = np.array([laid_out.strides, swapped.strides]) / laid_out.itemsize
+    arrays = (laid_out, swapped, np.ascontiguousarray(swapped))
+    flags = read_only([array.flags.c_contiguous for array in arrays])
+    order = swapped.reshape(heads * length, width)
+    return (
+        Step(
+            "Numbers to skip for one step along each axis",
+            r"\text{stride}",
+            strides,
+            rf"{latex.row(strides[0])} \to {latex.row(strides[1])}",
+            ("token, head, d_k", "head, token, d_k"),
+            ("first axis", "second axis", "third axis"),
+            comment="A transpose moves no numbers; it only swaps two strides.",
+        ),
+        Step(
+            "Where the numbers lie in memory, read head by head",
+            r"\text{address of } (h, t, d)",
+            read_only(order),
+            rf"\text{{token 1 of head 0: }} {latex.row(order[min(1, length - 1)])}",
+            tuple(
+                f"head {head}, token {token}" for head in range(heads) for token in range(length)
+            ),
+            numbered("dim", width),
+        ),
+        Step(
+            "In one unbroken run? (1 = yes)",
+            r"\text{strides fall as in a fresh array}",
+            flags,
+            rf"{latex.row(flags)}",
+            columns=("before the swap", "after the swap", "after contiguous()"),
+            comment="view() needs an unbroken run, so contiguous() (or reshape, which copies) "
+            "stands before the merge.",
+        ),
+    )
+
+
+def _shape_walk_c_example() -> Example:
+    return Example(
+        "shape-walk-c",
+        "A walk through the shapes: batch 32, length 16",
+        "§7",
+        "Every operation of multi-head attention changes the shape in a fixed way.",
+        size_inputs(32, 16, 512, 8),
+        _walk_c,
+    )
+
+
+def _shape_walk_d_example() -> Example:
+    return Example(
+        "shape-walk-d",
+        "A walk through the shapes: batch 2, length 4",
+        "§7",
+        "The same walk for two short sequences, with 8 heads of width 64.",
+        size_inputs(2, 4, 512, 8),
+        _walk_d,
+    )
+
+
+def _contiguous_before_merge_example() -> Example:
+    whole = partial(Input, lowest=1, whole=True)
+    return Example(
+        "contiguous-before-merge",
+        "Why contiguous() stands before the merge",
+        "§7",
+        "Swapping two axes leaves the numbers where they are in memory, "
+        "so they are no longer in one unbroken run.",
+        (
+            whole("length", "Length", read_only(3), highest=16),
+            whole("heads", "Heads", read_only(2), highest=8),
+            whole("head_width", "Width of a head", read_only(4), highest=16),
+        ),
+        _contiguous,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 7 on shapes."""
+    return (
+        _shape_walk_c_example(),
+        _shape_walk_d_example(),
+        _contiguous_before_merge_example(),
+    )

@@ -1,0 +1,186 @@
+"""The softmax by hand: exponentials, their sum, the weights, and the axis it runs along."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from model.worked import attention_steps as steps
+from model.worked import latex
+from model.worked.arithmetic import attention
+from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.printed import Printed
+
+_SCORES = numbered("score", 3)
+_QUERIES, _KEYS = numbered("query", 3), numbered("key", 3)
+
+
+def _of_three(values: Values) -> tuple[Step, ...]:
+    scores = values["scores"]
+    exponentials = np.exp(scores)
+    total = exponentials.sum()
+    weights = attention.softmax(scores)
+    moved = np.exp(scores - scores.max())
+    return (
+        Step(
+            "Exponentials",
+            r"e^{s_j}",
+            exponentials,
+            rf"{latex.powers(scores)[0]} = {latex.number(exponentials[0])}",
+            columns=_SCORES,
+            notes=Printed("2.4596 .2231 24.5325"),
+        ),
+        Step(
+            "Their sum",
+            r"\sum_m e^{s_m}",
+            total,
+            rf"{latex.total(exponentials)} = {latex.number(total)}",
+            notes=Printed("27.2153"),
+        ),
+        Step(
+            "Weights",
+            r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}",
+            weights,
+            rf"\frac{{{latex.number(exponentials[0])}}}{{{latex.number(total)}}} = "
+            rf"{latex.number(weights[0])}",
+            columns=_SCORES,
+            quantity="weight",
+            notes=Printed(".0904 .0082 .9014"),
+        ),
+        Step(
+            "The same with the largest score taken off first",
+            r"a_j = \frac{e^{s_j - s_{\max}}}{\sum_m e^{s_m - s_{\max}}}",
+            moved / moved.sum(),
+            rf"{latex.row(scores - scores.max())} \to {latex.row(moved / moved.sum())}",
+            columns=_SCORES,
+            quantity="weight",
+            comment="Computers do it this way: no exponential can then be too large.",
+        ),
+    )
+
+
+def _ratio(first: float, second: float) -> float:
+    if second == 0:
+        raise ValueError(
+            f"The second score is {second:g}, and {first:g} / {second:g} has no value."
+        )
+    return first / second
+
+
+def _twice_the_score(values: Values) -> tuple[Step, ...]:
+    scores = values["scores"]
+    weights = attention.softmax(scores)
+    lead = float(scores[1] - scores[0])
+    of_scores = _ratio(float(scores[1]), float(scores[0]))
+    return (
+        Step(
+            "Weights",
+            r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}",
+            weights,
+            latex.softmax(scores, weights),
+            columns=_SCORES,
+            quantity="weight",
+            notes=Printed(
+                ".12 .84 .04", "The first weight is .1142, which rounds to .11 and not to .12."
+            ),
+        ),
+        Step(
+            "Ratio of the scores",
+            r"\frac{s_1}{s_0}",
+            read_only(of_scores),
+            rf"\frac{{{latex.number(scores[1])}}}{{{latex.number(scores[0])}}} = "
+            rf"{latex.number(of_scores)}",
+            notes=Printed("2"),
+        ),
+        Step(
+            "Ratio of the weights",
+            r"\frac{a_1}{a_0} = e^{s_1 - s_0}",
+            np.exp(lead),
+            rf"e^{{{latex.number(lead)}}} = {latex.number(np.exp(lead))}",
+            quantity="weight",
+            notes=Printed("7."),
+            comment="The softmax turns differences of scores into factors between weights.",
+        ),
+    )
+
+
+def _over_keys(values: Values) -> tuple[Step, ...]:
+    scores = values["scores"]
+    rows, columns = steps.weigh(scores, _QUERIES, _KEYS), attention.softmax(scores, axis=0)
+    sums = np.stack([rows.result.sum(axis=1), columns.sum(axis=1)])
+    return (
+        replace(
+            rows,
+            title="Softmax along the last axis: over the keys",
+            comment="dim=-1 of (batch, heads, queries, keys): each query spreads 1 over its keys.",
+        ),
+        Step(
+            "Softmax along the other axis: over the queries",
+            r"\frac{e^{s_{ij}}}{\sum_m e^{s_{mj}}}",
+            columns,
+            rf"\text{{column 0: }} {latex.softmax(scores[:, 0], columns[:, 0])}",
+            _QUERIES,
+            _KEYS,
+            "other",
+            comment="A common mistake: now the columns sum to 1 and the rows do not.",
+        ),
+        Step(
+            "Sum of each query's row",
+            r"\sum_j a_{ij}",
+            sums,
+            rf"{latex.total(columns[0])} = {latex.number(sums[1, 0])}",
+            ("over the keys", "over the queries"),
+            _QUERIES,
+        ),
+    )
+
+
+def _softmax_of_three_example() -> Example:
+    return Example(
+        "softmax-of-three",
+        "Softmax of three scores",
+        "§3",
+        "Take e to each score, add them up, and divide each by the sum.",
+        (Input("scores", "Scores", read_only([0.9, -1.5, 3.2]), columns=_SCORES),),
+        _of_three,
+    )
+
+
+def _twice_the_score_example() -> Example:
+    return Example(
+        "twice-the-score",
+        "Twice the score is far more than twice the weight",
+        "§3",
+        "Scores 4 and 2 differ by a factor 2, but their weights by a factor e².",
+        (Input("scores", "Scores", read_only([2, 4, 1]), columns=_SCORES),),
+        _twice_the_score,
+    )
+
+
+def _softmax_over_keys_example() -> Example:
+    return Example(
+        "softmax-over-keys",
+        "Which axis the softmax runs along",
+        "§3",
+        "Weights are shares of one query's attention, so the softmax runs over the keys.",
+        (
+            Input(
+                "scores",
+                "Scores",
+                read_only([[1, 0, 1], [0, 1, 1], [1, 1, 2]]),
+                rows=_QUERIES,
+                columns=_KEYS,
+            ),
+        ),
+        _over_keys,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked examples of section 3."""
+    return (
+        _softmax_of_three_example(),
+        _twice_the_score_example(),
+        _softmax_over_keys_example(),
+    )

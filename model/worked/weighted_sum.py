@@ -1,0 +1,84 @@
+"""The weighted sum: a new vector made of shares of the values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.worked import attention_steps as steps
+from model.worked import latex
+from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.printed import Printed
+
+_TOKENS = ("The", "Cat", "Sat")
+
+
+def _cat(values: Values) -> tuple[Step, ...]:
+    weights, value = values["weights"], values["values"]
+    shares = 100.0 * weights
+    terms = weights[:, None] * value
+    return (
+        Step(
+            "Shares in percent",
+            r"100 \cdot a_j",
+            shares,
+            rf"100 \cdot {latex.row(weights)} = {latex.row(shares)}",
+            columns=_TOKENS,
+            quantity="weight",
+            notes=Printed("30 38 32"),
+        ),
+        Step(
+            "Sum of the weights",
+            r"\sum_j a_j",
+            weights.sum(),
+            rf"{latex.total(weights)} = {latex.number(weights.sum())}",
+            quantity="weight",
+            comment="A softmax always gives weights that sum to 1.",
+        ),
+        Step(
+            "Each value times its weight",
+            r"a_j\, v_j",
+            terms,
+            rf"{latex.number(weights[0])}\,{latex.row(value[0])} = {latex.row(terms[0])}",
+            _TOKENS,
+            numbered("dim", 4),
+            "value",
+        ),
+        replace(
+            steps.sum_up(weights[None], value, ("Cat",)),
+            title="The new vector of Cat",
+            comment="The sum of the three rows above: a mix of the values by their shares.",
+        ),
+    )
+
+
+def _weighted_sum_of_cat_example() -> Example:
+    return Example(
+        "weighted-sum-of-cat",
+        "The new Cat: 30 % The, 38 % Cat, 32 % Sat",
+        "§4",
+        "The output of attention is a mix of the values, each by its weight. "
+        "The notes give the weights; the values here were chosen for this page.",
+        (
+            Input(
+                "weights",
+                "Weights of Cat",
+                read_only([0.3, 0.38, 0.32]),
+                columns=_TOKENS,
+                lowest=0,
+                highest=1,
+            ),
+            Input(
+                "values",
+                "Values V",
+                read_only([[1, 0, 2, 0], [0, 3, 0, 1], [1, 1, 1, 1]]),
+                rows=_TOKENS,
+                columns=numbered("dim", 4),
+            ),
+        ),
+        _cat,
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The worked example of section 4."""
+    return (_weighted_sum_of_cat_example(),)
