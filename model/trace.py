@@ -142,7 +142,8 @@ class NormRecord:
     @property
     def variance(self) -> Array:
         """(token,): biased variance of the input, or its mean square for an RMS norm."""
-        return read_only(1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon)
+        variance = 1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon
+        return read_only(np.maximum(variance, 0.0))  # rounding can leave a flat row below zero
 
     @property
     def normalized(self) -> Array:

@@ -149,7 +149,9 @@ def test_records_stand_in_the_order_and_under_the_names_of_execution(model: Mode
     config = model.config
     decoder = ["self", "cross"] if config.shape == "encoder-decoder" else ["self"]
     names = [f"encoder.{layer}.self" for layer in range(config.encoder_layers)]
-    names += [f"decoder.{layer}.{kind}" for layer in range(config.decoder_layers) for kind in decoder]
+    names += [
+        f"decoder.{layer}.{kind}" for layer in range(config.decoder_layers) for kind in decoder
+    ]
     trace = model.trace(sentence(model), target(model))
     assert [attention.name for attention in trace.attention] == names
     assert list(model.attention_names) == names

@@ -11,10 +11,9 @@ from model.config import Shape, TransformerConfig
 from model.tokenizers import GPT2Subset, Words, gpt2
 from model.transformer import Transformer
 
-WORDS = tuple(
-    "<start> <end> the a cat dog lion tiger mat man saw kills sat on and big small gave it to . ,"
-    " un le chat chien voit l' homme".split()
-)
+ENGLISH = "the a cat dog lion tiger mat man saw kills sat on and big small gave it to . ,"
+FRENCH = "un le chat chien voit l' homme"
+WORDS = ("<start>", "<end>", *f"{ENGLISH} {FRENCH}".split())
 CONTEXT = 16
 SENTENCE = "the cat saw the cat on the mat"
 TARGET = "le chat voit l'homme"
