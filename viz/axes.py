@@ -35,7 +35,12 @@ def plotly_label(text: str, limit: int | None = None) -> str:
     Tags and entities are escaped. A word joiner after "#" keeps Streamlit from taking "#000001" for
     a colour of its theme.
     """
-    return html.escape(token_label(text, limit), quote=False).replace("#", "#" + _WORD_JOINER)
+    return plotly_words(token_label(text, limit))
+
+
+def plotly_words(text: str) -> str:
+    """Our own words for the same places: escaped, spaces left as they are."""
+    return html.escape(text, quote=False).replace("#", "#" + _WORD_JOINER)
 
 
 def tick_positions(count: int, limit: int = LABELS) -> tuple[int, ...]:

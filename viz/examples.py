@@ -42,7 +42,7 @@ EXAMPLES: tuple[Example, ...] = (
         8,
         2,
         3,
-        "The line just above the diagonal: each token looks at the next one. Both “cat” rows stay apart.",
+        "The line just above the diagonal: each token looks at the next one.",
     ),
 )
 FIRST = EXAMPLES[0]

@@ -10,10 +10,19 @@ class PageEntry:
     file: str
     title: str
     line: str
+    heading: str = ""  # above the page, where it is not the title
 
 
 MENU: dict[str, tuple[PageEntry, ...]] = {
-    "": (PageEntry("app.py", "Home", "What this is, in one sentence and one picture."),),
+    "": (
+        PageEntry(
+            "app.py",
+            "Home",
+            "Type a sentence and see, number by number, what a transformer does with it. "
+            "Every number is the model's own, and checked.",
+            "The attention visualizer",
+        ),
+    ),
     "Look inside": (
         PageEntry(
             "pages/attention.py",

@@ -4,20 +4,21 @@ A page calls `open_page`, then `look` for what the visitor wants to see. The sta
 session; every control shows a part of it and writes it back, and the link always says the whole.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.engine import Request
-from model.intervention import MaskChoice
+from model.intervention import Intervention, MaskChoice
 from model.registry import models
-from model.trace import Trace
+from model.trace import Attention, Trace
 from viz.examples import EXAMPLES, Example
 from viz.explorer import explorer, forget
-from viz.menu import MENU, entry
+from viz.markdown import plain
+from viz.menu import MENU, PAGES, entry
 from viz.shared import engine
 from viz.view import TEXT_LIMIT, View, from_link, to_link
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from model.live import Model
 
 VIEW, LINK, NOTES = "view", "link", "link-notes"
+STYLE = """<style>
+.stMainBlockContainer { padding-top: 2.5rem; padding-bottom: 3rem; max-width: 90rem; }
+</style>"""
 MASK_NAMES: dict[MaskChoice, str] = {
     "model": "the model's own",
     "none": "none: all may look",
@@ -50,11 +54,30 @@ class Look:
         return _trace(self.request)
 
     @property
+    def attention(self) -> Attention:
+        """The chosen layer's attention, of the run as it is shown."""
+        return self.trace.find(self.place)
+
+    @property
+    def labels(self) -> tuple[list[str], list[str]]:
+        """The texts of the tokens that look, and of those looked at."""
+        trace, attention = self.trace, self.attention
+        return (
+            [token.text for token in trace.queries_of(attention)],
+            [token.text for token in trace.keys_of(attention)],
+        )
+
+    @property
+    def head(self) -> int:
+        """The chosen head, within this layer's."""
+        return min(current().head, self.attention.heads - 1)
+
+    @property
     def baseline(self) -> Trace | None:
         """The unchanged run; None if nothing is changed."""
         if not self.request.intervention.changes:
             return None
-        return _trace(replace(self.request, intervention=Request("", "").intervention))
+        return _trace(replace(self.request, intervention=Intervention()))
 
 
 def open_page(file: str) -> None:
@@ -64,16 +87,22 @@ def open_page(file: str) -> None:
     _adopt_link()
     with st.sidebar:
         _menu()
-    st.title(page.title, anchor=False)
-    st.caption(page.line)
+    st.html(STYLE)
+    heading, path = st.columns([4, 2], vertical_alignment="bottom")
+    with heading:
+        st.title(page.heading or page.title, anchor=False)
+        st.caption(page.line)
+    with path:
+        _path(file)
     for note in st.session_state.pop(NOTES, ()):
         st.warning(plain(note))
 
 
-def look(*, switches: bool = True) -> Look:
+def look(*, switches: bool = False, layers: bool = True, full: bool = False) -> Look:
     """The sentence box and the choices, then the run they ask for.
 
-    Stops the page with a sentence where there is nothing to run; what was typed stays.
+    switches: whether the reader may change the mechanism here. layers: whether a layer is chosen.
+    full: whether the trace holds feed-forward activations and norm outputs too. Stops the page with a sentence where there is nothing to run; what was typed stays.
     """
     _sentence_box()
     with st.sidebar:
@@ -84,10 +113,13 @@ def look(*, switches: bool = True) -> Look:
         model = _loaded(current().model)
         _settle(model)
         with choices:
-            _layer_choice(model)
+            if layers:
+                _layer_choice(model)
             if switches:
                 _switches(model)
-        seen = Look(_request(model), current().place, model)
+        change = current().intervention if switches else Intervention()
+        request = Request(model.name, _readable(model), intervention=change, full=full)
+        seen = Look(request, current().place, model)
         _ = (seen.trace, seen.baseline)  # run now: a refusal belongs here
     except ValueError as refusal:
         st.error(plain(str(refusal)))
@@ -97,31 +129,56 @@ def look(*, switches: bool = True) -> Look:
     return seen
 
 
+def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
+    """The three beats of a teaching page, as tabs; it opens on the live model. One is drawn at a time."""
+    names = ("The idea", "By hand", "On your sentence")
+    tabs = st.tabs(names, default=names[-1], on_change="rerun")
+    for tab, beat in zip(tabs, (idea, hand, live), strict=True):
+        if tab.open:
+            with tab:
+                beat()
+
+
 def current() -> View:
     """The view of this session."""
     view: View = st.session_state[VIEW]
     return view
 
 
-def plain(text: str) -> str:
-    """Text for places that read Markdown, with everything Markdown would read as a sign escaped."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
-
-
 @st.fragment
 def explore(seen: Look) -> None:
     """The explorer on the chosen layer; head, stage and cell join the link when they change."""
-    attention = seen.trace.find(seen.place)
+    attention, (queries, keys) = seen.attention, seen.labels
     chosen = explorer(
         attention,
-        queries=[token.text for token in seen.trace.queries_of(attention)],
-        keys=[token.text for token in seen.trace.keys_of(attention)],
+        queries=queries,
+        keys=keys,
         selection=current().selection,
         check=seen.trace.check(),
         baseline=None if seen.baseline is None else seen.baseline.find(seen.place),
     )
     _change(current().at(chosen))
     _write_link()
+
+
+def what_to_look_for() -> None:
+    """The line above a picture, where the view is an example that has one."""
+    look_for = current().look_for
+    if look_for:
+        st.markdown(f"**What to look for.** {plain(look_for)}")
+
+
+def chart(figure: go.Figure, key: str) -> None:
+    """A Plotly figure without its tool bar."""
+    st.plotly_chart(figure, key=key, config={"displayModeBar": False})
+
+
+def checked(seen: Look) -> None:
+    """The check line of a page: how far the recomputed numbers lie from the recorded ones."""
+    st.caption(
+        f"Check: attention outputs and norms, recomputed from what was recorded, differ from the "
+        f"model's own by at most {seen.trace.check():.0e}."
+    )
 
 
 class _Control(TypedDict):
@@ -168,6 +225,17 @@ def _menu() -> None:
             st.caption(group)
         for page in pages:
             st.page_link(page.file, label=page.title)
+
+
+def _path(file: str) -> None:
+    """Links to the page before and the page after this one."""
+    files = [page.file for page in PAGES]
+    here = files.index(file)
+    before, after = st.columns(2)
+    if here > 0:
+        before.page_link(PAGES[here - 1].file, label=f"← {PAGES[here - 1].title}")
+    if here + 1 < len(PAGES):
+        after.page_link(PAGES[here + 1].file, label=f"{PAGES[here + 1].title} →")
 
 
 def _sentence_box() -> None:
@@ -250,11 +318,10 @@ def _layer_name(place: str) -> str:
 def _switches(model: "Model") -> None:
     st.caption("Change and compare")
     st.toggle("Divide scores by √dₖ", **_control("scaled"))
-    st.segmented_control(
+    st.radio(
         "Mask",
         MASKS_OF_SHAPE[model.config.shape],
         format_func=MASK_NAMES.__getitem__,
-        required=True,
         **_control("mask"),
     )
     if current().intervention.changes:
@@ -267,18 +334,18 @@ def _unchange() -> None:
     _change(replace(current(), scaled=default.scaled, mask=default.mask))
 
 
-def _request(model: "Model") -> Request:
-    """The run that the view asks for, of as much text as the model can read."""
-    view = current()
-    text = model.kept(view.text)
-    if text != view.text:
-        length, context = len(model.tokens(view.text)), model.config.context
+def _readable(model: "Model") -> str:
+    """As much of the text as the model can read; says so where that is not all."""
+    text = current().text
+    kept = model.kept(text)
+    if kept != text:
+        length, context = len(model.tokens(text)), model.config.context
         st.warning(
             f"Your text is {length:,} tokens long and {models[model.name].title} reads {context:,}: "
             f"the first {context:,} are shown. Your text stays in the box."
         )
-    _new_words(model, text)
-    return Request(view.model, text, intervention=view.intervention)
+    _new_words(model, kept)
+    return kept
 
 
 def _new_words(model: "Model", text: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 
 from model.intervention import Intervention, MaskChoice
 from model.registry import models
-from viz.examples import FIRST
+from viz.examples import EXAMPLES, FIRST
 from viz.explorer import STAGES, Selection
 
 TEXT_LIMIT = 20_000  # characters of a sentence in the box or in a link
@@ -19,11 +19,11 @@ class View:
 
     text: str = FIRST.text
     model: str = FIRST.model
-    place: str = ""  # attention sub-layer; "": the model's first
-    head: int = 0
+    place: str = FIRST.place  # attention sub-layer
+    head: int = FIRST.head
     stage: str = "weights"
-    query: int = 0
-    key: int = 0
+    query: int = FIRST.query
+    key: int = FIRST.key
     scaled: bool = True  # scores times the model's own factor; False: factor 1
     mask: MaskChoice = "model"
 
@@ -34,6 +34,15 @@ class View:
     @property
     def intervention(self) -> Intervention:
         return Intervention(scale=None if self.scaled else 1.0, mask=self.mask)
+
+    @property
+    def look_for(self) -> str | None:
+        """What is to be seen here, where the view is one of the examples."""
+        for example in EXAMPLES:
+            where = (example.text, example.model, example.place, example.head)
+            if where == (self.text, self.model, self.place, self.head):
+                return example.look_for
+        return None
 
     def at(self, selection: Selection) -> "View":
         """The same view at another head, stage and cell."""
@@ -70,7 +79,7 @@ def from_link(parameters: Mapping[str, str]) -> tuple[View, tuple[str, ...]]:
         except ValueError as error:
             problems.append(f"The link's “{field.name}” was left out: {error}")
         else:
-            view = replace(view, **{field.name: value})
+            view = replace(view, **{field.name: value})  # type: ignore[arg-type]
     return view, tuple(problems)
 
 

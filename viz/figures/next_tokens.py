@@ -1,0 +1,48 @@
+"""What a model expects next: bars of probabilities, before and after a change."""
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from viz.axes import plotly_label
+from viz.theme import MASKED, WEIGHT
+
+
+def next_tokens(
+    labels: Sequence[str], before: Sequence[float], after: Sequence[float] | None
+) -> go.Figure:
+    """One row a token, the most probable on top; `after` None draws the unchanged model alone."""
+    positions = list(range(len(labels)))
+    figure = go.Figure()
+    pairs = [("unchanged", before, MASKED if after is not None else WEIGHT)]
+    if after is not None:
+        pairs.append(("changed", after, WEIGHT))
+    for name, shares, colour in pairs:
+        figure.add_trace(
+            go.Bar(
+                y=positions,
+                x=list(shares),
+                name=name,
+                orientation="h",
+                marker={"color": colour},
+                texttemplate="%{x:.3f}",
+                textposition="outside",
+                cliponaxis=False,
+                hovertemplate=name + " %{x:.4f}<extra></extra>",
+            )
+        )
+    figure.update_yaxes(
+        tickvals=positions,
+        ticktext=[plotly_label(label, 18) for label in labels],
+        tickfont={"family": "monospace"},
+        autorange="reversed",
+    )
+    figure.update_xaxes(title={"text": "probability"}, range=[0, 1.12], tickvals=[0, 0.5, 1])
+    figure.update_layout(
+        barmode="group",
+        height=90 + 44 * len(labels),
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": 1.08, "traceorder": "normal"},
+        showlegend=after is not None,
+    )
+    return figure

@@ -1,0 +1,35 @@
+"""The way of a sentence through a model, as a strip of its own sizes."""
+
+import streamlit as st
+
+from viz.shell import Look
+
+
+def pipeline(seen: Look) -> None:
+    """Tokens, vectors, layers, result: one card each, with the numbers of this run."""
+    config, trace = seen.model.config, seen.trace
+    layers = config.encoder_layers + config.decoder_layers
+    cards = [
+        ("Tokens", f"{len(trace.tokens)}", "the sentence, cut into pieces"),
+        ("Vectors", f"{len(trace.tokens)} × {config.width}", "one row of numbers a token"),
+        ("Attention", f"{layers} × {config.heads}", "layers × heads that mix the rows"),
+        (
+            "Feed-forward",
+            f"{config.width} → {config.hidden} → {config.width}",
+            "each row by itself",
+        ),
+        _result(seen),
+    ]
+    for column, (name, size, words) in zip(st.columns(len(cards)), cards, strict=True):
+        with column.container(border=True):
+            st.caption(name)
+            st.markdown(f"**{size}**")
+            st.caption(words)
+
+
+def _result(seen: Look) -> tuple[str, str, str]:
+    logits = seen.trace.logits
+    if logits is None:
+        size = f"{len(seen.trace.tokens)} × {seen.model.config.width}"
+        return "Result", size, "one vector a token, in its context"
+    return "Prediction", f"{logits.shape[-1]:,}", "scores for the next token"
