@@ -7,6 +7,7 @@ A test that provokes such trouble on purpose takes `troubles`, looks at the list
 """
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -37,6 +38,7 @@ CHROMIUM_ARGUMENTS = [
 QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 )
+TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LOG = pytest.StashKey[Path]()
 
 
@@ -67,7 +69,6 @@ def start_server(port: int, output: int) -> subprocess.Popen[bytes]:
         "STREAMLIT_SERVER_HEADLESS": "true",
         "STREAMLIT_SERVER_FILE_WATCHER_TYPE": "none",
         "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false",
-        "NO_COLOR": "1",
     }
     return subprocess.Popen(
         SERVER_COMMAND,
@@ -111,7 +112,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     log = item.config.stash.get(LOG, None)
     if report.failed and log is not None and log.exists():
-        report.sections.append(("server log, its end", log.read_text()[-8000:]))
+        said = TERMINAL_COLOUR.sub("", log.read_text())
+        report.sections.append(("server log, its end", said[-8000:]))
     return report
 
 
@@ -167,8 +169,8 @@ def watch(page: Page, server: str, troubles: list[str]) -> None:
     page.on(
         "console",
         lambda message: (
-            troubles.append(f"console: {message.text} ({message.location.get('url')})")
-            if message.type == "error"
+            troubles.append(f"console: {message.text} ({message.location['url']})")
+            if message.type == "error" and not is_search_for_the_root(message.location["url"])
             else None
         ),
     )
@@ -180,6 +182,15 @@ def watch(page: Page, server: str, troubles: list[str]) -> None:
             else None
         ),
     )
+
+
+def is_search_for_the_root(url: str) -> bool:
+    """Opened at /page, Streamlit's own script first asks /page/_stcore/… whether the app lives there.
+
+    The answer is a 404, which the browser logs before the script asks at the root.
+    """
+    folder, _, question = urlsplit(url).path.rpartition("/_stcore/")
+    return folder != "" and question in {"health", "host-config"}
 
 
 def is_foreign(url: str, server: str) -> bool:
