@@ -102,7 +102,8 @@ def look(*, switches: bool = False, layers: bool = True, full: bool = False) -> 
     """The sentence box and the choices, then the run they ask for.
 
     switches: whether the reader may change the mechanism here. layers: whether a layer is chosen.
-    full: whether the trace holds feed-forward activations and norm outputs too. Stops the page with a sentence where there is nothing to run; what was typed stays.
+    full: whether the trace holds feed-forward activations and norm outputs too.
+    Stops the page with a sentence where there is nothing to run; what was typed stays.
     """
     _sentence_box()
     with st.sidebar:

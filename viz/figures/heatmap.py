@@ -122,10 +122,10 @@ def _words(shown: Matrix, rows: Axis, columns: Axis, decimals: int) -> dict[str,
     if shown.size <= HOVERED:
         words = [
             [
-                f"{rows.name} {row}, {columns.name} {column}"
-                for column in map(_label, columns.labels)
+                f"{rows.name} {rows.label(row)}, {columns.name} {columns.label(column)}"
+                for column in range(len(columns.labels))
             ]
-            for row in map(_label, rows.labels)
+            for row in range(len(rows.labels))
         ]
         template = {"hovertext": words, "hovertemplate": "%{hovertext}<br>%{z:.4f}<extra></extra>"}
     if len(columns.labels) <= NUMBERED and len(rows.labels) <= NUMBERED:
