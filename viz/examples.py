@@ -18,6 +18,35 @@ class Example:
 
 EXAMPLES: tuple[Example, ...] = (
     Example(
+        "Tom Hill saw a red ball. Anna gave the ball to Tom",
+        "stories",
+        "decoder.1.self",
+        3,
+        12,
+        1,
+        "The last row: the second “Tom” looks at “Hill”, the word that followed the first one. "
+        "The model goes on with “Hill”.",
+    ),
+    Example(
+        "cat dog mat hat cup cat dog mat hat cup cat",
+        "stories",
+        "decoder.1.self",
+        2,
+        10,
+        6,
+        "The slanted line in the lower half: each word looks at what followed it the time before. "
+        "This is an induction head.",
+    ),
+    Example(
+        "The cat sat on the mat",
+        "stories",
+        "decoder.0.self",
+        1,
+        5,
+        4,
+        "The line just below the diagonal: each token looks at the one before it.",
+    ),
+    Example(
         "The animal didn't cross the street because it was too tired",
         "minilm",
         "encoder.3.self",
@@ -25,15 +54,6 @@ EXAMPLES: tuple[Example, ...] = (
         10,
         2,
         "The row of “it”: most of its weight lies on “animal”.",
-    ),
-    Example(
-        "The cat sat on the mat",
-        "minilm",
-        "encoder.0.self",
-        2,
-        3,
-        2,
-        "The line just below the diagonal: each token looks at the one before it.",
     ),
     Example(
         "the cat saw the cat",

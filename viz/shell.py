@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
+import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -51,7 +52,7 @@ class Look:
 
     @property
     def trace(self) -> Trace:
-        return _trace(self.request)
+        return traced(self.request)
 
     @property
     def attention(self) -> Attention:
@@ -77,7 +78,7 @@ class Look:
         """The unchanged run; None if nothing is changed."""
         if not self.request.intervention.changes:
             return None
-        return _trace(replace(self.request, intervention=Intervention()))
+        return traced(replace(self.request, intervention=Intervention()))
 
 
 def open_page(file: str) -> None:
@@ -146,6 +147,19 @@ def current() -> View:
     return view
 
 
+def traced(request: Request) -> Trace:
+    """The trace of a request, from the engine's cache where it is there; says the place in line.
+
+    Raises ValueError as `Model.trace` does.
+    """
+    place = st.empty()
+    trace = engine().trace(
+        request, lambda ahead: place.caption(f"In line for the model: place {ahead}.")
+    )
+    place.empty()
+    return trace
+
+
 @st.fragment
 def explore(seen: Look) -> None:
     """The explorer on the chosen layer; head, stage and cell join the link when they change."""
@@ -172,6 +186,14 @@ def what_to_look_for() -> None:
 def chart(figure: go.Figure, key: str) -> None:
     """A Plotly figure without its tool bar."""
     st.plotly_chart(figure, key=key, config={"displayModeBar": False})
+
+
+def table(frame: pd.DataFrame, key: str, *, decimals: int = 4) -> None:
+    """The plain table behind a picture, closed at first: for screen readers and for copying."""
+    with st.expander("The numbers as a table"):
+        numbers = frame.select_dtypes("number").columns
+        formats = dict.fromkeys(numbers, st.column_config.NumberColumn(format=f"%.{decimals}f"))
+        st.dataframe(frame, key=f"table-{key}", column_config=formats)
 
 
 def checked(seen: Look) -> None:
@@ -355,12 +377,3 @@ def _new_words(model: "Model", text: str) -> None:
         return
     listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
     st.info(plain(f"New to this model: {listed}. It reads them byte by byte."))
-
-
-def _trace(request: Request) -> Trace:
-    place = st.empty()
-    trace = engine().trace(
-        request, lambda ahead: place.caption(f"In line for the model: place {ahead}.")
-    )
-    place.empty()
-    return trace
