@@ -31,6 +31,17 @@ def _mask(title: str, formula: str, allowed: Array, comment: str | None = None) 
     )
 
 
+def _sequence(ids: Array) -> Step:
+    return Step(
+        "Token ids",
+        r"t_j",
+        ids,
+        latex.row(ids),
+        columns=numbered("token", len(ids)),
+        blocked=ids == 0,
+    )
+
+
 def _keys_only(real: Array) -> Array:
     return np.tile(real, (len(real), 1))
 
@@ -42,14 +53,25 @@ def _with_notes(step: Step, text: str) -> Step:
 def _padding(values: Values) -> tuple[Step, ...]:
     ids = values["ids"]
     real = attention.padding_mask(ids)
+    sequences, tokens = ("first sequence", "second sequence"), numbered("token", ids.shape[1])
     return (
+        Step(
+            "Token ids",
+            r"t_j",
+            ids,
+            rf"{latex.row(ids[0])},\ {latex.row(ids[1])}",
+            sequences,
+            tokens,
+            notes=Printed("1 2 3; 4 5 0"),
+            blocked=ids == 0,
+        ),
         Step(
             "Padding mask of each sequence",
             r"m_j = 1\ \text{where token } j \ne 0",
             real,
             rf"{latex.row(ids[1])} \to {latex.row(real[1])}",
-            ("first sequence", "second sequence"),
-            numbered("token", ids.shape[1]),
+            sequences,
+            tokens,
             notes=Printed("1 1 1; 1 1 0"),
             blocked=real == 0,
         ),
@@ -101,10 +123,12 @@ def _look_ahead(values: Values) -> tuple[Step, ...]:
 
 
 def _combined(values: Values) -> tuple[Step, ...]:
-    real = attention.padding_mask(values["ids"])
+    ids = values["ids"]
+    real = attention.padding_mask(ids)
     causal = attention.causal_mask(len(real))
     both = np.outer(real, real)
     return (
+        _sequence(ids),
         _mask("Padding mask, queries and keys", r"M^{\text{pad}}_{ij} = m_i\, m_j", both),
         _mask("Look-ahead mask", r"M^{\text{causal}}_{ij} = 1\ \text{where } j \le i", causal),
         _with_notes(
@@ -121,13 +145,15 @@ def _combined(values: Values) -> tuple[Step, ...]:
 
 
 def _two_paddings(values: Values) -> tuple[Step, ...]:
-    real = attention.padding_mask(values["ids"])
+    ids = values["ids"]
+    real = attention.padding_mask(ids)
     both, keys_only = np.outer(real, real), _keys_only(real)
     reason = (
         "The notes write the padding mask once with a last row of zeros and once with the same row "
         "for every query; the second, which masks keys only, is what implementations do."
     )
     return (
+        _sequence(ids),
         _with_notes(
             _mask("Padding mask, queries and keys", r"M_{ij} = m_i\, m_j", both, reason),
             "1 1 1 0; 1 1 1 0; 1 1 1 0; 0 0 0 0",

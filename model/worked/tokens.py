@@ -88,7 +88,7 @@ def _look_up_is_one_hot_example() -> Example:
             Input(
                 "ids",
                 "Token ids",
-                read_only([2, 3, 5, 2]),
+                read_only([2, 0, 5, 2]),
                 columns=numbered("token", 4),
                 lowest=0,
                 highest=5,
