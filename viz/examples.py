@@ -38,12 +38,12 @@ EXAMPLES: tuple[Example, ...] = (
         "This is an induction head.",
     ),
     Example(
-        "The cat sat on the mat",
+        "Anna King met Sam Gray near the river",
         "stories",
         "decoder.0.self",
         1,
-        5,
         4,
+        3,
         "The line just below the diagonal: each token looks at the one before it.",
     ),
     Example(

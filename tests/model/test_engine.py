@@ -1,0 +1,125 @@
+"""One engine serves everybody: each thing is made once, in turn, within its bounds."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from model import Intervention, engine
+from model.engine import Engine, Line, Request, model_size
+
+
+def quiet(*_: object) -> None:
+    """Nobody watches."""
+
+
+def at_once(jobs: list[Callable[[], object]]) -> None:
+    threads = [threading.Thread(target=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_model_wanted_by_many_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = []
+    real = engine.load_model
+
+    def counted(name: str, **options: object) -> object:
+        loads.append(name)
+        time.sleep(0.3)
+        return real(name, **options)
+
+    monkeypatch.setattr(engine, "load_model", counted)
+    shared, got = Engine(), []
+    at_once([lambda: got.append(shared.model("stories", quiet))] * 4)
+    assert loads == ["stories"]
+    assert len({id(model) for model in got}) == 1
+    assert shared.has("stories")
+
+
+def test_those_who_wait_for_a_model_hear_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = engine.load_model
+
+    def slow(name: str, *, progress: Callable[..., object]) -> object:
+        progress("half way", 0.5)
+        time.sleep(0.7)
+        return real(name, progress=progress)
+
+    monkeypatch.setattr(engine, "load_model", slow)
+    shared, heard = Engine(), []
+    first = threading.Thread(target=lambda: shared.model("stories", quiet))
+    first.start()
+    time.sleep(0.1)
+    shared.model("stories", lambda *news: heard.append(news))
+    first.join()
+    assert ("half way", 0.5) in heard
+
+
+def test_the_same_request_gives_the_same_trace_and_another_one_its_own() -> None:
+    shared = Engine()
+    request = Request("stories", "The cat sat on the mat")
+    again = Request("stories", "The cat sat on the mat")
+    changed = Request("stories", "The cat sat on the mat", intervention=Intervention(scale=1.0))
+    assert shared.trace(request, quiet) is shared.trace(again, quiet)
+    assert shared.trace(changed, quiet).intervention.scale == 1.0
+    assert shared.trace(request, quiet).intervention.scale is None
+
+
+def test_traces_are_dropped_when_their_bytes_are_over_the_bound() -> None:
+    one = Engine().trace(Request("stories", "The cat sat"), quiet)
+    shared = Engine(trace_bytes=int(2.5 * one.nbytes))
+    first = shared.trace(Request("stories", "The cat sat"), quiet)
+    for word in ("dog", "fox", "hat"):
+        shared.trace(Request("stories", f"The {word} sat"), quiet)
+    assert shared.trace(Request("stories", "The cat sat"), quiet) is not first
+
+
+def test_a_trace_over_the_bound_is_still_answered() -> None:
+    assert Engine(trace_bytes=10).trace(Request("stories", "The cat sat"), quiet).check() < 1e-4
+
+
+def test_models_are_dropped_when_their_bytes_are_over_the_bound() -> None:
+    size = model_size(Engine().model("stories", quiet))
+    shared = Engine(model_bytes=size + 1)
+    shared.model("stories", quiet)
+    shared.model("minilm", quiet)
+    assert not shared.has("minilm")
+    assert shared.has("stories")
+
+
+def test_a_refusal_leaves_the_engine_working() -> None:
+    shared = Engine()
+    with pytest.raises(ValueError, match="no text"):
+        shared.trace(Request("stories", "  "), quiet)
+    assert shared.trace(Request("stories", "The cat sat"), quiet).tokens
+
+
+def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:
+    line, inside, most, told = Line(1), [], [], []
+
+    def visit() -> None:
+        with line.place(told.append):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.05)
+            inside.pop()
+
+    at_once([visit] * 4)
+    assert max(most) == 1
+    assert len(most) == 4
+    assert 1 in told
+    assert max(told) == 3
+
+
+def test_who_leaves_the_line_does_not_hold_it_up() -> None:
+    line = Line(1)
+
+    def leave(place: int) -> None:
+        raise KeyboardInterrupt
+
+    with line.place(quiet), pytest.raises(KeyboardInterrupt), line.place(leave):
+        pytest.fail("the place was taken")
+    with line.place(quiet):
+        pass

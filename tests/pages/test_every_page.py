@@ -1,0 +1,54 @@
+"""Every page runs by itself, with every model, whatever is typed."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.registry import models
+from viz.menu import PAGES
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FILES = [page.file for page in PAGES]
+HOSTILE = [
+    "",
+    "   ",
+    "a",
+    "<script>alert(1)</script> <b>bold</b> &lt;",
+    "*a* [x](http://x.y) $x^2$ :red[r] `c` {}",
+    "\\frac{1}{2} #000001 <|endoftext|> \x00\x07 \u202e abc 🦊👩‍👩‍👧 \u200b",
+    "the cat saw the cat",
+    "long words " * 700,
+]
+
+
+def opened(file: str, **parameters: str) -> AppTest:
+    app = AppTest.from_file(str(REPOSITORY / file), default_timeout=60)
+    for name, value in parameters.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+@pytest.mark.parametrize("model", sorted(models))
+@pytest.mark.parametrize("file", FILES)
+def test_a_page_runs_by_itself(file: str, model: str) -> None:
+    app = opened(file, model=model, text="the old house")
+    assert not app.exception
+    assert not app.error
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("file", FILES)
+def test_no_text_breaks_a_page_and_what_was_typed_stays(file: str, text: str) -> None:
+    app = opened(file, text=text)
+    assert not app.exception
+    boxes = [box for box in app.text_input if box.label == "Your sentence"]
+    assert all(box.value == text for box in boxes)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_malformed_link_is_named_in_a_sentence(file: str) -> None:
+    app = opened(file, head="many", mask="all", model="no such model", place="nowhere.9")
+    assert not app.exception
+    said = " ".join(warning.value for warning in app.warning)
+    assert all(name in said for name in ("head", "mask", "model"))
