@@ -84,6 +84,8 @@ def attend(
         reads_source = place.kind == "cross" or place.stack == recorder.source
         own = _look_ahead(query, key) if causal else mask
         mask, causal = changed_mask(own, change, place, query, key, reads_source), False
+    if causal and scale <= 0:  # PyTorch's kernel multiplies its own look-ahead mask by the scale
+        mask, causal = _look_ahead(query, key), False
     masked = causal or mask is not None
     steps: dict[str, Tensor] = {}
     if recorder.explicit or change.dropout or (masked and math.isfinite(change.fill)):

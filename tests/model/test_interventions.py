@@ -1,0 +1,298 @@
+"""Every field of an Intervention changes what it should, and nothing else."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model import Attention, Intervention, Model, Trace
+from model.recorder import Place
+from tests.model.tiny import SENTENCE, TINY, loaded, of_shape, sentence, target
+
+NEAR = 2e-5
+SET = frozenset
+CHANGES: dict[str, dict[str, Any]] = {
+    "unscaled": {"scale": 1.0},
+    "scale-zero": {"scale": 0.0},
+    "scale-negative": {"scale": -0.5},
+    "mask-none": {"mask": "none"},
+    "mask-causal": {"mask": "causal"},
+    "hidden": {"hidden": SET({1, 3})},
+    "hidden-first": {"hidden": SET({0})},
+    "blocked": {"blocked": SET({(2, 0), (2, 1), (4, 4), (0, 3)})},
+    "fill-1e9": {"fill": -1e9, "hidden": SET({2})},
+    "fill-1e20": {"fill": -1e20, "hidden": SET({2})},
+    "fill-zero": {"fill": 0.0, "hidden": SET({2})},
+    "dropout": {"dropout": 0.4, "seed": 7},
+    "everything": {
+        "scale": 0.9,
+        "mask": "causal",
+        "hidden": SET({1}),
+        "blocked": SET({(3, 2)}),
+        "fill": -1e9,
+        "dropout": 0.2,
+    },
+}
+EVERY_CHANGE = pytest.mark.parametrize("change", CHANGES)
+ON_TINY = pytest.mark.parametrize("model", TINY, indirect=True)
+
+
+def run(model: Model, change: Intervention | None = None, **kind: Any) -> Trace:
+    return model.trace(sentence(model), target(model), change or Intervention(), **kind)
+
+
+def expected_mask(attention: Attention, change: Intervention, source: str) -> np.ndarray:
+    """(query, key): who may look, written down from what the fields are said to mean."""
+    queries, keys = attention.query.shape[1], attention.key.shape[1]
+    future = np.arange(keys)[None] > np.arange(queries)[:, None]
+    causal = attention.kind == "causal" and change.mask != "none"
+    joins = attention.kind == "cross"
+    causal |= change.mask == "causal" and (not joins or change.only is not None)
+    look = ~future if causal else np.ones_like(future)
+    if joins or attention.stack == source:
+        look[:, list(change.hidden)] = False
+    for query, key in change.blocked:
+        if query < queries and key < keys:
+            look[query, key] = False
+    return look
+
+
+def assert_ran_as(attention: Attention, change: Intervention, source: str) -> None:
+    """The recorded output is that of the formula with exactly these changes."""
+    look = expected_mask(attention, change, source)
+    scale = 1 / math.sqrt(attention.query.shape[-1]) if change.scale is None else change.scale
+    assert attention.scale == pytest.approx(scale)
+    np.testing.assert_array_equal(
+        np.ones_like(look) if attention.mask is None else attention.mask, look
+    )
+    for head in range(attention.heads):
+        scores = (attention.query[head] @ attention.key[head].T).astype(np.float64) * scale
+        scores = np.where(look, scores, change.fill)
+        powers = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e30))
+        weights = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
+        np.testing.assert_allclose(attention.weights(head), weights, atol=NEAR)
+        dropped = attention.dropped(head)
+        if not change.dropout:
+            np.testing.assert_array_equal(dropped, attention.weights(head))
+        np.testing.assert_allclose(
+            attention.output[head], dropped @ attention.value[head], atol=NEAR
+        )
+
+
+def assert_unchanged(before: Attention, after: Attention) -> None:
+    for name in ("query", "key", "value", "output"):
+        np.testing.assert_array_equal(getattr(before, name), getattr(after, name), err_msg=name)
+
+
+@ON_TINY
+@EVERY_CHANGE
+@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+def test_a_change_of_all_sublayers_gives_what_its_formula_gives(
+    model: Model, change: str, explicit: bool
+) -> None:
+    only = SET(model.attention_names) if "blocked" in CHANGES[change] else None
+    wanted = Intervention(**CHANGES[change], only=only)
+    trace = run(model, wanted, explicit=explicit)
+    for attention in trace.attention:
+        assert_ran_as(attention, wanted, trace.source)
+    assert trace.intervention == wanted
+    assert trace.check() < NEAR
+
+
+@ON_TINY
+@EVERY_CHANGE
+def test_a_change_of_one_sublayer_leaves_the_others_as_they_were(model: Model, change: str) -> None:
+    before = run(model)
+    for number, name in enumerate(model.attention_names):
+        wanted = Intervention(**CHANGES[change], only=SET({name}))
+        after = run(model, wanted)
+        for earlier in range(number):
+            assert_unchanged(before.attention[earlier], after.attention[earlier])
+        changed = after.attention[number]
+        for vectors in ("query", "key", "value"):
+            ours, theirs = getattr(before.attention[number], vectors), getattr(changed, vectors)
+            np.testing.assert_array_equal(ours, theirs)
+        for other in after.attention:
+            assert_ran_as(other, wanted if other.name == name else Intervention(), after.source)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Which sub-layers a change must be seen in."""
+
+    self: bool
+    causal: bool
+    cross: bool
+
+
+EFFECTS = {
+    "unscaled": Effect(True, True, True),
+    "scale-zero": Effect(True, True, True),
+    "scale-negative": Effect(True, True, True),
+    "mask-none": Effect(False, True, False),
+    "mask-causal": Effect(True, False, True),
+    "hidden": Effect(True, True, True),
+    "hidden-first": Effect(True, True, True),
+    "blocked": Effect(True, True, True),
+    "fill-1e9": Effect(True, True, True),
+    "fill-1e20": Effect(True, True, True),
+    "fill-zero": Effect(True, True, True),
+    "dropout": Effect(True, True, True),
+    "everything": Effect(True, True, True),
+}
+
+
+@ON_TINY
+@EVERY_CHANGE
+def test_a_change_shows_where_it_has_something_to_change(model: Model, change: str) -> None:
+    before = run(model)
+    for number, name in enumerate(model.attention_names):
+        place = before.attention[number]
+        shows = getattr(EFFECTS[change], place.kind)
+        if place.kind == "causal" and len(model.stacks()) == 2 and "hidden" in CHANGES[change]:
+            shows = change in ("fill-zero", "everything")  # the target holds no source position
+        after = run(model, Intervention(**CHANGES[change], only=SET({name})))
+        same = np.allclose(place.output, after.attention[number].output, atol=NEAR)
+        assert same is not shows
+
+
+def assert_same_trace(before: Trace, after: Trace) -> None:
+    """Bit for bit."""
+    for ours, theirs in zip(before.attention, after.attention, strict=True):
+        assert_unchanged(ours, theirs)
+    for stack, states in before.states.items():
+        for ours, theirs in zip(states, after.states[stack], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    if before.logits is not None:
+        np.testing.assert_array_equal(before.logits, after.logits)
+
+
+def test_changed_runs_leave_the_baseline_bit_for_bit(model: Model) -> None:
+    before = run(model)
+    name = model.attention_names[0]
+    run(model, Intervention(scale=1.0, mask="causal", hidden=SET({1}), dropout=0.5))
+    run(model, Intervention(positions=False, ablated=SET({(name, 0)}), fill=0.0), explicit=True)
+    with pytest.raises(ValueError, match="no attention sub-layer"):
+        run(model, Intervention(only=SET({"decoder.99.self"})))
+    assert_same_trace(before, run(model))
+
+
+def test_the_models_own_factor_given_by_hand_changes_nothing(model: Model) -> None:
+    own = run(model).attention[0].scale
+    assert_same_trace(run(model), run(model, Intervention(scale=own)))
+
+
+@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.parametrize("fill", [-1e9, -1e20])
+def test_a_large_negative_fill_is_as_good_as_minus_infinity(model: Model, fill: float) -> None:
+    filled, plain = run(model, Intervention(fill=fill)), run(model)
+    for ours, theirs in zip(filled.attention, plain.attention, strict=True):
+        np.testing.assert_allclose(ours.output, theirs.output, atol=NEAR)
+        np.testing.assert_allclose(ours.masked(0)[0, 1:], fill)
+        assert (ours.weights(0)[0, 1:] == 0).all()
+
+
+@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+def test_a_fill_of_zero_hides_nothing(model: Model) -> None:
+    for attention in run(model, Intervention(fill=0.0)).attention:
+        for head in range(attention.heads):
+            future = np.triu(np.ones_like(attention.weights(head)), 1) > 0
+            assert (attention.masked(head)[future] == 0).all()
+            assert (attention.weights(head)[future] > 0).all()
+
+
+@pytest.mark.parametrize("model", of_shape("encoder-decoder"), indirect=True)
+def test_hidden_source_words_are_hidden_wherever_the_source_is_read(model: Model) -> None:
+    trace = run(model, Intervention(hidden=SET({2})))
+    for attention in trace.attention:
+        weights = np.stack([attention.weights(head) for head in range(attention.heads)])
+        assert (weights[..., 2] == 0).all() is np.bool_(attention.kind != "causal")
+
+
+@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+def test_a_text_hidden_wholly_gives_zeros_and_never_nan(model: Model, explicit: bool) -> None:
+    every = SET(range(len(model.tokens(sentence(model)))))
+    trace = run(model, Intervention(hidden=every), record="full", explicit=explicit)
+    for attention in trace.attention:
+        if Place(attention.stack, 0, attention.kind).kind == "causal" and trace.target_tokens:
+            continue
+        assert (attention.output == 0).all()
+        assert all((attention.weights(head) == 0).all() for head in range(attention.heads))
+    assert trace.check() < NEAR
+    for states in trace.states.values():
+        assert all(np.isfinite(state).all() for state in states)
+    assert trace.logits is None or np.isfinite(trace.logits).all()
+
+
+@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+def test_a_first_word_cut_from_itself_has_an_empty_row(model: Model, explicit: bool) -> None:
+    trace = run(model, Intervention(blocked=SET({(0, 0)})), explicit=explicit)
+    for attention in trace.attention:
+        for head in range(attention.heads):
+            assert (attention.weights(head)[0] == 0).all()
+            assert (attention.output[head][0] == 0).all()
+            np.testing.assert_allclose(attention.weights(head)[1:].sum(-1), 1, atol=NEAR)
+    assert trace.logits is not None
+    assert np.isfinite(trace.logits).all()
+
+
+def test_dropout_is_seeded_and_shown_after_the_weights(model: Model) -> None:
+    change = Intervention(dropout=0.5, seed=3)
+    first, again = run(model, change), run(model, change)
+    assert_same_trace(first, again)
+    other = run(model, Intervention(dropout=0.5, seed=4))
+    assert not np.array_equal(first.attention[0].output, other.attention[0].output)
+    zeros = []
+    for attention in first.attention:
+        for head in range(attention.heads):
+            weights, dropped = attention.weights(head), attention.dropped(head)
+            np.testing.assert_allclose(weights.sum(-1), 1, atol=NEAR)
+            off = dropped == 0
+            np.testing.assert_allclose(dropped[~off], weights[~off] * 2, rtol=1e-5)
+            zeros.append(off[weights > 0])
+    assert 0.35 < np.concatenate(zeros).mean() < 0.65
+    assert first.check() < NEAR
+
+
+def test_dropout_falls_differently_in_each_sublayer_and_head() -> None:
+    trace = run(loaded("gpt"), Intervention(dropout=0.5))
+    patterns = {
+        (attention.dropped(head) == 0).tobytes()
+        for attention in trace.attention
+        for head in range(attention.heads)
+    }
+    assert len(patterns) == 6
+
+
+@pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
+def test_generation_runs_with_the_change(model: Model) -> None:
+    text = sentence(model)
+    target_so_far = "" if model.config.shape == "encoder-decoder" else None
+    for change in (
+        Intervention(scale=-1.0, positions=False),
+        Intervention(dropout=0.6),
+        Intervention(ablated=SET((model.attention_names[0], head) for head in range(2))),
+    ):
+        predicted = model.trace(text, target_so_far, change).logits
+        assert predicted is not None
+        written = model.generate(text, limit=1, intervention=change)
+        assert written[0].id == predicted[-1].argmax()
+
+
+def test_generation_differs_under_a_change_and_not_after_it() -> None:
+    model = loaded("llama")
+    plain = model.generate(SENTENCE, limit=6)
+    assert model.generate(SENTENCE, limit=6, intervention=Intervention(scale=-5.0)) != plain
+    assert model.generate(SENTENCE, limit=6) == plain
+
+
+def test_values_beyond_what_single_precision_holds_still_give_numbers() -> None:
+    model = loaded("gpt")
+    for change in ({"scale": 1e6}, {"scale": -1e6}, {"fill": -3e38}, {"fill": 1e6}):
+        trace = run(model, Intervention(**change))
+        assert trace.logits is not None
+        assert np.isfinite(trace.logits).all()
+        assert np.isfinite(trace.attention[0].weights(0)).all()
