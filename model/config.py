@@ -1,6 +1,7 @@
 """The sizes and choices that make one transformer: each fact of its architecture has its home
 here."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -54,9 +55,19 @@ class TransformerConfig:
                 raise ValueError(
                     f"{field} is {getattr(self, field)!r}; it must be one of {get_args(allowed)}."
                 )
-        for field in ("vocabulary", "context", "width", "heads"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} is {getattr(self, field)}; it must be at least 1.")
+        least = {"vocabulary": 1, "context": 1, "width": 1, "heads": 1}
+        least |= {"encoder_layers": 0, "decoder_layers": 0, "hidden": 0, "segments": 0}
+        for field, smallest in least.items():
+            size = getattr(self, field)
+            if not isinstance(size, int) or size < smallest:
+                raise ValueError(
+                    f"{field} is {size!r}; it must be a whole number, at least {smallest}."
+                )
+        for field in ("epsilon", "rotary_base"):
+            if not 0 < getattr(self, field) < math.inf:
+                raise ValueError(f"{field} is {getattr(self, field)}; it must be above 0.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads.")
         if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:

@@ -6,6 +6,14 @@ from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 MaskChoice = Literal["model", "none", "causal"]
+LARGEST_SCALE = 1e6  # scores times a larger factor leave single precision
+LARGEST_FILL = 3e38  # what single precision holds
+_MEMBERS = {
+    "hidden": "positions, counted from 0",
+    "blocked": "pairs of positions (query, key), counted from 0",
+    "ablated": "pairs of an attention name and a head",
+    "only": "names of attention sub-layers",
+}
 
 
 @dataclass(frozen=True)
@@ -32,20 +40,24 @@ class Intervention:
     only: frozenset[str] | None = None  # names of attention sub-layers
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "blocked", "ablated", "only"):
+        for name in _MEMBERS:
             members = getattr(self, name)
             if members is not None:
-                object.__setattr__(self, name, frozenset(_members(name, members)))
+                object.__setattr__(self, name, _members(name, members))
         if self.mask not in get_args(MaskChoice):
             raise ValueError(f"mask is {self.mask!r}; it must be one of {get_args(MaskChoice)}.")
-        if self.scale is not None and not math.isfinite(self.scale):
-            raise ValueError(f"scale is {self.scale}; it must be a finite number.")
-        if math.isnan(self.fill) or self.fill == math.inf:
-            raise ValueError(f"fill is {self.fill}; it must be a number or minus infinity.")
+        if self.scale is not None and not abs(self.scale) <= LARGEST_SCALE:
+            raise ValueError(
+                f"scale is {self.scale}; it must be between -{LARGEST_SCALE:,.0f} and "
+                f"{LARGEST_SCALE:,.0f}."
+            )
+        if self.fill != -math.inf and not abs(self.fill) <= LARGEST_FILL:
+            raise ValueError(
+                f"fill is {self.fill}; it must be minus infinity, or a number that single "
+                "precision holds."
+            )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
-        if any(position < 0 for position in self.hidden):
-            raise ValueError("hidden positions are counted from 0.")
 
     @property
     def changes(self) -> bool:
@@ -66,8 +78,23 @@ class Intervention:
         return tuple(sorted(head for place, head in self.ablated if place == name))
 
 
-def _members(name: str, members: Iterable[object]) -> Iterable[object]:
+def _members(name: str, members: object) -> frozenset[object]:
     """The members of a set field, pairs as tuples, so that equal changes hash alike."""
-    if isinstance(members, str):
-        raise ValueError(f"{name} is a text; it must be a set.")
-    return (tuple(member) if isinstance(member, list) else member for member in members)
+    if isinstance(members, str) or not isinstance(members, Iterable):
+        raise ValueError(f"{name} is {members!r}; it must be a set.")
+    plain = frozenset(tuple(member) if isinstance(member, list) else member for member in members)
+    for member in plain:
+        if not _fits(name, member):
+            raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")
+    return plain
+
+
+def _fits(name: str, member: object) -> bool:
+    match name, member:
+        case "hidden", int(position):
+            return position >= 0
+        case "blocked", (int(query), int(key)):
+            return query >= 0 and key >= 0
+        case ("ablated", (str(), int())) | ("only", str()):
+            return True
+    return False
