@@ -62,9 +62,7 @@ def _of_three(values: Values) -> tuple[Step, ...]:
 
 def _ratio(first: float, second: float) -> float:
     if second == 0:
-        raise ValueError(
-            f"The second score is {second:g}, and {first:g} / {second:g} has no value."
-        )
+        raise ValueError(f"Score 0 is {second:g}, and {first:g} / {second:g} has no value.")
     return first / second
 
 
