@@ -48,9 +48,10 @@ def _mask_of(mask: Tensor) -> Mask:
 
 
 def norm_record(tensors: NormTensors) -> NormRecord:
-    """One norm's tensors as a record of plain arrays."""
-    gamma = tensors.gamma.detach()
-    beta = torch.zeros_like(gamma) if tensors.beta is None else tensors.beta.detach()
+    """One norm's tensors as a record of plain arrays; gamma and beta are copied, for they are the
+    model's and may be trained on."""
+    gamma = tensors.gamma.detach().clone()
+    beta = torch.zeros_like(gamma) if tensors.beta is None else tensors.beta.detach().clone()
     return NormRecord(
         name=tensors.name,
         kind=tensors.kind,
@@ -105,5 +106,5 @@ def trace_of(
 
 
 def _rows(summand: Tensor) -> Array:
-    """(token, d_model), whether the summand came with a batch axis or not."""
-    return array_of(summand if summand.ndim == 3 else summand[None])
+    """(token, d_model). A summand without a batch axis is a part of a table, and copied."""
+    return array_of(summand if summand.ndim == 3 else summand[None].clone())
