@@ -1,0 +1,65 @@
+"""Statistics of heads, on rows of weights whose answer is known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from model import heads
+from tests.model.tiny import SENTENCE, loaded
+
+EVEN = np.full((4, 4), 0.25, dtype=np.float32)
+ITSELF = np.eye(4, dtype=np.float32)
+PREVIOUS = np.eye(4, k=-1, dtype=np.float32)
+PREVIOUS[0, 0] = 1
+
+
+def test_entropy_is_zero_on_one_key_and_the_logarithm_of_as_many_as_it_is_spread_over() -> None:
+    np.testing.assert_allclose(heads.entropy(EVEN), math.log(4), rtol=1e-6)
+    np.testing.assert_array_equal(heads.entropy(ITSELF), 0)
+    assert (heads.entropy(np.zeros((2, 2), dtype=np.float32)) == 0).all()
+    half = np.array([[0.5, 0.5, 0, 0]], dtype=np.float32)
+    np.testing.assert_allclose(heads.entropy(half), math.log(2), rtol=1e-6)
+
+
+def test_the_largest_weight_of_each_row() -> None:
+    np.testing.assert_array_equal(
+        heads.largest_weight(np.float32([[0.2, 0.8], [0.6, 0.4]])), np.float32([0.8, 0.6])
+    )
+
+
+def test_distance_is_the_mean_number_of_tokens_between_query_and_key() -> None:
+    assert heads.distance(ITSELF) == 0
+    assert heads.distance(PREVIOUS) == pytest.approx(3 / 4)
+    assert heads.distance(EVEN) == pytest.approx(np.mean([1.5, 1, 1, 1.5]))
+
+
+def test_offsets_count_from_the_query_and_skip_queries_without_such_a_key() -> None:
+    assert heads.at_offset(PREVIOUS, -1) == 1
+    assert heads.at_offset(PREVIOUS, 0) == pytest.approx(1 / 4)
+    assert heads.at_offset(PREVIOUS, 1) == 0
+    assert heads.at_offset(PREVIOUS.T.copy(), 1) == 1
+    assert heads.at_offset(ITSELF, 0) == 1
+    assert math.isnan(heads.at_offset(ITSELF, 4))
+
+
+def test_the_first_token_is_judged_by_the_queries_after_it() -> None:
+    assert heads.on_first(PREVIOUS) == pytest.approx(1 / 3)
+    assert heads.on_first(EVEN) == pytest.approx(1 / 4)
+    assert math.isnan(heads.on_first(np.ones((1, 1), dtype=np.float32)))
+
+
+@pytest.mark.parametrize("period", [3, 5])
+def test_induction_looks_at_what_followed_the_same_token_before(period: int) -> None:
+    weights = np.zeros((2 * period, 2 * period), dtype=np.float32)
+    for query in range(2 * period):
+        weights[query, query - period + 1 if query >= period else 0] = 1
+    assert heads.induction(weights, period) == 1
+    assert heads.induction(np.eye(2 * period, dtype=np.float32), period) == 0
+
+
+def test_one_number_for_each_head_of_a_sublayer() -> None:
+    attention = loaded("gpt").trace(SENTENCE).attention[0]
+    numbers = heads.by_head(attention, heads.distance)
+    assert numbers.tolist() == [heads.distance(attention.weights(head)) for head in range(3)]
+    assert len(set(numbers.tolist())) == 3
