@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
 
 from model.engine import Request
 from model.intervention import Intervention, MaskChoice
@@ -247,7 +248,7 @@ def _menu() -> None:
         if group:
             st.caption(group)
         for page in pages:
-            st.page_link(page.file, label=page.title)
+            _page_link(page.file, page.title)
 
 
 def _path(file: str) -> None:
@@ -256,9 +257,19 @@ def _path(file: str) -> None:
     here = files.index(file)
     before, after = st.columns(2)
     if here > 0:
-        before.page_link(PAGES[here - 1].file, label=f"← {PAGES[here - 1].title}")
+        with before:
+            _page_link(PAGES[here - 1].file, f"← {PAGES[here - 1].title}")
     if here + 1 < len(PAGES):
-        after.page_link(PAGES[here + 1].file, label=f"{PAGES[here + 1].title} →")
+        with after:
+            _page_link(PAGES[here + 1].file, f"{PAGES[here + 1].title} →")
+
+
+def _page_link(file: str, label: str) -> None:
+    """A link to a page; its name alone where a page is run by itself and knows no other."""
+    try:
+        st.page_link(file, label=label)
+    except StreamlitPageNotFoundError:
+        st.caption(label)
 
 
 def _sentence_box() -> None:
