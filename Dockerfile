@@ -15,7 +15,11 @@ COPY requirements.txt .
 RUN pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} -r requirements.txt
 
 COPY . .
+# Plotly's script is copied out of its package while the folder can still be written.
+RUN python -c "from viz.explorer.assets import ensure_plotly; ensure_plotly()"
 USER visitor
+# A volume at /home/visitor/.cache keeps downloaded models from one container to the next.
+RUN mkdir --parents /home/visitor/.cache
 
 # Inside a container every address is the container's own. Name the hosts people will use
 # in STREAMLIT_SERVER_ALLOWED_HOSTS when they differ from localhost.
