@@ -1,0 +1,80 @@
+"""Trains one of the shipped models: `python -m model.training NAME`."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from model.training import publishing, trainer
+from model.training.recipe import Recipe
+from model.training.recipes import RECIPES
+from model.training.trainer import Progress, Run
+
+WORK = Path(".training")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when the model was published or the run stopped in time, 1 when it may not be shipped."""
+    options = _parser().parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    folder = WORK / options.name
+    try:
+        recipe = RECIPES[options.name]()
+        run = _run(recipe, folder, options)
+        if not options.publish:
+            _train(run, folder, hours=options.hours)
+            if run.step < recipe.steps:
+                print(
+                    f"Stopped at step {run.step}. Go on with --resume, or --publish what there is."
+                )
+                return 0
+        publishing.publish(run)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{options.name} passed its gates and was written to {publishing.ASSETS / options.name}.")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m model.training", description=__doc__)
+    parser.add_argument("name", choices=RECIPES)
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--resume", action="store_true", help="go on with the saved run")
+    parser.add_argument("--publish", action="store_true", help="publish the saved run as it is")
+    parser.add_argument("--hours", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument("--threads", type=int, default=1)
+    return parser
+
+
+def _run(recipe: Recipe, folder: Path, options: argparse.Namespace) -> Run:
+    has_cuda = torch.cuda.is_available()
+    device = ("cuda" if has_cuda else "cpu") if options.device == "auto" else options.device
+    if options.resume or options.publish:
+        return trainer.resume(recipe, folder, device=device)
+    return trainer.begin(recipe, device=device)
+
+
+def _train(run: Run, folder: Path, *, hours: float) -> None:
+    until = time.monotonic() + hours * 3600
+    shown = 0.0
+    for progress in trainer.train(run, folder=folder, until=until):
+        if progress.exam or time.monotonic() - shown > 5:
+            print(_line(progress), flush=True)
+            shown = time.monotonic()
+
+
+def _line(progress: Progress) -> str:
+    minutes, seconds = divmod(round(progress.seconds_left), 60)
+    line = f"step {progress.step} of {progress.steps}, loss {progress.loss:.3f}, "
+    line += f"{minutes} min {seconds:02d} s left"
+    if progress.exam is None:
+        return line
+    scores = ", ".join(f"{name} {value:.3f}" for name, value in progress.exam.scores.items())
+    return f"{line}\n  {scores}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

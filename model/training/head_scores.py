@@ -1,0 +1,68 @@
+"""What the heads of a model do, measured on batches of fresh sequences."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model import heads
+from model.intervention import Intervention
+from model.recorder import Recorder, recording
+from model.trace import Array
+from model.training.recipe import Random
+from model.transformer import Transformer
+
+Weights = dict[tuple[str, int], Array]  # (attention name, head) -> (query, key), mean over a batch
+
+
+def mean_weights(module: Transformer, *inputs: Tensor) -> Weights:
+    """The weights of every head, averaged over the sequences of a batch of equal lengths."""
+    recorder = Recorder(level="attention", explicit=True, source=module.config.source)
+    with recording(recorder), torch.inference_mode():
+        module(*inputs)
+    return {
+        (attention.place.name, head): weights
+        for attention in recorder.attention
+        for head, weights in enumerate(attention.steps["weights"].mean(0).cpu().numpy())
+    }
+
+
+def best(scores: dict[tuple[str, int], float]) -> tuple[tuple[str, int], float]:
+    """The head with the highest score, and the score."""
+    winner = max(scores, key=lambda head: scores[head])
+    return winner, scores[winner]
+
+
+def previous_token(weights: Weights) -> dict[tuple[str, int], float]:
+    """How much of its weight each head puts on the token before."""
+    return {head: heads.at_offset(rows, -1) for head, rows in weights.items()}
+
+
+def induction(weights: Weights, period: int) -> dict[tuple[str, int], float]:
+    """How much each head looks at what followed last time, in lists of `period` tokens twice."""
+    return {head: heads.induction(rows, period) for head, rows in weights.items()}
+
+
+def said_twice(random: Random, symbols: Iterable[int], *, count: int, period: int) -> Tensor:
+    """(count, 2 * period): lists of different random symbols, each said twice."""
+    pool = np.fromiter(symbols, dtype=np.int64)
+    lists = np.stack([random.choice(pool, period, replace=False) for _ in range(count)])
+    return torch.from_numpy(np.concatenate([lists, lists], axis=1))
+
+
+def repeat_accuracy(
+    module: Transformer, lists: Tensor, *, ablated: Iterable[tuple[str, int]] = ()
+) -> float:
+    """How often the second half of lists said twice is foretold, from its second token on."""
+    change = Intervention(ablated=frozenset(ablated))
+    with recording(Recorder(change, source=module.config.source)), torch.inference_mode():
+        guessed = module(lists).argmax(-1)
+    period = lists.shape[1] // 2
+    right = guessed[:, period:-1] == lists[:, period + 1 :]
+    return float(right.float().mean())
+
+
+def label(head: tuple[str, int]) -> str:
+    """`decoder.1.self`, 2 as L1H2."""
+    return f"L{head[0].split('.')[1]}H{head[1]}"

@@ -1,0 +1,140 @@
+"""house-gpt: GPT-2's architecture, small, on public-domain books: any typed sentence works."""
+
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from model.config import TransformerConfig
+from model.tokenizers import GPT2Subset
+from model.training import corpus, head_scores
+from model.training.baselines import Bigram, Unigram
+from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
+from model.training.corpus import Corpus
+from model.training.induction import repeat_exam
+from model.training.recipe import Batch, Exam, Gate, Random, Recipe
+from model.training.stories import story_row
+from model.transformer import Transformer
+
+TEXTS = Path(".training/texts")
+_CONTEXT = 256
+_TOLD_ROWS = 4  # of a batch; one more is random words
+_EXAM_ROWS = 16  # of each collection
+
+
+class HouseTask:
+    """Of five rows, four are book text or micro-stories, one is random words with a rule."""
+
+    def __init__(self, folder: Path = TEXTS) -> None:
+        self._folder = folder
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        return corpus.load(self._folder)
+
+    @property
+    def tokenizer(self) -> GPT2Subset:
+        return self.corpus.tokenizer
+
+    def batch(self, random: Random) -> Batch:
+        told = np.stack([self._told(random) for _ in range(_TOLD_ROWS)])
+        ruled = in_context_bigrams if random.random() < 0.5 else repeated_lists
+        inputs, targets = ruled(random, self._words(random), count=1, length=_CONTEXT)
+        inputs = np.concatenate([told[:, :-1], inputs])
+        targets = np.concatenate([told[:, 1:], targets])
+        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+    def _told(self, random: Random) -> Ids:
+        """A row of book text, or one time in eight of micro-stories."""
+        if random.random() < 1 / 8:
+            return story_row(self.tokenizer, random, _CONTEXT + 1)
+        return self.corpus.row(random, _CONTEXT + 1)
+
+    def _words(self, random: Random) -> Ids:
+        """What random rows are made of: words after a space, now and then any token at all."""
+        anything = random.random() < 0.2
+        return np.arange(self.tokenizer.size) if anything else self.spaced_words
+
+    @cached_property
+    def spaced_words(self) -> Ids:
+        return spaced_words(self.tokenizer)
+
+    @cached_property
+    def baselines(self) -> tuple[Unigram, Bigram]:
+        learned, size = self.corpus.learned(), self.tokenizer.size
+        return Unigram(learned, vocabulary=size), Bigram(learned, vocabulary=size)
+
+    def exam(self, module: Transformer, random: Random) -> Exam:
+        rows = self.corpus.held_out_rows(random, _CONTEXT, count=_EXAM_ROWS)
+        unigram, bigram = (baseline.loss(rows) for baseline in self.baselines)
+        loss = text_loss(module, rows)
+        repeated = repeat_exam(module, random, tuple(self.spaced_words), period=48)
+        scores = {
+            **repeated.scores,
+            **text_previous_token(module, rows[:, :64]),
+            "held_out_loss": loss,
+            "unigram_loss": unigram,
+            "bigram_loss": bigram,
+            "below_bigram": bigram - loss,
+        }
+        return Exam(scores, repeated.heads)
+
+
+def spaced_words(tokenizer: GPT2Subset) -> Ids:
+    """The ids of whole words after a space."""
+    raws = [tokenizer.raw(compact) for compact in range(tokenizer.size)]
+    return np.array(
+        [compact for compact, raw in enumerate(raws) if raw[:1] == b" " and raw[1:].isalpha()]
+    )
+
+
+def text_loss(module: Transformer, rows: Ids) -> float:
+    """Mean -ln p, in nats, over every token of (row, token) but each row's first."""
+    losses = []
+    for row in torch.from_numpy(rows).to(next(module.parameters()).device):
+        logits = module(row[None, :-1])[0]
+        losses.append(torch.nn.functional.cross_entropy(logits, row[1:]).item())
+    return float(np.mean(losses))
+
+
+def text_previous_token(module: Transformer, rows: Ids) -> dict[str, float]:
+    """The best previous-token head's score on running text."""
+    ids = torch.from_numpy(rows).to(next(module.parameters()).device)
+    weights = head_scores.mean_weights(module, ids)
+    return {"previous_token_on_text": head_scores.best(head_scores.previous_token(weights))[1]}
+
+
+def recipe() -> Recipe:
+    return Recipe(
+        name="house-gpt",
+        about="A small GPT with GPT-2's architecture and tokens, trained on public-domain books.",
+        data=(
+            "The World English Bible, six novels by Jane Austen and Shakespeare's works (70 % of the "
+            "rows); made-up micro-stories (10 %); random words with their own successor map, or lists "
+            "said over and over (20 %). Two fiftieths of each collection are held out."
+        ),
+        config=TransformerConfig(
+            shape="decoder",
+            vocabulary=corpus.VOCABULARY,
+            context=_CONTEXT,
+            width=256,
+            heads=8,
+            decoder_layers=4,
+            hidden=1024,
+            activation="gelu_tanh",
+        ),
+        task=HouseTask(),
+        gates=(
+            Gate("below_bigram", at_least=0.3),
+            Gate("previous_token", at_least=0.8),
+            Gate("induction", at_least=0.6),
+        ),
+        steps=4500,
+        rate=1.5e-3,
+        schedule="trapezoid",
+        fall=0.4,
+        warm_up=200,
+        decay=0.05,
+        measure_every=250,
+    )

@@ -1,0 +1,77 @@
+"""induction: the smallest model in which an induction head forms, in seconds."""
+
+import numpy as np
+import torch
+
+from model.config import TransformerConfig
+from model.tokenizers import Words
+from model.training import head_scores
+from model.training.bigrams import in_context_bigrams
+from model.training.recipe import Batch, Exam, Gate, Random, Recipe
+from model.transformer import Transformer
+
+SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz123456")
+_CONTEXT = 48
+_ROWS = 64
+
+
+class InductionTask:
+    """Sequences over 32 symbols, each with its own successor map."""
+
+    tokenizer = Words(SYMBOLS)
+
+    def batch(self, random: Random) -> Batch:
+        symbols = np.arange(len(SYMBOLS))
+        inputs, targets = in_context_bigrams(random, symbols, count=_ROWS, length=_CONTEXT)
+        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+    def exam(self, module: Transformer, random: Random) -> Exam:
+        return repeat_exam(module, random, range(len(SYMBOLS)), period=_CONTEXT // 2)
+
+
+def repeat_exam(
+    module: Transformer, random: Random, symbols: range | tuple[int, ...], *, period: int
+) -> Exam:
+    """Scores on lists said twice: the best induction and previous-token heads, and the accuracy
+    with and without the latter."""
+    lists = head_scores.said_twice(random, symbols, count=32, period=period)
+    weights = head_scores.mean_weights(module, lists)
+    inducing, induction = head_scores.best(head_scores.induction(weights, period))
+    previous, before = head_scores.best(head_scores.previous_token(weights))
+    scores = {
+        "induction": induction,
+        "previous_token": before,
+        "repeat_accuracy": head_scores.repeat_accuracy(module, lists),
+        "repeat_accuracy_without_previous_token_head": head_scores.repeat_accuracy(
+            module, lists, ablated=[previous]
+        ),
+    }
+    found = {
+        "induction": head_scores.label(inducing),
+        "previous_token": head_scores.label(previous),
+    }
+    return Exam(scores, found)
+
+
+def recipe() -> Recipe:
+    return Recipe(
+        name="induction",
+        about="A 2-layer GPT of attention only, in which an induction head forms within seconds.",
+        data=(
+            "Random rows over 32 symbols. Each draws 6 to 24 symbols and a successor map; the next "
+            "symbol is the successor with probability .75. Scored where a pair was already shown."
+        ),
+        config=TransformerConfig(
+            shape="decoder",
+            vocabulary=len(SYMBOLS),
+            context=_CONTEXT,
+            width=64,
+            heads=4,
+            decoder_layers=2,
+        ),
+        task=InductionTask(),
+        gates=(Gate("induction", at_least=0.85), Gate("previous_token", at_least=0.85)),
+        steps=1000,
+        rate=3e-3,
+        checkpoints=(0, 100, 200, 300, 400, 600, 1000),
+    )

@@ -1,0 +1,109 @@
+"""Gates and model cards: what stands between a trained model and the folder that is shipped."""
+
+import copy
+import shutil
+from pathlib import Path
+
+import torch
+
+from model.assets import ASSETS, save_asset
+from model.training import trainer
+from model.training.recipe import Exam, Gate, Recipe
+from model.training.trainer import Run
+from model.transformer import Transformer
+
+GATE_SEED = 2_000_003  # added to the recipe's seed: data that neither training nor its exams saw
+MACHINE = "2 CPU cores"
+
+
+class GateError(ValueError):
+    """A model that may not be shipped. Nothing was written."""
+
+
+def publish(run: Run, assets: Path = ASSETS) -> Exam:
+    """Examines the model as it would be shipped, weights as fp16, and writes it if it passes.
+
+    Raises GateError, naming each score that is too low; then nothing is written.
+    """
+    recipe = run.recipe
+    module = shipped(run.module)
+    exam = trainer.examine(recipe, module, seed=recipe.seed + GATE_SEED)
+    if failures := recipe.failures(exam.scores):
+        raise GateError(f"{recipe.name} may not be shipped: {' '.join(failures)}")
+    folder, fresh = assets / recipe.name, assets / f".{recipe.name}.partial"
+    shutil.rmtree(fresh, ignore_errors=True)
+    card = model_card(run, exam)
+    save_asset(fresh, module, recipe.task.tokenizer, card=card, checkpoints=run.checkpoints)
+    (fresh / "CARD.md").write_text(card_text(card, recipe), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
+    return exam
+
+
+def shipped(module: Transformer) -> Transformer:
+    """A copy on the CPU with the weights rounded to fp16, as they are shipped."""
+    rounded = copy.deepcopy(module).cpu().eval()
+    with torch.no_grad():
+        for weight in rounded.parameters():
+            weight.copy_(weight.half())
+    return rounded
+
+
+def model_card(run: Run, exam: Exam) -> dict[str, object]:
+    """Everything about a run that a page shows or a reader asks."""
+    recipe = run.recipe
+    return {
+        "name": recipe.name,
+        "about": recipe.about,
+        "data": recipe.data,
+        "parameters": sum(weight.numel() for weight in run.module.parameters()),
+        "steps": run.step,
+        "seed": recipe.seed,
+        "optimizer": {
+            "name": "AdamW",
+            "betas": [0.9, 0.99],
+            "rate": recipe.rate,
+            "schedule": recipe.schedule,
+            "warm_up": recipe.warm_up,
+            "weight_decay": recipe.decay,
+            "clip": recipe.clip,
+        },
+        "minutes": round(run.seconds / 60, 1),
+        "machine": MACHINE,
+        "scores": {name: round(value, 4) for name, value in exam.scores.items()},
+        "heads": exam.heads,
+        "gates": {gate.score: _bound(gate) for gate in recipe.gates},
+        "checkpoints": sorted(run.checkpoints),
+        "history": run.history,
+    }
+
+
+def _bound(gate: Gate) -> str:
+    """The bound of a gate as readers write it."""
+    return f"≥ {gate.at_least:g}" if gate.at_least > -float("inf") else f"≤ {gate.at_most:g}"
+
+
+def card_text(card: dict[str, object], recipe: Recipe) -> str:
+    """The card as Markdown, for readers of the folder."""
+    scores, gates, found = (_table(card[key]) for key in ("scores", "gates", "heads"))
+    rows = "\n".join(
+        f"| {name} | {value} | {gates.get(name, '')} |" for name, value in scores.items()
+    )
+    named = "".join(f"- {what.replace('_', ' ')}: {head}\n" for what, head in found.items())
+    config = recipe.config
+    return (
+        f"# {recipe.name}\n\n{recipe.about}\n\n"
+        f"- Shape: {config.shape}, {config.encoder_layers} encoder and {config.decoder_layers} "
+        f"decoder layers, width {config.width}, {config.heads} heads, context {config.context}, vocabulary "
+        f"{config.vocabulary}, {card['parameters']:,} parameters, shipped as fp16.\n"
+        f"- Data: {recipe.data}\n"
+        f"- Training: AdamW, rate {recipe.rate:g} ({recipe.schedule}), {card['steps']} steps, seed "
+        f"{recipe.seed}, {card['minutes']} minutes on {MACHINE}.\n"
+        f"- Made again with: `python -m model.training {recipe.name}`\n\n"
+        f"## Scores on fresh data of another seed, of the shipped weights\n\n"
+        f"| score | value | gate |\n| --- | --- | --- |\n{rows}\n\n## Heads\n\n{named}"
+    )
+
+
+def _table(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}

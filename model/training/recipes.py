@@ -1,0 +1,15 @@
+"""The recipes by name."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from model.training import house, induction, stories
+from model.training.recipe import Recipe
+
+RECIPES: Mapping[str, Callable[[], Recipe]] = MappingProxyType(
+    {
+        "induction": induction.recipe,
+        "stories": stories.recipe,
+        "house-gpt": house.recipe,
+    }
+)

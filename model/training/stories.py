@@ -1,0 +1,127 @@
+"""stories: a 2-layer GPT that reads micro-stories, small enough to be trained in minutes."""
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from model.config import TransformerConfig
+from model.tokenizers import GPT2Subset, gpt2
+from model.training import micro_stories
+from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
+from model.training.induction import repeat_exam
+from model.training.recipe import Batch, Exam, Gate, Random, Recipe
+from model.transformer import Transformer
+
+_CONTEXT = 128
+_ROWS = 16
+_EXAM_STORIES = 300
+
+
+class StoriesTask:
+    """Three rows of four are micro-stories; one is random words whose rule the row itself shows."""
+
+    def batch(self, random: Random) -> Batch:
+        told = _ROWS * 3 // 4
+        rows = np.stack([story_row(self.tokenizer, random, _CONTEXT + 1) for _ in range(told)])
+        bigrams = in_context_bigrams(random, self.words(random), count=2, length=_CONTEXT)
+        lists = repeated_lists(random, self.words(random), count=_ROWS - told - 2, length=_CONTEXT)
+        inputs = np.concatenate([rows[:, :-1], bigrams[0], lists[0]])
+        targets = np.concatenate([rows[:, 1:], bigrams[1], lists[1]])
+        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+    def words(self, random: Random) -> Ids:
+        """What random rows are made of: words after a space, now and then any token at all."""
+        anything = random.random() < 0.2
+        return np.arange(self.tokenizer.size) if anything else self.spaced_words
+
+    @cached_property
+    def tokenizer(self) -> GPT2Subset:
+        """The words of the stories, with and without a space before them, and all bytes."""
+        words = micro_stories.vocabulary()
+        sentences = [*(f" {word}" for word in words), *words, "\n", ".", ",", "?"]
+        singles = [ids[0] for ids in map(gpt2().encode, sentences) if len(ids) == 1]
+        return GPT2Subset(singles)
+
+    @cached_property
+    def spaced_words(self) -> Ids:
+        return np.array([self.tokenizer.encode(f" {w}")[0] for w in micro_stories.vocabulary()])
+
+    def exam(self, module: Transformer, random: Random) -> Exam:
+        repeated = repeat_exam(module, random, tuple(self.spaced_words), period=_CONTEXT // 4)
+        recall, loss = self._second_mentions(module, random)
+        scores = {**repeated.scores, "surname_recall": recall, "story_loss": loss}
+        return Exam(scores, repeated.heads)
+
+    def _second_mentions(self, module: Transformer, random: Random) -> tuple[float, float]:
+        """How often a surname said before is foretold from the first name; the loss on stories."""
+        encoded = (self.tokenizer.encode(micro_stories.story(random)) for _ in range(_EXAM_STORIES))
+        ids = _padded([row[:_CONTEXT] for row in encoded])
+        logits = module(torch.from_numpy(np.maximum(ids, 0)))[:, :-1]
+        targets = torch.from_numpy(ids[:, 1:])
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=-1
+        )
+        right = logits.argmax(-1).numpy() == ids[:, 1:]
+        return float(right[self._surnames_again(ids)].mean()), loss.item()
+
+    def _surnames_again(self, ids: Ids) -> NDArray[np.bool_]:
+        """(row, token): where a first name stands whose surname follows, as it did before."""
+        spaced = {w: self.tokenizer.encode(f" {w}")[0] for w in micro_stories.vocabulary()}
+        surnames = np.isin(ids[:, 1:], [spaced[name] for name in micro_stories.SURNAMES])
+        first = [spaced[name] for name in micro_stories.WOMEN + micro_stories.MEN]
+        named = np.isin(ids[:, :-1], first) & surnames
+        again = (ids[:, None, :-1] == ids[:, :-1, None]) & named[:, None] & named[:, :, None]
+        found: NDArray[np.bool_] = np.tril(again, -1).any(-1)
+        return found
+
+
+def story_row(tokenizer: GPT2Subset, random: Random, length: int) -> Ids:
+    """(length,) ids of stories, one a line, cut anywhere in half of the rows."""
+    lines: list[str] = []
+    ids: list[int] = []
+    skipped = int(random.integers(length)) if random.random() < 0.5 else 0
+    while len(ids) < length + skipped:
+        lines.append(micro_stories.story(random))
+        ids = tokenizer.encode("\n".join(lines))
+    return np.array(ids[skipped : skipped + length])
+
+
+def _padded(rows: list[list[int]]) -> Ids:
+    """Rows of equal length, filled up with -1."""
+    longest = max(map(len, rows))
+    return np.array([row + [-1] * (longest - len(row)) for row in rows])
+
+
+def recipe() -> Recipe:
+    task = StoriesTask()
+    return Recipe(
+        name="stories",
+        about="A 2-layer GPT trained on made-up micro-stories in which names and things come back.",
+        data=(
+            "Micro-stories from a grammar (names with surnames, things with adjectives, pronouns), "
+            "made for this project; one row of four is random words with their own successor map, or "
+            "a list of random words said over and over."
+        ),
+        config=TransformerConfig(
+            shape="decoder",
+            vocabulary=task.tokenizer.size,
+            context=_CONTEXT,
+            width=128,
+            heads=4,
+            decoder_layers=2,
+            hidden=512,
+        ),
+        task=task,
+        gates=(
+            Gate("induction", at_least=0.7),
+            Gate("previous_token", at_least=0.7),
+            Gate("surname_recall", at_least=0.98),
+            Gate("repeat_accuracy", at_least=0.95),
+        ),
+        steps=3000,
+        rate=2e-3,
+        schedule="trapezoid",
+        checkpoints=(0, 200, 600, 1000, 1200, 1400, 1600, 1800, 2000, 3000),
+    )

@@ -1,0 +1,191 @@
+"""One trainer for every shape: a generator that trains as long as somebody asks for the next step.
+
+State is saved whole and at once, so that a run can be stopped anywhere and taken up again. Every
+step draws its data from its own seed: a run taken up again gives the weights of an unbroken one.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.training.loss import batch_loss
+from model.training.recipe import Batch, Exam, Recipe, learning_rate
+from model.transformer import Transformer
+
+EXAM_SEED = 1_000_003  # added to the recipe's seed: exams never see the training draws
+SAVE_EVERY = 60.0  # seconds
+
+Record = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after a step."""
+
+    step: int  # steps done
+    steps: int
+    loss: float  # of this step, nats a token
+    seconds_left: float
+    exam: Exam | None  # where one was due
+
+
+@dataclass
+class Run:
+    """A run in the middle: the model, its optimizer, and all that a card or a page wants later."""
+
+    recipe: Recipe
+    module: Transformer
+    optimizer: torch.optim.Optimizer
+    device: torch.device
+    step: int = 0
+    seconds: float = 0.0
+    history: list[Record] = field(default_factory=list)  # step, loss, scores
+    checkpoints: dict[int, dict[str, Tensor]] = field(default_factory=dict)
+    recent: list[float] = field(default_factory=list)  # losses since the last exam
+
+
+def begin(recipe: Recipe, *, device: str = "cpu") -> Run:
+    """A run at step 0, weights drawn from the recipe's seed."""
+    place = torch.device(device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        module = Transformer(recipe.config).to(place)
+    matrices = [weight for weight in module.parameters() if weight.ndim > 1]
+    vectors = [weight for weight in module.parameters() if weight.ndim <= 1]
+    groups: list[dict[str, object]] = [
+        {"params": matrices},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(
+        groups, lr=recipe.rate, betas=(0.9, 0.99), weight_decay=recipe.decay, fused=True
+    )
+    return Run(recipe, module, optimizer, place)
+
+
+def train(run: Run, *, folder: Path | None = None, until: float = np.inf) -> Iterator[Progress]:
+    """Trains step by step; each step done is yielded. Stop asking, and the run stops.
+
+    Where `folder` is given, the state is saved there about once a minute and when the run stops.
+    `until` is a time of `time.monotonic()` at which to stop.
+    """
+    saved = time.monotonic()
+    try:
+        if run.step == 0:
+            _keep_checkpoint(run)
+            _examine(run)
+        while run.step < run.recipe.steps and time.monotonic() < until:
+            started = time.monotonic()
+            loss = _advance(run)
+            _keep_checkpoint(run)
+            exam = _examine(run)
+            run.seconds += time.monotonic() - started
+            left = (run.recipe.steps - run.step) * run.seconds / run.step
+            if folder is not None and time.monotonic() - saved > SAVE_EVERY:
+                save(run, folder)
+                saved = time.monotonic()
+            yield Progress(run.step, run.recipe.steps, loss, left, exam)
+    finally:
+        run.module.eval()
+        if folder is not None:
+            save(run, folder)
+
+
+def _advance(run: Run) -> float:
+    """One step of the optimizer; the loss before it."""
+    recipe = run.recipe
+    random = np.random.default_rng([recipe.seed, run.step])
+    batch = _on(recipe.task.batch(random), run.device)
+    run.module.train()
+    for group in run.optimizer.param_groups:
+        group["lr"] = learning_rate(recipe, run.step)
+    with torch.random.fork_rng(enabled=recipe.config.dropout > 0):
+        if recipe.config.dropout > 0:
+            torch.manual_seed(recipe.seed + run.step)
+        loss = batch_loss(run.module, batch)
+    run.optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(run.module.parameters(), recipe.clip)
+    run.optimizer.step()
+    run.step += 1
+    run.recent.append(loss.item())
+    return run.recent[-1]
+
+
+def _on(batch: Batch, device: torch.device) -> Batch:
+    def moved(ids: Tensor | None) -> Tensor | None:
+        return None if ids is None else ids.to(device)
+
+    inputs, targets = batch.inputs.to(device), batch.targets.to(device)
+    return Batch(inputs, targets, moved(batch.source), moved(batch.padding))
+
+
+def _keep_checkpoint(run: Run) -> None:
+    if run.step in run.recipe.checkpoints:
+        run.checkpoints[run.step] = {
+            name: value.detach().to("cpu", torch.float16, copy=True)
+            for name, value in run.module.state_dict().items()
+        }
+
+
+def _examine(run: Run) -> Exam | None:
+    """The exam, where one is due, noted in the history with the mean loss since the last one."""
+    due = run.step % run.recipe.measure_every == 0 or run.step in run.recipe.checkpoints
+    if not due and run.step != run.recipe.steps:
+        return None
+    exam = examine(run.recipe, run.module, seed=run.recipe.seed + EXAM_SEED)
+    record: Record = {"step": run.step, **exam.scores}
+    if run.recent:
+        record["loss"] = float(np.mean(run.recent))
+        run.recent.clear()
+    run.history.append(record)
+    return exam
+
+
+def examine(recipe: Recipe, module: Transformer, *, seed: int) -> Exam:
+    """The recipe's exam on data drawn from a seed, without changing the module."""
+    was_training = module.training
+    module.eval()
+    with torch.inference_mode():
+        exam = recipe.task.exam(module, np.random.default_rng(seed))
+    module.train(was_training)
+    return exam
+
+
+def save(run: Run, folder: Path) -> None:
+    """Writes the whole state in one move: a run killed while saving keeps the one before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {
+        "module": run.module.state_dict(),
+        "optimizer": run.optimizer.state_dict(),
+        "step": run.step,
+        "seconds": run.seconds,
+        "history": run.history,
+        "checkpoints": run.checkpoints,
+        "recent": run.recent,
+    }
+    partial = folder / "state.partial"
+    torch.save(state, partial)
+    os.replace(partial, folder / "state.pt")
+
+
+def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> Run:
+    """The run that was saved in a folder. Raises ValueError if there is none or it does not fit."""
+    run = begin(recipe, device=device)
+    try:
+        state = torch.load(folder / "state.pt", map_location=run.device, weights_only=True)
+        run.module.load_state_dict(state["module"])
+        run.optimizer.load_state_dict(state["optimizer"])
+    except FileNotFoundError as error:
+        raise ValueError(f"There is no saved run of {recipe.name} to go on with.") from error
+    except RuntimeError as error:
+        raise ValueError(f"The saved run of {recipe.name} does not fit its recipe.") from error
+    run.step, run.seconds = state["step"], state["seconds"]
+    run.history, run.checkpoints = state["history"], state["checkpoints"]
+    run.recent = state["recent"]
+    return run
