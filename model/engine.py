@@ -40,6 +40,7 @@ class Request:
     target: str | None = None
     intervention: Intervention = Intervention()
     full: bool = False  # with feed-forward activations and norm outputs
+    continued: tuple[int, ...] = ()  # what the model has written so far, step by step
 
 
 class Engine:
@@ -86,6 +87,7 @@ class Engine:
                     request.text,
                     request.target,
                     request.intervention,
+                    continued=request.continued,
                     record="full" if request.full else "attention",
                 )
             self._keep(self._traces, request, trace)

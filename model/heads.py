@@ -2,18 +2,22 @@
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.trace import Array, Attention
 
+F = TypeVar("F", np.float32, np.float64)
 
-def entropy(weights: Array) -> Array:
+
+def entropy(weights: NDArray[F]) -> NDArray[F]:
     """(…, query): -sum w·ln(w) in nats; 0 for a row on one key, ln(n) for a row spread over n
     keys."""
     logs = np.log(np.where(weights > 0, weights, 1.0))
-    return np.maximum(-(weights * logs).sum(-1), 0.0)
+    result: NDArray[F] = np.maximum(-(weights * logs).sum(-1), 0.0)
+    return result
 
 
 def largest_weight(weights: Array) -> Array:

@@ -1,5 +1,6 @@
 """A loaded model: text in, a `Trace` out, and the few other things that pages ask of it."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -72,20 +73,25 @@ class Model:
         target: str | None = None,
         intervention: Intervention = UNCHANGED,
         *,
+        continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Trace:
         """One pass over a text, and everything it leaves behind.
 
         `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
-        output. `record="full"` adds feed-forward activations and norm outputs. `explicit=True` runs
+        output. `continued` are ids that the model has written so far: they follow the text (or the
+        target) as they are, since their letters, read again, might be cut otherwise.
+        `record="full"` adds feed-forward activations and norm outputs. `explicit=True` runs
         without the fused kernel and hands out the scores and weights that the model itself
         computed. Raises ValueError, with a sentence for the page, for text or changes that cannot
         be run.
         """
-        tokens = self.tokens(text)
+        tokens, written = self.tokens(text), self._written(continued)
+        if self.config.shape == "decoder":
+            tokens += written
         self._check_length(tokens)
-        target_tokens = self._target_tokens(tokens, target)
+        target_tokens = self._target_tokens(tokens, target, written)
         self._check_intervention(intervention, len(tokens))
         recorder = Recorder(intervention, record, explicit, self.config.source)
         with recording(recorder), torch.inference_mode():
@@ -163,7 +169,18 @@ class Model:
         ids = greedy(self.module, self._ids(tokens), start=start, end=end, limit=limit)
         return self.tokenizer.named(ids)
 
-    def _target_tokens(self, tokens: tuple[Token, ...], target: str | None) -> tuple[Token, ...]:
+    def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Tokens of ids that this model wrote; raises ValueError for what it cannot have written."""
+        if ids and self.config.shape == "encoder":
+            raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
+        for id_ in ids:
+            if not 0 <= id_ < self.config.vocabulary:
+                raise ValueError(f"{self.name} has {self.config.vocabulary:,} tokens, no id {id_}.")
+        return self.tokenizer.named(ids)
+
+    def _target_tokens(
+        self, tokens: tuple[Token, ...], target: str | None, written: tuple[Token, ...]
+    ) -> tuple[Token, ...]:
         if self.config.shape != "encoder-decoder":
             if target is not None:
                 raise ValueError(
@@ -173,8 +190,8 @@ class Model:
         start, end = self.tokenizer.start, self.tokenizer.end
         if start is None:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
-        if target is not None:
-            fed = self.tokenizer.tokens(target)
+        if target is not None or written:
+            fed = self.tokenizer.tokens(target or "") + written
         else:
             fed = self._greedy(tokens, self.config.context - 1)
         ids = [token.id for token in fed if token.id != end]
