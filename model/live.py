@@ -9,8 +9,8 @@ import torch
 from model.collect import trace_of
 from model.config import Stack, TransformerConfig
 from model.intervention import Intervention
-from model.recorder import Recorder, recording
-from model.tokenizers import Tokenizer
+from model.recorder import Place, Recorder, recording
+from model.tokenizers import Tokenizer, clean
 from model.trace import Array, Attention, Token, Trace, read_only
 from model.transformer import Transformer, greedy
 
@@ -92,7 +92,7 @@ class Model:
             tokens += written
         self._check_length(tokens)
         target_tokens = self._target_tokens(tokens, target, written)
-        self._check_intervention(intervention, len(tokens))
+        self._check_intervention(intervention, len(tokens), len(target_tokens))
         recorder = Recorder(intervention, record, explicit, self.config.source)
         with recording(recorder), torch.inference_mode():
             result = self._run(tokens, target_tokens)
@@ -100,7 +100,7 @@ class Model:
         return trace_of(
             recorder,
             model=self.name,
-            text=text,
+            text=clean(text),
             tokens=tokens,
             target_tokens=target_tokens,
             angles=angles,
@@ -118,7 +118,7 @@ class Model:
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         tokens = self.tokens(text)
         self._check_length(tokens)
-        self._check_intervention(intervention, len(tokens))
+        self._check_intervention(intervention, len(tokens), self.config.context)
         with recording(Recorder(intervention, source=self.config.source)):
             return self._greedy(tokens, limit)
 
@@ -143,19 +143,14 @@ class Model:
             return read_only(layer.write_of(context, head).cpu().numpy())
 
     def kept(self, text: str) -> str:
-        """The longest beginning of a text that this model can read, cut at a token."""
-        tokens = self.tokens(text)
-        over = len(tokens) - self.config.context
-        if over <= 0:
+        """The beginning of a text, cut after the last token that this model can read."""
+        context = self.config.context
+        if len(self.tokens(text)) <= context:
             return text
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = not text[:middle].strip() or (
-                len(self.tokenizer.tokens(text[:middle])) <= self.config.context
-            )
-            low, high = (middle, high) if fits else (low, middle - 1)
-        return text[:low]
+        beginnings = (self.tokenizer.beginning(text, count) for count in range(context, 0, -1))
+        # A word cut short can be read as more tokens than it had as a part: then one less is tried.
+        fitting = (kept for kept in beginnings if len(self.tokenizer.tokens(kept)) <= context)
+        return next(fitting, "")
 
     def _run(self, tokens: tuple[Token, ...], target: tuple[Token, ...]) -> torch.Tensor:
         ids = self._ids(tokens)
@@ -203,23 +198,36 @@ class Model:
         if len(tokens) > self.config.context:
             raise TextTooLongError(len(tokens), self.config.context, self.name)
 
-    def _check_intervention(self, change: Intervention, length: int) -> None:
+    def _check_intervention(self, change: Intervention, length: int, target: int) -> None:
         """Raises ValueError where a change names something that this pass does not have."""
-        names = {attention.place.name: attention for attention in self.module.attentions()}
+        layers = {layer.place.name: layer for layer in self.module.attentions()}
         for name in (change.only or frozenset()) | {name for name, _ in change.ablated}:
-            if name not in names:
+            if name not in layers:
                 raise ValueError(f"{self.name} has no attention sub-layer {name!r}.")
         for name, head in change.ablated:
-            if not 0 <= head < names[name].heads:
-                raise ValueError(f"{name} has heads 0 to {names[name].heads - 1}, not {head}.")
-        beyond = [position for position in change.hidden if position >= length]
-        if beyond:
-            raise ValueError(
-                f"Position {beyond[0]} cannot be hidden: the text has {length} tokens."
-            )
+            if not 0 <= head < layers[name].heads:
+                raise ValueError(f"{name} has heads 0 to {layers[name].heads - 1}, not {head}.")
+        for position in sorted(change.hidden):
+            if position >= length:
+                raise ValueError(
+                    f"Position {position} cannot be hidden: the text has {length} tokens."
+                )
         if change.blocked and self.config.shape == "encoder-decoder" and change.only is None:
             raise ValueError("Name the sub-layers (`only`) in which single edges are cut.")
+        places = [layer.place for name, layer in layers.items() if change.applies(name)]
+        sizes = {_size(place, length, target or length) for place in places}
+        for query, key in sorted(change.blocked):
+            if not any(query < queries and key < keys for queries, keys in sizes):
+                raise ValueError(
+                    f"Query {query} and key {key} cannot be cut: no sub-layer has both positions."
+                )
 
     def stacks(self) -> tuple[Stack, ...]:
         """The stacks that this model has, in order of execution."""
         return tuple(dict.fromkeys(layer.place.stack for layer in self.module.attentions()))
+
+
+def _size(place: Place, source: int, target: int) -> tuple[int, int]:
+    """(queries, keys) of an attention sub-layer. Without a second stack both lengths are equal."""
+    queries = target if place.stack == "decoder" else source
+    return queries, source if place.kind == "cross" else queries

@@ -20,6 +20,7 @@ GPT2_VOCABULARY = Path(__file__).parent / "assets" / "r50k_base.tiktoken"
 GPT2_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 GPT2_SPLIT = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 BYTES = 256
+_WORD = re.compile(r"\w+'|\w+|<\w+>|[^\w\s]")
 
 
 class Tokenizer(Protocol):
@@ -37,6 +38,10 @@ class Tokenizer(Protocol):
 
     def new_words(self, text: str) -> tuple[str, ...]: ...
 
+    def beginning(self, text: str, tokens: int) -> str:
+        """The text that its first tokens cover, those that the tokenizer adds counted in."""
+        ...
+
 
 def clean(text: str) -> str:
     """The text with lone surrogates replaced: the only characters that no encoding can carry."""
@@ -47,11 +52,17 @@ def clean(text: str) -> str:
 def gpt2() -> tiktoken.Encoding:
     """GPT-2's encoding from the vocabulary in the project. Raises ValueError if the file is
     damaged."""
+    try:
+        ranks = load_tiktoken_bpe(str(GPT2_VOCABULARY), expected_hash=GPT2_SHA256)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"GPT-2's vocabulary {GPT2_VOCABULARY.name} is missing or damaged."
+        ) from error
     return tiktoken.Encoding(
         name="gpt2",
         pat_str=GPT2_SPLIT,
-        mergeable_ranks=load_tiktoken_bpe(str(GPT2_VOCABULARY), expected_hash=GPT2_SHA256),
-        special_tokens={"<|endoftext|>": 50256},
+        mergeable_ranks=ranks,
+        special_tokens={"<|endoftext|>": len(ranks)},
     )
 
 
@@ -59,6 +70,7 @@ class GPT2Subset:
     """GPT-2's tokens, compacted to a kept list plus all 256 bytes, so that any text can be fed.
 
     A token outside the list is spelled in its bytes. Text that looks like a special token is text.
+    Raises ValueError for kept ids that GPT-2 does not have.
     """
 
     start: int | None = None
@@ -66,6 +78,9 @@ class GPT2Subset:
 
     def __init__(self, kept: Sequence[int]) -> None:
         every_byte = {gpt2().encode_single_token(bytes([byte])) for byte in range(BYTES)}
+        for id_ in kept:
+            if not 0 <= id_ < gpt2().n_vocab:
+                raise ValueError(f"GPT-2 has no token {id_!r}.")
         self.kept = tuple(sorted(every_byte | set(kept)))
         self.size = len(self.kept)
         self._compact = {full: compact for compact, full in enumerate(self.kept)}
@@ -104,6 +119,10 @@ class GPT2Subset:
             if full not in self._compact
         )
         return tuple(dict.fromkeys(piece for piece in pieces if piece))
+
+    def beginning(self, text: str, tokens: int) -> str:
+        raw = b"".join(self.raw(id_) for id_ in self.encode(text)[:tokens])
+        return raw.decode("utf-8", "ignore")  # without a last character that was cut in two
 
     def _spelled(self, full: int) -> list[int]:
         if full in self._compact:
@@ -155,11 +174,19 @@ class WordPieces:
             )
         )
 
+    def beginning(self, text: str, tokens: int) -> str:
+        encoding = self._tokenizer.encode(clean(text))
+        pairs = zip(encoding.offsets, encoding.special_tokens_mask, strict=True)
+        ends = [end for (_, end), added in pairs if not added]
+        fitting = ends[: max(tokens - encoding.special_tokens_mask.count(1), 0)]
+        return clean(text)[: fitting[-1]] if fitting else ""
+
 
 class Words:
     """A closed list of words, split at spaces and punctuation, without case.
 
-    Raises ValueError, naming the words, for text outside the list.
+    Raises ValueError, naming the words, for text outside the list, and for a list that holds a word
+    twice or lacks `start` or `end`.
     """
 
     def __init__(
@@ -168,6 +195,11 @@ class Words:
         self.words = tuple(words)
         self.size = len(self.words)
         self._ids = {word: id_ for id_, word in enumerate(self.words)}
+        if len(self._ids) < self.size:
+            raise ValueError("A list of words must hold each word once.")
+        for special in (start, end):
+            if special is not None and special not in self._ids:
+                raise ValueError(f"{special!r} is not in the list of words.")
         self.start = None if start is None else self._ids[start]
         self.end = None if end is None else self._ids[end]
 
@@ -200,22 +232,34 @@ class Words:
         }
         return {"kind": "words", "words": list(self.words), **names}
 
+    def beginning(self, text: str, tokens: int) -> str:
+        ends = [match.end() for match in _WORD.finditer(_lower(text))][:tokens]
+        return clean(text)[: ends[-1]] if ends else ""
+
     @staticmethod
     def _split(text: str) -> list[str]:
-        return re.findall(r"\w+'|\w+|<\w+>|[^\w\s]", clean(text).lower().replace("’", "'"))
+        return _WORD.findall(_lower(text))
+
+
+def _lower(text: str) -> str:
+    return clean(text).lower().replace("’", "'")
 
 
 def tokenizer_from(description: dict[str, object]) -> GPT2Subset | Words:
     """The tokenizer that a shipped model's `tokenizer.json` describes. Raises ValueError if
     unknown."""
     match description:
-        case {"kind": "gpt2-subset", "kept": list(kept)}:
+        case {"kind": "gpt2-subset", "kept": list(kept)} if _all(int, kept):
             return GPT2Subset(kept)
         case {
             "kind": "words",
             "words": list(words),
             "start": (str() | None) as start,
             "end": (str() | None) as end,
-        }:
+        } if _all(str, words):
             return Words(words, start=start, end=end)
-    raise ValueError(f"Unknown kind of tokenizer: {description.get('kind')!r}.")
+    raise ValueError(f"This describes no known tokenizer (kind {description.get('kind')!r}).")
+
+
+def _all(kind: type, members: list[object]) -> bool:
+    return all(isinstance(member, kind) for member in members)

@@ -119,7 +119,8 @@ def closed_tokenizer() -> Words:
 
 @cache
 def _open_tokenizer() -> GPT2Subset:
-    return GPT2Subset(gpt2().encode(" the cat saw on mat lion kills tiger" + SENTENCE))
+    kept = gpt2().encode(SENTENCE) + gpt2().encode(" lion kills tiger sat")
+    return GPT2Subset(kept)
 
 
 def sentence(model: Model) -> str:
