@@ -21,6 +21,8 @@ from model.transformer import Transformer
 
 ASSETS = Path(__file__).parent / "assets"
 WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+TOKENIZER = "tokenizer.json"
 HASHES = "sha256.json"
 
 
@@ -32,19 +34,20 @@ def save_asset(
     card: dict[str, object],
     checkpoints: dict[int, dict[str, Tensor]] | None = None,
 ) -> None:
-    """Writes a model with everything needed to load it, weights as fp16, and the files' hashes."""
+    """Writes a model with everything needed to load it, weights as fp16, and the files' hashes.
+
+    Raises ValueError for weights that half precision cannot hold.
+    """
+    states = {WEIGHTS: _half(module.state_dict())}
+    states |= {checkpoint_file(step): _half(state) for step, state in (checkpoints or {}).items()}
     folder.mkdir(parents=True, exist_ok=True)
-    _write_json(folder / "config.json", asdict(module.config))
-    _write_json(folder / "tokenizer.json", tokenizer.description())
+    _write_json(folder / CONFIG, asdict(module.config))
+    _write_json(folder / TOKENIZER, tokenizer.description())
     _write_json(folder / "card.json", card)
-    safetensors.torch.save_file(_half(module.state_dict()), folder / WEIGHTS)
-    for step, state in (checkpoints or {}).items():
-        (folder / "checkpoints").mkdir(exist_ok=True)
-        safetensors.torch.save_file(_half(state), folder / checkpoint_file(step))
-    hashes = {
-        str(path.relative_to(folder)): file_hash(path)
-        for path in sorted(folder.rglob("*.safetensors"))
-    }
+    for name, state in states.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        safetensors.torch.save_file(state, folder / name)
+    hashes = {name: file_hash(folder / name) for name in sorted([CONFIG, TOKENIZER, *states])}
     _write_json(folder / HASHES, hashes)
 
 
@@ -54,33 +57,49 @@ def load_asset(
     """The model, its tokenizer and its card; weights as float32.
 
     `weights` names another checkpoint in the folder. Raises ValueError, with the reason, for files
-    that are missing, damaged or do not fit the config.
+    that are missing, damaged or do not fit each other.
     """
-    config = TransformerConfig(**_read_json(folder / "config.json"))
-    tokenizer = tokenizer_from(_read_json(folder / "tokenizer.json"))
-    expected = _read_json(folder / HASHES).get(weights)
-    module = Transformer(config)
-    load_weights(module, folder / weights, expected=str(expected))
-    return module, tokenizer, _read_json(folder / "card.json")
-
-
-def load_weights(module: Transformer, path: Path, *, expected: str) -> None:
-    """Puts a safetensors file into a module. Raises ValueError if it is damaged or does not fit."""
-    if not path.is_file():
-        raise ValueError(f"The weights {path.name} of {path.parent.name} are missing.")
-    if file_hash(path) != expected:
-        raise ValueError(
-            f"The weights {path.name} of {path.parent.name} are damaged: their SHA-256 is not the "
-            "one they were shipped with."
-        )
+    described, spelled = _read_json(folder / CONFIG), _read_json(folder / TOKENIZER)
+    hashes = _read_json(folder / HASHES)
+    for name in (CONFIG, TOKENIZER, weights):
+        if name == weights or name in hashes:
+            _check_hash(folder, name, hashes.get(name))
     try:
-        state = safetensors.torch.load_file(path)
-        module.load_state_dict({name: value.float() for name, value in state.items()})
-    except (SafetensorError, RuntimeError) as error:
+        config, tokenizer = TransformerConfig(**described), tokenizer_from(spelled)
+    except TypeError as error:
         raise ValueError(
-            f"The weights {path.name} do not fit the model {path.parent.name}."
+            f"The file {CONFIG} of {folder.name} lacks a size or has others."
         ) from error
-    module.eval().requires_grad_(False)
+    except ValueError as error:
+        raise ValueError(f"The files of {folder.name} describe no model: {error}") from error
+    if tokenizer.size != config.vocabulary:
+        raise ValueError(
+            f"The tokenizer of {folder.name} has {tokenizer.size:,} tokens, its model "
+            f"{config.vocabulary:,}."
+        )
+    return _module(config, folder, weights), tokenizer, _read_json(folder / "card.json")
+
+
+def _check_hash(folder: Path, name: str, expected: object) -> None:
+    if not (folder / name).is_file():
+        raise ValueError(f"The file {name} of {folder.name} is missing.")
+    if file_hash(folder / name) != expected:
+        raise ValueError(
+            f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one it was "
+            "shipped with."
+        )
+
+
+def _module(config: TransformerConfig, folder: Path, weights: str) -> Transformer:
+    try:
+        with torch.device("meta"):  # the weights' own sizes are read before memory is taken
+            module = Transformer(config)
+        state = safetensors.torch.load_file(folder / weights)
+        floats = {name: value.float() for name, value in state.items()}
+        module.load_state_dict(floats, assign=True)
+    except (SafetensorError, RuntimeError, OverflowError) as error:
+        raise ValueError(f"The weights {weights} do not fit the model {folder.name}.") from error
+    return module.eval().requires_grad_(False)
 
 
 def checkpoint_file(step: int) -> str:
@@ -89,7 +108,11 @@ def checkpoint_file(step: int) -> str:
 
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.to("cpu", torch.float16).contiguous() for name, value in state.items()}
+    halves = {name: value.to("cpu", torch.float16).contiguous() for name, value in state.items()}
+    for name, half in halves.items():
+        if not half.isfinite().all():
+            raise ValueError(f"The weights {name} hold values that half precision cannot.")
+    return halves
 
 
 def _write_json(path: Path, content: object) -> None:
@@ -98,9 +121,11 @@ def _write_json(path: Path, content: object) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return content
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ValueError(f"The file {path.name} of {path.parent.name} is missing.") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"The file {path.name} of {path.parent.name} is damaged.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"The file {path.name} of {path.parent.name} is damaged.")
+    return content

@@ -75,6 +75,13 @@ def load_model(name: str, *, device: str | None = None, progress: Progress = sil
 
     if name in models:
         return loading.registered(models[name], device, progress)
-    if Path(name).is_dir():
+    if _is_folder(name):
         return loading.from_folder(Path(name), device)
-    raise ValueError(f"There is no model {name!r}. The models are {', '.join(models)}.")
+    raise ValueError(f"There is no model {name[:60]!r}. The models are {', '.join(models)}.")
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return bool(name) and Path(name).is_dir()
+    except (OSError, ValueError):  # no path can have this name
+        return False
