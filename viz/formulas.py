@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+_TERMS = r" \\ &\quad + "  # each term of a sum on a line of its own
 StageName = Literal["query", "key", "value", "scores", "scaled", "masked", "weights", "output"]
 
 
@@ -69,7 +70,7 @@ def _vector(letter: str, matrix: str, colour: str) -> Formula:
 
 def _scores(key_width: int) -> Formula:
     shown = min(key_width, 2)
-    factors = " + ".join(
+    factors = _TERMS.join(
         rf"{_coloured('query', f'@(q{c})@')}\cdot {_coloured('key', f'@(k{c})@')}"
         for c in range(shown)
     )
@@ -165,7 +166,7 @@ def _weights() -> Formula:
 
 def _output(keys: int) -> Formula:
     shown = min(keys, 2)
-    terms = " + ".join(
+    terms = _TERMS.join(
         rf"{_coloured('weight', f'@(w{n})@')}\cdot {_coloured('value', f'@(v{n})@')}"
         for n in range(shown)
     )

@@ -15,6 +15,7 @@ class Stage:
 
     name: StageName
     label: str
+    cell: str  # what one cell is
     step: str  # what leads from the pictures before to this one
     quantity: QuantityName
     rows: Axis
@@ -32,92 +33,100 @@ def stages(*, kind: str, masked: bool, leaks: bool, scale: float) -> tuple[Stage
     hidden = _hidden(kind, masked)
     return (
         Stage(
-            "query",
-            "Q",
-            "",
-            "query",
-            "query",
-            "dimension",
-            "Queries of {head}: one row a token, one column a dimension",
-            "Each row is what a token asks for. Rows with the same pattern ask for the same thing.",
+            name="query",
+            label="Q",
+            cell="query value",
+            step="",
+            quantity="query",
+            rows="query",
+            columns="dimension",
+            title="Queries of {head}: one row a token, one column a dimension",
+            look="Each row is what a token asks for. Rows with the same pattern ask for the same thing.",
         ),
         Stage(
-            "key",
-            "K",
-            "",
-            "key",
-            "key",
-            "dimension",
-            "Keys of {head}: one row a token, one column a dimension",
-            "Each row is what a token offers to be found by. A query scores high where its row and a"
+            name="key",
+            label="K",
+            cell="key value",
+            step="",
+            quantity="key",
+            rows="key",
+            columns="dimension",
+            title="Keys of {head}: one row a token, one column a dimension",
+            look="Each row is what a token offers to be found by. A query scores high where its row and a"
             " key's row agree in sign and are large.",
         ),
         Stage(
-            "value",
-            "V",
-            "",
-            "value",
-            "key",
-            "dimension",
-            "Values of {head}: one row a token, one column a dimension",
-            "Each row is what a token hands over when it is looked at.",
+            name="value",
+            label="V",
+            cell="value",
+            step="",
+            quantity="value",
+            rows="key",
+            columns="dimension",
+            title="Values of {head}: one row a token, one column a dimension",
+            look="Each row is what a token hands over when it is looked at.",
         ),
         Stage(
-            "scores",
-            "scores",
-            "Q·Kᵀ",
-            "score",
-            "query",
-            "key",
-            "Scores of {head}: row = query, column = key, not yet scaled or masked",
-            "A vertical stripe is a key that every query likes. The future is still visible here."
+            name="scores",
+            label="scores",
+            cell="score",
+            step="Q·Kᵀ",
+            quantity="score",
+            rows="query",
+            columns="key",
+            title="Scores of {head}: row = query, column = key, not yet scaled or masked",
+            look="A vertical stripe is a key that every query likes. The future is still visible here."
             if kind == "causal"
             else "A vertical stripe is a key that every query likes.",
         ),
         Stage(
-            "scaled",
-            "scaled",
-            f"× {scale:.4g}",
-            "score",
-            "query",
-            "key",
-            "Scaled scores of {head}: row = query, column = key",
-            "The pattern of the scores, on a smaller range. Without this the softmax would be harder."
+            name="scaled",
+            label="scaled",
+            cell="scaled score",
+            step=f"× {scale:.4g}",
+            quantity="score",
+            rows="query",
+            columns="key",
+            title="Scaled scores of {head}: row = query, column = key",
+            look="The pattern of the scores, on a smaller range. Without this the softmax would be harder."
             if scale != 1
             else "The same as the scores: nothing is scaled here.",
         ),
         Stage(
-            "masked",
-            "masked",
-            "mask",
-            "score",
-            "query",
-            "key",
-            "Masked scores of {head}: row = query, column = key" + hidden,
-            _masked_look(kind, masked, leaks),
+            name="masked",
+            label="masked",
+            cell="masked score",
+            step="mask",
+            quantity="score",
+            rows="query",
+            columns="key",
+            title="Masked scores of {head}: row = query, column = key" + hidden,
+            look=_masked_look(kind, masked, leaks),
         ),
         Stage(
-            "weights",
-            "weights",
-            "softmax",
-            "weight",
-            "query",
-            "key",
-            "Weights of {head}: row = query, column = key, rows sum to 1" + hidden,
-            "Dark cells are where a token looks. A diagonal: at itself. One step below it: at the"
-            " token before. The first column: at nothing in particular."
+            name="weights",
+            label="weights",
+            cell="weight",
+            step="softmax",
+            quantity="weight",
+            rows="query",
+            columns="key",
+            title="Weights of {head}: row = query, column = key, rows sum to 1" + hidden,
+            look="The strongest cells are where a token looks. A diagonal: at itself. One step below it:"
+            " at the token before. The first column: at nothing in particular."
             if kind == "causal"
-            else "Dark cells are where a token looks. Read along a row: its weights sum to 1.",
+            else "The strongest cells are where a token looks. Read along a row: its weights sum to 1.",
         ),
         Stage(
-            "output",
-            "output",
-            "· V",
-            "output",
-            "query",
-            "dimension",
-            "Output of {head}: one row a query token, one column a dimension",
-            "Each row is a mixture of the rows of V, with the weights of that query.",
+            name="output",
+            label="output",
+            cell="output",
+            step="· V",
+            quantity="output",
+            rows="query",
+            columns="dimension",
+            title="Output of {head}: one row a query token, one column a dimension",
+            look="Each row is a mixture of the rows of V, with the weights of that query.",
         ),
     )
 
@@ -126,8 +135,8 @@ def _hidden(kind: str, masked: bool) -> str:
     if not masked:
         return ""
     if kind == "causal":
-        return ", the future is the upper right (not allowed, hatched)"
-    return ", hatched = not allowed"
+        return "; upper right = the future, not allowed"
+    return "; hatched = not allowed"
 
 
 def _masked_look(kind: str, masked: bool, leaks: bool) -> str:

@@ -61,7 +61,8 @@ export function deriveHead(layer, head) {
   const applied =
     layer.dropped === null ? weights : headOf(layer, layer.dropped, head, queries * keys);
   const output = mixed(applied, value, queries, keys, valueWidth);
-  return { query, key, value, recorded, mask, scores, scaled, masked, weights, applied, output };
+  const hidden = mask === null ? null : mask.map((allowed) => 1 - allowed);
+  return { query, key, value, recorded, mask, hidden, scores, scaled, masked, weights, applied, output };
 }
 
 function maskOf(layer, head) {
@@ -85,12 +86,16 @@ export function dotProducts(query, key, queries, keys, width) {
 
 export function scaledBy(scores, scale) {
   const factor = Math.fround(scale);
-  return scores.map((score) => score * factor);
+  const scaled = new Float32Array(scores.length);
+  for (let cell = 0; cell < scores.length; cell++) scaled[cell] = scores[cell] * factor;
+  return scaled;
 }
 
 /** The fill where the mask forbids to look. */
 export function filled(scaled, mask, fill) {
-  return scaled.map((score, cell) => (mask[cell] ? score : fill));
+  const masked = new Float32Array(scaled.length);
+  for (let cell = 0; cell < scaled.length; cell++) masked[cell] = mask[cell] ? scaled[cell] : fill;
+  return masked;
 }
 
 /** Softmax over the keys, the row's maximum subtracted. A row of nothing but −∞ stays zero. */

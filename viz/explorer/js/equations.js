@@ -3,7 +3,6 @@
 import { latexNumber } from "./numbers.js";
 
 const SLOT = /@(\(?)([a-z]+:)?([a-z_]+\d*)\)?@/g;
-const SMALLEST = 0.72;
 
 /** A template with its slots filled; "@(name)@" puts a negative number in brackets. */
 export function filledTemplate(template, values, inks) {
@@ -17,15 +16,11 @@ export function filledTemplate(template, values, inks) {
 
 const INTEGERS = new Set(["row", "column", "query_position", "key_position"]);
 
-/** Draws LaTeX; without KaTeX, the plain text that says the same. Shrinks what is too wide. */
+/** Draws LaTeX; without KaTeX, the plain text that says the same. */
 export function drawEquation(holder, katex, latex, plain) {
   if (!katex) {
     holder.textContent = plain;
     return;
   }
   katex.render(latex, holder, { displayMode: true, throwOnError: false, strict: "ignore" });
-  holder.style.fontSize = "";
-  const drawn = holder.querySelector(".katex-html");
-  const wide = drawn ? drawn.scrollWidth / holder.clientWidth : 0;
-  if (wide > 1) holder.style.fontSize = `${Math.max(1 / wide, SMALLEST)}em`;
 }

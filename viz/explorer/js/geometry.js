@@ -7,7 +7,9 @@ export const OVERVIEW = 256; // cells of an overview; more positions share a cel
 const LABELS = 32;
 const LETTER = 6.7; // width of a letter of the 11-pixel monospaced face
 const LINE = 13; // a label needs this much of its axis
+const DIMENSION_LABEL = 26; // a dimension's number needs this much of its axis
 const LARGEST_CELL = 96;
+const CORNER = 62; // room for the names of the axes
 const SLANT = Math.SQRT1_2;
 
 /** At most `limit` evenly spaced positions of `count`, from `start` on. Same law as viz/axes.py. */
@@ -56,16 +58,17 @@ export function contains(window, row, column) {
 }
 
 /** Boxes, ticks and size of a figure with `count` panels side by side, or stacked where it is narrow. */
-export function figureLayout({ available, tallest, count, window, rowLabels, columnLabels, square }) {
+export function figureLayout(plan) {
+  const { available, tallest, count, window, rowLabels, square } = plan;
   const stacked = count > 1 && available < 640;
   const gap = stacked ? 34 : 18;
   const captions = count > 1 ? 22 : 0;
   const abreast = stacked ? 1 : count;
-  const left = widest(rowLabels, window.row, window.rows) * LETTER + 12;
+  const left = Math.max(widest(rowLabels, window.row, window.rows) * LETTER + 12, CORNER);
   let room = available - left - 6 - gap * (abreast - 1);
-  let columns = columnAxis(room / abreast, window, columnLabels);
+  let columns = columnTicks(room / abreast, plan);
   room -= columns.overhang * abreast;
-  columns = columnAxis(room / abreast, window, columnLabels);
+  columns = columnTicks(room / abreast, plan);
   const size = boxSize(room / abreast, tallest, window, square);
   const top = Math.max(columns.height, 36) + captions;
   const boxes = Array.from({ length: count }, (_, n) => ({
@@ -79,7 +82,7 @@ export function figureLayout({ available, tallest, count, window, rowLabels, col
     stacked,
     captions,
     slanted: columns.slanted,
-    columnTicks: tickPositions(window.columns, tickLimit(size.width), window.column),
+    columnTicks: columnTicks(size.width, plan).ticks,
     rowTicks: tickPositions(window.rows, tickLimit(size.height), window.row),
     width: last.left + last.width + columns.overhang + 6,
     height: last.top + last.height + 8,
@@ -96,22 +99,30 @@ function widest(labels, start, count) {
   return length;
 }
 
-/** Height of the column labels, and how far slanted ones reach beyond the last column. */
-function columnAxis(width, window, labels) {
+/** Ticks of the columns, the height of their labels, and how far slanted ones reach to the right. */
+function columnTicks(width, { window, columnLabels, columnAxis }) {
+  if (columnAxis === "dimension") return dimensionTicks(width, window);
   const ticks = tickPositions(window.columns, tickLimit(width), window.column);
   const cell = width / window.columns;
-  const lengths = ticks.map((tick) => labels[tick].length * LETTER);
-  const slanted = Math.max(...lengths) + 8 > (width / ticks.length || 1);
-  if (!slanted) return { slanted, height: 24, overhang: 4 };
+  const lengths = ticks.map((tick) => columnLabels[tick].length * LETTER);
+  const longest = Math.max(...lengths);
+  const slanted = longest + 8 > width / ticks.length;
+  if (!slanted) return { ticks, slanted, height: 24, overhang: 4 };
   const beyond = ticks.map((tick, n) => {
     const reach = (tick - window.column + 0.5) * cell + lengths[n] * SLANT + 8;
     return reach - width;
   });
-  return {
-    slanted,
-    height: Math.max(...lengths) * SLANT + 20,
-    overhang: Math.max(4, ...beyond),
-  };
+  return { ticks, slanted, height: longest * SLANT + 20, overhang: Math.max(4, ...beyond) };
+}
+
+/** Dimensions are numbers: every second, fourth, eighth … is labelled, never slanted. */
+function dimensionTicks(width, window) {
+  let stride = 1;
+  while ((width / window.columns) * stride < DIMENSION_LABEL) stride *= 2;
+  const first = Math.ceil(window.column / stride) * stride;
+  const count = Math.ceil((window.column + window.columns - first) / stride);
+  const ticks = Array.from({ length: count }, (_, n) => first + n * stride);
+  return { ticks, slanted: false, height: 24, overhang: 10 };
 }
 
 function boxSize(room, tallest, window, square) {

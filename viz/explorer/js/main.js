@@ -11,7 +11,7 @@
 // This file is joined with its neighbours into one script (bundle.py says why).
 
 import { paletteOf } from "./colours.js";
-import { decodeLayer, deriveHead, hasHead, largestGap } from "./derive.js";
+import { decodeLayer, deriveHead, extent, hasHead, largestGap } from "./derive.js";
 import { check, element, radioKeys } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { PLOTLY_TOKENS, windowAround } from "./geometry.js";
@@ -21,19 +21,24 @@ import { drawCorners, drawMarks, listen } from "./overlay.js";
 import { context2d, hatch, paintFigure, paintThumbnail } from "./paint.js";
 import { cellNumbers, drawDetails, drawEffect, drawTopKeys, terms } from "./panel.js";
 import { drawPlotly } from "./plotly.js";
-import { drawSentence } from "./sentence.js";
+import { Sentence } from "./sentence.js";
 import { cellText, drawTable } from "./table.js";
 import { axisLength, cellOf, figureOf, panelOf, sharedRanges } from "./view.js";
 
 const REPORT_DELAY = 250; // milliseconds
-const DERIVED_CELLS = 2 ** 23; // cells of derived matrices kept; beyond, older heads are dropped
+const DERIVED_CELLS = 2 ** 24; // cells of derived matrices kept; beyond, older heads are dropped
 const TALLEST = 460; // pixels of a picture's box
+const NARROWEST = 120;
+const MAPPED_TOKENS = 128; // up to this many, every head's button shows its weights
+const MAP = 22; // pixels of that picture
+const AGREES = 1e-4; // of the largest output: recomputed and recorded numbers count as equal
 const explorers = new WeakMap();
+const choices = new Map(); // what the reader chose last, by mount: Streamlit may mount a place anew
 
-export default function mount({ data, parentElement, setStateValue }) {
+export default function mount({ data, key, parentElement, setStateValue }) {
   let explorer = explorers.get(parentElement);
-  if (!explorer) {
-    explorer = new Explorer(parentElement);
+  if (explorer?.root !== parentElement.querySelector(".explorer")) {
+    explorer = new Explorer(parentElement, key);
     explorers.set(parentElement, explorer);
   }
   explorer.report = (selection) => setStateValue("selection", selection);
@@ -42,8 +47,9 @@ export default function mount({ data, parentElement, setStateValue }) {
 }
 
 class Explorer {
-  constructor(parent) {
+  constructor(parent, key) {
     this.parent = parent;
+    this.key = key;
     this.root = parent.querySelector(".explorer");
     this.state = { side: "reads", order: "largest", dimension: 0, window: null };
     this.derived = new Map();
@@ -51,10 +57,11 @@ class Explorer {
     this.parts = Object.fromEntries(
       [
         ...["heads", "strip", "look", "title", "figure", "own", "plotly", "hatching", "marks"],
-        ...["corners", "tooltip", "legend", "window", "notice", "general", "numeric", "effect"],
+        ...["corners", "tooltip", "legend", "window", "hint", "notice", "general", "numeric", "effect"],
         ...["details", "top", "sentence", "check", "numbers", "unseen"],
       ].map((name) => [name, this.root.querySelector(`.${name}`)]),
     );
+    this.sentence = new Sentence(this.parts.sentence);
     this.resize = new ResizeObserver(() => this.schedule());
     this.resize.observe(this.root.querySelector(".stage"));
     listen(this.parts.figure, this.parts.tooltip, () => this.figure, this.actions());
@@ -72,8 +79,10 @@ class Explorer {
       this.state.window = null;
     }
     const adopts = !this.received || data.revision !== this.received.revision;
+    const chosen = choices.get(this.key);
+    const start = chosen?.revision === data.revision ? chosen : data.selection;
     this.received = data;
-    if (adopts) Object.assign(this.state, data.selection, { window: null });
+    if (adopts) Object.assign(this.state, start, { window: null });
     this.labels = { query: data.queries, key: data.keys };
     this.palette = paletteOf(this.parent.host ?? this.parent, data.theme);
     this.clamp();
@@ -89,7 +98,7 @@ class Explorer {
     state.query = within(state.query, layer.queries);
     state.key = within(state.key, layer.keys);
     if (!this.received.stages.some(({ name }) => name === state.stage)) state.stage = "weights";
-    state.dimension = within(state.dimension, Math.min(layer.width, layer.valueWidth));
+    state.dimension = within(state.dimension, axisLength("dimension", this.stage, layer));
   }
 
   loadLibraries(assets) {
@@ -148,6 +157,7 @@ class Explorer {
   reportLater() {
     const { head, stage, query, key } = this.state;
     const selection = { head, stage, query, key, revision: this.received.revision };
+    choices.set(this.key, selection);
     clearTimeout(this.timer);
     const wait = hasHead(this.layer, head) ? REPORT_DELAY : 0;
     this.timer = setTimeout(() => this.report(selection), wait);
@@ -225,14 +235,17 @@ class Explorer {
       this.say(`Fetching head ${state.head} …`);
       return;
     }
+    this.available = this.parts.figure.parentElement.clientWidth;
+    if (this.available < NARROWEST) return; // in a tab that is not open
     const derived = this.derivedOf(layer, state.head);
     const before = this.baseline ? this.derivedOf(this.baseline, state.head) : null;
     root.classList.toggle("compared", Boolean(before));
     this.drawThumbnails(derived);
     this.drawFigure(derived, before);
+    this.drawHeadMaps();
     const scene = this.scene(derived, before);
     this.drawPanel(scene);
-    drawSentence(this.parts.sentence, scene);
+    this.sentence.draw(scene);
     this.drawCheck(derived);
     this.drawTable();
   }
@@ -272,6 +285,7 @@ class Explorer {
     const signature = `${label} ${heads} ${ablated}`;
     if (signature === this.builtHeads) return;
     this.builtHeads = signature;
+    this.mapped = null;
     const radios = Array.from({ length: heads }, (_, head) => {
       const zeroed = ablated.includes(head);
       return element(
@@ -285,6 +299,7 @@ class Explorer {
           "data-testid": `head-${head}`,
           onclick: () => this.choose({ head }),
         },
+        element("canvas", { "aria-hidden": "true", hidden: true }),
         head === 0 ? this.headName(0) : `H${head}`,
       );
     });
@@ -320,6 +335,27 @@ class Explorer {
     radioKeys(this.parts.strip, names.length, chosen, (n) => this.choose({ stage: names[n] }));
   }
 
+  /** A small picture of every head's weights in its button, one head at a time while nothing else runs. */
+  drawHeadMaps() {
+    const { layer, palette } = this;
+    const signature = [layer, palette.background].map(String).join() + Boolean(this.baseline);
+    if (this.mapped === layer && this.mappedFor === signature) return;
+    [this.mapped, this.mappedFor] = [layer, signature];
+    if (Math.max(layer.queries, layer.keys) > MAPPED_TOKENS) return;
+    const stage = this.received.stages.find(({ name }) => name === "weights");
+    const canvases = [...this.parts.heads.querySelectorAll("canvas")];
+    const draw = (head) => {
+      if (this.layer !== layer || this.palette !== palette || head >= layer.heads) return;
+      if (hasHead(layer, head)) {
+        const panel = panelOf(stage, layer, this.derivedOf(layer, head), layer.range);
+        canvases[head].hidden = false;
+        paintThumbnail(canvases[head], panel, palette, MAP, MAP);
+      }
+      setTimeout(() => draw(head + 1));
+    };
+    setTimeout(() => draw(0));
+  }
+
   markControls() {
     check([...this.parts.heads.children], this.state.head);
     const { stages } = this.received;
@@ -346,8 +382,7 @@ class Explorer {
   // --- the picture ---------------------------------------------------------------------------------
 
   drawFigure(derived, before) {
-    const { parts, stage, state, palette } = this;
-    const available = parts.figure.parentElement.clientWidth;
+    const { parts, stage, state, palette, available } = this;
     const title = stage.title.replaceAll("{head}", this.headName());
     const key = JSON.stringify([state.head, stage.name, state.window, available, palette]);
     const renderer = this.Plotly && !this.isLarge() ? "plotly" : "canvas";
@@ -455,6 +490,7 @@ class Explorer {
   drawWindow() {
     const { window, panels } = this.figure;
     this.parts.window.hidden = !this.isLarge();
+    this.parts.hint.hidden = this.isLarge() && !window.exact;
     if (!this.isLarge()) return;
     const back = element(
       "button",
@@ -498,7 +534,7 @@ class Explorer {
   describe({ row, column }) {
     const { stage, figure } = this;
     const places = [this.place(stage.rows, row), this.place(stage.columns, column)];
-    const names = figure.captions ? ["baseline", "changed", "difference"] : [stage.label];
+    const names = figure.captions ? ["baseline", "changed", "difference"] : [stage.cell];
     const values = figure.panels.map((panel, n) => {
       const cell = row * panel.columns + column;
       const masked = panel.masked !== null && panel.masked[cell] === 1;
@@ -518,9 +554,8 @@ class Explorer {
       parts.general.textContent = formula.plain;
     } else {
       const general = filledTemplate(formula.general, {}, palette.ink);
-      const key = `${general} ${parts.general.clientWidth} ${Boolean(this.katex)}`;
-      if (key !== this.generalKey) drawEquation(parts.general, this.katex, general, formula.plain);
-      this.generalKey = key;
+      if (general !== this.general) drawEquation(parts.general, this.katex, general, formula.plain);
+      this.general = general;
       const { name, values } = cellNumbers(stage.name, layer, scene.derived, state, state.order);
       const numeric = filledTemplate(formula.numeric[name], values, palette.ink);
       drawEquation(parts.numeric, this.katex, numeric, this.cellWords());
@@ -534,15 +569,15 @@ class Explorer {
     if (derived === this.checkedOf) return;
     this.checkedOf = derived;
     const { check: whole } = this.received;
-    const gap = magnitude(largestGap(derived.output, derived.recorded));
+    const gap = largestGap(derived.output, derived.recorded);
+    const agrees = gap <= AGREES * Math.max(1, extent(derived.recorded));
+    const figure = (value) => element("strong", { class: "number" }, magnitude(value));
     this.parts.check.replaceChildren(
-      element("span", { class: "tick", "aria-hidden": "true" }, "✓"),
-      `Check: weights · V, recomputed in this page from the recorded Q, K and V of ${this.headName()},`,
-      " equals the model's own output to ",
-      element("strong", { class: "number" }, gap),
-      whole === null ? "." : "; over the whole run, to ",
-      whole === null ? "" : element("strong", { class: "number" }, magnitude(whole)),
-      whole === null ? "" : ".",
+      element("span", { class: agrees ? "tick" : "cross", "aria-hidden": "true" }, agrees ? "✓" : "✗"),
+      `Check: weights · V, recomputed here from the recorded Q, K and V of ${this.headName()},`,
+      agrees ? " equals the model's own output to " : " differs from the model's own output by up to ",
+      figure(gap),
+      ...(whole === null ? ["."] : ["; over the whole run the largest difference is ", figure(whole), "."]),
     );
   }
 

@@ -110,7 +110,7 @@ function label(text, x, y, anchor, slant, ink, palette) {
   ];
 }
 
-const AXIS_NAMES = { query: "query", key: "key", dimension: "dimension" };
+const AXIS_NAMES = { query: "query", key: "key", dimension: "dim." };
 
 /** Names of the axes in the upper left corner, and the caption above each panel. */
 export function drawCorners(holder, figure, palette) {
@@ -122,7 +122,7 @@ export function drawCorners(holder, figure, palette) {
         items.push(
           element(
             "div",
-            { class: "corner", style: `left:0;width:${box.left - 6}px;top:${box.top - 34}px` },
+            { class: "corner", style: `left:0;width:${box.left - 14}px;top:${box.top - 36}px` },
             axisName(figure.columnAxis, "→", palette),
             axisName(figure.rowAxis, "↓", palette),
           ),
@@ -149,7 +149,9 @@ function axisName(axis, arrow, palette) {
 /** Pointer and keys on the figure. `actions`: describe(cell), choose(cell), move(rows, columns), leave(). */
 export function listen(holder, tooltip, current, actions) {
   const cellUnder = (event) => {
-    const { layout, window } = current();
+    const figure = current();
+    if (!figure) return null;
+    const { layout, window } = figure;
     const bounds = holder.getBoundingClientRect();
     return cellAt(layout, window, event.clientX - bounds.left, event.clientY - bounds.top);
   };

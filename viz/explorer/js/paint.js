@@ -6,38 +6,24 @@ import { tickPositions, wholeWindow } from "./geometry.js";
 const THUMBNAIL_CELLS = 96;
 export const FONT = 11;
 
-/** What a window shows of a panel: where positions share a cell, the value of largest magnitude. */
+/** What a window shows of a panel: where positions share a cell, the value of largest magnitude;
+ *  NaN where all of them are masked. */
 export function sample(panel, window) {
   const rows = Math.ceil(window.rows / window.rowBlock);
   const columns = Math.ceil(window.columns / window.columnBlock);
-  const values = new Float32Array(rows * columns);
-  const masked = new Uint8Array(rows * columns);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      const value = largestIn(panel, window, row, column);
-      values[row * columns + column] = value;
-      masked[row * columns + column] = Number.isNaN(value) ? 1 : 0;
+  const values = new Float32Array(rows * columns).fill(NaN);
+  const hiding = panel.masked !== null && !panel.leaks ? panel.masked : null;
+  for (let i = 0; i < window.rows; i++) {
+    const start = (window.row + i) * panel.columns + window.column;
+    const shown = Math.floor(i / window.rowBlock) * columns;
+    for (let j = 0; j < window.columns; j++) {
+      if (hiding !== null && hiding[start + j] === 1) continue;
+      const value = panel.values[start + j];
+      const cell = shown + Math.floor(j / window.columnBlock);
+      if (!(Math.abs(value) <= Math.abs(values[cell]))) values[cell] = value;
     }
   }
-  return { values, masked, rows, columns };
-}
-
-/** NaN where every position of the block is masked. */
-function largestIn(panel, window, row, column) {
-  const firstRow = window.row + row * window.rowBlock;
-  const firstColumn = window.column + column * window.columnBlock;
-  const lastRow = Math.min(firstRow + window.rowBlock, window.row + window.rows);
-  const lastColumn = Math.min(firstColumn + window.columnBlock, window.column + window.columns);
-  let largest = NaN;
-  for (let i = firstRow; i < lastRow; i++) {
-    for (let j = firstColumn; j < lastColumn; j++) {
-      const cell = i * panel.columns + j;
-      const value = panel.values[cell];
-      if (isHidden(panel, cell) || Number.isNaN(value)) continue;
-      if (!(Math.abs(value) <= Math.abs(largest))) largest = value;
-    }
-  }
-  return largest;
+  return { values, rows, columns };
 }
 
 /** Whether a cell's value is not drawn. A masked cell that leaks weight keeps its colour. */
@@ -54,7 +40,7 @@ function raster(sampled, panel, palette) {
   const image = context.createImageData(sampled.columns, sampled.rows);
   const { colours } = palette.scale[panel.quantity];
   for (let cell = 0; cell < sampled.values.length; cell++) {
-    if (sampled.masked[cell]) continue;
+    if (Number.isNaN(sampled.values[cell])) continue;
     const colour = colours[step(sampled.values[cell], panel.low, panel.high)];
     image.data.set(colour, cell * 4);
     image.data[cell * 4 + 3] = 255;
@@ -124,8 +110,8 @@ export function hatch(context, panel, window, box, palette) {
 function hatchedCells(panel, window) {
   if (panel.masked === null) return null;
   if (window.rowBlock > 1 || window.columnBlock > 1 || !panel.leaks) {
-    const { masked, rows, columns } = sample({ ...panel, leaks: false }, window);
-    return { cells: masked, rows, columns };
+    const { values, rows, columns } = sample({ ...panel, leaks: false }, window);
+    return { cells: Uint8Array.from(values, (value) => Number(Number.isNaN(value))), rows, columns };
   }
   const cells = new Uint8Array(window.rows * window.columns);
   for (let i = 0; i < window.rows; i++) {

@@ -289,9 +289,8 @@ function inked(text, colour) {
 
 /** A bar from the left, `share` of its place long. */
 function bar(share, colour) {
-  const width = `${Math.max(share, 0) * 100}%`;
-  const filled = element("i", { style: `width:${width};background:${colour}` });
-  return element("span", { class: "bar", role: "presentation" }, filled);
+  const filled = element("i", { style: `width:${share * 100}%;background:${colour}` });
+  return element("span", { class: "bar", role: "presentation" }, share > 0 ? filled : null);
 }
 
 /** A bar from the middle: to the right when positive. */

@@ -29,7 +29,7 @@ export function panelOf(stage, layer, derived, ranges) {
     quantity: stage.quantity,
     low: weights ? 0 : -range,
     high: weights ? 1 : range,
-    masked: hides && derived.mask !== null ? derived.mask.map((allowed) => 1 - allowed) : null,
+    masked: hides ? derived.hidden : null,
     leaks: weights && Number.isFinite(layer.fill),
   };
 }
