@@ -20,7 +20,14 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SERVER_COMMAND = [sys.executable, "-m", "viz.server"]
@@ -39,6 +46,7 @@ QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 )
 TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+MILLISECONDS_TO_APPEAR = 20_000  # a machine shared with others may be slow; the laws are the same
 LOG = pytest.StashKey[Path]()
 
 
@@ -129,6 +137,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), "")
     if not found:
         pytest.fail(f"No Chromium: set CHROMIUM, or put one of {CHROMIUM_NAMES} on PATH.")
+    expect.set_options(timeout=MILLISECONDS_TO_APPEAR)
     opened = playwright.chromium.launch(executable_path=found, args=CHROMIUM_ARGUMENTS)
     yield opened
     opened.close()
@@ -249,3 +258,6 @@ def wait_until_settled(page: Page) -> None:
     page.wait_for_timeout(150)
     page.locator(QUIET_APP).wait_for(state="attached")
     page.locator("[data-stale=true]").first.wait_for(state="detached")
+    page.locator("[data-testid=stSkeleton]").first.wait_for(
+        state="detached"
+    )  # Plotly's code comes late
