@@ -75,6 +75,26 @@ def contribution_check(model: "Model", trace: Trace, given: tuple[Contribution, 
     return max(float(np.abs(written(model, trace, part.name) - part.added).max()) for part in given)
 
 
+def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
+    """(token, d_model): what a norm should have read, from the stream and the sub-layers.
+
+    After the embeddings: their sum. Pre-norm and final norm: the stream as it is. Post-norm: the
+    stream plus what the sub-layer wrote. Raises ValueError for a norm that stands in no stack.
+    """
+    name = norm.removesuffix(".norm")
+    where, place, *_ = name.split(".")
+    stack = next((stack for stack in trace.states if stack == where), None)
+    if stack is None:
+        raise ValueError(f"There is no stack {where!r} in this trace.")
+    if place == "embedding":
+        return read_only(np.asarray(sum(trace.summands[stack].values())))
+    if place == "final":
+        return trace.states[stack][-1]
+    parts = contributions(trace, stack, model.config.norm_place)
+    before = next(part.before for part in parts if part.name == name)
+    return before if model.config.norm_place == "pre" else before + written(model, trace, name)
+
+
 def _mapped(vectors: Array, map_: "nn.Linear") -> Array:
     """vectors (token, width in) through a linear map that may have no bias."""
     parts = {name: part.detach().cpu().numpy() for name, part in map_.named_parameters()}

@@ -13,10 +13,12 @@ VALUE = "#009E73"
 SCORE = "#7B5EA7"
 WEIGHT = "#6A51A3"
 OUTPUT = "#4D8B31"
+STREAM = "#A8467A"  # vectors of tokens on their way: embeddings, the stream, hidden neurons
+FEED_FORWARD = "#C08A00"  # what a feed-forward adds, beside what attention adds
 MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has more
 MASKED = "#8C8C94"
 
-QuantityName = Literal["query", "key", "value", "score", "weight", "output", "difference"]
+QuantityName = Literal["query", "key", "value", "score", "weight", "output", "stream", "difference"]
 Stops = tuple[tuple[float, str], ...]
 PAGE = ""  # stands for the page's background, which only the browser knows
 
@@ -73,6 +75,12 @@ QUANTITIES: dict[QuantityName, Quantity] = {
         ("#3A6E22", "#A3D587"),
         _diverging("#4A4845", "#B9B6B1", "#9AC586", "#2C5A1B"),
         _diverging("#DAD4CA", "#77726A", "#4C7F35", "#C2EEA6"),
+    ),
+    "stream": Quantity(
+        STREAM,
+        ("#8F3565", "#F0A3CB"),
+        _diverging("#4A4845", "#B9B6B1", "#DA9ABF", "#7A2453"),
+        _diverging("#DAD4CA", "#77726A", "#97447A", "#FFB9DF"),
     ),
     "difference": Quantity(
         MORE,

@@ -7,7 +7,14 @@ import pytest
 
 from model import Model, Trace
 from model.config import Stack
-from model.stream import Contribution, contribution_check, contributions, lengths, written
+from model.stream import (
+    Contribution,
+    contribution_check,
+    contributions,
+    lengths,
+    norm_reads,
+    written,
+)
 from model.trace import read_only
 from tests.model.tiny import loaded, sentence
 
@@ -75,3 +82,10 @@ def test_activations_that_were_not_recorded_are_refused_in_a_sentence() -> None:
 
 def test_a_length_is_euclidean() -> None:
     np.testing.assert_allclose(lengths(read_only(np.array([[3.0, 4.0], [0.0, 0.0]]))), [5, 0])
+
+
+def test_every_norm_reads_what_its_place_in_the_block_says(model: Model, trace: Trace) -> None:
+    for norm in trace.norms:
+        np.testing.assert_allclose(
+            norm_reads(model, trace, norm.name), norm.input, atol=1e-4, err_msg=norm.name
+        )
