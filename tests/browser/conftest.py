@@ -252,12 +252,11 @@ def wait_until_settled(page: Page) -> None:
     """Wait until the script has run and nothing on the page is left over from an earlier run.
 
     Right after a click the app still says that nothing runs, so one look is not enough.
+    Where a picture is still a skeleton, Plotly's own code is on its way.
     """
     page.locator(QUIET_APP).wait_for(state="attached")
     page.get_by_test_id("stElementContainer").first.wait_for(state="attached")
     page.wait_for_timeout(150)
     page.locator(QUIET_APP).wait_for(state="attached")
     page.locator("[data-stale=true]").first.wait_for(state="detached")
-    page.locator("[data-testid=stSkeleton]").first.wait_for(
-        state="detached"
-    )  # Plotly's code comes late
+    page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
