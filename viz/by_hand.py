@@ -1,5 +1,6 @@
 """A worked example on a page: its steps one after another, each with formula, numbers and verdict."""
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,17 @@ from viz.theme import QuantityName
 def worked_example(name: str) -> Example:
     """The worked example of this name, as it opens."""
     return {example.name: example for example in examples()}[name]
+
+
+def by_hand_of(names: Sequence[str]) -> None:
+    """The worked examples of a page: one is chosen, and worked."""
+    name = st.selectbox(
+        "Example",
+        names,
+        format_func=lambda name: worked_example(name).title,
+        key=f"example-of-{names[0]}",
+    )
+    by_hand(name)
 
 
 def by_hand(name: str) -> None:
@@ -46,14 +58,19 @@ def _result(step: Step, name: str) -> None:
     """A matrix as a heatmap with its numbers, a row of numbers as one row, a number as itself."""
     values = np.atleast_2d(step.result)
     if step.result.ndim == 0:
-        st.metric(plain(step.title), f"{float(step.result):.4f}")
+        st.metric(plain(step.title), f"{float(step.result):,.{_decimals(step)}f}")
         return
     counted = [""] if len(values) == 1 else _counted(len(values))
     rows = Axis("", step.rows or counted, tokens=False)
     columns = Axis("", step.columns or _counted(values.shape[1]), tokens=False)
     quantity = _QUANTITIES.get(step.quantity, "score")
     figure = heatmap(
-        values, rows=rows, columns=columns, quantity=quantity, blocked=step.blocked, decimals=4
+        values,
+        rows=rows,
+        columns=columns,
+        quantity=quantity,
+        blocked=step.blocked,
+        decimals=_decimals(step),
     )
     st.plotly_chart(figure, key=f"result-{name}-{step.title}", config={"displayModeBar": False})
 
@@ -66,6 +83,11 @@ _QUANTITIES: dict[str, QuantityName] = {
     "weight": "weight",
     "output": "output",
 }
+
+
+def _decimals(step: Step) -> int:
+    """Whole numbers, such as counts, shapes and ids, are written as such."""
+    return 0 if (step.result == step.result.round()).all() else 4
 
 
 def _counted(count: int) -> list[str]:
