@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.registry import models
-from viz.menu import PAGES
+from viz.menu import PAGES, entry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = [page.file for page in PAGES]
@@ -35,6 +35,8 @@ def test_a_page_runs_by_itself(file: str, model: str) -> None:
     app = opened(file, model=model, text="the old house")
     assert not app.exception
     assert not app.error
+    assert app.title[0].value == (entry(file).heading or entry(file).title)
+    assert len(app.main) > 3
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

@@ -94,6 +94,7 @@ def explorer(
                 baseline=baseline,
             ),
             "selection": asdict(memory.sent),
+            "mount": mount,
             "revision": memory.revision,
             "assets": _addresses(),
         },

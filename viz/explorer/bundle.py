@@ -18,6 +18,7 @@ _MODULES = (  # each one after those it imports
     "paint",
     "libraries",
     "plotly",
+    "save",
     "elements",
     "overlay",
     "equations",

@@ -21,6 +21,7 @@ import { drawCorners, drawMarks, listen } from "./overlay.js";
 import { context2d, hatch, paintFigure, paintThumbnail } from "./paint.js";
 import { cellNumbers, drawDetails, drawEffect, drawTopKeys, terms } from "./panel.js";
 import { drawPlotly } from "./plotly.js";
+import { formatsOf, save } from "./save.js";
 import { Sentence } from "./sentence.js";
 import { cellText, drawTable } from "./table.js";
 import { axisLength, cellOf, figureOf, panelOf, sharedRanges } from "./view.js";
@@ -31,14 +32,16 @@ const TALLEST = 460; // pixels of a picture's box
 const NARROWEST = 120;
 const MAPPED_TOKENS = 128; // up to this many, every head's button shows its weights
 const MAP = 22; // pixels of that picture
+const THUMBNAIL = 56; // and of a stage's
 const AGREES = 1e-4; // of the largest output: recomputed and recorded numbers count as equal
 const explorers = new WeakMap();
-const choices = new Map(); // what the reader chose last, by mount: Streamlit may mount a place anew
+// What the reader chose last, by mount. Streamlit may mount a place anew, with this script run anew.
+const choices = (globalThis[Symbol.for("attention-explorer-choices")] ??= new Map());
 
-export default function mount({ data, key, parentElement, setStateValue }) {
+export default function mount({ data, parentElement, setStateValue }) {
   let explorer = explorers.get(parentElement);
   if (explorer?.root !== parentElement.querySelector(".explorer")) {
-    explorer = new Explorer(parentElement, key);
+    explorer = new Explorer(parentElement);
     explorers.set(parentElement, explorer);
   }
   explorer.report = (selection) => setStateValue("selection", selection);
@@ -47,9 +50,8 @@ export default function mount({ data, key, parentElement, setStateValue }) {
 }
 
 class Explorer {
-  constructor(parent, key) {
+  constructor(parent) {
     this.parent = parent;
-    this.key = key;
     this.root = parent.querySelector(".explorer");
     this.state = { side: "reads", order: "largest", dimension: 0, window: null };
     this.derived = new Map();
@@ -57,7 +59,7 @@ class Explorer {
     this.parts = Object.fromEntries(
       [
         ...["heads", "strip", "look", "title", "figure", "own", "plotly", "hatching", "marks"],
-        ...["corners", "tooltip", "legend", "window", "hint", "notice", "general", "numeric", "effect"],
+        ...["corners", "tooltip", "legend", "saves", "window", "hint", "notice", "general", "numeric", "effect"],
         ...["details", "top", "sentence", "check", "numbers", "unseen"],
       ].map((name) => [name, this.root.querySelector(`.${name}`)]),
     );
@@ -79,8 +81,8 @@ class Explorer {
       this.state.window = null;
     }
     const adopts = !this.received || data.revision !== this.received.revision;
-    const chosen = choices.get(this.key);
-    const start = chosen?.revision === data.revision ? chosen : data.selection;
+    const { revision, ...chosen } = choices.get(data.mount) ?? {};
+    const start = revision === data.revision ? chosen : data.selection;
     this.received = data;
     if (adopts) Object.assign(this.state, start, { window: null });
     this.labels = { query: data.queries, key: data.keys };
@@ -157,7 +159,7 @@ class Explorer {
   reportLater() {
     const { head, stage, query, key } = this.state;
     const selection = { head, stage, query, key, revision: this.received.revision };
-    choices.set(this.key, selection);
+    choices.set(this.received.mount, selection);
     clearTimeout(this.timer);
     const wait = hasHead(this.layer, head) ? REPORT_DELAY : 0;
     this.timer = setTimeout(() => this.report(selection), wait);
@@ -375,7 +377,7 @@ class Explorer {
     this.parts.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const stage = this.received.stages[n];
       const panel = panelOf(stage, this.layer, derived, ranges);
-      paintThumbnail(canvas, panel, this.palette, 64, 64);
+      paintThumbnail(canvas, panel, this.palette, THUMBNAIL, THUMBNAIL);
     });
   }
 
@@ -408,6 +410,7 @@ class Explorer {
       drawCorners(parts.corners, this.figure, palette);
       this.drawLegend();
       this.drawWindow();
+      this.drawSaves();
     }
     parts.figure.setAttribute("aria-label", `${title}. ${this.cellWords()}`);
     drawMarks(parts.marks, this.figure, cellOf(stage, state), palette);
@@ -510,6 +513,28 @@ class Explorer {
             "Click a place to see it larger.",
           ]),
     );
+  }
+
+  /** Buttons that save the picture and its numbers. */
+  drawSaves() {
+    const { renderer } = this.root.dataset;
+    const name = `attention-${this.headName()}-${this.stage.name}`;
+    const buttons = formatsOf(renderer).map((format) =>
+      element(
+        "button",
+        {
+          type: "button",
+          "data-testid": `save-${format}`,
+          "aria-label": `Save ${format === "csv" ? "the numbers" : "the picture"} as ${format}`,
+          onclick: () =>
+            save(format, name, { ...this, renderer }).catch(() =>
+              this.say("The picture could not be saved."),
+            ),
+        },
+        format.toUpperCase(),
+      ),
+    );
+    this.parts.saves.replaceChildren("Save ", ...buttons);
   }
 
   // --- words about cells ---------------------------------------------------------------------------

@@ -201,7 +201,7 @@ function softmaxDetails(scene) {
   const { layer, derived, cell, order, palette } = scene;
   const masked = rowOf(derived.masked, cell.query, layer.keys);
   const weights = rowOf(derived.weights, cell.query, layer.keys);
-  const { exponentials, sum, largest } = exponentialsOf(masked);
+  const { exponentials, sum } = exponentialsOf(masked);
   if (sum === 0) {
     return [
       paragraph("Every key of this row is masked. There is nothing to share out: all weights are 0."),
@@ -222,7 +222,7 @@ function softmaxDetails(scene) {
     ),
   );
   return [
-    listHead(`row ${cell.query}: e to the (masked − ${precise(largest)})`, scene),
+    listHead(`exponentials of row ${cell.query}`, scene),
     termList(["key", "masked", "e^(…)", "", "weight"], rows),
     remainder(positions.slice(LISTED).map((j) => exponentials[j])),
     totalLine("sum of the row", sum),

@@ -9,12 +9,18 @@ const NARROWEST_NUMBERED = 34; // pixels a cell needs for "−0.25"
 
 /** Draws or redraws a figure in `element`. Resolves when it is on the page. */
 export function drawPlotly(Plotly, element, figure, palette) {
-  const data = figure.panels.map((panel, n) => trace(panel, n, figure, palette));
-  return Plotly.react(element, data, layoutOf(figure, palette), {
+  const { data, layout } = plotlyFigure(figure, palette);
+  return Plotly.react(element, data, layout, {
     staticPlot: true,
     responsive: false,
     displayModeBar: false,
   });
+}
+
+/** Data and layout of a figure, without colour scales. */
+export function plotlyFigure(figure, palette) {
+  const data = figure.panels.map((panel, n) => trace(panel, n, figure, palette));
+  return { data, layout: layoutOf(figure, palette) };
 }
 
 function trace(panel, n, figure, palette) {

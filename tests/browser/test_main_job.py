@@ -1,0 +1,142 @@
+"""The main job in a real browser: type, look, choose a cell, change, copy the link, find it again."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+SENTENCE = "the cat saw the cat"
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Your sentence")
+
+
+def type_sentence(page: Page, text: str) -> None:
+    box(page).fill(text)
+    box(page).press("Enter")
+    expect(page.get_by_test_id("chips-query")).to_contain_text(text.split()[-1])
+
+
+def explorer(page: Page) -> Locator:
+    return page.get_by_test_id("explorer")
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    page.get_by_test_id("stSelectbox").filter(has_text=label).get_by_role("combobox").click()
+    page.get_by_role("option", name=option).click()
+
+
+def in_link(page: Page, **parameters: str) -> None:
+    """Waits until the address says so."""
+    for name, value in parameters.items():
+        page.wait_for_url(lambda url, n=name, v=value: parse_qs(urlsplit(url).query).get(n) == [v])
+
+
+def test_the_whole_job_from_a_sentence_to_a_copied_link(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/attention")
+    type_sentence(page, SENTENCE)
+    choose(page, "Model", "MiniLM")
+    expect(page.get_by_test_id("title")).to_contain_text("L0")
+    choose(page, "Layer", "1 · encoder")
+    expect(page.get_by_test_id("title")).to_contain_text("L1")
+    page.get_by_test_id("head-8").click()
+    expect(explorer(page)).to_have_attribute("data-head", "8")
+    page.get_by_test_id("stage-masked").click()
+    expect(explorer(page)).to_have_attribute("data-stage", "masked")
+    page.get_by_test_id("chip-query-2").click()
+    expect(explorer(page)).to_have_attribute("data-query", "2")
+    page.get_by_text("Divide scores by").click()
+    expect(page.get_by_test_id("effect")).to_contain_text("entropy")
+    page.get_by_text("causal: no future").click()
+    in_link(page, scaled="0", mask="causal", head="8", stage="masked", query="2", model="minilm")
+    expect(page.get_by_test_id("legend")).to_contain_text("not allowed")
+
+    copy = open_page("/attention?" + urlsplit(page.url).query, on=fresh_page())
+    expect(box(copy)).to_have_value(SENTENCE)
+    expect(explorer(copy)).to_have_attribute("data-ready", "true")
+    for name in ("head", "stage", "query", "key"):
+        shown = explorer(page).get_attribute(f"data-{name}")
+        expect(explorer(copy)).to_have_attribute(f"data-{name}", shown or "")
+    expect(copy.get_by_test_id("title")).to_have_text(page.get_by_test_id("title").inner_text())
+    expect(copy.get_by_test_id("effect")).to_have_text(page.get_by_test_id("effect").inner_text())
+
+
+def test_a_switch_leaves_the_explorer_in_place(open_page: Callable[..., Page]) -> None:
+    page = open_page("/attention")
+    explorer(page).evaluate("element => { element.dataset.same = 'yes' }")
+    page.get_by_test_id("head-1").click()
+    page.get_by_text("Divide scores by").click()
+    expect(page.get_by_test_id("effect")).to_contain_text("entropy")
+    expect(explorer(page)).to_have_attribute("data-same", "yes")
+    expect(explorer(page)).to_have_attribute("data-head", "1")
+    in_link(page, head="1", scaled="0")
+
+
+def test_equal_words_keep_their_own_rows_and_columns(open_page: Callable[..., Page]) -> None:
+    page = open_page("/attention", text=SENTENCE)
+    expect(explorer(page)).to_have_attribute("data-ready", "true")
+    expect(page.get_by_test_id("chips-query").get_by_role("radio")).to_have_count(5)
+
+
+def test_a_changed_gpt_shows_its_next_token_before_and_after(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/attention", mask="none")
+    expect(page.get_by_text("The next token, before and after")).to_be_visible()
+    expect(page.get_by_text("KL divergence")).to_be_visible()
+    page.get_by_role("button", name="Back to the unchanged model").click()
+    expect(page.get_by_text("The next token, before and after")).to_have_count(0)
+
+
+def test_two_visitors_each_see_their_own_sentence(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    one, other = open_page("/attention"), open_page("/attention", on=fresh_page())
+    type_sentence(one, "Anna saw the red bag")
+    type_sentence(other, "the dog ran to the river")
+    expect(one.get_by_test_id("chips-query")).to_contain_text("bag")
+    expect(one.get_by_test_id("chips-query")).not_to_contain_text("river")
+    expect(other.get_by_test_id("chips-query")).not_to_contain_text("bag")
+
+
+def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
+    page = open_page("/attention")
+    type_sentence(page, "Anna saw the red bag")
+    page.get_by_test_id("head-1").click()
+    in_link(page, head="1")
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Home").click()
+    expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
+    expect(box(page)).to_have_value("Anna saw the red bag")
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention, step by step").click()
+    expect(explorer(page)).to_have_attribute("data-head", "1")
+    expect(box(page)).to_have_value("Anna saw the red bag")
+
+
+def test_a_blank_sentence_gets_a_sentence_and_the_next_one_works(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/attention")
+    box(page).fill("   ")
+    box(page).press("Enter")
+    expect(page.get_by_text("There is no text yet")).to_be_visible()
+    type_sentence(page, "Anna saw the red bag")
+
+
+def test_markup_in_a_sentence_is_only_text(open_page: Callable[..., Page]) -> None:
+    hostile = "<img src=x onerror=alert(1)> *a* $x$ [y](http://example.org) :red[r]"
+    page = open_page("/attention", text=hostile, model="minilm")
+    expect(explorer(page)).to_have_attribute("data-ready", "true")
+    expect(box(page)).to_have_value(hostile)
+    assert page.locator("img[src='x']").count() == 0
+    assert page.locator("a[href*='example.org']").count() == 0
+
+
+def test_a_page_shows_itself_before_its_model_is_there(open_page: Callable[..., Page]) -> None:
+    page = open_page("/")
+    expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
+    expect(box(page)).to_be_visible()
+    expect(page.get_by_text(re.compile("Check: attention outputs"))).to_be_visible()
