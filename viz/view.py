@@ -55,6 +55,9 @@ class View:
         )
 
 
+PARAMETERS = frozenset(field.name for field in fields(View))  # of the link, that are the view's
+
+
 def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view."""
     default = View()
