@@ -4,7 +4,7 @@ A page calls `open_page`, then `look` for what the visitor wants to see. The sta
 session; every control shows a part of it and writes it back, and the link always says the whole.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -76,11 +76,16 @@ class Look:
         return min(current().head, self.attention.heads - 1)
 
     @property
+    def requests(self) -> tuple[Request, ...]:
+        """The run that is shown and, where it is changed, the unchanged one."""
+        if not self.request.intervention.changes:
+            return (self.request,)
+        return self.request, replace(self.request, intervention=Intervention())
+
+    @property
     def baseline(self) -> Trace | None:
         """The unchanged run; None if nothing is changed."""
-        if not self.request.intervention.changes:
-            return None
-        return traced(replace(self.request, intervention=Intervention()))
+        return None if len(self.requests) == 1 else traced(self.requests[1])
 
 
 def open_page(file: str) -> None:
@@ -97,8 +102,9 @@ def open_page(file: str) -> None:
         st.caption(page.line)
     with path:
         _path(file)
-    for note in st.session_state.pop(NOTES, ()):
-        st.warning(plain(note))
+    with st.container():  # one place, whether there is something to say or not
+        for note in st.session_state.pop(NOTES, ()):
+            st.warning(plain(note))
 
 
 def look(*, switches: bool = False, layers: bool = True, full: bool = False) -> Look:
@@ -113,24 +119,25 @@ def look(*, switches: bool = False, layers: bool = True, full: bool = False) -> 
         st.caption("Choose")
         st.selectbox("Model", list(models), format_func=_model_name, **_control("model"))
         choices = st.container()
-    try:
-        model = _loaded(current().model)
-        _settle(model)
-        with choices:
-            if layers:
-                _layer_choice(model)
-            if switches:
-                _switches(model)
-        change = current().intervention if switches else Intervention()
-        request = Request(model.name, _readable(model), intervention=change, full=full)
-        seen = Look(request, current().place, model)
-        _ = (seen.trace, seen.baseline)  # run now: a refusal belongs here
-    except ValueError as refusal:
-        st.error(plain(str(refusal)))
-        st.stop()
-    finally:
-        _write_link()
-    return seen
+    # What is said on the way keeps one place: if elements were counted anew, the explorer below
+    # would be mounted anew.
+    with st.container():
+        try:
+            model = _loaded(current().model)
+            _settle(model)
+            with choices:
+                if layers:
+                    choose_layer(model.attention_names)
+                if switches:
+                    _switches(model)
+            change = current().intervention if switches else Intervention()
+            request = Request(model.name, _readable(model), intervention=change, full=full)
+            return _run(Look(request, current().place, model))
+        except ValueError as refusal:
+            st.error(plain(str(refusal)))
+            st.stop()
+        finally:
+            _write_link()
 
 
 def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
@@ -150,16 +157,39 @@ def current() -> View:
 
 
 def traced(request: Request) -> Trace:
-    """The trace of a request, from the engine's cache where it is there; says the place in line.
+    """The trace of a request, from the engine's cache where it is there.
 
     Raises ValueError as `Model.trace` does.
     """
-    place = st.empty()
-    trace = engine().trace(
-        request, lambda ahead: place.caption(f"In line for the model: place {ahead}.")
+    return engine().trace(request, lambda place: None)
+
+
+def choose_layer(names: Sequence[str]) -> str:
+    """The layer among some attention sub-layers, chosen where the page stands; it joins the link."""
+    if current().place not in names:
+        _change(replace(current(), place=names[0]))
+        _write_link()
+    st.selectbox("Layer", names, format_func=_layer_name, **_control("place"))
+    return current().place
+
+
+def choose_head(heads: int) -> int:
+    """The head among so many, chosen where the page stands; it joins the link."""
+    if current().head >= heads:
+        _change(replace(current(), head=heads - 1))
+        _write_link()
+    st.selectbox("Head", range(heads), **_control("head"))
+    return current().head
+
+
+def offer_model(name: str) -> None:
+    """A button that opens the same sentence in another model."""
+    st.button(
+        f"Read it with {models[name].title}",
+        key=f"offer-{name}",
+        type="primary",
+        on_click=lambda: _change(replace(current(), model=name)),
     )
-    place.empty()
-    return trace
 
 
 @st.fragment
@@ -181,8 +211,9 @@ def explore(seen: Look) -> None:
 def what_to_look_for() -> None:
     """The line above a picture, where the view is an example that has one."""
     look_for = current().look_for
-    if look_for:
-        st.markdown(f"**What to look for.** {plain(look_for)}")
+    with st.container():
+        if look_for:
+            st.markdown(f"**What to look for.** {plain(look_for)}")
 
 
 def chart(figure: go.Figure, key: str) -> None:
@@ -335,6 +366,17 @@ def _loaded(name: str) -> "Model":
     return model
 
 
+def _run(seen: Look) -> Look:
+    """Makes the traces now, so that a refusal is said in its place; tells the place in line."""
+    place = st.empty()
+    for request in seen.requests:
+        engine().trace(
+            request, lambda ahead: place.caption(f"In line for the model: place {ahead}.")
+        )
+    place.empty()
+    return seen
+
+
 def _settle(model: "Model") -> None:
     """Brings the view to what this model has; says so where a link asked for something else."""
     view = current()
@@ -345,10 +387,6 @@ def _settle(model: "Model") -> None:
     if view.mask not in MASKS_OF_SHAPE[model.config.shape]:
         view = replace(view, mask="model")
     _change(view)
-
-
-def _layer_choice(model: "Model") -> None:
-    st.selectbox("Layer", model.attention_names, format_func=_layer_name, **_control("place"))
 
 
 def _layer_name(place: str) -> str:
