@@ -8,8 +8,6 @@ import numpy as np
 from model.prediction import Distribution, Sampling
 from model.trace import Array
 
-ReadOn = Callable[[tuple[int, ...]], Array]  # ids written so far -> logits of the last position
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -40,12 +38,14 @@ def drawn(distribution: Distribution, point: float) -> int:
     return int(np.searchsorted(ends, point * ends[-1], side="right"))
 
 
-def written(read_on: ReadOn, choice: Choice, *, steps: int, end: int | None) -> tuple[int, ...]:
+def written(
+    choose: Callable[[tuple[int, ...]], int], *, steps: int, end: int | None
+) -> tuple[int, ...]:
     """The ids chosen in the first `steps` steps; fewer where `end` is chosen, which is included.
 
-    `read_on` gives the logits after what was written so far.
+    `choose` gives the id that follows what was written so far.
     """
     ids: tuple[int, ...] = ()
     while len(ids) < steps and (not ids or ids[-1] != end):
-        ids += (choice.of(read_on(ids), len(ids)),)
+        ids += (choose(ids),)
     return ids

@@ -30,6 +30,13 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "One head, from queries, keys and values to its output.",
         ),
     ),
+    "Step by step": (
+        PageEntry(
+            "pages/prediction.py",
+            "Prediction",
+            "From the last state of the stream to the next token, and on, token by token.",
+        ),
+    ),
 }
 
 PAGES: tuple[PageEntry, ...] = tuple(page for group in MENU.values() for page in group)

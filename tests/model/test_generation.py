@@ -37,7 +37,9 @@ def test_greedy_steps_over_traces_are_the_argmax_of_fresh_passes(model: Model) -
     by_hand: list[int] = []
     while len(by_hand) < 4 and (not by_hand or by_hand[-1] != end):
         by_hand.append(int(last_logits(model, text, tuple(by_hand)).argmax()))
-    steps = written(lambda ids: traced_logits(model, text, ids), GREEDY, steps=4, end=end)
+    steps = written(
+        lambda ids: GREEDY.of(traced_logits(model, text, ids), len(ids)), steps=4, end=end
+    )
     assert list(steps) == by_hand
     assert [token.id for token in model.generate(text, limit=4)] == by_hand
 
@@ -77,13 +79,13 @@ def test_two_continuations_are_two_requests() -> None:
 def test_writing_stops_at_the_end_token_and_at_the_limit() -> None:
     order = [3, 1, 4, 0, 2]
 
-    def read_on(ids: tuple[int, ...]) -> np.ndarray:
-        return np.eye(5, dtype=np.float32)[order[len(ids)]]
+    def choose(ids: tuple[int, ...]) -> int:
+        return order[len(ids)]
 
-    assert written(read_on, GREEDY, steps=5, end=4) == (3, 1, 4)
-    assert written(read_on, GREEDY, steps=2, end=4) == (3, 1)
-    assert written(read_on, GREEDY, steps=5, end=None) == (3, 1, 4, 0, 2)
-    assert written(read_on, GREEDY, steps=0, end=None) == ()
+    assert written(choose, steps=5, end=4) == (3, 1, 4)
+    assert written(choose, steps=2, end=4) == (3, 1)
+    assert written(choose, steps=5, end=None) == (3, 1, 4, 0, 2)
+    assert written(choose, steps=0, end=None) == ()
 
 
 def test_tokens_are_drawn_as_often_as_their_share_says() -> None:
@@ -100,10 +102,12 @@ def test_a_seed_repeats_its_text_and_another_seed_writes_another() -> None:
     model = loaded("stories")
 
     def text(seed: int | None, top_k: int | None = None) -> tuple[int, ...]:
-        def read_on(ids: tuple[int, ...]) -> np.ndarray:
-            return traced_logits(model, "Tom Hill saw", ids)
-
-        return written(read_on, Choice(Sampling(2.0, top_k), seed), steps=8, end=None)
+        choice = Choice(Sampling(2.0, top_k), seed)
+        return written(
+            lambda ids: choice.of(traced_logits(model, "Tom Hill saw", ids), len(ids)),
+            steps=8,
+            end=None,
+        )
 
     assert text(1) == text(1)
     assert len({text(seed) for seed in range(4)}) > 1

@@ -129,7 +129,7 @@ def _words(shown: Matrix, rows: Axis, columns: Axis, decimals: int) -> dict[str,
         ]
         template = {"hovertext": words, "hovertemplate": "%{hovertext}<br>%{z:.4f}<extra></extra>"}
     if len(columns.labels) <= NUMBERED and len(rows.labels) <= NUMBERED:
-        template["texttemplate"] = f"%{{z:.{decimals}f}}"
+        template["texttemplate"] = f"%{{z:,.{decimals}f}}"
     return template
 
 

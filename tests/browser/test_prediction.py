@@ -1,0 +1,84 @@
+"""The prediction page in a real browser: change what is drawn from, look by layer, write on."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+
+
+def show(page: Page, view: str) -> None:
+    page.get_by_role("radio", name=view).click()
+
+
+def plots(page: Page) -> Locator:
+    return page.locator(".js-plotly-plot")
+
+
+def test_temperature_and_top_k_change_the_bars_and_the_words(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/prediction", model="stories", text=TEXT)
+    expect(plots(page)).to_contain_text("·Hill")
+    expect(page.get_by_text("= 1.000000")).to_be_visible()
+    page.get_by_role("slider", name="Temperature").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("divides every logit by 1.5")).to_be_visible()
+    field = page.get_by_role("spinbutton", name="Top-k: how many tokens stay")
+    field.fill("4")
+    field.press("Enter")
+    expect(page.get_by_text("keeps 4 of 756 tokens")).to_be_visible()
+    expect(plots(page)).to_contain_text("cut")
+    page.get_by_role("button", name="Back to the model's own").click()
+    expect(plots(page)).not_to_contain_text("cut")
+
+
+def test_the_lens_shows_the_states_and_its_check(open_page: Callable[..., Page]) -> None:
+    page = open_page("/prediction", model="stories", text=TEXT)
+    show(page, "Layer by layer")
+    expect(plots(page)).to_contain_text("L1 feed-forward")
+    expect(page.get_by_text("differ from the model's own output by at most")).to_be_visible()
+    page.get_by_text("of the final token").click()
+    expect(plots(page)).to_contain_text("embedding")
+
+
+def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/prediction", model="stories", text=TEXT)
+    show(page, "Token by token")
+    new = page.locator("mark u")
+    expect(new).to_have_text(re.compile("Hill"))
+    expect(plots(page)).to_have_count(2)
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(new).to_have_text(".")
+    page.get_by_role("button", name="Back", exact=True).click()
+    expect(new).to_have_text(re.compile("Hill"))
+    page.get_by_role("slider", name="Step").focus()
+    page.keyboard.press("ArrowRight")
+    expect(new).to_have_text(".")
+
+
+def test_an_encoder_offers_the_way_to_a_model_that_predicts(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/prediction", model="minilm", text=TEXT)
+    expect(page.get_by_text("predicts no next token")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Read it with Stories")).click()
+    expect(plots(page)).to_contain_text("·Hill")
+    expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(TEXT)
+
+
+def test_the_idea_and_the_examples_by_hand_are_there(open_page: Callable[..., Page]) -> None:
+    page = open_page("/prediction", model="stories", text=TEXT)
+    page.get_by_role("tab", name="The idea").click()
+    expect(page.get_by_text("Greedy decoding")).to_be_visible()
+    page.get_by_role("tab", name="By hand").click()
+    expect(plots(page)).to_contain_text("student")
+    page.get_by_test_id("stSelectbox").filter(has_text="Example").get_by_role(
+        "combobox"
+    ).last.click()
+    page.get_by_role("option", name="From the width to the vocabulary").click()
+    expect(plots(page)).to_contain_text("10,000")

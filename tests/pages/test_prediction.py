@@ -1,0 +1,180 @@
+"""The prediction page: what its controls change, and what it says where nothing is predicted."""
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.prediction import Sampling, probabilities
+from viz.shared import engine
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "prediction.py"
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+VIEWS = ("The next token", "Layer by layer", "Token by token")
+
+
+def opened(view: str | None = None, **parameters: str) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    for name, value in ({"model": "stories", "text": TEXT} | parameters).items():
+        app.query_params[name] = value
+    app.run()
+    if view:
+        control(app, "Show").set_value(view).run()
+    return app
+
+
+def control(app: AppTest, label: str) -> object:
+    """The one control of this label, of whatever kind."""
+    kinds = (app.segmented_control, app.slider, app.number_input, app.selectbox, app.radio)
+    (found,) = [widget for kind in kinds for widget in kind if widget.label == label]
+    return found
+
+
+def said(app: AppTest) -> str:
+    return " ".join(text.value for kind in (app.markdown, app.caption, app.info) for text in kind)
+
+
+def bars(app: AppTest) -> dict[str, np.ndarray]:
+    """The probabilities that are drawn, by the name of their series."""
+    (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
+    return {
+        trace.get("name"): values(trace["x"])
+        for trace in json.loads(chart.proto.spec)["data"]
+        if trace.get("name")
+    }
+
+
+def values(written: object) -> np.ndarray:
+    """Plotly writes an array as a list, or as base64 with its type."""
+    if isinstance(written, dict):
+        return np.frombuffer(base64.b64decode(written["bdata"]), written["dtype"])
+    return np.array(written, dtype=float)
+
+
+def own_logits() -> np.ndarray:
+    logits = engine().model("stories", lambda *news: None).trace(TEXT).logits
+    assert logits is not None
+    return logits[-1]
+
+
+def test_the_bars_are_the_models_own_probabilities_and_sum_to_one() -> None:
+    (shares,) = bars(opened()).values()
+    best = np.sort(probabilities(own_logits()))[::-1][:10]
+    np.testing.assert_allclose(shares[:-1], best, rtol=1e-9)
+    assert shares.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "sampling"),
+    [
+        ("Temperature", 2.0, Sampling(2.0)),
+        ("Top-k: how many tokens stay", 3, Sampling(1.0, 3)),
+        ("Top-p: the share that stays", 0.3, Sampling(1.0, None, 0.3)),
+    ],
+)
+def test_each_control_changes_the_bars_to_what_is_then_drawn_from(
+    label: str, value: float, sampling: Sampling
+) -> None:
+    app = opened()
+    control(app, label).set_value(value).run()
+    own, drawn = bars(app).values()
+    assert not app.exception
+    np.testing.assert_allclose(own[0], probabilities(own_logits()).max())
+    np.testing.assert_allclose(drawn[0], sampling.of(own_logits()).max())
+    assert drawn.sum() == pytest.approx(1)
+    (back,) = [button for button in app.button if button.label == "Back to the model's own"]
+    back.click().run()
+    assert len(bars(app)) == 1
+
+
+def test_the_controls_stay_as_they_are_from_view_to_view() -> None:
+    app = opened()
+    control(app, "Temperature").set_value(2.0).run()
+    for view in VIEWS[1:] + VIEWS[:1]:
+        control(app, "Show").set_value(view).run()
+    assert control(app, "Temperature").value == 2.0
+
+
+def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
+    app = opened()
+    assert "comes next" not in said(app)
+    control(app, "After which token").set_value(0).run()
+    assert "·Hill** comes next" in said(app)
+    app.text_input[0].set_value("Anna").run()
+    assert control(app, "After which token").value == 0
+    assert not app.exception
+
+
+def test_the_lens_prints_its_check_and_colours_by_the_final_token_too() -> None:
+    app = opened("Layer by layer")
+    assert "differ from the model's own output by at most" in said(app)
+    control(app, "Colour: the probability").set_value("of the final token").run()
+    assert not app.exception
+
+
+def test_steps_go_forward_and_back_and_write_what_the_model_writes() -> None:
+    app = opened("Token by token")
+    written = engine().model("stories", lambda *news: None).generate(TEXT, limit=16)
+    for step in (1, 2, 3, 2, 16):
+        control(app, "Step").set_value(step).run()
+        assert not app.exception
+        (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
+        assert f"<b><u>{written[step - 1].text}</u></b>" in html
+
+
+def test_another_seed_writes_another_text() -> None:
+    app = opened("Token by token")
+    control(app, "At each step, take").set_value("a token drawn by chance").run()
+    control(app, "Temperature").set_value(2.5).run()
+    control(app, "Step").set_value(6).run()
+    texts = set()
+    for seed in (0, 1, 2):
+        control(app, "Seed").set_value(seed).run()
+        assert not app.exception
+        texts |= {e.proto.body for e in app.get("html") if "<mark" in e.proto.body}
+    assert len(texts) == 3
+
+
+def test_layer_and_head_of_a_step_join_the_link() -> None:
+    app = opened("Token by token", head="2")
+    control(app, "Head").set_value(1).run()
+    control(app, "Layer").set_value("decoder.0.self").run()
+    assert (app.query_params["place"], app.query_params["head"]) == ("decoder.0.self", "1")
+
+
+def test_a_full_context_leaves_one_step() -> None:
+    app = opened("Token by token", text="cat " * 127 + "cat")
+    assert "fills the model's context of 128" in said(app)
+    assert not [slider for slider in app.slider if slider.label == "Step"]
+    assert not app.exception
+
+
+def test_an_encoder_says_that_it_predicts_nothing_and_offers_a_model_that_does() -> None:
+    app = opened(model="minilm")
+    assert "predicts no next token" in said(app).replace("\\", "")
+    (offer,) = [button for button in app.button if button.label.startswith("Read it with")]
+    offer.click().run()
+    assert control(app, "Model").value == "stories"
+    assert bars(app)
+    assert app.text_input[0].value == TEXT
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "<script>alert(1)</script> <b>",
+        "*a* $x^2$ `c` :red[r]",
+        "🦊\u202e\u200b #000001 \x07",
+        "x " * 300,
+    ],
+)
+def test_no_text_breaks_a_view(view: str, text: str) -> None:
+    app = opened(view, text=text)
+    assert not app.exception
+    assert not app.error
+    assert "<script>alert" not in "".join(e.proto.body for e in app.get("html"))

@@ -1,0 +1,73 @@
+"""The pictures of the prediction page: labels, cut tokens, sums, and text that is only text."""
+
+import numpy as np
+import pytest
+
+from viz.figures.distribution import Bars, distribution
+from viz.figures.lens import lens_table
+from viz.figures.reading import reading
+from viz.prediction_formulas import Way, with_numbers
+
+HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
+SHARES = Bars([0.4, 0.3, 0.1, 0.05, 0.05], 0.1)
+
+
+def test_every_token_has_a_row_of_its_own_and_other_is_the_last() -> None:
+    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES)
+    logits, shares = figure.data
+    assert list(logits.y) == [0, 1, 2, 3, 4]
+    assert list(shares.x) == pytest.approx([0.4, 0.3, 0.1, 0.05, 0.05, 0.1])
+    ticks = figure.layout.yaxis.ticktext
+    assert ticks[0] == "&lt;b&gt;x&lt;/b&gt;"
+    assert ticks[-1] == "<i>other</i>"
+    assert "logit" in figure.layout.xaxis.title.text
+    assert "probability" in figure.layout.xaxis2.title.text
+
+
+def test_a_token_without_a_share_is_marked_cut_and_the_chosen_one_too() -> None:
+    drawn = Bars([0.6, 0.4, 0, 0, 0], 0)
+    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES, drawn, chosen=1)
+    assert list(figure.data[-1].text) == ["0.6000", "0.4000", "cut", "cut", "cut", "cut"]
+    assert "cut" not in figure.data[1].text
+    assert figure.layout.yaxis.ticktext[1].startswith("<b>→")
+
+
+def test_the_bold_tokens_of_the_lens_are_those_of_the_last_state() -> None:
+    predicted = [["cat", "<i>"], ["dog", "cat"], ["dog", "<i>"]]
+    figure = lens_table(
+        np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]),
+        predicted,
+        states=["embedding", "L0 attention", "L0 feed-forward"],
+        tokens=["the", "the"],
+    )
+    text = figure.data[-1].text
+    assert [[cell.startswith("<b>") for cell in row] for row in text] == [
+        [False, True],
+        [True, False],
+        [True, True],
+    ]
+    assert text[0][1] == "<b>&lt;i&gt;</b>"
+    assert (figure.data[-1].zmin, figure.data[-1].zmax) == (0, 1)
+
+
+def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
+    weights = np.array([0.2, 0.5, 0.3])
+    figure = reading(weights, ["the", "the", "<b>"], written=1)
+    assert list(figure.data[0].y) == [0.2, 0.5, 0.3]
+    assert list(figure.layout.xaxis.ticktext) == ["the", "the", "&lt;b&gt;"]
+    assert figure.layout.shapes[0].x0 == 1.5
+    assert not reading(weights, ["a", "b", "c"]).layout.shapes
+    with pytest.raises(ValueError, match="2 tokens"):
+        reading(weights, ["a", "b"])
+
+
+def test_the_formula_holds_the_numbers_of_one_token() -> None:
+    way = Way(logit=-1.5, largest=2.25, temperature=0.5, total=3.0, warmed=0.2, kept=0.5, drawn=0.4)
+    written = with_numbers(way)
+    for part in ("-1.5000 - 2.2500", "/ 0.5", "3.0000", "0.2000", r"\mathbf{0.4000}"):
+        assert part in written
+    cut = Way(logit=1, largest=2, temperature=1, total=3, warmed=0.2, kept=0.5, drawn=0)
+    assert "cut" in with_numbers(cut)
+    whole = Way(logit=1, largest=-2, temperature=1, total=3, warmed=0.2, kept=1, drawn=0.2)
+    assert "then" not in with_numbers(whole)
+    assert "(-2.0000)" in with_numbers(whole)

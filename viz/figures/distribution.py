@@ -1,0 +1,116 @@
+"""Logits beside the probabilities they become: one row a token, and one for all the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from viz.axes import plotly_label
+from viz.theme import MASKED, SCORE, WEIGHT, colorscale
+
+LABEL = 18  # characters
+LEGIBLE = 0.55  # a bar longer than this carries its number inside
+
+
+@dataclass(frozen=True)
+class Bars:
+    """What one distribution gives the listed tokens and, at the end, all others together."""
+
+    shares: Sequence[float]
+    others: float
+
+    @property
+    def all(self) -> list[float]:
+        return [*self.shares, self.others]
+
+
+def distribution(
+    labels: Sequence[str],
+    logits: Sequence[float],
+    model: Bars,
+    drawn: Bars | None = None,
+    *,
+    chosen: int | None = None,
+) -> go.Figure:
+    """Left the logits, right the probabilities, the first label on top and "other" at the bottom.
+
+    drawn: the distribution after temperature, top-k and top-p, beside the model's own; a token with
+    no share left is marked "cut". chosen: the row of a token that was chosen.
+    """
+    rows = list(range(len(labels) + 1))
+    figure = make_subplots(
+        1, 2, shared_yaxes=True, column_widths=[0.36, 0.64], horizontal_spacing=0.03
+    )
+    figure.add_trace(_logits(rows[:-1], logits), 1, 1)
+    names = [("the model's own", model, WEIGHT if drawn is None else MASKED)]
+    if drawn is not None:
+        names.append(("after temperature, top-k and top-p", drawn, WEIGHT))
+    for name, bars, colour in names:
+        figure.add_trace(_shares(rows, bars, name, colour), 1, 2)
+    figure.update_yaxes(
+        tickvals=rows,
+        ticktext=[*_ticks(labels, chosen), "<i>other</i>"],
+        tickfont={"family": "monospace"},
+        range=[len(rows) - 0.5, -0.5],
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_xaxes(title={"text": "logit"}, col=1, **_room(logits))
+    figure.update_xaxes(title={"text": "probability"}, range=[0, 1], tickvals=[0, 0.5, 1], col=2)
+    figure.update_layout(
+        barmode="group",
+        bargap=0.25,
+        height=110 + (34 if drawn is None else 42) * len(rows),
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        showlegend=drawn is not None,
+    )
+    return figure
+
+
+def _ticks(labels: Sequence[str], chosen: int | None) -> list[str]:
+    ticks = [plotly_label(label, LABEL) for label in labels]
+    if chosen is not None:
+        ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
+    return ticks
+
+
+def _logits(rows: list[int], logits: Sequence[float]) -> go.Bar:
+    below = colorscale("score")[0][1]  # the colour of its lower end
+    return go.Bar(
+        y=rows,
+        x=list(logits),
+        orientation="h",
+        marker={"color": [SCORE if logit >= 0 else below for logit in logits]},
+        texttemplate="%{x:.2f}",
+        textposition="auto",
+        cliponaxis=False,
+        showlegend=False,
+        hovertemplate="logit %{x:.4f}<extra></extra>",
+        width=0.7,
+    )
+
+
+def _shares(rows: list[int], bars: Bars, name: str, colour: str) -> go.Bar:
+    shares = bars.all
+    return go.Bar(
+        y=rows,
+        x=shares,
+        name=name,
+        orientation="h",
+        marker={"color": colour},
+        text=["cut" if share == 0 else f"{share:.4f}" for share in shares],
+        textposition=["inside" if share > LEGIBLE else "outside" for share in shares],
+        insidetextfont={"color": "white"},
+        constraintext="none",
+        cliponaxis=False,
+        hovertemplate=f"{name}: " + "%{x:.6f}<extra></extra>",
+    )
+
+
+def _room(logits: Sequence[float]) -> dict[str, object]:
+    """Both ends of the logits' axis, with room for a number beside a short bar."""
+    low, high = min([*logits, 0.0]), max([*logits, 0.0])
+    room = 0.25 * ((high - low) or 1.0)
+    return {"range": [low - (room if low < 0 else 0), high + (room if high > 0 else 0)]}
