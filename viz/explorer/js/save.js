@@ -1,0 +1,157 @@
+// The shown picture as a file: PNG or SVG with title and colour scale, and its numbers as CSV.
+
+import { scaleEnd } from "./numbers.js";
+import { context2d, hatch, paintFigure } from "./paint.js";
+import { plotlyFigure } from "./plotly.js";
+
+const MARGIN = { l: 12, r: 96, t: 40, b: 12 };
+const TITLE = "600 14px sans-serif";
+const NOTE = "12px sans-serif";
+const DENSITY = 2; // pixels of the PNG for one of the screen
+
+/** The names of the files that can be made of a figure. */
+export function formatsOf(renderer) {
+  return renderer === "plotly" ? ["png", "svg", "csv"] : ["png", "csv"];
+}
+
+/** Makes one file and hands it to the browser. `name` has no ending. */
+export async function save(format, name, { figure, palette, renderer, Plotly }) {
+  if (format === "csv") return download(`${name}.csv`, textAddress(csvOf(figure)));
+  const address =
+    renderer === "plotly"
+      ? await plotlyImage(Plotly, format, figure, palette)
+      : canvasImage(figure, palette);
+  return download(`${name}.${format}`, address);
+}
+
+function download(name, address) {
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  if (address.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+function textAddress(text) {
+  return URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+}
+
+/** Plotly's own image of the figure, with what the page shows beside it: title, scales, hatching. */
+function plotlyImage(Plotly, format, figure, palette) {
+  const { data, layout } = plotlyFigure(figure, palette);
+  const last = data.length - 1;
+  data.forEach((trace, n) => {
+    trace.showscale = n === 0 || n === last;
+    trace.colorbar = {
+      thickness: 12,
+      outlinewidth: 0,
+      len: last ? 0.5 : 1,
+      y: last && n === last ? 0.2 : last ? 0.75 : 0.5,
+      tickfont: { color: palette.text, size: 11 },
+    };
+  });
+  const width = layout.width + MARGIN.l + MARGIN.r;
+  const height = layout.height + MARGIN.t + MARGIN.b;
+  const whole = { x: 0, y: 1, sizex: 1, sizey: 1, xref: "paper", yref: "paper" };
+  const picture = {
+    ...layout,
+    width,
+    height,
+    margin: MARGIN,
+    paper_bgcolor: palette.background,
+    title: { text: figure.title, x: MARGIN.l / width, font: { size: 14, color: palette.text } },
+    images: [{ ...whole, source: hatchImage(figure, palette), sizing: "stretch", layer: "above" }],
+    annotations: captions(figure, palette),
+  };
+  const scale = format === "png" ? DENSITY : 1;
+  return Plotly.toImage({ data, layout: picture }, { format, width, height, scale });
+}
+
+function captions({ captions: texts, layout }, palette) {
+  return (texts ?? []).map((text, n) => ({
+    text,
+    showarrow: false,
+    xref: "paper",
+    yref: "paper",
+    xanchor: "left",
+    yanchor: "top",
+    x: layout.boxes[n].left / layout.width,
+    y: 1 - (layout.stacked && n ? layout.boxes[n].top - layout.boxes[0].top : 0) / layout.height,
+    font: { size: 12, color: palette.text },
+  }));
+}
+
+function hatchImage(figure, palette) {
+  const canvas = document.createElement("canvas");
+  const { layout, panels, window } = figure;
+  const context = context2d(canvas, layout.width, layout.height);
+  panels.forEach((panel, n) => hatch(context, panel, window, layout.boxes[n], palette));
+  return canvas.toDataURL("image/png");
+}
+
+/** Our own drawing of the figure with its title, and the ends of the colour scale in words. */
+function canvasImage(figure, palette) {
+  const drawn = document.createElement("canvas");
+  paintFigure(drawn, figure, palette);
+  const { width, height } = figure.layout;
+  const [first] = figure.panels;
+  const note = `colours from ${scaleEnd(first.low)} to ${scaleEnd(first.high)}${sharing(figure)}`;
+  const canvas = document.createElement("canvas");
+  const pen = canvas.getContext("2d");
+  pen.font = TITLE;
+  const wide = Math.max(width, Math.ceil(pen.measureText(figure.title).width));
+  const context = context2d(canvas, wide + 2 * MARGIN.l, height + MARGIN.t + MARGIN.b + 20);
+  context.fillStyle = palette.background;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(drawn, MARGIN.l, MARGIN.t, width, height);
+  context.fillStyle = palette.text;
+  context.font = TITLE;
+  context.fillText(figure.title, MARGIN.l, 24);
+  context.font = NOTE;
+  context.fillText(note, MARGIN.l, height + MARGIN.t + 14);
+  return canvas.toDataURL("image/png");
+}
+
+function sharing({ window }) {
+  const { rowBlock, columnBlock } = window;
+  return rowBlock * columnBlock > 1 ? `; one cell = ${rowBlock} × ${columnBlock} positions` : "";
+}
+
+/** Every number of the whole matrix, not only of the window; masked cells are empty. */
+export function csvOf(figure) {
+  const names = figure.captions ? ["baseline", "changed", "difference"] : [null];
+  const lines = figure.panels.flatMap((panel, n) => csvLines(figure, panel, names[n], n === 0));
+  return lines.join("\r\n") + "\r\n";
+}
+
+function csvLines(figure, panel, run, withHead) {
+  const first = run === null ? [] : [run];
+  const head = [
+    ...(run === null ? [] : ["run"]),
+    `${figure.rowAxis} \\ ${figure.columnAxis}`,
+    ...figure.columnLabels.map((label, n) => position(figure.columnAxis, n, label)),
+  ];
+  const lines = withHead ? [head.map(quoted).join(",")] : [];
+  for (let row = 0; row < panel.rows; row++) {
+    const label = position(figure.rowAxis, row, figure.rowLabels[row]);
+    const values = Array.from({ length: panel.columns }, (_, column) => csvCell(panel, row, column));
+    lines.push([...first, quoted(label), ...values].join(","));
+  }
+  return lines;
+}
+
+/** The number comes first, so that no spreadsheet takes a token for a formula. */
+function position(axis, n, label) {
+  return axis === "dimension" ? String(n) : `${n} ${label}`;
+}
+
+function csvCell(panel, row, column) {
+  const cell = row * panel.columns + column;
+  const value = panel.values[cell];
+  const masked = panel.masked !== null && panel.masked[cell] === 1 && !panel.leaks;
+  return masked || !Number.isFinite(value) ? "" : String(value);
+}
+
+function quoted(text) {
+  return `"${text.replaceAll('"', '""')}"`;
+}
