@@ -1,6 +1,7 @@
 """Trains one of the shipped models: `python -m model.training NAME`."""
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     """0 when the model was published or the run stopped in time, 1 when it may not be shipped."""
     options = _parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped; go on with --resume."))
     folder = WORK / options.name
     try:
         recipe = RECIPES[options.name]()
@@ -30,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
                     f"Stopped at step {run.step}. Go on with --resume, or --publish what there is."
                 )
                 return 0
-        publishing.publish(run)
+        publishing.publish(run, publishing.ASSETS)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -25,21 +25,13 @@ def in_context_bigrams(
 def _one_sequence(random: Random, symbols: Ids, length: int, faithful: float) -> Ids:
     chosen = random.choice(symbols, random.integers(6, min(24, len(symbols)) + 1), replace=False)
     size = len(chosen)
-    successors = _successors(random, size)
+    successors = random.permutation(size)
     strays, stray = random.integers(size, size=length), random.random(length) >= faithful
     places = np.empty(length, dtype=np.int64)
     places[0] = strays[0]
     for at in range(1, length):
         places[at] = strays[at] if stray[at] else successors[places[at - 1]]
     return chosen[places]
-
-
-def _successors(random: Random, size: int) -> Ids:
-    """A random order in which no symbol follows itself: that would need no look back."""
-    while True:
-        successors = random.permutation(size)
-        if not (successors == np.arange(size)).any():
-            return successors
 
 
 def _shown(sequences: Ids) -> NDArray[np.bool_]:

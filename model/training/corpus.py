@@ -66,7 +66,12 @@ class Corpus:
 
 def load(folder: Path) -> Corpus:
     """The corpus from books in a folder, fetched when missing. Raises ValueError like `books`."""
-    parts = {name: _split(text) for name, text in books(folder).items()}
+    return from_texts(books(folder))
+
+
+def from_texts(texts: dict[str, str]) -> Corpus:
+    """The corpus from the plain text of each collection."""
+    parts = {name: split(text) for name, text in texts.items()}
     tokenizer = GPT2Subset(kept_ids({name: learned for name, (learned, _) in parts.items()}))
     newline = tokenizer.encode("\n")[0]
     collections = {}
@@ -79,7 +84,7 @@ def load(folder: Path) -> Corpus:
     return Corpus(tokenizer, collections)
 
 
-def _split(text: str) -> tuple[str, str]:
+def split(text: str) -> tuple[str, str]:
     """The text to learn from and the text held out, both of whole paragraphs."""
     lines = text.splitlines()
     cuts = [round(part * len(lines) / _PARTS) for part in range(_PARTS + 1)]

@@ -19,12 +19,13 @@ from model.transformer import Transformer
 
 TEXTS = Path(".training/texts")
 _CONTEXT = 256
-_TOLD_ROWS = 4  # of a batch; one more is random words
+_ROWS = 5  # of a batch
+_MORE_RULED_FROM = 2700  # the step from which two rows of five, not one, are random words
 _EXAM_ROWS = 16  # of each collection
 
 
 class HouseTask:
-    """Of five rows, four are book text or micro-stories, one is random words with a rule."""
+    """Of five rows, one or two are random words with a rule; the rest is books and micro-stories."""
 
     def __init__(self, folder: Path = TEXTS) -> None:
         self._folder = folder
@@ -37,10 +38,12 @@ class HouseTask:
     def tokenizer(self) -> GPT2Subset:
         return self.corpus.tokenizer
 
-    def batch(self, random: Random) -> Batch:
-        told = np.stack([self._told(random) for _ in range(_TOLD_ROWS)])
+    def batch(self, random: Random, step: int) -> Batch:
+        ruled_rows = 1 if step < _MORE_RULED_FROM else 2
+        told = np.stack([self._told(random) for _ in range(_ROWS - ruled_rows)])
         ruled = in_context_bigrams if random.random() < 0.5 else repeated_lists
-        inputs, targets = ruled(random, self._words(random), count=1, length=_CONTEXT)
+        words = self._words(random, step)
+        inputs, targets = ruled(random, words, count=ruled_rows, length=_CONTEXT)
         inputs = np.concatenate([told[:, :-1], inputs])
         targets = np.concatenate([told[:, 1:], targets])
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
@@ -51,10 +54,19 @@ class HouseTask:
             return story_row(self.tokenizer, random, _CONTEXT + 1)
         return self.corpus.row(random, _CONTEXT + 1)
 
-    def _words(self, random: Random) -> Ids:
-        """What random rows are made of: words after a space, now and then any token at all."""
-        anything = random.random() < 0.2
-        return np.arange(self.tokenizer.size) if anything else self.spaced_words
+    def _words(self, random: Random, step: int) -> Ids:
+        """What random rows are made of: frequent words, any word after a space, or any token."""
+        kind = random.random()
+        if kind < 0.2:
+            return np.arange(self.tokenizer.size)
+        frequent = step >= _MORE_RULED_FROM and kind < 0.8
+        return self.frequent_words if frequent else self.spaced_words
+
+    @cached_property
+    def frequent_words(self) -> Ids:
+        """The 512 most frequent words of the books that are one token after a space."""
+        counts = np.bincount(self.corpus.learned(), minlength=self.tokenizer.size)
+        return self.spaced_words[np.argsort(-counts[self.spaced_words], kind="stable")[:512]]
 
     @cached_property
     def spaced_words(self) -> Ids:
@@ -110,9 +122,10 @@ def recipe() -> Recipe:
         name="house-gpt",
         about="A small GPT with GPT-2's architecture and tokens, trained on public-domain books.",
         data=(
-            "The World English Bible, six novels by Jane Austen and Shakespeare's works (70 % of the "
-            "rows); made-up micro-stories (10 %); random words with their own successor map, or lists "
-            "said over and over (20 %). Two fiftieths of each collection are held out."
+            "The World English Bible, six novels by Jane Austen and Shakespeare's works, made-up "
+            "micro-stories (one row in eight of these), and random words with their own successor map "
+            "or lists said over and over: one row in five, from step 2,700 on two rows in five and "
+            "mostly frequent words. Two fiftieths of each collection of books are held out."
         ),
         config=TransformerConfig(
             shape="decoder",
@@ -130,7 +143,7 @@ def recipe() -> Recipe:
             Gate("previous_token", at_least=0.8),
             Gate("induction", at_least=0.6),
         ),
-        steps=4500,
+        steps=7000,
         rate=1.5e-3,
         schedule="trapezoid",
         fall=0.4,

@@ -20,13 +20,13 @@ class InductionTask:
 
     tokenizer = Words(SYMBOLS)
 
-    def batch(self, random: Random) -> Batch:
+    def batch(self, random: Random, step: int) -> Batch:
         symbols = np.arange(len(SYMBOLS))
         inputs, targets = in_context_bigrams(random, symbols, count=_ROWS, length=_CONTEXT)
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
     def exam(self, module: Transformer, random: Random) -> Exam:
-        return repeat_exam(module, random, range(len(SYMBOLS)), period=_CONTEXT // 2)
+        return repeat_exam(module, random, range(len(SYMBOLS)), period=_CONTEXT // 3)
 
 
 def repeat_exam(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from model.assets import ASSETS, save_asset
+from model.assets import save_asset
 from model.training import trainer
 from model.training.recipe import Exam, Gate, Recipe
 from model.training.trainer import Run
@@ -20,7 +20,7 @@ class GateError(ValueError):
     """A model that may not be shipped. Nothing was written."""
 
 
-def publish(run: Run, assets: Path = ASSETS) -> Exam:
+def publish(run: Run, assets: Path) -> Exam:
     """Examines the model as it would be shipped, weights as fp16, and writes it if it passes.
 
     Raises GateError, naming each score that is too low; then nothing is written.

@@ -22,7 +22,7 @@ _EXAM_STORIES = 300
 class StoriesTask:
     """Three rows of four are micro-stories; one is random words whose rule the row itself shows."""
 
-    def batch(self, random: Random) -> Batch:
+    def batch(self, random: Random, step: int) -> Batch:
         told = _ROWS * 3 // 4
         rows = np.stack([story_row(self.tokenizer, random, _CONTEXT + 1) for _ in range(told)])
         bigrams = in_context_bigrams(random, self.words(random), count=2, length=_CONTEXT)

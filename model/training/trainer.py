@@ -100,7 +100,7 @@ def _advance(run: Run) -> float:
     """One step of the optimizer; the loss before it."""
     recipe = run.recipe
     random = np.random.default_rng([recipe.seed, run.step])
-    batch = _on(recipe.task.batch(random), run.device)
+    batch = _on(recipe.task.batch(random, run.step), run.device)
     run.module.train()
     for group in run.optimizer.param_groups:
         group["lr"] = learning_rate(recipe, run.step)

@@ -1,0 +1,168 @@
+"""translate-en-fr: the 2017 encoder–decoder, small, on a grammar whose word alignment is known."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.config import TransformerConfig
+from model.recorder import Recorder, recording
+from model.tokenizers import Words
+from model.training import grammar, head_scores
+from model.training.grammar import Phrase
+from model.training.recipe import IGNORED, Batch, Exam, Gate, Random, Recipe
+from model.transformer import Transformer
+
+_SPECIAL = ("<start>", "<end>")
+_START, _END = 0, 1  # their ids
+_CONTEXT = 32
+_SENTENCES = 64  # a batch
+_EXAM_SENTENCES = 300
+
+
+class TranslateTask:
+    """Random sentences of the grammar, without one sentence in ten and one noun–adjective pair in ten."""
+
+    tokenizer = Words((*_SPECIAL, *grammar.words()), start=_SPECIAL[0], end=_SPECIAL[1])
+
+    def batch(self, random: Random, step: int) -> Batch:
+        phrases: list[Phrase] = []
+        while len(phrases) < _SENTENCES:
+            phrase = grammar.sentence(random)
+            if not _has_unseen_pair(phrase) and not grammar.is_held_out_sentence(phrase):
+                phrases.append(phrase)
+        source, padding = self.sources(phrases)
+        french = [[_START, *self.french_ids(phrase)] for phrase in phrases]
+        following = [[*ids[1:], _END] for ids in french]
+        inputs, targets = _filled(french, _END), _filled(following, IGNORED)
+        return Batch(inputs, targets, source, padding)
+
+    def sources(self, phrases: list[Phrase]) -> tuple[Tensor, Tensor]:
+        """English ids (B, S), and which of them are real (B, S)."""
+        ids = [self.tokenizer.encode(" ".join(phrase.english)) for phrase in phrases]
+        lengths = torch.tensor([len(row) for row in ids])
+        filled = _filled(ids, _END)
+        return filled, torch.arange(filled.shape[1]) < lengths[:, None]
+
+    def french_ids(self, phrase: Phrase) -> list[int]:
+        return self.tokenizer.encode(" ".join(phrase.french))
+
+    def exam(self, module: Transformer, random: Random) -> Exam:
+        sentences = _drawn(random, new_pair=False)
+        pairs = _drawn(random, new_pair=True)
+        aligned = self.alignment(module, [phrase for phrase in sentences + pairs if phrase.swapped])
+        head, share = head_scores.best(aligned)
+        scores = {
+            "exact_match": self.exact_match(module, sentences),
+            "exact_match_new_pairs": self.exact_match(module, pairs),
+            "alignment": share,
+            "heads_that_align": float(sum(value >= 0.9 for value in aligned.values())),
+        }
+        return Exam(scores, {"alignment": head_scores.label(head)})
+
+    def exact_match(self, module: Transformer, phrases: list[Phrase]) -> float:
+        """Share of sentences whose greedy translation is right in every word."""
+        translated = self.translate(module, phrases)
+        right = [
+            ids == self.french_ids(phrase) for ids, phrase in zip(translated, phrases, strict=True)
+        ]
+        return float(np.mean(right))
+
+    def translate(self, module: Transformer, phrases: list[Phrase]) -> list[list[int]]:
+        """Greedy translations of a batch, without start and end."""
+        place = next(module.parameters()).device
+        source, padding = (tensor.to(place) for tensor in self.sources(phrases))
+        with torch.inference_mode():
+            memory = module.encode(source, padding)
+            ids = torch.full((len(phrases), 1), _START, device=place)
+            for _ in range(_CONTEXT - 1):
+                following = module.decode(ids, memory, padding)[:, -1:].argmax(-1)
+                ids = torch.cat([ids, following], 1)
+                if bool(torch.eq(ids, _END).any(1).all()):
+                    break
+        return [_until_end(row) for row in ids[:, 1:].tolist()]
+
+    def alignment(self, module: Transformer, phrases: list[Phrase]) -> dict[tuple[str, int], float]:
+        """For each cross-attention head: how often, where noun and adjective changed places, the query
+        that predicts a French word looks most at the English word that it translates."""
+        source, padding = self.sources(phrases)
+        target = _filled([[_START, *self.french_ids(p)] for p in phrases], _END)
+        place = next(module.parameters()).device
+        recorder = Recorder(level="attention", explicit=True, source="encoder")
+        with recording(recorder), torch.inference_mode():
+            module(source.to(place), target.to(place), padding=padding.to(place))
+        shares: dict[tuple[str, int], float] = {}
+        for attention in recorder.attention:
+            if attention.place.kind != "cross":
+                continue
+            most = attention.steps["weights"].argmax(-1).cpu().numpy()  # (B, H, T)
+            for head in range(most.shape[1]):
+                hits = [
+                    most[row, head, word] in phrase.links[word]
+                    for row, phrase in enumerate(phrases)
+                    for word in phrase.swapped
+                ]
+                shares[attention.place.name, head] = float(np.mean(hits))
+        return shares
+
+
+def _until_end(ids: list[int]) -> list[int]:
+    return ids[: ids.index(_END)] if _END in ids else ids
+
+
+def _has_unseen_pair(phrase: Phrase) -> bool:
+    return any(grammar.is_held_out_pair(*pair) for pair in phrase.pairs)
+
+
+def _drawn(random: Random, *, new_pair: bool) -> list[Phrase]:
+    """Sentences never learned: with a pair never learned, or with learned pairs only."""
+    found: list[Phrase] = []
+    while len(found) < _EXAM_SENTENCES:
+        phrase = grammar.sentence(random)
+        unseen = _has_unseen_pair(phrase)
+        if unseen if new_pair else grammar.is_held_out_sentence(phrase) and not unseen:
+            found.append(phrase)
+    return found
+
+
+def _filled(rows: list[list[int]], filler: int) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([row + [filler] * (longest - len(row)) for row in rows])
+
+
+def recipe() -> Recipe:
+    return Recipe(
+        name="translate-en-fr",
+        about="The encoder–decoder of 2017, small: it translates simple English into French.",
+        data=(
+            f"Sentences of a grammar made for this project ({len(grammar.NOUNS)} nouns, "
+            f"{len(grammar.ADJECTIVES)} adjectives, {len(grammar.VERBS)} verbs), with agreement, "
+            "elision and negation. One sentence in ten and one noun–adjective pair in ten are never "
+            "learned from. Alignment is measured at the query that predicts a word."
+        ),
+        config=TransformerConfig(
+            shape="encoder-decoder",
+            vocabulary=TranslateTask.tokenizer.size,
+            context=_CONTEXT,
+            width=128,
+            heads=4,
+            encoder_layers=2,
+            decoder_layers=2,
+            hidden=512,
+            norm_place="post",
+            activation="relu",
+            positions="sinusoidal",
+            scaled_embedding=True,
+            dropout=0.1,
+        ),
+        task=TranslateTask(),
+        gates=(
+            Gate("exact_match", at_least=0.98),
+            Gate("exact_match_new_pairs", at_least=0.98),
+            Gate("alignment", at_least=0.97),
+        ),
+        steps=4000,
+        rate=1e-3,
+        schedule="cosine",
+        checkpoints=(0, 200, 500, 1000, 2000, 4000),
+        measure_every=250,
+    )
