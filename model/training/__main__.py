@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from model.assets import ASSETS
 from model.training import publishing, trainer
 from model.training.recipe import Recipe
 from model.training.recipes import RECIPES
@@ -32,11 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
                     f"Stopped at step {run.step}. Go on with --resume, or --publish what there is."
                 )
                 return 0
-        publishing.publish(run, publishing.ASSETS)
+        publishing.publish(run, ASSETS)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{options.name} passed its gates and was written to {publishing.ASSETS / options.name}.")
+    print(f"{options.name} passed its gates and was written to {ASSETS / options.name}.")
     return 0
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from model.assets import checkpoint_file, load_asset
+from model.training import __main__ as command
 from model.training import induction, publishing, trainer
-from model.training.__main__ import main
 from model.training.publishing import GateError
 from model.training.recipe import Gate, Recipe
 from model.training.trainer import Run
@@ -87,12 +87,12 @@ def test_the_command_stops_in_time_resumes_and_refuses_a_bad_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(publishing, "ASSETS", tmp_path / "assets")
-    assert main(["induction", "--device", "cpu", "--hours", "0"]) == 0
+    monkeypatch.setattr(command, "ASSETS", tmp_path / "assets")
+    assert command.main(["induction", "--device", "cpu", "--hours", "0"]) == 0
     assert "Stopped at step 0" in capsys.readouterr().out
-    assert main(["induction", "--device", "cpu", "--resume", "--hours", "0"]) == 0
-    assert main(["induction", "--device", "cpu", "--publish"]) == 1
+    assert command.main(["induction", "--device", "cpu", "--resume", "--hours", "0"]) == 0
+    assert command.main(["induction", "--device", "cpu", "--publish"]) == 1
     assert "may not be shipped" in capsys.readouterr().err
     assert not (tmp_path / "assets").exists()
-    assert main(["stories", "--device", "cpu", "--resume"]) == 1
+    assert command.main(["stories", "--device", "cpu", "--resume"]) == 1
     assert "no saved run of stories" in capsys.readouterr().err
