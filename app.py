@@ -8,7 +8,6 @@ from viz.pipeline import pipeline
 
 shell.open_page("app.py")
 seen = shell.look()
-pipeline(seen)
 picture, words = st.columns([3, 2], gap="large", vertical_alignment="center")
 with picture:
     queries, keys = seen.labels
@@ -21,4 +20,5 @@ with words:
         "at once, so the same word gets another vector in another sentence."
     )
     st.page_link("pages/attention.py", label="See how these weights come about →")
+pipeline(seen)
 shell.checked(seen)

@@ -4,6 +4,8 @@ import streamlit as st
 
 from viz.shell import Look
 
+CARD = 180  # pixels
+
 
 def pipeline(seen: Look) -> None:
     """Tokens, vectors, layers, result: one card each, with the numbers of this run."""
@@ -20,11 +22,12 @@ def pipeline(seen: Look) -> None:
         ),
         _result(seen),
     ]
-    for column, (name, size, words) in zip(st.columns(len(cards)), cards, strict=True):
-        with column.container(border=True):
-            st.caption(name)
-            st.markdown(f"**{size}**")
-            st.caption(words)
+    with st.container(horizontal=True, gap="small"):
+        for name, size, words in cards:
+            with st.container(border=True, width=CARD, height="stretch", gap="xxsmall"):
+                st.caption(name)
+                st.markdown(f"**{size}**")
+                st.caption(words)
 
 
 def _result(seen: Look) -> tuple[str, str, str]:

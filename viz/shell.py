@@ -96,7 +96,7 @@ def open_page(file: str) -> None:
     with st.sidebar:
         _menu()
     st.html(STYLE)
-    heading, path = st.columns([4, 2], vertical_alignment="bottom")
+    heading, path = st.columns([3, 2], vertical_alignment="bottom")
     with heading:
         st.title(page.heading or page.title, anchor=False)
         st.caption(page.line)
@@ -293,12 +293,10 @@ def _path(file: str) -> None:
     """Links to the page before and the page after this one."""
     files = [page.file for page in PAGES]
     here = files.index(file)
-    before, after = st.columns(2)
-    if here > 0:
-        with before:
+    with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        if here > 0:
             page_link(PAGES[here - 1].file, f"← {PAGES[here - 1].title}")
-    if here + 1 < len(PAGES):
-        with after:
+        if here + 1 < len(PAGES):
             page_link(PAGES[here + 1].file, f"{PAGES[here + 1].title} →")
 
 
