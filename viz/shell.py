@@ -32,6 +32,7 @@ STYLE = """<style>
 .stMainBlockContainer { padding-top: 2.5rem; padding-bottom: 3rem; max-width: 90rem; }
 .katex-display { overflow-x: auto; overflow-y: hidden; padding: 0.25rem 0; }
 </style>"""
+READS_ALL = "minilm"  # the model offered where words are new to another one
 MASK_NAMES: dict[MaskChoice, str] = {
     "model": "the model's own",
     "none": "none: all may look",
@@ -427,7 +428,12 @@ def _readable(model: "Model") -> str:
 
 def _new_words(model: "Model", text: str) -> None:
     words = model.new_words(text)
-    if not words:
+    if not words or model.name == READS_ALL:
         return
     listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
     st.info(plain(f"New to this model: {listed}. It reads them byte by byte."))
+    st.button(f"Read it with {models[READS_ALL].title}", on_click=_read_with_encoder)
+
+
+def _read_with_encoder() -> None:
+    _change(replace(current(), model=READS_ALL))

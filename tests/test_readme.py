@@ -1,0 +1,47 @@
+"""The README tells the truth: what it lists is what there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from model.registry import models
+from viz.menu import PAGES
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
+def test_every_page_is_listed_with_its_line(page: object) -> None:
+    assert f"| {page.title} | {page.line} |" in README
+
+
+@pytest.mark.parametrize("name", sorted(models))
+def test_every_model_is_listed(name: str) -> None:
+    assert f"| `{name}` |" in README
+
+
+@pytest.mark.parametrize("picture", re.findall(r"!\[.*?\]\((.*?)\)", README))
+def test_every_picture_is_there(picture: str) -> None:
+    assert (ROOT / picture).is_file()
+
+
+@pytest.mark.parametrize("setting", ["ATTENTION_CACHE", "ATTENTION_MODEL_MB", "ATTENTION_TRACE_MB"])
+def test_every_setting_is_in_the_code_and_in_the_table(setting: str) -> None:
+    assert f"`{setting}`" in README
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "model").glob("*.py"))
+    assert f'"{setting}"' in code
+
+
+def test_every_file_on_the_map_exists() -> None:
+    drawing = README.split("## The map of the house")[1].split("```")[1]
+    room = ""
+    for line in drawing.strip().splitlines():
+        indented = line.startswith("  ")
+        names = re.match(r"\s*((?:[\w.]+(?:/|\.py) ?)+)", line)
+        assert names, line
+        for name in names[1].split():
+            assert (ROOT / (room if indented else "") / name).exists(), line
+        if not indented:
+            room = names[1].split()[0]
