@@ -73,5 +73,6 @@ def recipe() -> Recipe:
         gates=(Gate("induction", at_least=0.85), Gate("previous_token", at_least=0.85)),
         steps=1000,
         rate=3e-3,
+        seed=1,
         checkpoints=(0, 100, 200, 300, 400, 600, 1000),
     )

@@ -35,6 +35,8 @@ def publish(run: Run, assets: Path) -> Exam:
     card = model_card(run, exam)
     save_asset(fresh, module, recipe.task.tokenizer, card=card, checkpoints=run.checkpoints)
     (fresh / "CARD.md").write_text(card_text(card, recipe), encoding="utf-8")
+    for path in fresh.rglob("*.safetensors"):
+        path.chmod(0o644)  # written for the owner alone, but a server may run as somebody else
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
     return exam

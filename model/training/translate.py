@@ -49,7 +49,7 @@ class TranslateTask:
     def exam(self, module: Transformer, random: Random) -> Exam:
         sentences = _drawn(random, new_pair=False)
         pairs = _drawn(random, new_pair=True)
-        aligned = self.alignment(module, [phrase for phrase in sentences + pairs if phrase.swapped])
+        aligned = self.alignment(module, [p for p in sentences + pairs if p.swapped])
         head, share = head_scores.best(aligned)
         scores = {
             "exact_match": self.exact_match(module, sentences),
