@@ -21,11 +21,14 @@ _MODULES = (  # each one after those it imports
     "save",
     "elements",
     "overlay",
+    "table",
     "equations",
+    "terms",
     "panel",
     "sentence",
-    "table",
     "view",
+    "controls",
+    "picture",
     "main",
 )
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from \"\./(\w+)\.js\";$", re.MULTILINE)

@@ -3,7 +3,7 @@
 const STEPS = 256;
 
 /** [red, green, blue] of a CSS colour. */
-export function rgb(colour) {
+function rgb(colour) {
   const hex = /^#([0-9a-f]{6})/i.exec(colour);
   if (hex) return [0, 2, 4].map((start) => parseInt(hex[1].slice(start, start + 2), 16));
   const short = /^#([0-9a-f]{3})$/i.exec(colour);
@@ -21,7 +21,7 @@ function css([red, green, blue]) {
 }
 
 /** Share of light a colour sends out, 0 to 1 (WCAG's relative luminance). */
-export function luminance([red, green, blue]) {
+function luminance([red, green, blue]) {
   const [r, g, b] = [red, green, blue].map((channel) => {
     const share = channel / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
@@ -39,6 +39,7 @@ export function paletteOf(host, theme) {
   const background = read("--st-background-color", "#ffffff");
   const dark = luminance(rgb(background)) < 0.4;
   const palette = {
+    signature: [background, read("--st-text-color", ""), read("--st-code-font", "")].join(),
     dark,
     background,
     text: read("--st-text-color", dark ? "#eeeeee" : "#222222"),

@@ -2,12 +2,12 @@
 // Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded once.
 
 /** Float32 numbers from base64 of their little-endian bytes. */
-export function floats(text) {
+function floats(text) {
   return new Float32Array(bytes(text).buffer);
 }
 
 /** `count` booleans (as 0 and 1) from base64 of packed bits, lowest bit first. */
-export function bits(text, count) {
+function bits(text, count) {
   const packed = bytes(text);
   const unpacked = new Uint8Array(count);
   for (let n = 0; n < count; n++) unpacked[n] = (packed[n >> 3] >> (n & 7)) & 1;
@@ -72,7 +72,7 @@ function maskOf(layer, head) {
 }
 
 /** score[i, j] = q[i] · k[j] */
-export function dotProducts(query, key, queries, keys, width) {
+function dotProducts(query, key, queries, keys, width) {
   const scores = new Float32Array(queries * keys);
   for (let i = 0; i < queries; i++) {
     for (let j = 0; j < keys; j++) {
@@ -84,7 +84,7 @@ export function dotProducts(query, key, queries, keys, width) {
   return scores;
 }
 
-export function scaledBy(scores, scale) {
+function scaledBy(scores, scale) {
   const factor = Math.fround(scale);
   const scaled = new Float32Array(scores.length);
   for (let cell = 0; cell < scores.length; cell++) scaled[cell] = scores[cell] * factor;
@@ -92,14 +92,14 @@ export function scaledBy(scores, scale) {
 }
 
 /** The fill where the mask forbids to look. */
-export function filled(scaled, mask, fill) {
+function filled(scaled, mask, fill) {
   const masked = new Float32Array(scaled.length);
   for (let cell = 0; cell < scaled.length; cell++) masked[cell] = mask[cell] ? scaled[cell] : fill;
   return masked;
 }
 
 /** Softmax over the keys, the row's maximum subtracted. A row of nothing but −∞ stays zero. */
-export function softmaxRows(masked, queries, keys) {
+function softmaxRows(masked, queries, keys) {
   const weights = new Float32Array(queries * keys);
   for (let i = 0; i < queries; i++) {
     const { exponentials, sum } = exponentialsOf(masked.subarray(i * keys, (i + 1) * keys));
@@ -120,7 +120,7 @@ export function exponentialsOf(row) {
 }
 
 /** output[i] = Σ_j weight[i, j] · v[j] */
-export function mixed(weights, value, queries, keys, valueWidth) {
+function mixed(weights, value, queries, keys, valueWidth) {
   const output = new Float32Array(queries * valueWidth);
   const row = new Float64Array(valueWidth);
   for (let i = 0; i < queries; i++) {
@@ -136,13 +136,13 @@ export function mixed(weights, value, queries, keys, valueWidth) {
 }
 
 /** −Σ w ln w of one row of weights, in nats. */
-export function entropy(row) {
+function entropy(row) {
   let sum = 0;
   for (const weight of row) if (weight > 0) sum -= weight * Math.log(weight);
   return Math.max(sum, 0);
 }
 
-export function largestOf(row) {
+function largestOf(row) {
   let largest = -Infinity;
   for (const value of row) if (value > largest) largest = value;
   return largest;

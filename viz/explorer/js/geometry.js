@@ -3,7 +3,7 @@
 
 export const PLOTLY_TOKENS = 64; // beyond this, Plotly is too slow and the canvas draws
 export const WINDOW = 64; // positions of an exact window into a long text
-export const OVERVIEW = 256; // cells of an overview; more positions share a cell
+const OVERVIEW = 256; // cells of an overview; more positions share a cell
 const LABELS = 32;
 const LETTER = 6.7; // width of a letter of the 11-pixel monospaced face
 const LINE = 13; // a label needs this much of its axis

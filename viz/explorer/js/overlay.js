@@ -26,7 +26,7 @@ export function drawMarks(svg, figure, chosen, palette) {
   );
 }
 
-export function axisInk(axis, palette) {
+function axisInk(axis, palette) {
   return axis === "dimension" ? palette.text : palette.ink[axis];
 }
 

@@ -1,14 +1,14 @@
 // Pixels: cells, hatching, thumbnails, and the figure drawn without Plotly.
 
 import { step } from "./colours.js";
-import { tickPositions, wholeWindow } from "./geometry.js";
+import { wholeWindow } from "./geometry.js";
 
 const THUMBNAIL_CELLS = 96;
 export const FONT = 11;
 
 /** What a window shows of a panel: where positions share a cell, the value of largest magnitude;
  *  NaN where all of them are masked. */
-export function sample(panel, window) {
+function sample(panel, window) {
   const rows = Math.ceil(window.rows / window.rowBlock);
   const columns = Math.ceil(window.columns / window.columnBlock);
   const values = new Float32Array(rows * columns).fill(NaN);
@@ -122,7 +122,7 @@ function hatchedCells(panel, window) {
 }
 
 /** Cells and hatching of one panel in a box. */
-export function paintPanel(context, panel, window, box, palette) {
+function paintPanel(context, panel, window, box, palette) {
   context.imageSmoothingEnabled = false;
   const cells = raster(sample(panel, window), panel, palette);
   context.drawImage(cells, box.left, box.top, box.width, box.height);

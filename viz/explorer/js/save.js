@@ -118,7 +118,7 @@ function sharing({ window }) {
 }
 
 /** Every number of the whole matrix, not only of the window; masked cells are empty. */
-export function csvOf(figure) {
+function csvOf(figure) {
   const names = figure.captions ? ["baseline", "changed", "difference"] : [null];
   const lines = figure.panels.flatMap((panel, n) => csvLines(figure, panel, names[n], n === 0));
   return lines.join("\r\n") + "\r\n";

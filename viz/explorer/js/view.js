@@ -35,9 +35,9 @@ export function panelOf(stage, layer, derived, ranges) {
 }
 
 /** Changed minus baseline. A cell that only one run allows has no difference of masked scores. */
-export function differencePanel(stage, before, after) {
+function differencePanel(stage, before, after) {
   const values = difference(before.values, after.values);
-  const range = extent(values) || 1;
+  const largest = extent(values);
   const either = stage.name === "masked";
   const hidden = (panel, cell) => panel.masked !== null && panel.masked[cell] === 1;
   const masked =
@@ -51,8 +51,9 @@ export function differencePanel(stage, before, after) {
     ...after,
     values,
     quantity: "difference",
-    low: -range,
-    high: range,
+    low: -(largest || 1),
+    high: largest || 1,
+    equal: largest === 0,
     masked,
     leaks: before.leaks || after.leaks,
   };

@@ -1,0 +1,114 @@
+// The bar of heads and the strip of stages: radio buttons with small pictures.
+
+import { hasHead } from "./derive.js";
+import { check, element, radioKeys } from "./elements.js";
+import { paintThumbnail } from "./paint.js";
+import { panelOf, sharedRanges } from "./view.js";
+
+const MAPPED_TOKENS = 128; // up to this many, every head's button shows its weights
+const MAP = 22; // pixels of that picture
+const THUMBNAIL = 56; // and of a stage's
+
+export class Controls {
+  /** `choose` takes { head } or { stage }. */
+  constructor(heads, strip, choose) {
+    Object.assign(this, { heads, strip, choose });
+  }
+
+  /** Builds the buttons anew where heads or stages are others than before. */
+  build({ layer, stages, state }) {
+    const { heads, ablated, label } = layer;
+    const headSignature = `${label} ${heads} ${ablated}`;
+    if (headSignature !== this.builtHeads) this.buildHeads(layer, state);
+    this.builtHeads = headSignature;
+    const stageSignature = stages.map(({ name, step }) => name + step).join();
+    if (stageSignature !== this.builtStages) this.buildStages(stages, state);
+    this.builtStages = stageSignature;
+  }
+
+  buildHeads({ heads, ablated, label }, state) {
+    this.mapped = null;
+    const radios = Array.from({ length: heads }, (_, head) => {
+      const zeroed = ablated.includes(head);
+      return element(
+        "button",
+        {
+          type: "button",
+          role: "radio",
+          class: zeroed ? "zeroed" : "",
+          "aria-label": `Head ${head}${zeroed ? ", its output is set to zero" : ""}`,
+          title: zeroed ? "This head's output is set to zero after it is computed" : null,
+          "data-testid": `head-${head}`,
+          onclick: () => this.choose({ head }),
+        },
+        element("canvas", { "aria-hidden": "true", hidden: true }),
+        head === 0 ? `${label}H0` : `H${head}`,
+      );
+    });
+    this.heads.replaceChildren(...radios);
+    radioKeys(this.heads, heads, () => state.head, (head) => this.choose({ head }));
+  }
+
+  buildStages(stages, state) {
+    const parts = stages.flatMap(({ name, label, step }) => [
+      step ? element("span", { class: "step", "aria-hidden": "true" }, step) : null,
+      element(
+        "button",
+        {
+          type: "button",
+          role: "radio",
+          class: "thumbnail",
+          "data-testid": `stage-${name}`,
+          "aria-label": step ? `${label} (${step})` : label,
+          onclick: () => this.choose({ stage: name }),
+        },
+        element("canvas", { "aria-hidden": "true" }),
+        element("span", {}, label),
+      ),
+    ]);
+    this.strip.replaceChildren(...parts.filter(Boolean));
+    const names = stages.map(({ name }) => name);
+    const chosen = () => names.indexOf(state.stage);
+    radioKeys(this.strip, names.length, chosen, (n) => this.choose({ stage: names[n] }));
+  }
+
+  /** Marks what is chosen. */
+  mark({ stages, state, palette }) {
+    check([...this.heads.children], state.head);
+    const radios = [...this.strip.querySelectorAll("[role=radio]")];
+    check(radios, stages.findIndex(({ name }) => name === state.stage));
+    radios.forEach((radio, n) => {
+      radio.style.setProperty("--hue", palette.ink[stages[n].quantity]);
+    });
+  }
+
+  /** The eight stages of one head, small. */
+  drawStages({ layer, baseline, stages, palette }, derived) {
+    if (this.drawnStages === derived && this.drawnPalette === palette) return;
+    [this.drawnStages, this.drawnPalette] = [derived, palette];
+    const ranges = sharedRanges(layer, baseline);
+    this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
+      const panel = panelOf(stages[n], layer, derived, ranges);
+      paintThumbnail(canvas, panel, palette, THUMBNAIL, THUMBNAIL);
+    });
+  }
+
+  /** Every head's weights in its button, one head at a time, so that no click has to wait. */
+  drawHeadMaps({ layer, stages, palette }, derivedOf) {
+    if (this.mapped === layer && this.mappedPalette === palette) return;
+    [this.mapped, this.mappedPalette] = [layer, palette];
+    if (Math.max(layer.queries, layer.keys) > MAPPED_TOKENS) return;
+    const weights = stages.find(({ name }) => name === "weights");
+    const canvases = [...this.heads.querySelectorAll("canvas")];
+    const draw = (head) => {
+      if (this.mapped !== layer || this.mappedPalette !== palette || head >= layer.heads) return;
+      if (hasHead(layer, head)) {
+        const panel = panelOf(weights, layer, derivedOf(layer, head), layer.range);
+        canvases[head].hidden = false;
+        paintThumbnail(canvases[head], panel, palette, MAP, MAP);
+      }
+      setTimeout(() => draw(head + 1));
+    };
+    setTimeout(() => draw(0));
+  }
+}

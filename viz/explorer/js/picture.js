@@ -1,0 +1,204 @@
+// The chosen stage, large: cells and ticks, hatching, marks, colour scale, window, and what can be saved.
+
+import { element } from "./elements.js";
+import { brief, scaleEnd } from "./numbers.js";
+import { drawCorners, drawMarks, listen } from "./overlay.js";
+import { context2d, hatch, paintFigure } from "./paint.js";
+import { drawPlotly } from "./plotly.js";
+import { formatsOf, save } from "./save.js";
+import { cellText } from "./table.js";
+
+export class Picture {
+  /** `parts`: the elements by class. `actions`: choose(cell), move(rows, columns), enter(), leave(). */
+  constructor(root, parts, actions) {
+    Object.assign(this, { root, parts, actions });
+    this.plotly = undefined; // null: it cannot be had
+    const describe = (cell) => this.describe(cell);
+    listen(parts.figure, parts.tooltip, () => this.figure, { ...actions, describe });
+  }
+
+  /** Draws a figure. `view`: stage, labels, palette, name of the file, whether the text is long. */
+  draw(figure, view) {
+    Object.assign(this, { figure, view });
+    const { parts } = this;
+    parts.look.textContent = view.stage.look;
+    parts.title.textContent = figure.title;
+    parts.figure.style.width = `${figure.layout.width}px`;
+    parts.figure.style.height = `${figure.layout.height}px`;
+    this.paint();
+    this.drawHatching();
+    drawCorners(parts.corners, figure, view.palette);
+    this.drawLegend();
+    this.drawWindow();
+    this.drawSaves();
+  }
+
+  /** Frames a cell; the slow parts of the picture stay. */
+  mark(cell) {
+    this.parts.figure.setAttribute("aria-label", `${this.figure.title}. ${this.words(cell)}`);
+    drawMarks(this.parts.marks, this.figure, cell, this.view.palette);
+  }
+
+  /** Which of the two draws a text of this length. */
+  renderer(isLong) {
+    return this.plotly && !isLong ? "plotly" : "canvas";
+  }
+
+  paint() {
+    const { parts, root, figure, view } = this;
+    root.dataset.ready = "false";
+    root.dataset.renderer = this.renderer(view.isLong);
+    if (root.dataset.renderer === "plotly") {
+      const drawing = drawPlotly(this.plotly, parts.plotly, figure, view.palette);
+      const stillMeant = () => figure === this.figure;
+      drawing.then(
+        () => stillMeant() && this.painted(),
+        (error) => stillMeant() && this.withoutPlotly(error),
+      );
+      return;
+    }
+    paintFigure(parts.own, figure, view.palette);
+    if (this.plotly !== undefined || view.isLong) this.painted();
+    else this.say("Drawing …");
+  }
+
+  painted() {
+    const { parts, root, view } = this;
+    const byPlotly = root.dataset.renderer === "plotly";
+    parts.own.hidden = byPlotly;
+    parts.plotly.hidden = !byPlotly;
+    root.dataset.ready = "true";
+    const missing = this.plotly === null && !view.isLong;
+    this.say(missing ? "Plotly could not be loaded. This picture is drawn without it." : "");
+  }
+
+  withoutPlotly(error) {
+    console.warn("Plotly could not draw the picture", error);
+    this.plotly = null;
+    this.draw(this.figure, this.view);
+  }
+
+  say(text) {
+    this.parts.notice.textContent = text;
+    this.parts.notice.hidden = !text;
+  }
+
+  drawHatching() {
+    const { layout, panels, window } = this.figure;
+    this.parts.hatching.hidden = this.root.dataset.renderer !== "plotly"; // the canvas has its own
+    if (this.parts.hatching.hidden) return;
+    const context = context2d(this.parts.hatching, layout.width, layout.height);
+    panels.forEach((panel, n) => hatch(context, panel, window, layout.boxes[n], this.view.palette));
+  }
+
+  /** The colour scales with their printed ends, and what hatching means. */
+  drawLegend() {
+    const { panels } = this.figure;
+    const shown = panels.length === 1 ? panels : [panels[1], panels[2]];
+    const scales = shown.map((panel) => this.scale(panel, panels.length > 1));
+    const leaks = panels.some((panel) => panel.leaks);
+    const swatch = element(
+      "span",
+      { class: "scale" },
+      element("i", { class: "swatch" }),
+      leaks ? "not allowed; colour shows the weight it gets all the same" : "not allowed",
+    );
+    const masked = panels.some((panel) => panel.masked?.includes(1));
+    this.parts.legend.replaceChildren(...scales, ...(masked ? [swatch] : []));
+  }
+
+  scale({ quantity, low, high, equal }, named) {
+    if (equal) return element("span", { class: "scale" }, "no difference: both runs are equal here");
+    const { gradient } = this.view.palette.scale[quantity];
+    return element(
+      "span",
+      { class: "scale" },
+      named ? (quantity === "difference" ? "difference" : "both runs") : null,
+      element("span", { class: "number" }, scaleEnd(low)),
+      element("i", { class: "ramp", style: `background:${gradient}` }),
+      element("span", { class: "number" }, (low < 0 ? "+" : "") + scaleEnd(high)),
+    );
+  }
+
+  /** What part of a long text is shown, and the way back. */
+  drawWindow() {
+    const { window } = this.figure;
+    const { isLong } = this.view;
+    this.parts.window.hidden = !isLong;
+    this.parts.hint.hidden = isLong && !window.exact;
+    if (isLong) this.parts.window.replaceChildren(...this.windowWords());
+  }
+
+  windowWords() {
+    const { window, panels } = this.figure;
+    if (window.exact) {
+      const last = [window.row + window.rows - 1, window.column + window.columns - 1];
+      const attributes = { type: "button", "data-testid": "whole", onclick: this.actions.leave };
+      return [
+        `Rows ${window.row}–${last[0]}, columns ${window.column}–${last[1]}, every cell. `,
+        element("button", attributes, "Back to the whole"),
+      ];
+    }
+    const shared = `${window.rowBlock} × ${window.columnBlock}`;
+    const most = panels[0].low === 0 ? "their maximum" : "the value of largest size";
+    return [
+      window.rowBlock * window.columnBlock > 1
+        ? `One cell = ${shared} positions, ${most}. `
+        : "Every position has its cell. ",
+      "Click a place to see it larger.",
+    ];
+  }
+
+  /** Buttons that save the picture and its numbers. */
+  drawSaves() {
+    const { renderer } = this.root.dataset;
+    const buttons = formatsOf(renderer).map((format) =>
+      element(
+        "button",
+        {
+          type: "button",
+          "data-testid": `save-${format}`,
+          "aria-label": `Save ${format === "csv" ? "the numbers" : "the picture"} as ${format}`,
+          onclick: () => this.save(format, renderer),
+        },
+        format.toUpperCase(),
+      ),
+    );
+    this.parts.saves.replaceChildren("Save ", ...buttons);
+  }
+
+  save(format, renderer) {
+    const { figure, view, plotly } = this;
+    const made = save(format, view.file, { figure, palette: view.palette, renderer, Plotly: plotly });
+    return made.catch(() => this.say("The picture could not be saved."));
+  }
+
+  place(axis, position) {
+    if (axis === "dimension") return `dimension ${position}`;
+    return `${axis} ${position} “${this.view.labels[axis].full[position]}”`;
+  }
+
+  places({ row, column }) {
+    const { rows, columns } = this.view.stage;
+    return [this.place(rows, row), this.place(columns, column)];
+  }
+
+  /** One cell in words, with four decimals: for screen readers, and where formulas cannot be drawn. */
+  words(cell) {
+    const values = this.figure.panels.map((panel) => cellText(panel, cell.row, cell.column));
+    return `${this.places(cell).join(", ")}: ${values.join(", ")}`;
+  }
+
+  /** The tooltip's lines for a cell under the pointer. */
+  describe(cell) {
+    const { panels, captions } = this.figure;
+    const names = captions ? ["baseline", "changed", "difference"] : [this.view.stage.cell];
+    const values = panels.map((panel, n) => {
+      const at = cell.row * panel.columns + cell.column;
+      const masked = panel.masked !== null && panel.masked[at] === 1;
+      if (masked && !(panel.leaks && panel.values[at] !== 0)) return `${names[n]}: not allowed`;
+      return `${names[n]}: ${brief(panel.values[at])}${masked ? " (masked)" : ""}`;
+    });
+    return [...this.places(cell), ...values];
+  }
+}
