@@ -1,0 +1,93 @@
+"""What a token stands for: its bytes, and the characters that it holds only in part."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+
+from model.files import file_hash
+from model.registry import models
+from model.tokenizers import WordPieces, clean, gpt2
+from model.trace import Token
+from model.wheel import cache_folder
+
+WORD_PIECES = "minilm"  # the model of the registry that cuts words into pieces
+_STRAY = range(0xDC80, 0xDD00)  # where Python puts bytes that are no character
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One token and how it is written out."""
+
+    token: Token
+    spelled: str  # its text; bytes that make no whole character as ‹F0 9F›
+    part_of: str  # the characters of the text that it holds only in part; "" where all are whole
+
+    @property
+    def hexadecimal(self) -> str:
+        """Its bytes as "F0 9F"; empty where the tokenizer works on characters."""
+        return self.token.raw.hex(" ").upper()
+
+
+def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
+    """The tokens of one text, in order, each with the characters that it shares with a neighbour."""
+    ends = list(accumulate(len(token.raw) for token in tokens))
+    torn = _torn_characters(b"".join(token.raw for token in tokens), frozenset(ends))
+    return tuple(
+        Piece(
+            token,
+            spelled(token.raw) if token.raw else token.text,
+            "".join(
+                character
+                for start, stop, character in torn
+                if start < end and end - len(token.raw) < stop and token.raw
+            ),
+        )
+        for token, end in zip(tokens, ends, strict=True)
+    )
+
+
+def spelled(raw: bytes) -> str:
+    """Bytes as text. Bytes that make no character are written out: b"\\xf0\\x9f" is "‹F0 9F›"."""
+    written = "".join(
+        f"‹{ord(character) - 0xDC00:02X}›" if ord(character) in _STRAY else character
+        for character in raw.decode("utf-8", "surrogateescape")
+    )
+    return written.replace("›‹", " ")
+
+
+def gpt2_tokens(text: str) -> tuple[Token, ...]:
+    """A text cut by GPT-2's full vocabulary. Text that looks like a special token is text."""
+    encoding = gpt2()
+    ids = encoding.encode(clean(text), disallowed_special=())
+    raws = encoding.decode_tokens_bytes(ids)
+    return tuple(
+        Token(id_, raw.decode("utf-8", "replace"), raw) for id_, raw in zip(ids, raws, strict=True)
+    )
+
+
+def word_pieces() -> WordPieces | None:
+    """MiniLM's tokenizer where its files are on disk; None where they are not, or are damaged."""
+    wheel = models[WORD_PIECES].wheel
+    path = cache_folder(WORD_PIECES) / "tokenizer.json"
+    if wheel is None or not path.is_file():
+        return None
+    return _opened(path, path.stat().st_mtime_ns, wheel.files["tokenizer.json"].sha256)
+
+
+@lru_cache(maxsize=1)
+def _opened(path: Path, changed: int, sha256: str) -> WordPieces | None:
+    """The tokenizer of a file; read again when the file was changed."""
+    return WordPieces(path) if file_hash(path) == sha256 else None
+
+
+def _torn_characters(raw: bytes, cuts: frozenset[int]) -> list[tuple[int, int, str]]:
+    """(start, stop, character) of every character of the bytes that a cut goes through."""
+    found, start = [], 0
+    for character in raw.decode("utf-8", "surrogateescape"):
+        stop = start + len(character.encode("utf-8", "surrogateescape"))
+        if any(cut in cuts for cut in range(start + 1, stop)):
+            found.append((start, stop, character))
+        start = stop
+    return found
