@@ -14,7 +14,7 @@ from typing import get_args
 import streamlit as st
 
 from viz.explorer import assets, bundle
-from viz.explorer.payload import AttentionRecord, payload
+from viz.explorer.message import AttentionRecord, payload
 from viz.formulas import StageName
 
 __all__ = ["Selection", "explorer", "forget", "payload"]
@@ -48,7 +48,7 @@ class Selection:
 class _Memory:
     """What passed between the page, this function and the browser so far, for one mount."""
 
-    passed: Selection  # by the page, last time
+    passed: Selection  # by the page, last time, as it was
     returned: Selection  # to the page, last time
     sent: Selection  # to the browser
     revision: int = 0  # grows whenever the page sends the reader somewhere else
@@ -74,13 +74,12 @@ def explorer(
     returned and reported before, as after a link or an example; otherwise the reader's own choice stays.
     Raises ValueError if the tokens are not as many as the rows and columns.
     """
-    limits = {
-        "heads": attention.heads,
-        "queries": len(queries),
-        "keys": len(keys),
-    }
-    memory, chosen = _reconcile(selection.clamped(**limits), mount)
-    chosen = chosen.clamped(**limits)
+
+    def nearest(wanted: Selection) -> Selection:
+        return wanted.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
+
+    memory, chosen = _reconcile(selection, nearest(selection), mount)
+    chosen = nearest(chosen)
     st.session_state[_memory_key(mount)] = replace(memory, returned=chosen)
     _component(
         key=mount,
@@ -110,17 +109,20 @@ def forget(mount: str = "explorer") -> None:
         st.session_state[_memory_key(mount)] = memory.revision
 
 
-def _reconcile(selection: Selection, mount: str) -> tuple[_Memory, Selection]:
-    """What to remember, and which choice counts now: the page's or the reader's."""
+def _reconcile(passed: Selection, start: Selection, mount: str) -> tuple[_Memory, Selection]:
+    """What to remember, and which choice counts now: the page's or the reader's.
+
+    passed: the page's selection as it is; start: the nearest one that exists.
+    """
     memory = st.session_state.get(_memory_key(mount))
     if not isinstance(memory, _Memory):
         revision = 0 if memory is None else memory + 1
-        return _Memory(selection, selection, selection, revision), selection
+        return _Memory(passed, start, start, revision), start
     reported = _reported(mount, memory.revision)
     mounted_anew = reported is None and memory.returned != memory.sent
-    if mounted_anew or selection not in {memory.passed, memory.returned, reported}:
-        return _Memory(selection, selection, selection, memory.revision + 1), selection
-    return replace(memory, passed=selection), reported or memory.sent
+    if mounted_anew or passed not in {memory.passed, memory.returned, reported}:
+        return _Memory(passed, start, start, memory.revision + 1), start
+    return replace(memory, passed=passed), reported or memory.sent
 
 
 def _reported(mount: str, revision: int) -> Selection | None:

@@ -1,0 +1,60 @@
+"""Seeded attention records with the true layout, for the tests of the explorer."""
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.trace import Attention
+
+Kind = Literal["self", "causal", "cross"]
+
+
+def record(
+    queries: int = 6,
+    keys: int | None = None,
+    *,
+    heads: int = 3,
+    width: int = 8,
+    kind: Kind = "causal",
+    scale: float | None = None,
+    mask: NDArray[np.bool_] | None = None,
+    fill: float = -math.inf,
+    layer: int = 2,
+    ablated: tuple[int, ...] = (),
+    seed: int = 0,
+) -> Attention:
+    """An attention record of random vectors whose output is what they make.
+
+    A mask replaces the look-ahead mask of a causal record.
+    """
+    keys = keys or queries
+    random = np.random.default_rng(seed)
+    query, key, value = (
+        random.normal(size=(heads, count, width)).astype(np.float32)
+        for count in (queries, keys, keys)
+    )
+    made = Attention(
+        name=f"decoder.{layer}.{'cross' if kind == 'cross' else 'self'}",
+        kind=kind,
+        stack="decoder",
+        layer=layer,
+        heads=heads,
+        scale=1 / math.sqrt(width) if scale is None else scale,
+        fill=fill,
+        output=np.zeros((heads, queries, width), np.float32),
+        ablated=ablated,
+        vectors=(query, key, value),
+        own_mask=mask,
+        look_ahead=kind == "causal" and mask is None,
+        steps={},
+    )
+    return replace(made, output=np.stack([made.context(head) for head in range(heads)]))
+
+
+def labels(count: int) -> list[str]:
+    """Tokens, some of them equal."""
+    words = ["The", " cat", " saw", " the", " cat", " and", " the", " dog"]
+    return [words[n % len(words)] for n in range(count)]

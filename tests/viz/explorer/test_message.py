@@ -1,0 +1,149 @@
+"""The browser gets the recorded numbers themselves, once, and nothing it cannot read."""
+
+import base64
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from model.trace import Attention
+from tests.viz.explorer.records import labels, record
+from viz.explorer import message as sent
+from viz.explorer.message import payload
+
+
+def made(attention: Attention, head: int = 0, baseline: Attention | None = None) -> sent.Json:
+    return payload(
+        attention,
+        queries=labels(attention.query.shape[1]),
+        keys=labels(attention.key.shape[1]),
+        head=head,
+        check=3e-7,
+        baseline=baseline,
+    )
+
+
+def layer(message: sent.Json, name: str = "layer") -> dict[str, object]:
+    found = message[name]
+    assert isinstance(found, dict)
+    return found
+
+
+def floats(text: object) -> np.ndarray:
+    assert isinstance(text, str)
+    return np.frombuffer(base64.b64decode(text), "<f4")
+
+
+def test_vectors_and_output_arrive_bit_for_bit() -> None:
+    attention = record(5, 7, kind="cross")
+    got = layer(made(attention))
+    for name in ("query", "key", "value", "output"):
+        assert np.array_equal(floats(got[name]), getattr(attention, name).ravel())
+
+
+def test_grouped_keys_are_sent_for_every_head() -> None:
+    attention = record(4, heads=4)
+    query, key, value = attention.vectors
+    grouped = replace(attention, vectors=(query, key[:2], value[:2]))
+    got = floats(layer(made(grouped))["key"]).reshape(4, 4, 8)
+    assert np.array_equal(got, np.repeat(key[:2], 2, axis=0))
+
+
+def test_the_mask_arrives_bit_by_bit() -> None:
+    mask = np.random.default_rng(1).random((5, 7)) > 0.5
+    got = layer(made(record(5, 7, kind="cross", mask=mask)))
+    assert isinstance(got["mask"], str)
+    packed = np.frombuffer(base64.b64decode(got["mask"]), np.uint8)
+    assert np.array_equal(
+        np.unpackbits(packed, count=35, bitorder="little").reshape(5, 7).astype(bool), mask
+    )
+
+
+@pytest.mark.parametrize("fill", [-math.inf, -1e9, 0.0])
+def test_the_message_is_strict_json_whatever_the_fill(fill: float) -> None:
+    text = json.dumps(made(record(fill=fill)), allow_nan=False)
+    assert layer(json.loads(text))["fill"] == (None if math.isinf(fill) else fill)
+
+
+def test_a_check_that_is_not_a_number_is_left_out() -> None:
+    attention = record(3)
+    got = payload(
+        attention, queries=labels(3), keys=labels(3), head=0, check=math.nan, baseline=None
+    )
+    assert got["check"] is None
+
+
+def test_a_vector_that_is_not_finite_is_refused() -> None:
+    attention = record(3)
+    output = attention.output.copy()
+    output[0, 0, 0] = math.nan
+    with pytest.raises(ValueError, match="not finite"):
+        made(replace(attention, output=output))
+
+
+def test_tokens_that_do_not_fit_the_picture_are_refused() -> None:
+    with pytest.raises(ValueError, match="6 queries and 6 keys; there are 5"):
+        payload(record(6), queries=labels(5), keys=labels(6), head=0, check=0.0)
+    with pytest.raises(ValueError, match="baseline has 4 queries"):
+        made(record(6), baseline=record(4))
+
+
+def test_the_ranges_hold_for_all_heads_of_the_layer() -> None:
+    attention = record(6)
+    ranges = layer(made(attention))["range"]
+    assert isinstance(ranges, dict)
+    largest = max(np.abs(attention.scores(head)).max() for head in range(attention.heads))
+    assert ranges["scores"] == pytest.approx(largest)
+    assert ranges["scaled"] == pytest.approx(largest * attention.scale)
+    assert ranges["value"] == pytest.approx(np.abs(attention.value).max())
+
+
+def test_a_layer_beyond_the_budget_sends_the_block_of_the_chosen_head(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attention = record(6, heads=5)
+    each = 4 * attention.query[0].nbytes
+    monkeypatch.setattr(sent, "BUDGET", 2 * each)
+    got = layer(made(attention, head=3))
+    assert (got["first"], got["sent"]) == (2, 2)
+    assert np.array_equal(floats(got["query"]), attention.query[2:4].ravel())
+    assert layer(made(attention, head=4))["sent"] == 1
+    both = made(attention, head=3, baseline=record(6, heads=5, seed=1))
+    assert (layer(both)["first"], layer(both)["sent"]) == (3, 1)
+    assert layer(both, "baseline")["first"] == 3
+
+
+def test_dropout_sends_the_weights_as_applied() -> None:
+    attention = record(4)
+    assert layer(made(attention))["dropped"] is None
+    weights = np.stack([attention.weights(head) for head in range(3)])
+    dropped = weights * np.float32(2) * (np.random.default_rng(0).random(weights.shape) > 0.5)
+    steps = {
+        "scores": np.stack([attention.scores(head) for head in range(3)]),
+        "masked": np.stack([attention.masked(head) for head in range(3)]),
+        "weights": weights,
+        "dropped": dropped.astype(np.float32),
+    }
+    got = layer(made(replace(attention, steps=steps)))
+    assert np.array_equal(floats(got["dropped"]), dropped.astype(np.float32).ravel())
+
+
+def test_hostile_tokens_are_escaped_where_plotly_reads_markup_and_plain_elsewhere() -> None:
+    got = payload(record(1), queries=["<b>#000001"], keys=["<b>#000001"], head=0, check=0.0)
+    queries = got["queries"]
+    assert isinstance(queries, dict)
+    assert queries["full"] == ["<b>#000001"]
+    assert queries["plotly"] == ["&lt;b&gt;#\u2060000001"]
+
+
+def test_the_words_follow_what_the_layer_does() -> None:
+    def words(attention: Attention) -> str:
+        return json.dumps(made(attention)["stages"])
+
+    assert "future" in words(record(kind="causal"))
+    assert "future" not in words(record(kind="self"))
+    assert "unchanged" in words(record(kind="self"))
+    assert "still get weight" in words(record(fill=-1.0))
+    assert "nothing is scaled" in words(record(scale=1.0))
