@@ -1,10 +1,12 @@
 """`attend` called directly: grouped keys, masks given by hand, rows with nothing to look at."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from model import Attention, Intervention
@@ -86,6 +88,28 @@ def test_every_row_masked_gives_zeros_and_never_nan(explicit: bool, device: str)
     assert (output == 0).all()
     assert (attention.weights(0) == 0).all()
     assert attention.check() == 0
+
+
+def test_a_kernel_that_leaves_nan_in_an_empty_row_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PyTorch promises nothing for such rows: some versions and devices gave NaN."""
+    kernel = F.scaled_dot_product_attention
+
+    def careless(
+        query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor, **rest: Any
+    ) -> Tensor:
+        output = kernel(query, key, value, attn_mask=attn_mask, **rest)
+        return output.masked_fill(~attn_mask.any(-1, keepdim=True), torch.nan)
+
+    x = vectors(2, 4)
+    mask = causal_mask(4)
+    mask[1] = False
+    expected, _ = recorded(x, x, x, mask=mask)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", careless)
+    output, _ = recorded(x, x, x, mask=mask)
+    torch.testing.assert_close(output, expected)
+    assert (output[:, :, 1] == 0).all()
 
 
 @PATHS
