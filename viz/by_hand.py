@@ -1,21 +1,26 @@
 """A worked example on a page: its steps one after another, each with formula, numbers and verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from model.worked import examples
 from model.worked.example import Example, Step
-from viz.figures.heatmap import Axis, heatmap
+from viz.figures.worked_step import labels, worked_step
 from viz.markdown import plain
-from viz.theme import QuantityName
+from viz.number_text import number, numbers
+from viz.printed_table import printed_table
+from viz.shell import chart, page_link, table
+
+PLACES = "worked-steps"  # session state: the open step of each example
 
 
 @cache
 def worked_example(name: str) -> Example:
-    """The worked example of this name, as it opens."""
+    """The worked example of this name, as it opens. Raises KeyError if there is none."""
     return {example.name: example for example in examples()}[name]
 
 
@@ -31,74 +36,111 @@ def by_hand_of(names: Sequence[str]) -> None:
 
 
 def by_hand(name: str) -> None:
-    """One step at a time: the result beside its formula, and what the notes print where they differ."""
+    """A worked example with the numbers of the notes, and the way to change them."""
     example = worked_example(name)
+    introduce(example)
+    work_through(example)
+    page_link("pages/worked_examples.py", "Change its numbers →", example=name)
+
+
+def introduce(example: Example) -> None:
+    """The title of an example and what it shows."""
     st.markdown(f"**{plain(example.title)}.** {plain(example.idea)}")
-    number = st.segmented_control(
-        "Step",
-        range(len(example.steps)),
-        format_func=lambda index: f"{index + 1} {plain(example.steps[index].title)}",
-        default=0,
-        required=True,
-        key=f"step-{example.name}",
-        label_visibility="collapsed",
-    )
-    step = example.steps[number]
+
+
+@st.fragment
+def work_through(example: Example, moved: Callable[[int], None] | None = None) -> None:
+    """One step at a time: the result beside its formula, and what the notes print.
+
+    moved: told which step is open, counted from 0.
+    """
+    position = _stepper(example)
+    if moved is not None:
+        moved(position)
+    step = example.steps[position]
+    key = f"{example.name}-{position}"
     result, formula = st.columns([3, 2], gap="large")
     with result:
-        _result(step, example.name)
+        _result(step, key)
     with formula:
         st.latex(step.formula)
-        if step.numbers:
-            st.latex(step.numbers)
         _verdict(step)
+    if step.numbers:
+        st.latex(step.numbers)
+    _plain_table(step, key)
 
 
-def _result(step: Step, name: str) -> None:
-    """A matrix as a heatmap with its numbers, a row of numbers as one row, a number as itself."""
-    values = np.atleast_2d(step.result)
+def open_step(name: str, position: int) -> None:
+    """Opens a step of an example, counted from 0; the nearest one where it has not so many."""
+    last = len(worked_example(name).steps) - 1
+    _places()[name] = min(max(position, 0), last)
+
+
+def _places() -> dict[str, int]:
+    places: dict[str, int] = st.session_state.setdefault(PLACES, {})
+    return places
+
+
+def _stepper(example: Example) -> int:
+    """Buttons back and on, and the list of the steps between them."""
+    name, last = example.name, len(example.steps) - 1
+    open_step(name, _places().get(name, 0))
+    position, key = _places()[name], f"step-{name}"
+    st.session_state[key] = position
+    with st.container(horizontal=True, vertical_alignment="center", key=f"stepper-{name}"):
+        st.button(
+            "← Back",
+            key=f"back-{name}",
+            disabled=position == 0,
+            on_click=lambda: open_step(name, position - 1),
+        )
+        st.selectbox(
+            "Step",
+            range(last + 1),
+            format_func=lambda at: f"Step {at + 1} of {last + 1}: {example.steps[at].title}",
+            key=key,
+            label_visibility="collapsed",
+            on_change=lambda: open_step(name, st.session_state[key]),
+        )
+        st.button(
+            "Next →",
+            key=f"next-{name}",
+            type="primary",
+            disabled=position == last,
+            on_click=lambda: open_step(name, position + 1),
+        )
+    return position
+
+
+def _result(step: Step, key: str) -> None:
+    """A matrix or a row as a picture, a number as itself."""
     if step.result.ndim == 0:
-        st.metric(plain(step.title), f"{float(step.result):,.{_decimals(step)}f}")
-        return
-    counted = [""] if len(values) == 1 else _counted(len(values))
-    rows = Axis("", step.rows or counted, tokens=False)
-    columns = Axis("", step.columns or _counted(values.shape[1]), tokens=False)
-    quantity = _QUANTITIES.get(step.quantity, "score")
-    figure = heatmap(
-        values,
-        rows=rows,
-        columns=columns,
-        quantity=quantity,
-        blocked=step.blocked,
-        decimals=_decimals(step),
-    )
-    st.plotly_chart(figure, key=f"result-{name}-{step.title}", config={"displayModeBar": False})
-
-
-_QUANTITIES: dict[str, QuantityName] = {
-    "query": "query",
-    "key": "key",
-    "value": "value",
-    "score": "score",
-    "weight": "weight",
-    "output": "output",
-}
-
-
-def _decimals(step: Step) -> int:
-    """Whole numbers, such as counts, shapes and ids, are written as such."""
-    return 0 if (step.result == step.result.round()).all() else 4
-
-
-def _counted(count: int) -> list[str]:
-    return [str(position) for position in range(count)]
+        st.metric(plain(step.title), number(float(step.result)))
+    else:
+        chart(worked_step(step), f"result-{key}")
 
 
 def _verdict(step: Step) -> None:
-    if step.agrees is False:
-        printed = np.array2string(np.asarray(step.printed), separator=", ")
-        st.warning(f"The notes print {plain(printed)}. {plain(step.remark or '')}")
-    elif step.remark:
-        st.caption(plain(step.remark))
+    """What the notes print beside the result, whether it agrees, and the reason of the step."""
+    remark = plain(step.remark or "")
+    if step.differing is None:
+        if remark:
+            st.caption(remark)
+        return
     if step.agrees:
-        st.caption("The notes print the same.")
+        st.success(f"The notes print the same. {remark}")
+    else:
+        count, size = int(step.differing.sum()), step.differing.size
+        where = "" if size == 1 else f" in {count} of {size} cells"
+        st.warning(f"The notes print something else{where}. {remark}")
+    st.html(printed_table(step))
+
+
+def _plain_table(step: Step, key: str) -> None:
+    values = np.atleast_2d(step.result)
+    frame = pd.DataFrame(
+        numbers(values),
+        index=labels(step.rows, len(values), alone=step.result.ndim < 2),
+        columns=labels(step.columns, values.shape[1]),
+    )
+    table(frame, key)

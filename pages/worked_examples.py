@@ -1,0 +1,68 @@
+"""Worked examples: every example of the notes, step by step, with inputs to change."""
+
+import streamlit as st
+
+from model.worked import slips
+from model.worked.slip import Slip
+from viz import shell
+from viz.by_hand import introduce, work_through, worked_example
+from viz.markdown import plain
+from viz.worked_choice import TOPICS, adopt_link, choice, choose, chosen, write_link
+from viz.worked_inputs import with_own_numbers
+
+TABS = ("Step by step", "Slips in the notes")
+
+
+def examples() -> None:
+    choice()
+    introduce(worked_example(chosen()))
+    try:
+        example = with_own_numbers(chosen())
+    except ValueError as refusal:
+        st.error(plain(str(refusal)))
+    else:
+        work_through(example, write_link)
+
+
+def every_slip() -> None:
+    st.markdown(
+        f"The notes behind these pages hold {len(slips())} slips. This app computes every figure "
+        "anew and shows its own result; here is where the two part."
+    )
+    for topic, title in TOPICS.items():
+        found = [slip for slip in slips() if slip.section == topic]
+        if found:
+            st.subheader(f"{topic[1:]} · {title}", anchor=False)
+        for number, slip in enumerate(found):
+            one_slip(slip, f"slip-{topic}-{number}")
+
+
+def one_slip(slip: Slip, key: str) -> None:
+    example = worked_example(slip.example)
+    with st.container(border=True):
+        notes, arithmetic, why = st.columns([3, 3, 4])
+        notes.markdown(f"**The notes say**  \n{plain(slip.notes_say)}")
+        arithmetic.markdown(f"**The arithmetic gives**  \n{plain(slip.arithmetic_gives)}")
+        why.markdown(plain(slip.why))
+        why.button(
+            f"See it in “{plain(example.title)}”",
+            key=key,
+            type="tertiary",
+            on_click=open_slip,
+            args=(slip,),
+        )
+
+
+def open_slip(slip: Slip) -> None:
+    titles = [step.title for step in worked_example(slip.example).steps]
+    choose(slip.example, titles.index(slip.step) if slip.step else 0)
+    st.session_state["worked-tab"] = TABS[0]
+
+
+shell.open_page("pages/worked_examples.py")
+adopt_link()
+tabs = st.tabs(TABS, key="worked-tab", on_change="rerun")
+for tab, beat in zip(tabs, (examples, every_slip), strict=True):
+    if tab.open:
+        with tab:
+            beat()

@@ -1,0 +1,128 @@
+"""The result of a step of a worked example: every number in its cell, the slips framed."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from model.worked.example import Labels, Step
+from viz.axes import plotly_words
+from viz.figures.heatmap import NUMBERED, Axis, heatmap
+from viz.number_text import numbers
+from viz.theme import FEED_FORWARD, MASKED, MORE, OUTPUT, STREAM, QuantityName, rgba
+
+Cells = NDArray[np.bool_]
+_COLOURED: dict[str, QuantityName] = {
+    "query": "query",
+    "key": "key",
+    "value": "value",
+    "score": "score",
+    "weight": "weight",
+    "output": "output",
+}
+_LINES = (STREAM, OUTPUT, FEED_FORWARD, MASKED)
+_ROW, _ABOVE = 40, 70  # height of a row of cells and of the labels above them, in pixels
+
+
+def worked_step(step: Step) -> go.Figure:
+    """A result of one or two axes: cells with their numbers, or lines where there are too many.
+
+    Cells that a mask closes are grey and hatched, those that the notes print otherwise are framed.
+    """
+    values = np.atleast_2d(step.result)
+    if values.shape[1] > NUMBERED:
+        return _lines(step, values)
+    return _cells(step, values)
+
+
+def _cells(step: Step, values: NDArray[np.float64]) -> go.Figure:
+    blocked = _cells_of(step.blocked, values)
+    figure = heatmap(
+        values,
+        rows=Axis("", labels(step.rows, len(values), alone=step.result.ndim == 1), tokens=False),
+        columns=Axis("", labels(step.columns, values.shape[1]), tokens=False),
+        quantity=_COLOURED.get(step.quantity, "score"),
+        blocked=blocked,
+        height=_ROW * len(values) + _ABOVE,
+    )
+    words = numbers(values)
+    hover = "%{hovertext}<br>%{text}<extra></extra>"
+    open_cells = figure.data[-1]
+    open_cells.update(text=words, texttemplate="%{text}", hovertemplate=hover, showscale=False)
+    if step.quantity == "weight":  # dropout scales weights beyond 1, and shares may be in percent
+        open_cells.update(zmax=max(1.0, float(values.max())))
+    if step.quantity not in _COLOURED:
+        tile = rgba(MASKED, 0.1)
+        open_cells.update(colorscale=[[0, tile], [1, tile]])
+    if blocked.any():
+        figure.add_shape(**_hatching(blocked))
+        if step.quantity != "weight":  # a weight of 0 behind a mask is no number to read
+            figure.data[0].update(text=words, texttemplate="%{text}")
+    for row, column in np.argwhere(_cells_of(step.differing, values)):
+        figure.add_shape(**_frame(int(row), int(column)))
+    return figure
+
+
+def labels(given: Labels, count: int, *, alone: bool = False) -> list[str]:
+    """The labels of an axis; numbers from 0 where it has none, nothing for one row by itself."""
+    if given is not None:
+        return list(given)
+    return [""] if alone else [str(position) for position in range(count)]
+
+
+def _cells_of(marked: Cells | None, values: NDArray[np.float64]) -> Cells:
+    return np.zeros(values.shape, bool) if marked is None else marked.reshape(values.shape)
+
+
+def _frame(row: int, column: int) -> dict[str, object]:
+    return {
+        "type": "rect",
+        "x0": column - 0.47,
+        "x1": column + 0.47,
+        "y0": row - 0.44,
+        "y1": row + 0.44,
+        "line": {"color": MORE, "width": 2.5},
+    }
+
+
+def _hatching(blocked: Cells) -> dict[str, object]:
+    strokes = (stroke for cell in np.argwhere(blocked) for stroke in _strokes(*map(int, cell)))
+    line = {"color": rgba(MASKED, 0.55), "width": 1}
+    return {"type": "path", "path": " ".join(strokes), "line": line, "layer": "between"}
+
+
+def _strokes(row: int, column: int) -> Iterator[str]:
+    """Three slanting lines across a cell, each between two points of its edge."""
+    for along in (0.5, 1.0, 1.5):
+        low, high = max(0.0, along - 1), min(1.0, along)
+        start = f"{column - 0.5 + low:g},{row - 0.5 + along - low:g}"
+        yield f"M{start} L{column - 0.5 + high:g},{row - 0.5 + along - high:g}"
+
+
+def _lines(step: Step, values: NDArray[np.float64]) -> go.Figure:
+    """One line a row over the labels of the columns."""
+    ticks = [plotly_words(label) for label in labels(step.columns, values.shape[1])]
+    figure = go.Figure()
+    for position, name in enumerate(labels(step.rows, len(values), alone=step.result.ndim == 1)):
+        figure.add_trace(
+            go.Scatter(
+                y=values[position],
+                name=plotly_words(name),
+                mode="lines+markers",
+                line={"color": _LINES[position % len(_LINES)]},
+                text=ticks,
+                hovertemplate="%{text}: %{y:.4f}<extra></extra>",
+            )
+        )
+    every = -(-len(ticks) // NUMBERED)
+    shown = list(range(0, len(ticks), every))
+    figure.update_xaxes(tickvals=shown, ticktext=[ticks[position] for position in shown])
+    figure.update_yaxes(title={"text": plotly_words(step.title)}, rangemode="tozero")
+    figure.update_layout(
+        height=340,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": 1.12},
+        showlegend=len(values) > 1,
+    )
+    return figure

@@ -1,0 +1,44 @@
+"""Numbers as text: four decimals, whole ones whole, very large and very small ones as powers. Pure."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+DECIMALS = 4
+_MOST_DECIMALS = 8
+_ROUNDING = 1e-9  # the arithmetic of float64 may leave so much
+_SMALLEST, _LARGEST = 5e-5, 1e12  # beyond these a number is written as a power of ten
+
+
+def number(value: float) -> str:
+    """One number by itself: 3 as "3", 0.5 as "0.5000"."""
+    return _written(value, whole=_is_whole(value))
+
+
+def numbers(values: NDArray[np.float64]) -> list[list[str]]:
+    """values (row, column), or fewer axes, as rows of text; whole only where every number is.
+
+    A number that four decimals would make look whole gets as many as show that it is not: 0.99995.
+    """
+    table = np.atleast_2d(values)
+    whole = all(_is_whole(value) for value in table.ravel())
+    return [[_written(float(value), whole=whole) for value in row] for row in table]
+
+
+def _is_whole(value: float) -> bool:
+    return abs(value - round(value)) < _ROUNDING
+
+
+def _written(value: float, *, whole: bool) -> str:
+    size = abs(value)
+    if size >= _LARGEST or (value < 0 and size >= 1e6) or 0 < size < _SMALLEST:
+        mantissa, _, exponent = f"{value:.1e}".partition("e")
+        return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+    return f"{value:,.{0 if whole else _decimals(value)}f}"
+
+
+def _decimals(value: float) -> int:
+    """Four, or as many more as keep a number that is not whole from looking so."""
+    for decimals in range(DECIMALS, _MOST_DECIMALS + 1):
+        if _is_whole(value) or round(value, decimals) != round(value):
+            return decimals
+    return DECIMALS

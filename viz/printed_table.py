@@ -1,0 +1,55 @@
+"""What the notes print in a step, as an HTML table with the slips marked. Pure."""
+
+import html
+
+import numpy as np
+
+from model.worked.example import Step
+from viz.figures.worked_step import labels
+from viz.number_text import numbers
+from viz.theme import MORE, rgba
+
+STYLE = f"""<style>
+.printed {{ overflow-x: auto; }}
+.printed table {{ border-collapse: collapse; font-size: 0.85rem; }}
+.printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
+.printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
+.printed th {{ font-weight: 400; opacity: 0.75; }}
+.printed td.slip {{ outline: 2px solid {MORE}; background: {rgba(MORE, 0.12)}; }}
+.printed td.slip span {{ display: block; font-weight: 700; }}
+</style>"""
+
+
+def printed_table(step: Step) -> str:
+    """The figures as the notes print them; under a figure that is off, what the arithmetic gives.
+
+    Empty where the notes print nothing.
+    """
+    if step.notes is None or step.differing is None:
+        return ""
+    values = np.atleast_2d(step.result)
+    figures = np.array(step.notes.figures).reshape(values.shape).tolist()
+    differing = step.differing.reshape(values.shape)
+    head = labels(step.columns, values.shape[1], alone=step.result.ndim == 0)
+    sides = labels(step.rows, len(values), alone=step.result.ndim < 2)
+    written = numbers(values)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(side)}</th>'
+        + "".join(map(_cell, figures[row], written[row], differing[row]))
+        + "</tr>"
+        for row, side in enumerate(sides)
+    )
+    heading = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in head)
+    caption = "The notes print" + (
+        "" if step.agrees else ", and under it what the arithmetic gives"
+    )
+    return (
+        f'{STYLE}<div class="printed"><table><caption>{caption}</caption>'
+        f"<tr><td></td>{heading}</tr>{body}</table></div>"
+    )
+
+
+def _cell(figure: str, value: str, differs: np.bool_) -> str:
+    if not differs:
+        return f"<td>{html.escape(figure)}</td>"
+    return f'<td class="slip"><s>{html.escape(figure)}</s><span>{html.escape(value)}</span></td>'
