@@ -188,7 +188,6 @@ def offer_model(name: str) -> None:
     st.button(
         f"Read it with {models[name].title}",
         key=f"offer-{name}",
-        type="primary",
         on_click=lambda: _change(replace(current(), model=name)),
     )
 
@@ -432,8 +431,4 @@ def _new_words(model: "Model", text: str) -> None:
         return
     listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
     st.info(plain(f"New to this model: {listed}. It reads them byte by byte."))
-    st.button(f"Read it with {models[READS_ALL].title}", on_click=_read_with_encoder)
-
-
-def _read_with_encoder() -> None:
-    _change(replace(current(), model=READS_ALL))
+    offer_model(READS_ALL)
