@@ -32,6 +32,11 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
     ),
     "Step by step": (
         PageEntry(
+            "pages/layer_norm.py",
+            "Layer norm",
+            "Between the sub-layers: each token's vector brought to the same size.",
+        ),
+        PageEntry(
             "pages/prediction.py",
             "Prediction",
             "From the last state of the stream to the next token, and on, token by token.",

@@ -1,0 +1,48 @@
+"""Layer norm: each token's vector moved to mean 0 and variance 1, then scaled and shifted."""
+
+import streamlit as st
+
+from viz import shell
+from viz.by_hand import by_hand_of
+from viz.norm_formulas import LAYER_NORM
+from viz.norm_views import norm_views
+
+shell.open_page("pages/layer_norm.py")
+seen = shell.look(layers=False, full=True)
+
+
+def idea() -> None:
+    words, formula = st.columns([3, 2], gap="large")
+    words.markdown(
+        """
+Sub-layer after sub-layer adds to a token's vector, so some vectors grow large and others stay small.
+A **layer norm** brings each one back to the same size. It looks at one token at a time: it
+subtracts the **mean** of the token's numbers and divides by their **standard deviation**.
+
+Then each dimension is multiplied by its own **γ** and shifted by its own **β**. Both are learned, and
+are the same for every token. The small **ε** inside the root keeps it from dividing by zero.
+
+**Batch norm** normalizes each dimension over the samples of a batch, so one sample's numbers depend on
+the others, and on padding. Layer norm mixes no samples and no tokens. Min–max scaling moves a
+known range onto 0 to 1 instead; it centres nothing.
+
+The norm stands after the residual sum (**post-norm**: the 2017 transformer, BERT) or before each
+sub-layer (**pre-norm**: GPT-2, with one more norm at the end).
+"""
+    )
+    formula.latex(LAYER_NORM)
+
+
+def hand() -> None:
+    by_hand_of(
+        (
+            "layer-norm-by-hand",
+            "biased-and-unbiased",
+            "where-the-norm-stands",
+            "houses",
+            "pixels-min-max",
+        )
+    )
+
+
+shell.beats(idea=idea, hand=hand, live=lambda: norm_views(seen))

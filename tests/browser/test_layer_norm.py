@@ -1,0 +1,49 @@
+"""The layer norm page in a real browser: a click on a token's mark fills the formula."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+TEXT = "the cat saw the dog"
+MARKS = ".js-plotly-plot .scatterlayer .point"
+
+
+def choose(page: Page, view: str) -> None:
+    page.get_by_role("radio", name=view, exact=True).click()
+
+
+def click_mark(page: Page, row: int) -> None:
+    """Plotly's drag layer lies over the points, so the mouse goes to where the mark is drawn."""
+    place = page.locator(MARKS).nth(row).bounding_box()
+    assert place is not None
+    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+
+
+def test_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
+    page = open_page("/layer_norm", model="stories", text=TEXT)
+    expect(page.get_by_text("What to look for.")).to_be_visible()
+    expect(page.get_by_text("Token 0 the, dimension 0:")).to_be_visible()
+    page.locator(MARKS).nth(4).scroll_into_view_if_needed()
+    click_mark(page, 4)
+    expect(page.get_by_text("Token 4 ·dog, dimension 0:")).to_be_visible()
+    click_mark(page, 1)
+    expect(page.get_by_text("Token 1 ·cat, dimension 0:")).to_be_visible()
+    choose(page, "Per token")
+    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+    choose(page, "Two variances")
+    expect(page.get_by_text("13.4 % apart")).to_be_visible()
+    choose(page, "RMS norm beside it")
+    expect(page.get_by_text("An RMS norm subtracts no mean.")).to_be_visible()
+    choose(page, "Where it stands")
+    expect(page.get_by_text("pre-norm: x + f(norm(x))")).to_be_visible()
+
+
+def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:
+    page = open_page("/layer_norm", model="stories", text=TEXT)
+    page.get_by_role("tab", name="By hand").click()
+    for title in ("Houses: batch norm and layer norm", "Pixels from 0–255 to 0–1"):
+        page.get_by_role("combobox", name="Example", exact=True).click()
+        page.get_by_role("option", name=title).click()
+        expect(page.get_by_text(f"{title}.")).to_be_visible()
+    page.get_by_role("tab", name="The idea").click()
+    expect(page.get_by_text("Batch norm", exact=True)).to_be_visible()

@@ -1,0 +1,119 @@
+"""One row a token, one column a dimension or neuron, with a mark beside each row to choose it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from viz.axes import LABELS, plotly_label, tick_positions
+from viz.figures.heatmap import LABEL, Axis, heatmap
+from viz.theme import MASKED, QuantityName, rgba
+
+Matrix = NDArray[np.floating]
+MARKED = 64  # up to so many rows each has its mark; beyond that the marks would touch
+WIDE_LABELS = 8  # labels below a row of many dimensions, so that they can lie flat
+OUTLIERS = 2.0  # colours end early where the largest value is so many times the 99.5th percentile
+
+
+@dataclass(frozen=True)
+class ColourEnd:
+    """Where the colours of a picture end, and how many values lie beyond."""
+
+    value: float
+    beyond: int
+    total: int
+
+    @property
+    def words(self) -> str:
+        """What the picture itself says about it."""
+        if not self.beyond:
+            return f"colours end at ±{self.value:.3g}, the largest value"
+        return f"colours end at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} lie beyond"
+
+
+def colour_end(values: Matrix) -> ColourEnd:
+    """The largest |value|; the 99.5th percentile where a few large ones would leave all else pale."""
+    sizes = np.abs(values)
+    largest, usual = float(sizes.max()), float(np.percentile(sizes, 99.5))
+    end = usual if 0 < usual * OUTLIERS < largest else largest
+    return ColourEnd(end, int((sizes > end).sum()), sizes.size)
+
+
+def token_rows(
+    values: Matrix,
+    *,
+    tokens: Sequence[str],
+    columns: Axis,
+    quantity: QuantityName,
+    end: ColourEnd | None = None,
+    chosen: int | None = None,
+) -> go.Figure:
+    """values (token, column) as a heatmap that says where its colours end.
+
+    chosen: the row that is framed; with it each of up to 64 rows gets a mark on its left that can
+    be clicked: trace "marks", whose points are numbered as the rows.
+    """
+    end = end or colour_end(values)
+    figure = heatmap(
+        values,
+        rows=Axis("token", tokens),
+        columns=columns,
+        quantity=quantity,
+        limit=end.value,
+    )
+    count, width = values.shape
+    figure.data[-1].hovertemplate = (
+        figure.data[-1].hovertemplate
+        if figure.data[-1].hovertext is not None
+        else "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
+    )
+    figure.update_xaxes(title={"text": f"{columns.name}<br>{end.words}"})
+    if width > LABELS:
+        ticks = tick_positions(width, WIDE_LABELS)
+        labels = [columns.label(tick) for tick in ticks]
+        figure.update_xaxes(tickvals=ticks, ticktext=labels, tickangle=0)
+    if chosen is not None:
+        _frame_row(figure, chosen, width)
+        if count <= MARKED:
+            _add_marks(figure, tokens, chosen, width)
+    return figure
+
+
+def _frame_row(figure: go.Figure, row: int, width: int) -> None:
+    figure.add_shape(
+        type="rect",
+        x0=-0.5,
+        x1=width - 0.5,
+        y0=row - 0.5,
+        y1=row + 0.5,
+        line={"color": MASKED, "width": 2},
+    )
+
+
+def _add_marks(figure: go.Figure, tokens: Sequence[str], chosen: int, width: int) -> None:
+    gutter = 0.07 * width
+    count = len(tokens)
+    fills = [MASKED if row == chosen else rgba(MASKED, 0.15) for row in range(count)]
+    steady = {"marker": {"opacity": 1}}
+    figure.add_trace(
+        go.Scatter(
+            name="marks",
+            x=[-0.5 - gutter / 2] * count,
+            y=list(range(count)),
+            mode="markers",
+            marker={
+                "size": 11 if count <= 32 else 7,
+                "color": fills,
+                "line": {"color": MASKED, "width": 1.5},
+            },
+            selected=steady,
+            unselected=steady,
+            showlegend=False,
+            text=[plotly_label(token, LABEL) for token in tokens],
+            hovertemplate="choose token %{y}, %{text}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(range=[-0.5 - gutter, width - 0.5])
+    figure.update_layout(clickmode="event+select", dragmode=False)
