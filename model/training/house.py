@@ -20,7 +20,7 @@ from model.transformer import Transformer
 TEXTS = Path(".training/texts")
 _CONTEXT = 256
 _ROWS = 5  # of a batch
-_MORE_RULED_FROM = 2700  # the step from which two rows of five, not one, are random words
+_MORE_RULED_FROM = 2777  # the step from which two rows of five, not one, are random words
 _EXAM_ROWS = 16  # of each collection
 
 
@@ -124,8 +124,9 @@ def recipe() -> Recipe:
         data=(
             "The World English Bible, six novels by Jane Austen and Shakespeare's works, made-up "
             "micro-stories (one row in eight of these), and random words with their own successor map "
-            "or lists said over and over: one row in five, from step 2,700 on two rows in five and "
-            "mostly frequent words. Two fiftieths of each collection of books are held out."
+            "or lists said over and over: one row in five, from step 2,777 on two rows in five and "
+            "mostly frequent words. In the run that is shipped, no word followed itself in the maps "
+            "of the first 2,814 steps. Two fiftieths of each collection of books are held out."
         ),
         config=TransformerConfig(
             shape="decoder",
@@ -143,7 +144,7 @@ def recipe() -> Recipe:
             Gate("previous_token", at_least=0.8),
             Gate("induction", at_least=0.6),
         ),
-        steps=7000,
+        steps=5500,
         rate=1.5e-3,
         schedule="trapezoid",
         fall=0.4,

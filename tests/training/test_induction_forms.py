@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from model.assets import load_asset
 from model.training import induction, publishing, trainer
 
 
+@pytest.mark.timeout(600)  # half a minute on a free core
 def test_the_induction_recipe_reaches_its_gates_from_nothing(tmp_path: Path) -> None:
     run = trainer.begin(induction.recipe())
     for _ in trainer.train(run):
