@@ -49,6 +49,12 @@ _ENTRIES = (
         "A small GPT trained on made-up micro-stories. It ships with the app.",
     ),
     Entry(
+        "translate-en-fr",
+        "Translator (encoder–decoder, 2 + 2 layers × 4 heads)",
+        "encoder-decoder",
+        "A small English to French translator of a made-up grammar. It ships with the app.",
+    ),
+    Entry(
         "minilm",
         "MiniLM-L6 (encoder, 6 layers × 12 heads)",
         "encoder",

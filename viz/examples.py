@@ -47,6 +47,16 @@ EXAMPLES: tuple[Example, ...] = (
         "The line just below the diagonal: each token looks at the one before it.",
     ),
     Example(
+        "the black cat sleeps",
+        "translate-en-fr",
+        "decoder.1.cross",
+        0,
+        1,
+        2,
+        "The crossing: “le” looks at “cat” to write “chat”, then “chat” looks back at “black” to "
+        "write “noir”.",
+    ),
+    Example(
         "The animal didn't cross the street because it was too tired",
         "minilm",
         "encoder.3.self",

@@ -36,7 +36,6 @@ def test_a_page_runs_by_itself(file: str, model: str) -> None:
     assert not app.exception
     assert not app.error
     assert app.title[0].value == (entry(file).heading or entry(file).title)
-    assert len(app.main) > 3
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

@@ -32,7 +32,9 @@ def test_a_line_beside_the_diagonal_is_there_where_an_example_claims_it(
     claimed = [example for example in EXAMPLES if words in example.look_for]
     assert claimed
     for example in claimed:
-        weights = loaded(example.model).trace(example.text).find(example.place).weights(example.head)
+        weights = (
+            loaded(example.model).trace(example.text).find(example.place).weights(example.head)
+        )
         along = np.diagonal(weights, offset)
         assert np.median(along) > 0.5, example
 
