@@ -11,6 +11,10 @@ from viz.shell import Look, chart, table
 from viz.states import state_names
 
 COLUMNS = 12  # tokens side by side: more, and their words no longer fit the cells
+SCROLLING = """<style>
+.st-key-prediction-lens-scrolls { overflow-x: auto }
+.st-key-prediction-lens-scrolls > div:has(.js-plotly-plot) { min-width: %dpx }
+</style>"""
 OWN, FINAL = "of the token shown", "of the final token"
 
 
@@ -37,10 +41,10 @@ def logit_lens(seen: Look) -> None:
     names = state_names(trace, "decoder")
     predicted = _texts(seen, found)
     shares = found.shares if shown == OWN else found.final
-    chart(
-        lens_table(shares, predicted, states=names, tokens=tokens[first:last]),
-        "prediction-lens-table",
-    )
+    with st.container(key="prediction-lens-scrolls"):
+        figure = lens_table(shares, predicted, states=names, tokens=tokens[first:last])
+        st.html(SCROLLING % figure.layout.width)
+        chart(figure, "prediction-lens-table")
     table(_frame(found, predicted, names, tokens[first:last], first), "prediction-lens-rows")
     st.caption(
         "Check: the logits read from the last state differ from the model's own output by at most "

@@ -31,8 +31,8 @@ def token_by_token(seen: Look) -> None:
     """The page's third view: go forward and back through what the model writes."""
     context = seen.model.config.context
     st.markdown(
-        "**What to look for.** Each step adds the underlined token. Right: which tokens the last "
-        "one read for it."
+        "**What to look for.** Each step adds the underlined token. The second picture shows which "
+        "tokens the last one read for it."
     )
     read = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
     room = min(STEPS, context - read + 1)

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from model.trace import Attention
 from viz.axes import plotly_label, plotly_words, tick_positions
+from viz.figures.cell_text import cell_text
 from viz.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
 NUMBERED = 12  # up to so many columns the numbers stand in the cells
 HOVERED = 64 * 64  # up to so many cells each has its own words on hover
 LABEL = 14  # characters
+_TILE = rgba(MASKED, 0.1)
+_PLAIN = [[0, _TILE], [1, _TILE]]
 SEPARATED = 32  # up to so many rows and columns the cells stand apart
 
 
@@ -37,16 +40,19 @@ def heatmap(
     *,
     rows: Axis,
     columns: Axis,
-    quantity: QuantityName,
+    quantity: QuantityName | None,
     blocked: NDArray[np.bool_] | None = None,
     limit: float | None = None,
     decimals: int = 2,
+    words: Sequence[Sequence[str]] | None = None,
     height: int | None = None,
 ) -> go.Figure:
     """values (row, column) as a heatmap. Weights lie on 0-1; all else diverges around 0.
 
-    blocked: True where a cell is not allowed: drawn grey, without a number. limit: end of a
-    diverging scale; None: the largest value. Equal labels keep their own rows and columns.
+    quantity None draws plain tiles, for numbers that no colour can compare. blocked: True where a
+    cell is not allowed: drawn grey, without a number. limit: end of a diverging scale; None: the
+    largest value. words: what stands in the cells, as Plotly may draw it; None: the numbers, where
+    they fit. Equal labels keep their own rows and columns. The last trace is the heatmap itself.
     Raises ValueError if labels and values do not fit.
     """
     if values.shape != (len(rows.labels), len(columns.labels)):
@@ -59,21 +65,27 @@ def heatmap(
     figure = go.Figure()
     if blocked is not None and blocked.any():
         figure.add_trace(_not_allowed(blocked))
+    fits = len(columns.labels) <= NUMBERED and len(rows.labels) <= NUMBERED
+    if words is None and fits:
+        words = [[f"{value:,.{decimals}f}" for value in row] for row in shown]
+    if words is not None:
+        figure.add_traces(cell_text(words, _strength(shown, high, quantity)))
     figure.add_trace(
         go.Heatmap(
             z=shown,
             zmin=low,
             zmax=high,
-            colorscale=colorscale(quantity),
+            colorscale=_PLAIN if quantity is None else colorscale(quantity),
+            showscale=quantity is not None,
             colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
             xgap=1 if values.shape[1] <= SEPARATED else 0,
             ygap=1 if values.shape[0] <= SEPARATED else 0,
             hoverongaps=False,
-            **_words(shown, rows, columns, decimals),
+            **_hover(shown, rows, columns),
         )
     )
-    figure.update_xaxes(**_axis(columns), side="top")
-    figure.update_yaxes(**_axis(rows), autorange="reversed")
+    figure.update_xaxes(**_axis(columns), side="top", range=[-0.5, values.shape[1] - 0.5])
+    figure.update_yaxes(**_axis(rows), range=[values.shape[0] - 0.5, -0.5])
     figure.update_layout(
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         height=height or min(max(26 * len(rows.labels) + 110, 200), 620),
@@ -95,8 +107,10 @@ def weights_of_head(
     )
 
 
-def _range(shown: Matrix, quantity: QuantityName, limit: float | None) -> tuple[float, float]:
-    if not QUANTITIES[quantity].diverging:
+def _range(
+    shown: Matrix, quantity: QuantityName | None, limit: float | None
+) -> tuple[float, float]:
+    if quantity is not None and not QUANTITIES[quantity].diverging:
         return 0.0, 1.0
     finite = shown[np.isfinite(shown)]
     end = limit or (float(np.abs(finite).max()) if finite.size else 0.0) or 1.0
@@ -116,21 +130,24 @@ def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
     )
 
 
-def _words(shown: Matrix, rows: Axis, columns: Axis, decimals: int) -> dict[str, object]:
-    """What hovering says, and the numbers in the cells where they fit."""
-    template: dict[str, object] = {"hovertemplate": "%{z:.4f}<extra></extra>"}
-    if shown.size <= HOVERED:
-        words = [
-            [
-                f"{rows.name} {rows.label(row)}, {columns.name} {columns.label(column)}"
-                for column in range(len(columns.labels))
-            ]
-            for row in range(len(rows.labels))
+def _strength(shown: Matrix, high: float, quantity: QuantityName | None) -> Matrix:
+    """How strong each cell's colour is, 0-1; NaN where there is none."""
+    full = np.abs(shown) / high
+    return full * 0 if quantity is None else full
+
+
+def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:
+    """What hovering says: the number, and where there are not too many cells, where it stands."""
+    if shown.size > HOVERED:
+        return {"hovertemplate": "%{z:.4f}<extra></extra>"}
+    places = [
+        [
+            f"{rows.name} {rows.label(row)}, {columns.name} {columns.label(column)}"
+            for column in range(len(columns.labels))
         ]
-        template = {"hovertext": words, "hovertemplate": "%{hovertext}<br>%{z:.4f}<extra></extra>"}
-    if len(columns.labels) <= NUMBERED and len(rows.labels) <= NUMBERED:
-        template["texttemplate"] = f"%{{z:,.{decimals}f}}"
-    return template
+        for row in range(len(rows.labels))
+    ]
+    return {"hovertext": places, "hovertemplate": "%{hovertext}<br>%{z:.4f}<extra></extra>"}
 
 
 def _axis(axis: Axis) -> dict[str, object]:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from viz.axes import plotly_label, plotly_words
 from viz.figures.heatmap import Axis, heatmap
 
-LABEL = 9  # characters of a token inside a cell
+LABEL = 8  # characters of a token inside a cell
+CELL, BESIDE = 62, 230  # width of a cell, and of what stands beside the cells, in pixels
 
 
 def lens_table(
@@ -22,38 +23,43 @@ def lens_table(
     """shares (state, token) as a heatmap of 0-1 with the predicted token written in each cell.
 
     predicted: the text of the token predicted by each state after each token; it is bold where it
-    is what the last state predicts. Row = state, the first on top. Column = token read.
+    is what the last state predicts. Row = state, the first on top. Column = token read. The cells
+    keep their width, so a narrow page has to scroll.
     """
     figure = heatmap(
         shares,
         rows=Axis("state of the stream", states, tokens=False),
         columns=Axis("token read", tokens),
         quantity="weight",
+        words=_words(predicted),
         height=130 + 40 * len(states),
     )
-    last = predicted[-1]
     figure.data[-1].update(
-        text=[
-            [
-                _bold(plotly_label(text, LABEL), text == last[place])
-                for place, text in enumerate(row)
-            ]
-            for row in predicted
-        ],
-        texttemplate="%{text}",
-        textfont={"family": "monospace", "size": 12},
-        hovertext=[
-            [
-                f"{plotly_words(state)}, after {plotly_label(token, 24)}:"
-                f"<br>{plotly_label(text, 24)}"
-                for token, text in zip(tokens, row, strict=True)
-            ]
-            for state, row in zip(states, predicted, strict=True)
-        ],
+        hovertext=_hover(predicted, states, tokens),
         hovertemplate="%{hovertext} with probability %{z:.4f}<extra></extra>",
     )
+    figure.update_layout(width=BESIDE + CELL * len(tokens))
     return figure
 
 
-def _bold(label: str, bold: bool) -> str:
-    return f"<b>{label}</b>" if bold else label
+def _words(predicted: Sequence[Sequence[str]]) -> list[list[str]]:
+    last = predicted[-1]
+    return [
+        [
+            f"<b>{plotly_label(text, LABEL)}</b>" if text == final else plotly_label(text, LABEL)
+            for text, final in zip(row, last, strict=True)
+        ]
+        for row in predicted
+    ]
+
+
+def _hover(
+    predicted: Sequence[Sequence[str]], states: Sequence[str], tokens: Sequence[str]
+) -> list[list[str]]:
+    return [
+        [
+            f"{plotly_words(state)}, after {plotly_label(token, 24)}:<br>{plotly_label(text, 24)}"
+            for token, text in zip(tokens, row, strict=True)
+        ]
+        for state, row in zip(states, predicted, strict=True)
+    ]

@@ -34,7 +34,9 @@ def reading(
         )
     )
     if 0 < written < len(tokens):
-        figure.add_vline(len(tokens) - written - 0.5, line={"dash": "dot", "width": 1, "color": MASKED})
+        figure.add_vline(
+            len(tokens) - written - 0.5, line={"dash": "dot", "width": 1, "color": MASKED}
+        )
     figure.update_xaxes(
         title={"text": "key: the token that is read"},
         tickvals=ticks,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from model.worked.example import Labels, Step
 from viz.axes import plotly_words
+from viz.figures.cell_text import cell_text
 from viz.figures.heatmap import NUMBERED, Axis, heatmap
 from viz.number_text import numbers
 from viz.theme import FEED_FORWARD, MASKED, MORE, OUTPUT, STREAM, QuantityName, rgba
@@ -23,12 +24,15 @@ _COLOURED: dict[str, QuantityName] = {
 }
 _LINES = (STREAM, OUTPUT, FEED_FORWARD, MASKED)
 _ROW, _ABOVE = 40, 70  # height of a row of cells and of the labels above them, in pixels
+_LETTER, _AROUND = 7.5, 16  # width of a letter, and of the space around the words of a cell
+_LONGEST_HEAD = 56  # letters above a single row; where its labels are longer it stands upright
 
 
 def worked_step(step: Step) -> go.Figure:
     """A result of one or two axes: cells with their numbers, or lines where there are too many.
 
     Cells that a mask closes are grey and hatched, those that the notes print otherwise are framed.
+    The figure's width is the least at which the numbers fit their cells.
     """
     values = np.atleast_2d(step.result)
     if values.shape[1] > NUMBERED:
@@ -37,31 +41,40 @@ def worked_step(step: Step) -> go.Figure:
 
 
 def _cells(step: Step, values: NDArray[np.float64]) -> go.Figure:
-    blocked = _cells_of(step.blocked, values)
+    rows = labels(step.rows, len(values), alone=step.result.ndim == 1)
+    columns = labels(step.columns, values.shape[1])
+    blocked, differing = _cells_of(step.blocked, values), _cells_of(step.differing, values)
+    if step.result.ndim == 1 and max(map(len, columns)) * len(columns) > _LONGEST_HEAD:
+        rows, columns = columns, rows
+        values, blocked, differing = values.T, blocked.T, differing.T
+    words = numbers(values)
     figure = heatmap(
         values,
-        rows=Axis("", labels(step.rows, len(values), alone=step.result.ndim == 1), tokens=False),
-        columns=Axis("", labels(step.columns, values.shape[1]), tokens=False),
-        quantity=_COLOURED.get(step.quantity, "score"),
+        rows=Axis("", rows, tokens=False),
+        columns=Axis("", columns, tokens=False),
+        quantity=_COLOURED.get(step.quantity),
         blocked=blocked,
+        words=words,
         height=_ROW * len(values) + _ABOVE,
     )
-    words = numbers(values)
     hover = "%{hovertext}<br>%{text}<extra></extra>"
     open_cells = figure.data[-1]
-    open_cells.update(text=words, texttemplate="%{text}", hovertemplate=hover, showscale=False)
+    open_cells.update(text=words, hovertemplate=hover, showscale=False)
     if step.quantity == "weight":  # dropout scales weights beyond 1, and shares may be in percent
         open_cells.update(zmax=max(1.0, float(values.max())))
-    if step.quantity not in _COLOURED:
-        tile = rgba(MASKED, 0.1)
-        open_cells.update(colorscale=[[0, tile], [1, tile]])
     if blocked.any():
         figure.add_shape(**_hatching(blocked))
         if step.quantity != "weight":  # a weight of 0 behind a mask is no number to read
-            figure.data[0].update(text=words, texttemplate="%{text}")
-    for row, column in np.argwhere(_cells_of(step.differing, values)):
+            figure.add_traces(cell_text(words, np.where(blocked, 0.0, np.nan)))
+    for row, column in np.argwhere(differing):
         figure.add_shape(**_frame(int(row), int(column)))
+    cell = max(len(word) for row in (*words, columns) for word in row)
+    figure.update_layout(width=_width(max(map(len, rows))) + len(columns) * _width(cell))
     return figure
+
+
+def _width(letters: int) -> int:
+    return round(_LETTER * letters) + _AROUND
 
 
 def labels(given: Labels, count: int, *, alone: bool = False) -> list[str]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from viz.figures.cell_text import INK, cell_text
 from viz.figures.distribution import Bars, distribution
 from viz.figures.lens import lens_table
 from viz.figures.reading import reading
@@ -40,14 +41,23 @@ def test_the_bold_tokens_of_the_lens_are_those_of_the_last_state() -> None:
         states=["embedding", "L0 attention", "L0 feed-forward"],
         tokens=["the", "the"],
     )
-    text = figure.data[-1].text
-    assert [[cell.startswith("<b>") for cell in row] for row in text] == [
-        [False, True],
-        [True, False],
-        [True, True],
-    ]
-    assert text[0][1] == "<b>&lt;i&gt;</b>"
-    assert (figure.data[-1].zmin, figure.data[-1].zmax) == (0, 1)
+    *written, heat = figure.data
+    text = {
+        (row, column): word
+        for trace in written
+        for row, column, word in zip(trace.y, trace.x, trace.text, strict=True)
+    }
+    bold = {cell for cell, word in text.items() if word.startswith("<b>")}
+    assert bold == {(0, 1), (1, 0), (2, 0), (2, 1)}
+    assert len(text) == 6
+    assert text[0, 1] == "<b>&lt;i&gt;</b>"
+    assert (heat.zmin, heat.zmax) == (0, 1)
+
+
+def test_words_are_white_only_where_the_cell_is_strong() -> None:
+    faint, strong = cell_text([["a", "b", "c"]], np.array([[0.1, 0.9, np.nan]]))
+    assert (list(faint.text), faint.textfont.color) == (["a"], INK)
+    assert (list(strong.text), strong.textfont.color) == (["b"], "white")
 
 
 def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
