@@ -16,6 +16,10 @@ from viz.printed_table import printed_table
 from viz.shell import chart, page_link, table
 
 PLACES = "worked-steps"  # session state: the open step of each example
+SCROLLING = """<style>
+.st-key-%s { overflow-x: auto }
+.st-key-%s > div:has(.js-plotly-plot) { min-width: %dpx }
+</style>"""
 
 
 @cache
@@ -59,7 +63,7 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
         moved(position)
     step = example.steps[position]
     key = f"{example.name}-{position}"
-    result, formula = st.columns([3, 2], gap="large")
+    result, formula = st.columns([3, 2], gap="medium")
     with result:
         _result(step, key)
     with formula:
@@ -117,7 +121,10 @@ def _result(step: Step, key: str) -> None:
     if step.result.ndim == 0:
         st.metric(plain(step.title), number(float(step.result)))
     else:
-        chart(worked_step(step), f"result-{key}")
+        figure = worked_step(step)
+        with st.container(key=f"scrolls-{key}"):
+            st.html(SCROLLING % ((f"scrolls-{key}",) * 2 + (figure.layout.width or 0,)))
+            chart(figure, f"result-{key}")
 
 
 def _verdict(step: Step) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 from model.worked.example import Step
 from viz.figures.worked_step import labels
 from viz.number_text import numbers
-from viz.theme import MORE, rgba
+from viz.theme import SLIP, rgba
 
 STYLE = f"""<style>
-.printed {{ overflow-x: auto; }}
+.printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
 .printed table {{ border-collapse: collapse; font-size: 0.85rem; }}
 .printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
 .printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
 .printed th {{ font-weight: 400; opacity: 0.75; }}
-.printed td.slip {{ outline: 2px solid {MORE}; background: {rgba(MORE, 0.12)}; }}
+.printed td.slip {{ outline: 2px solid {SLIP}; background: {rgba(SLIP, 0.12)}; }}
 .printed td.slip span {{ display: block; font-weight: 700; }}
 </style>"""
 

@@ -11,7 +11,7 @@ from viz.by_hand import worked_example
 
 NUMBERS, ROUNDS = "worked-numbers", "worked-rounds"  # session state, by name of example
 FEW = 16  # so many numbers stand open; more are behind a click
-_CELL, _FIELD = 72, 190  # widths in pixels
+_CELL, _FIELD = 84, 190  # widths in pixels
 Key = tuple[tuple[str, bytes], ...]
 
 

@@ -11,7 +11,7 @@ from viz.axes import plotly_words
 from viz.figures.cell_text import cell_text
 from viz.figures.heatmap import NUMBERED, Axis, heatmap
 from viz.number_text import numbers
-from viz.theme import FEED_FORWARD, MASKED, MORE, OUTPUT, STREAM, QuantityName, rgba
+from viz.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName, rgba
 
 Cells = NDArray[np.bool_]
 _COLOURED: dict[str, QuantityName] = {
@@ -95,7 +95,7 @@ def _frame(row: int, column: int) -> dict[str, object]:
         "x1": column + 0.47,
         "y0": row - 0.44,
         "y1": row + 0.44,
-        "line": {"color": MORE, "width": 2.5},
+        "line": {"color": SLIP, "width": 2.5},
     }
 
 
