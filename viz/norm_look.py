@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from model.config import Stack
 from model.norms import kernel_check
@@ -12,11 +13,12 @@ from model.trace import NormRecord
 from viz.axes import token_label
 from viz.differences import difference
 from viz.figures.heatmap import Axis
-from viz.figures.token_rows import ColourEnd, token_rows
+from viz.figures.token_rows import ColourEnd
 from viz.markdown import plain
 from viz.places import norm_name
 from viz.shell import Look
 from viz.theme import QuantityName
+from viz.token_choice import choosable_rows, choose_token, keep_within
 
 TOKEN, DIMENSION, NORM = "layer-norm-token", "layer-norm-dimension", "layer-norm-norm"
 
@@ -58,15 +60,9 @@ def choose_norm(seen: Look) -> NormLook:
     )
     norm = norms[name]
     tokens = [token.text for token in seen.trace.tokens_of(_stack(name))]
-    _keep_within(TOKEN, len(tokens))
-    token = token_box.selectbox(
-        "Token",
-        range(len(tokens)),
-        format_func=lambda position: f"{position} {token_label(tokens[position], 24)}",
-        key=TOKEN,
-    )
+    token = choose_token(token_box, tokens, TOKEN)
     width = norm.input.shape[1]
-    _keep_within(DIMENSION, width)
+    keep_within(DIMENSION, width)
     dimension = dimension_box.number_input("Dimension", 0, width - 1, step=1, key=DIMENSION)
     return NormLook(seen, norm, tokens, token, dimension)
 
@@ -88,38 +84,19 @@ def _most_uneven(seen: Look) -> str:
     return max(spreads, key=lambda name: spreads[name])
 
 
-def _keep_within(key: str, count: int) -> None:
-    """A choice that another sentence or model no longer has goes back to the first."""
-    if st.session_state.get(key, 0) >= count:
-        st.session_state[key] = 0
-
-
-def choosable_rows(
-    look: NormLook, values: np.ndarray, quantity: QuantityName, name: str, end: ColourEnd
+def norm_rows(
+    look: NormLook, values: NDArray[np.floating], quantity: QuantityName, key: str, end: ColourEnd
 ) -> None:
-    """Token rows whose marks choose the token."""
-    figure = token_rows(
+    """values (token, dimension), with marks that choose the token."""
+    choosable_rows(
         values,
         tokens=look.tokens,
         columns=look.columns,
         quantity=quantity,
         end=end,
-        chosen=look.token,
-    )
-    key = f"{name}-{look.token}"  # a new picture for each choice, with nothing selected in it
-    st.plotly_chart(
-        figure,
         key=key,
-        on_select=partial(_take_mark, key),
-        selection_mode="points",
-        config={"displayModeBar": False},
+        chosen=TOKEN,
     )
-
-
-def _take_mark(key: str) -> None:
-    points = st.session_state[key].selection.points
-    if points:
-        st.session_state[TOKEN] = int(points[0]["point_index"])
 
 
 def norm_check(norm: NormRecord) -> None:

@@ -11,8 +11,8 @@ from model.norms import token_statistics
 from model.trace import NormRecord
 from viz import norm_formulas
 from viz.axes import token_label
-from viz.figures.token_rows import MARKED, colour_end
-from viz.norm_look import TOKEN, NormLook, choosable_rows, choose_norm, norm_check
+from viz.figures.token_rows import colour_end
+from viz.norm_look import TOKEN, NormLook, choose_norm, norm_check, norm_rows
 from viz.other_norms import beside, two_variances, where
 from viz.shell import Look, table
 from viz.theme import QuantityName
@@ -82,9 +82,7 @@ def _rows(look: NormLook, stage: str) -> None:
         "Output": (look.norm.output, "output"),
     }
     values, quantity = stages[stage]
-    choosable_rows(look, values, quantity, f"layer-norm-{stage}", colour_end(values))
-    if len(look.tokens) <= MARKED:
-        st.caption("Click a mark on the left to fill the formula with that token's numbers.")
+    norm_rows(look, values, quantity, f"layer-norm-{stage}", colour_end(values))
 
 
 def _statistics(look: NormLook) -> None:

@@ -14,7 +14,7 @@ from viz.figures.norm_order import norm_orders
 from viz.figures.token_rows import colour_end
 from viz.figures.variance_gap import variance_gap
 from viz.markdown import plain
-from viz.norm_look import NormLook, choosable_rows, norm_check
+from viz.norm_look import NormLook, norm_check, norm_rows
 from viz.shell import chart, table
 from viz.theme import QuantityName
 
@@ -90,7 +90,7 @@ def beside(look: NormLook) -> None:
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
         name = f"layer-norm-beside-{list(stages).index(stage)}"
-        choosable_rows(look, shown, quantity, name, colour_end(both))
+        norm_rows(look, shown, quantity, name, colour_end(both))
     with formula:
         _root_mean_square(look, found.mean, found.deviation, apart)
     norm_check(norm)

@@ -1,6 +1,7 @@
 """The pictures of the layer norm page: rows, marks, where colours end, and text that is only text."""
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from viz.figures.heatmap import Axis
@@ -11,6 +12,11 @@ from viz.figures.variance_gap import variance_gap
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 
 
+def cells(figure: go.Figure) -> go.Heatmap:
+    (found,) = [trace for trace in figure.data if trace.type == "heatmap"]
+    return found
+
+
 def columns(count: int) -> Axis:
     return Axis("dimension", [str(column) for column in range(count)], tokens=False)
 
@@ -18,7 +24,7 @@ def columns(count: int) -> Axis:
 def test_equal_tokens_keep_their_rows_and_each_row_has_its_mark() -> None:
     values = np.arange(20.0).reshape(5, 4)
     figure = token_rows(values, tokens=HOSTILE, columns=columns(4), quantity="stream", chosen=2)
-    assert figure.data[0].z.shape == (5, 4)
+    assert next(figure.select_traces({"type": "heatmap"})).z.shape == (5, 4)
     assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;x&lt;/b&gt;"
     marks = figure.data[-1]
     assert marks.name == "marks"
@@ -45,7 +51,7 @@ def test_a_picture_says_how_many_values_lie_beyond_its_colours() -> None:
     assert end.beyond == 1
     figure = token_rows(values, tokens=["t"] * 10, columns=columns(100), quantity="stream", end=end)
     assert "1 of 1,000 lie beyond" in figure.layout.xaxis.title.text
-    assert figure.data[0].zmax == pytest.approx(1)
+    assert next(figure.select_traces({"type": "heatmap"})).zmax == pytest.approx(1)
 
 
 def test_without_outliers_the_colours_reach_the_largest_value() -> None:
@@ -57,7 +63,7 @@ def test_without_outliers_the_colours_reach_the_largest_value() -> None:
 
 def test_values_that_are_all_zero_are_drawn() -> None:
     figure = token_rows(np.zeros((1, 2)), tokens=["a"], columns=columns(2), quantity="output")
-    assert figure.data[0].zmax > 0
+    assert next(figure.select_traces({"type": "heatmap"})).zmax > 0
 
 
 def test_the_models_own_order_is_the_one_in_bold() -> None:
