@@ -1,0 +1,59 @@
+"""Glossary: each term in one sentence, with the page where it is used."""
+
+import streamlit as st
+
+from viz import shell
+from viz.by_hand import worked_example
+from viz.glossary import TERMS, Term, matching, term
+from viz.glossary_terms import WORKED
+from viz.markdown import plain
+from viz.menu import entry
+
+
+def one(entry_: Term) -> None:
+    """A term: its names, its sentence, and where to see it."""
+    also = f" ({plain(', '.join(entry_.also))})" if entry_.also else ""
+    meaning, links = st.columns([3, 2], vertical_alignment="top")
+    meaning.markdown(f"**{plain(entry_.name)}**{also}  \n{plain(entry_.meaning)}")
+    with links:
+        if entry_.page != WORKED:
+            shell.page_link(entry_.page, f"{entry(entry_.page).title} →")
+        if entry_.example:
+            title = worked_example(entry_.example).title
+            shell.page_link(WORKED, f"By hand: {plain(title)} →", example=entry_.example)
+
+
+def linked() -> None:
+    """The term of the link, above all others."""
+    name = st.query_params.get("term")
+    if name is None:
+        return
+    try:
+        found = term(name)
+    except KeyError:
+        st.warning(plain(f"The glossary has no term “{name[:60]}”. All it has stands below."))
+        return
+    with st.container(border=True, key="glossary-linked"):
+        one(found)
+
+
+@st.fragment
+def search() -> None:
+    """A box to search with, and the terms it finds."""
+    words = st.text_input(
+        "Search",
+        placeholder="A term, or a word of its meaning",
+        type="search",
+        live="250ms",
+        max_chars=100,
+        key="glossary-search",
+    )
+    found = matching(words)
+    st.caption(f"{len(found)} of {len(TERMS)} terms" if found else "No term holds these words.")
+    for entry_ in found:
+        one(entry_)
+
+
+shell.open_page("pages/glossary.py")
+linked()
+search()
