@@ -42,6 +42,18 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "From the last state of the stream to the next token, and on, token by token.",
         ),
     ),
+    "Learn": (
+        PageEntry(
+            "pages/worked_examples.py",
+            "Worked examples",
+            "Every example of the notes, step by step, with numbers you can change.",
+        ),
+        PageEntry(
+            "pages/glossary.py",
+            "Glossary",
+            "Each term in one sentence, and the page where it is used.",
+        ),
+    ),
 }
 
 PAGES: tuple[PageEntry, ...] = tuple(page for group in MENU.values() for page in group)
