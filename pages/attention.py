@@ -6,6 +6,7 @@ from viz import shell
 from viz.by_hand import by_hand
 from viz.effect import effect_on_prediction
 from viz.formulas import ATTENTION
+from viz.glossary import glossary_link
 
 shell.open_page("pages/attention.py")
 seen = shell.look(switches=True)
@@ -14,13 +15,16 @@ seen = shell.look(switches=True)
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
     words.markdown(
-        """
-Each token asks a question, its **query**. Each token offers a **key** to be found by, and a
-**value** to hand over. The dot product of a query and a key is a **score**: how well the two match.
+        f"""
+Each token asks a question, its **{glossary_link("query")}**. Each token offers a
+**{glossary_link("key")}** to be found by, and a **{glossary_link("value")}** to hand over. The dot
+product of a query and a key is a **{glossary_link("score")}**: how well the two match.
 
-Scores are divided by √dₖ, because a sum of dₖ products grows with dₖ. A **mask** closes what a token
-may not see, such as the future in a GPT. The softmax turns each row of scores into **weights** that
-sum to 1. The **output** is the sum of the values, each times its weight.
+Scores are {glossary_link("scaled score", "divided by √dₖ")}, because a sum of dₖ products grows
+with dₖ. A **{glossary_link("mask")}** closes what a token may not see, such as the future in a
+{glossary_link("GPT")}. The {glossary_link("softmax")} turns each row of scores into
+**{glossary_link("weight", "weights")}** that sum to 1. The **{glossary_link("output")}** is the sum
+of the values, each times its weight.
 
 It is a soft look-up: a dictionary whose keys match by degree.
 """
