@@ -3,16 +3,12 @@
 import numpy as np
 import pytest
 
-from model import Intervention, Model, Trace
-from tests.model.tiny import TINY, build, loaded, of_shape, sentence, target
+from model import Intervention, Model
+from tests.model.tiny import TINY, build, loaded, of_shape, run, sentence, target
 
 NO_POSITIONS = Intervention(positions=False)
 POSITIONED = [name for name in TINY if name != "attention-only"]
 LION, TIGER = "lion kills tiger", "tiger kills lion"
-
-
-def run(model: Model, change: Intervention | None = None) -> Trace:
-    return model.trace(sentence(model), target(model), change or Intervention())
 
 
 def test_an_ablated_head_is_recorded_as_it_was_and_writes_nothing(model: Model) -> None:

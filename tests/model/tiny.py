@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from model import Model, load_model, models
+from model import Intervention, Model, Trace, load_model, models
 from model.config import Shape, TransformerConfig
 from model.tokenizers import GPT2Subset, Words, gpt2
 from model.transformer import Transformer
@@ -138,3 +138,8 @@ def target(model: Model) -> str | None:
     if model.config.shape != "encoder-decoder":
         return None
     return TARGET if not model.tokenizer.new_words(TARGET) else sentence(model)
+
+
+def run(model: Model, change: Intervention | None = None, **kind: Any) -> Trace:
+    """One pass over the model's sentence, with a change or without."""
+    return model.trace(sentence(model), target(model), change or Intervention(), **kind)

@@ -1,0 +1,73 @@
+"""What a masked score becomes, and rows in which nothing is left to look at."""
+
+import numpy as np
+import pytest
+
+from model import Intervention, Model
+from tests.model.tiny import loaded, of_shape, run, sentence
+
+NEAR = 2e-5
+
+
+@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.parametrize("fill", [-1e9, -1e20])
+def test_a_large_negative_fill_is_as_good_as_minus_infinity(model: Model, fill: float) -> None:
+    filled, plain = run(model, Intervention(fill=fill)), run(model)
+    for ours, theirs in zip(filled.attention, plain.attention, strict=True):
+        np.testing.assert_allclose(ours.output, theirs.output, atol=NEAR)
+        np.testing.assert_allclose(ours.masked(0)[0, 1:], fill)
+        assert (ours.weights(0)[0, 1:] == 0).all()
+
+
+@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+def test_a_fill_of_zero_hides_nothing(model: Model) -> None:
+    for attention in run(model, Intervention(fill=0.0)).attention:
+        for head in range(attention.heads):
+            future = np.triu(np.ones_like(attention.weights(head)), 1) > 0
+            assert (attention.masked(head)[future] == 0).all()
+            assert (attention.weights(head)[future] > 0).all()
+
+
+@pytest.mark.parametrize("model", of_shape("encoder-decoder"), indirect=True)
+def test_hidden_source_words_are_hidden_wherever_the_source_is_read(model: Model) -> None:
+    trace = run(model, Intervention(hidden=frozenset({2})))
+    for attention in trace.attention:
+        weights = np.stack([attention.weights(head) for head in range(attention.heads)])
+        assert (weights[..., 2] == 0).all() is np.bool_(attention.kind != "causal")
+
+
+@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+def test_a_text_hidden_wholly_gives_zeros_and_never_nan(model: Model, explicit: bool) -> None:
+    every = frozenset(range(len(model.tokens(sentence(model)))))
+    trace = run(model, Intervention(hidden=every), record="full", explicit=explicit)
+    for attention in trace.attention:
+        if attention.kind == "causal" and trace.target_tokens:
+            continue  # it reads the target, which holds no hidden position
+        assert (attention.output == 0).all()
+        assert all((attention.weights(head) == 0).all() for head in range(attention.heads))
+    assert trace.check() < NEAR
+    for states in trace.states.values():
+        assert all(np.isfinite(state).all() for state in states)
+    assert trace.logits is None or np.isfinite(trace.logits).all()
+
+
+@pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
+@pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+def test_a_first_word_cut_from_itself_has_an_empty_row(model: Model, explicit: bool) -> None:
+    trace = run(model, Intervention(blocked=frozenset({(0, 0)})), explicit=explicit)
+    for attention in trace.attention:
+        for head in range(attention.heads):
+            assert (attention.weights(head)[0] == 0).all()
+            assert (attention.output[head][0] == 0).all()
+            np.testing.assert_allclose(attention.weights(head)[1:].sum(-1), 1, atol=NEAR)
+    assert trace.logits is not None
+    assert np.isfinite(trace.logits).all()
+
+
+def test_values_beyond_what_single_precision_holds_still_give_numbers() -> None:
+    model = loaded("gpt")
+    for change in ({"scale": 1e6}, {"scale": -1e6}, {"fill": -3e38}, {"fill": 1e6}):
+        trace = run(model, Intervention(**change))
+        assert trace.logits is not None
+        assert np.isfinite(trace.logits).all()
+        assert np.isfinite(trace.attention[0].weights(0)).all()
