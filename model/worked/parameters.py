@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from model.config import TransformerConfig
 from model.worked import latex
 from model.worked.arithmetic import sizes
 from model.worked.example import Example, Input, Step, Values, read_only
@@ -27,10 +28,11 @@ def _sum_of(title: str, parts: dict[str, int], comment: str | None = None) -> St
 def _gpt_2(values: Values) -> tuple[Step, ...]:
     vocabulary, context, width, heads, layers = (int(values[name]) for name in _CONFIGURATION[:5])
     head = sizes.head_width(width, heads)
-    parts = sizes.gpt_parts(vocabulary, context, width, layers)
+    parts = sizes.parameter_parts(
+        TransformerConfig("decoder", vocabulary, context, width, heads, decoder_layers=layers,
+                          hidden=4 * width, qkv_bias=bool(values["qkv_bias"]), tied=False)
+    )  # fmt: skip
     biases = 3 * width * layers
-    if values["qkv_bias"]:
-        parts["Attention"] += biases
     counts = np.array(list(parts.values()), dtype=np.float64)
     tied = {name: count for name, count in parts.items() if name != "Output matrix"}
     with_biases = dict(tied) if values["qkv_bias"] else tied | {"Biases on Q, K, V": biases}
@@ -61,7 +63,11 @@ def _gpt_2(values: Values) -> tuple[Step, ...]:
 def _two_layer(values: Values) -> tuple[Step, ...]:
     names = ("vocabulary", "context", "width", "heads", "hidden", "layers")
     vocabulary, context, width, heads, hidden, layers = (int(values[name]) for name in names)
-    parts = sizes.post_norm_parts(vocabulary, context, width, hidden, layers)
+    parts = sizes.parameter_parts(
+        TransformerConfig("decoder", vocabulary, context, width, heads, decoder_layers=layers,
+                          hidden=hidden, norm_place="post", activation="relu", tied=False)
+    )  # fmt: skip
+    parts["Output matrix and bias"] = parts.pop("Output matrix") + vocabulary
     counts = np.array(list(parts.values()), dtype=np.float64)
     fans = ((width, width), (width, hidden), (width, vocabulary))
     bounds = np.array([math.sqrt(6.0 / (one + other)) for one, other in fans])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from model.config import TransformerConfig
+
 
 class Stage(NamedTuple):
     """One operation of multi-head attention and the shape of what it leaves."""
@@ -28,9 +30,15 @@ def head_width(width: int, heads: int) -> int:
     return width // heads
 
 
-def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, ...]:
-    """The shape after every operation of multi-head attention, from the input to the output."""
+def shape_walk(
+    batch: int, length: int, width: int, heads: int, keys: int | None = None
+) -> tuple[Stage, ...]:
+    """The shape after every operation of multi-head attention, from the input to the output.
+
+    keys: how many tokens are looked at, where it is not the text itself (cross-attention).
+    """
     d_k = head_width(width, heads)
+    keys = length if keys is None else keys
     model = ("batch", "token", "width")
     split = ("batch", "token", "head", "d_k")
     by_head = ("batch", "head", "token", "d_k")
@@ -41,8 +49,8 @@ def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, 
         Stage("Q, K and V", model, whole),
         Stage("Cut into heads", split, (batch, length, heads, d_k)),
         Stage("Heads first", by_head, (batch, heads, length, d_k)),
-        Stage("Scores", table, (batch, heads, length, length)),
-        Stage("Weights", table, (batch, heads, length, length)),
+        Stage("Scores", table, (batch, heads, length, keys)),
+        Stage("Weights", table, (batch, heads, length, keys)),
         Stage("Context", by_head, (batch, heads, length, d_k)),
         Stage("Tokens first again", split, (batch, length, heads, d_k)),
         Stage("Heads side by side", model, whole),
@@ -50,16 +58,21 @@ def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, 
     )
 
 
-def attention_costs(batch: int, length: int, width: int, heads: int) -> tuple[Cost, ...]:
+def attention_costs(
+    batch: int, length: int, width: int, heads: int, keys: int | None = None
+) -> tuple[Cost, ...]:
     """Numbers kept and operations of each stage; a product and its sum count as two operations.
 
     A softmax counts five operations a score: largest, difference, exponential, sum, division.
+    keys: how many tokens are looked at, where it is not the text itself (cross-attention).
     """
     head_width(width, heads)
-    tokens, table = batch * length, batch * heads * length * length
-    mixing = 2 * batch * length * length * width
+    keys = length if keys is None else keys
+    tokens, table = batch * length, batch * heads * length * keys
+    projected = tokens + 2 * batch * keys  # one query a token; a key and a value a token looked at
+    mixing = 2 * batch * length * keys * width
     return (
-        Cost("Q, K and V", 3 * tokens * width, 6 * tokens * width * width),
+        Cost("Q, K and V", projected * width, 2 * projected * width * width),
         Cost("Scores", table, mixing),
         Cost("Scaled", table, table),
         Cost("Weights", table, 5 * table),
@@ -83,29 +96,28 @@ def norm_parameters(width: int) -> int:
     return 2 * width
 
 
-def gpt_parts(vocabulary: int, context: int, width: int, layers: int) -> dict[str, int]:
-    """Parameters of each part of a pre-LN GPT without biases on Q, K and V (W_O has one)."""
-    attention = layers * (projection_parameters(width) + width)
-    return {
-        "Token embedding": vocabulary * width,
-        "Position embedding": context * width,
-        "Attention": attention,
-        "Feed-forward": layers * feed_forward_parameters(width, 4 * width),
-        "Norms in the blocks": layers * 2 * norm_parameters(width),
-        "Final norm": norm_parameters(width),
-        "Output matrix": width * vocabulary,
-    }
+def parameter_parts(config: TransformerConfig) -> dict[str, int]:
+    """Parameters of each part of a transformer, in the order in which they are used.
 
-
-def post_norm_parts(
-    vocabulary: int, context: int, width: int, hidden: int, layers: int
-) -> dict[str, int]:
-    """Parameters of a post-LN decoder-only model with biases everywhere and an untied output."""
-    return {
-        "Token embedding": vocabulary * width,
-        "Position embedding": context * width,
-        "Attention": layers * projection_parameters(width, biases=True),
-        "Feed-forward": layers * feed_forward_parameters(width, hidden),
-        "Norms in the layers": layers * 2 * norm_parameters(width),
-        "Output matrix and bias": width * vocabulary + vocabulary,
+    A tied output matrix is the token embedding and counts once. Parts without any are left out.
+    """
+    width, encoder, decoder = config.width, config.encoder_layers, config.decoder_layers
+    layers = encoder + decoder
+    crossing = decoder if config.shape == "encoder-decoder" else 0
+    norm = norm_parameters(width) if config.norm == "layer" else width
+    biases = 3 * width * config.qkv_bias + width * config.output_bias
+    feeds = feed_forward_parameters(width, config.hidden) if config.hidden else 0
+    if config.activation == "swiglu" and config.hidden:
+        feeds += width * config.hidden + config.hidden
+    parts = {
+        "Token embedding": config.vocabulary * width,
+        "Position embedding": config.context * width * (config.positions == "learned"),
+        "Segment embedding": config.segments * width,
+        "Norm after the embedding": norm * config.embedding_norm,
+        "Attention": (layers + crossing) * (projection_parameters(width) + biases),
+        "Feed-forward": layers * feeds,
+        "Norms in the blocks": (layers * (1 + bool(config.hidden)) + crossing) * norm,
+        "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place == "pre"),
+        "Output matrix": config.vocabulary * width * (bool(decoder) and not config.tied),
     }
+    return {name: count for name, count in parts.items() if count}
