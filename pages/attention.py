@@ -13,7 +13,7 @@ seen = shell.look(switches=True)
 
 
 def idea() -> None:
-    words, formula = st.columns([3, 2], gap="large")
+    words, formula = st.columns(2, gap="medium")
     words.markdown(
         f"""
 Each token asks a question, its **{glossary_link("query")}**. Each token offers a

@@ -1,0 +1,42 @@
+"""The glossary in a real browser: a term in a text leads to it, and it answers while one types."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from viz.glossary import TERMS
+
+
+def test_a_term_in_an_idea_opens_the_glossary_at_it_beside_the_page(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/attention")
+    page.get_by_role("tab", name="The idea").click()
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="softmax").click()
+    glossary = opened.value
+    linked = glossary.locator(".st-key-glossary-linked")
+    expect(linked).to_contain_text("Turns a row of numbers into shares that sum to 1")
+    linked.get_by_role("link", name="By hand: Softmax of three scores →").click()
+    expect(glossary.get_by_role("heading", name="Worked examples")).to_be_visible()
+    expect(glossary.get_by_text("Softmax of three scores.")).to_be_visible()
+    expect(page.get_by_role("tab", name="The idea")).to_be_visible()
+
+
+def test_the_list_follows_what_is_typed(open_page: Callable[..., Page]) -> None:
+    page = open_page("/glossary")
+    box = page.get_by_label("Search")
+    box.press_sequentially("induction")
+    expect(page.get_by_text(f"1 of {len(TERMS)} terms")).to_be_visible()
+    expect(page.get_by_text("Induction head")).to_be_visible()
+    expect(page.get_by_text("Ablation")).to_have_count(0)
+    box.fill("<b>qq")
+    expect(page.get_by_text("No term holds these words.")).to_be_visible()
+    box.fill("")
+    expect(page.get_by_text(f"{len(TERMS)} of {len(TERMS)} terms")).to_be_visible()
+
+
+def test_an_unknown_term_is_named_and_the_list_stands_below(open_page: Callable[..., Page]) -> None:
+    page = open_page("/glossary", term="<b>flux</b> & *co*")
+    expect(page.get_by_text("The glossary has no term “<b>flux</b> & *co*”.")).to_be_visible()
+    expect(page.get_by_text(f"{len(TERMS)} of {len(TERMS)} terms")).to_be_visible()

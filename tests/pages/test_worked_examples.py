@@ -1,0 +1,170 @@
+"""Worked examples and glossary as pages: all open, numbers can be changed, links lead to a step."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.worked import examples, slips
+from viz.by_hand import worked_example
+from viz.worked_choice import TOPICS, names_of
+from viz.worked_inputs import frame, values
+
+PAGES = Path(__file__).resolve().parents[2] / "pages"
+NAMES = [example.name for example in examples()]
+
+
+def opened(**parameters: str) -> AppTest:
+    return page("worked_examples", **parameters)
+
+
+def page(name: str, **parameters: str) -> AppTest:
+    app = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=60)
+    for parameter, value in parameters.items():
+        app.query_params[parameter] = value
+    return app.run()
+
+
+def step_of(app: AppTest, name: str) -> int:
+    return app.selectbox(key=f"step-{name}").value
+
+
+def result(app: AppTest) -> str:
+    """A single number, as the page shows it."""
+    return app.metric[0].value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_example_opens_from_its_link_at_its_last_step(name: str) -> None:
+    last = len(worked_example(name).steps) - 1
+    app = opened(example=name, step=str(last + 1))
+    assert not app.exception
+    assert not app.error
+    assert not app.warning or "The notes print" in app.warning[0].value
+    assert app.selectbox(key="worked-name").value == name
+    assert step_of(app, name) == last
+    assert app.latex
+
+
+def test_every_example_stands_under_one_topic() -> None:
+    assert [name for topic in TOPICS for name in names_of(topic)] == NAMES
+
+
+def test_choosing_topic_and_example_and_stepping_are_written_into_the_link() -> None:
+    app = opened()
+    app.selectbox(key="worked-topic").select("§9").run()
+    assert app.selectbox(key="worked-name").value == "layer-norm-by-hand"
+    app.selectbox(key="worked-name").select("houses").run()
+    app.button(key="next-houses").click().run()
+    assert step_of(app, "houses") == 1
+    assert app.query_params == {"example": "houses", "step": "2"}
+    app.button(key="back-houses").click().run()
+    assert app.query_params == {"example": "houses"}
+    assert app.button(key="back-houses").disabled
+
+
+def test_changing_a_number_changes_the_result_and_the_notes_come_back() -> None:
+    app = opened(example="gpt-2-parameters", step="5")
+    before = result(app)
+    assert before == "163,009,536"
+    app.number_input(key="number-gpt-2-parameters-layers-0").set_value(11).run()
+    assert result(app) != before
+    assert step_of(app, "gpt-2-parameters") == 4
+    app.button(key="notes-gpt-2-parameters").click().run()
+    assert result(app) == before
+    assert app.number_input(key="number-gpt-2-parameters-layers-1").value == 12
+
+
+def test_own_numbers_are_not_held_against_the_notes() -> None:
+    app = opened(example="layer-norm-by-hand", step="5")
+    assert "The notes print something else" in app.warning[0].value
+    app.number_input(key="number-layer-norm-by-hand-epsilon-0").set_value(0.5).run()
+    assert not app.warning
+    assert not app.exception
+
+
+def test_numbers_that_do_not_fit_get_a_sentence_and_stay() -> None:
+    app = opened(example="four-classes-agree")
+    app.number_input(key="number-four-classes-agree-heads-0").set_value(3).run()
+    assert not app.exception
+    assert app.error[0].value == "3 heads do not divide a width of 4\\."
+    assert app.number_input(key="number-four-classes-agree-heads-0").value == 3
+    app.number_input(key="number-four-classes-agree-heads-0").set_value(4).run()
+    assert not app.error
+
+
+def test_numbers_outlast_a_look_at_another_example() -> None:
+    app = opened(example="gpt-2-parameters", step="5")
+    app.number_input(key="number-gpt-2-parameters-layers-0").set_value(11).run()
+    changed = result(app)
+    app.selectbox(key="worked-name").select("sliding-windows").run()
+    app.selectbox(key="worked-name").select("gpt-2-parameters").run()
+    app.selectbox(key="step-gpt-2-parameters").set_value(4).run()
+    assert result(app) == changed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_of_inputs_gives_back_what_it_shows(name: str) -> None:
+    for item in worked_example(name).inputs:
+        if item.value.ndim:
+            shown = frame(item, item.value)
+            assert np.array_equal(values(shown, item), item.value)
+            shown = shown.astype(object)
+            shown.iloc[0, 0] = None
+            assert np.isnan(values(shown, item).flat[0])
+            assert np.isnan(values(frame(item, values(shown, item)), item).flat[0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [({"example": "no *such* one"}, "There is no worked example"), ({"example": "houses"}, "")],
+)
+def test_a_link_to_no_example_gets_a_sentence(parameters: dict[str, str], said: str) -> None:
+    app = opened(**parameters)
+    assert not app.exception
+    assert [said in warning.value for warning in app.warning] == [True] * bool(said)
+
+
+@pytest.mark.parametrize("step", ["0", "99", "-1", "two", "1e3", "²", ""])
+def test_a_malformed_step_opens_one_that_there_is(step: str) -> None:
+    app = opened(example="the-cat-sat", step=step)
+    assert not app.exception
+    assert step_of(app, "the-cat-sat") in (0, 8)
+
+
+def test_every_slip_is_told_and_leads_to_its_step() -> None:
+    app = opened()
+    app.session_state["worked-tab"] = "Slips in the notes"
+    app.run()
+    buttons = [button for button in app.button if button.key.startswith("slip-")]
+    assert len(buttons) == len(slips())
+    app.button(key="slip-§5-0").click().run()
+    assert not app.exception
+    assert app.session_state["worked-tab"] == "Step by step"
+    slip = next(slip for slip in slips() if slip.section == "§5")
+    titles = [step.title for step in worked_example(slip.example).steps]
+    assert titles[step_of(app, slip.example)] == slip.step
+
+
+def test_the_other_pages_keep_parameters_that_are_not_the_views() -> None:
+    app = page("attention", example="houses", text="the old house")
+    assert app.query_params["example"] == "houses"
+    assert app.query_params["text"] == "the old house"
+
+
+def test_the_glossary_opens_at_the_term_of_the_link_and_searches() -> None:
+    app = page("glossary", term="softmax")
+    first = next(text.value for text in app.markdown if text.value.startswith("**"))
+    assert first.startswith("**Softmax**")
+    app.text_input(key="glossary-search").set_value("induction").run()
+    assert not app.exception
+    assert "Induction head" in "".join(text.value for text in app.markdown).replace("\\", "")
+    app.text_input(key="glossary-search").set_value("<b>*x*").run()
+    assert "No term holds these words." in [text.value for text in app.caption]
+
+
+def test_a_link_to_no_term_gets_a_sentence() -> None:
+    app = page("glossary", term="flux *x* " * 40)
+    assert not app.exception
+    assert "The glossary has no term" in app.warning[0].value

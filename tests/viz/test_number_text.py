@@ -1,0 +1,42 @@
+"""Numbers as text: exact to four decimals, and never made to look like another number."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viz.number_text import number, numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "3"),
+        (0, "0"),
+        (0.5, "0.5000"),
+        (-1.34164, "-1.3416"),
+        (163_009_536, "163,009,536"),
+        (0.9999999999999998, "1"),
+        (np.cos(0.01), "0.99995"),
+        (-1e9, "-1e9"),
+        (-1e20, "-1e20"),
+        (5.62e-17, "5.6e-17"),
+        (4.2e-8, "4.2e-8"),
+        (6e-5, "0.0001"),
+    ],
+)
+def test_a_number_is_written_so_that_it_can_be_read_back(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_numbers_are_whole_only_where_all_are() -> None:
+    assert numbers(np.array([[1.0, 2.0], [0.0, 3.0]])) == [["1", "2"], ["0", "3"]]
+    assert numbers(np.array([1.0, 2.5])) == [["1.0000", "2.5000"]]
+    assert numbers(np.array(7.0)) == [["7"]]
+
+
+@given(st.floats(-1e5, 1e12, allow_nan=False))
+def test_what_is_written_differs_from_the_number_by_half_a_unit_at_most(value: float) -> None:
+    written = number(value)
+    wrong = abs(float(written.replace(",", "")) - value)
+    assert wrong <= (abs(value) * 0.05 if "e" in written else 0.5e-4 + abs(value) * 1e-15)
