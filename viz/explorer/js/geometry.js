@@ -10,6 +10,7 @@ const LINE = 13; // a label needs this much of its axis
 const DIMENSION_LABEL = 26; // a dimension's number needs this much of its axis
 const LARGEST_CELL = 96;
 const CORNER = 62; // room for the names of the axes
+const PASSES = 5;
 const SLANT = Math.SQRT1_2;
 
 /** At most `limit` evenly spaced positions of `count`, from `start` on. Same law as viz/axes.py. */
@@ -65,14 +66,17 @@ export function figureLayout(plan) {
   const captions = count > 1 ? 22 : 0;
   const abreast = stacked ? 1 : count;
   const left = Math.max(widest(rowLabels, window.row, window.rows) * LETTER + 12, CORNER);
-  let room = available - left - 6 - gap * (abreast - 1);
-  let columns = columnTicks(room / abreast, plan);
-  room -= columns.overhang * abreast;
-  columns = columnTicks(room / abreast, plan);
-  const size = boxSize(room / abreast, tallest, window, square);
+  const room = (available - left - 6 - gap * (abreast - 1)) / abreast;
+  let [size, columns, overhang] = [null, null, 4];
+  for (let pass = 0; pass < PASSES; pass++) {
+    size = boxSize(room - overhang, tallest, window, square);
+    columns = columnTicks(size.width, plan);
+    if (columns.overhang <= overhang) break;
+    overhang = columns.overhang; // slanted labels need room beyond the box, which makes it narrower
+  }
   const top = Math.max(columns.height, 36) + captions;
   const boxes = Array.from({ length: count }, (_, n) => ({
-    left: left + (stacked ? 0 : n * (size.width + gap + columns.overhang)),
+    left: left + (stacked ? 0 : n * (size.width + gap + overhang)),
     top: top + (stacked ? n * (size.height + top + gap) : 0),
     ...size,
   }));
@@ -82,9 +86,9 @@ export function figureLayout(plan) {
     stacked,
     captions,
     slanted: columns.slanted,
-    columnTicks: columnTicks(size.width, plan).ticks,
+    columnTicks: columns.ticks,
     rowTicks: tickPositions(window.rows, tickLimit(size.height), window.row),
-    width: last.left + last.width + columns.overhang + 6,
+    width: last.left + last.width + overhang + 6,
     height: last.top + last.height + 8,
   };
 }

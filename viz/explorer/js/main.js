@@ -229,8 +229,7 @@ class Explorer {
 
   drawPicture(derived, before) {
     const { stage, state, palette, available, picture, isLong } = this;
-    const renderer = picture.renderer(isLong);
-    const drawn = [derived, before, palette, stage, state.window, available, renderer];
+    const drawn = [derived, before, palette, stage, state.window, available, picture.plotly];
     if (!this.drawn || drawn.some((part, n) => part !== this.drawn[n])) {
       this.drawn = drawn;
       const figure = figureOf({

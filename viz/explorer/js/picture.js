@@ -39,15 +39,11 @@ export class Picture {
     drawMarks(this.parts.marks, this.figure, cell, this.view.palette);
   }
 
-  /** Which of the two draws a text of this length. */
-  renderer(isLong) {
-    return this.plotly && !isLong ? "plotly" : "canvas";
-  }
-
+  /** The cells and ticks: by Plotly, or on our canvas for long texts and until Plotly is there. */
   paint() {
     const { parts, root, figure, view } = this;
     root.dataset.ready = "false";
-    root.dataset.renderer = this.renderer(view.isLong);
+    root.dataset.renderer = this.plotly && !view.isLong ? "plotly" : "canvas";
     if (root.dataset.renderer === "plotly") {
       const drawing = drawPlotly(this.plotly, parts.plotly, figure, view.palette);
       const stillMeant = () => figure === this.figure;

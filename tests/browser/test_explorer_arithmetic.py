@@ -1,0 +1,167 @@
+"""What the explorer derives in the browser is what the trace derives in Python, number by number."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page
+
+from model.trace import Attention
+from tests.viz.explorer.records import labels, record
+from viz.axes import tick_positions
+from viz.explorer import bundle, payload
+
+MODULES = Path(bundle.__file__).parent / "js"
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+DERIVE = """async ([sent, head]) => {
+    const { decodeLayer, deriveHead } = await import("/derive.js");
+    const derived = deriveHead(decodeLayer(sent), head);
+    const names = ["query", "key", "value", "recorded", "scores", "scaled", "masked", "weights", "output"];
+    return Object.fromEntries(names.map((name) => [name, Array.from(derived[name])]));
+}"""
+
+
+@pytest.fixture(scope="module")
+def modules(browser: Browser) -> Iterator[Page]:
+    """A page of which the explorer's modules can be imported, each by its own name."""
+    page = browser.new_page()
+    page.route(
+        "**/*.js", lambda route: route.fulfill(path=MODULES / route.request.url.split("/")[-1])
+    )
+    page.route("**/", lambda route: route.fulfill(body="<html></html>", content_type="text/html"))
+    page.goto("http://explorer.test/")
+    yield page
+    page.close()
+
+
+def sent(attention: Attention) -> object:
+    queries, keys = attention.query.shape[1], attention.key.shape[1]
+    return payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)[
+        "layer"
+    ]
+
+
+@pytest.fixture
+def derived(modules: Page) -> Callable[[Attention, int], dict[str, NDArray[np.float32]]]:
+    def derive(attention: Attention, head: int) -> dict[str, NDArray[np.float32]]:
+        got = modules.evaluate(DERIVE, [sent(attention), head])
+        return {name: np.asarray(values, np.float32) for name, values in got.items()}
+
+    return derive
+
+
+def closed(rows: list[int], size: int = 6) -> NDArray[np.bool_]:
+    """A mask whose named rows may look at nothing."""
+    mask = np.tri(size, dtype=bool)
+    mask[rows] = False
+    return mask
+
+
+@pytest.mark.parametrize("fill", [-math.inf, -1e9, -1e20, 0.0])
+@pytest.mark.parametrize(
+    "attention",
+    [
+        record(6, kind="causal"),
+        record(6, kind="self"),
+        record(6, kind="self", scale=1.0),
+        record(6, kind="self", scale=-0.3),
+        record(1),
+        record(5, 9, kind="cross"),
+        record(9, 5, kind="cross", mask=np.random.default_rng(3).random((9, 5)) > 0.4),
+        record(6, mask=closed([0, 3])),
+        record(6, mask=closed(list(range(6)))),
+        record(40, heads=2, width=64, seed=4),
+    ],
+    ids=["causal", "open", "unscaled", "negative", "one", "cross", "holes", "rows", "all", "large"],
+)
+def test_every_stage_equals_the_traces(
+    attention: Attention, fill: float, derived: Callable[..., dict[str, NDArray[np.float32]]]
+) -> None:
+    attention = replace(attention, fill=fill)
+    for head in (0, attention.heads - 1):
+        got = derived(attention, head)
+        for name in ("query", "key", "value"):
+            assert np.array_equal(got[name], getattr(attention, name)[head].ravel())
+        assert np.array_equal(got["recorded"], attention.output[head].ravel())
+        for name, expected in {
+            "scores": attention.scores(head),
+            "scaled": attention.scaled(head),
+            "masked": attention.masked(head),
+            "weights": attention.weights(head),
+            "output": attention.context(head),
+        }.items():
+            np.testing.assert_allclose(got[name], expected.ravel(), **TOLERANCE, err_msg=name)
+
+
+def test_a_row_whose_every_key_is_masked_is_all_zeros_and_no_number_is_lost(
+    derived: Callable[..., dict[str, NDArray[np.float32]]],
+) -> None:
+    got = derived(record(6, mask=closed([2])), 1)
+    assert np.array_equal(got["weights"].reshape(6, 6)[2], np.zeros(6))
+    assert np.array_equal(got["output"].reshape(6, 8)[2], np.zeros(8))
+    assert not any(np.isnan(values).any() for values in got.values())
+
+
+def test_each_head_may_have_its_own_mask(
+    derived: Callable[..., dict[str, NDArray[np.float32]]],
+) -> None:
+    mask = np.random.default_rng(5).random((3, 6, 6)) > 0.5
+    attention = replace(record(6), own_mask=mask, look_ahead=False)
+    for head in range(3):
+        expected = record(6, mask=mask[head]).weights(head)
+        np.testing.assert_allclose(
+            derived(attention, head)["weights"], expected.ravel(), **TOLERANCE
+        )
+
+
+def test_dropout_mixes_the_values_with_the_weights_as_applied(modules: Page) -> None:
+    attention = record(5)
+    weights = np.stack([attention.weights(head) for head in range(3)])
+    factors = (np.random.default_rng(0).random(weights.shape) > 0.5) * np.float32(2)
+    dropped = (weights * factors).astype(np.float32)
+    steps = {"weights": weights, "dropped": dropped}
+    output = np.asarray(
+        modules.evaluate(DERIVE, [sent(replace(attention, steps=steps)), 2])["output"]
+    )
+    np.testing.assert_allclose(output, (dropped[2] @ attention.value[2]).ravel(), **TOLERANCE)
+
+
+def test_entropy_and_largest_weight_of_rows_and_their_means(modules: Page) -> None:
+    attention = record(6, mask=closed([3]))
+    weights = attention.weights(0).astype(np.float64)
+    got = modules.evaluate(
+        """async ([values, query]) => {
+            const { spread } = await import("/derive.js");
+            return spread(Float32Array.from(values), 6, 6, query);
+        }""",
+        [weights.ravel().tolist(), 4],
+    )
+    entropies = [-sum(w * math.log(w) for w in row if w > 0) for row in weights]
+    assert got["entropy"] == pytest.approx(entropies[4], abs=1e-6)
+    assert got["meanEntropy"] == pytest.approx(np.mean(entropies), abs=1e-6)
+    assert got["largest"] == pytest.approx(weights[4].max())
+    assert got["meanLargest"] == pytest.approx(weights.max(-1).mean())
+
+
+def test_ticks_are_thinned_by_the_same_law_as_in_python(modules: Page) -> None:
+    cases = [(count, limit) for count in (0, 1, 5, 32, 33, 64, 65, 1000) for limit in (1, 7, 32)]
+    got = modules.evaluate(
+        """async (cases) => {
+            const { tickPositions } = await import("/geometry.js");
+            return cases.map(([count, limit]) => tickPositions(count, limit));
+        }""",
+        cases,
+    )
+    assert got == [list(tick_positions(count, limit)) for count, limit in cases]
+
+
+def test_a_planted_fault_would_be_seen(modules: Page) -> None:
+    """The comparison above fails when the browser divides by the wrong root."""
+    attention = record(6)
+    wrong = replace(attention, scale=attention.scale * 1.001)
+    got = modules.evaluate(DERIVE, [sent(wrong), 0])
+    assert not np.allclose(got["scaled"], attention.scaled(0).ravel(), **TOLERANCE)

@@ -1,0 +1,74 @@
+"""The explorer inside the app: its files are served, its choice travels, hovering does not."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+
+@pytest.fixture
+def explorer(open_page: Callable[..., Page]) -> Locator:
+    """The explorer on a page opened by its own address, once it is drawn."""
+    page = open_page("/attention", text="The cat saw the dog and the cat ran")
+    found = page.get_by_test_id("explorer")
+    expect(found).to_have_attribute("data-ready", "true")
+    return found
+
+
+def test_plotly_and_katex_come_from_our_own_server(explorer: Locator) -> None:
+    expect(explorer).to_have_attribute("data-renderer", "plotly")
+    expect(explorer.locator(".figure > .plotly .heatmaplayer image")).to_have_count(1)
+    expect(explorer.get_by_test_id("formula").locator(".katex-html")).to_be_visible()
+    script = explorer.page.request.get("/app/static/plotly.min.js")
+    assert "javascript" in script.headers["content-type"]
+
+
+def test_the_last_of_many_quick_choices_is_the_one_in_the_link(explorer: Locator) -> None:
+    page = explorer.page
+    for head in (1, 2, 3, 0, 3, 2):
+        page.get_by_test_id(f"head-{head}").click()
+    page.get_by_test_id("stage-scaled").click()
+    page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("stage") == ["scaled"])
+    page.wait_for_timeout(1500)  # whatever the server still answers must not turn it back
+    expect(explorer).to_have_attribute("data-head", "2")
+    expect(explorer).to_have_attribute("data-stage", "scaled")
+    assert parse_qs(urlsplit(page.url).query)["head"] == ["2"]
+
+
+def test_hovering_never_travels(open_page: Callable[..., Page], page: Page) -> None:
+    sent: list[str] = []
+    page.on(
+        "websocket",
+        lambda socket: socket.on("framesent", lambda frame: sent.append(socket.url)),
+    )
+    open_page("/attention", text="The cat saw the dog and the cat ran")
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
+    page.wait_for_timeout(1000)
+    before = len(sent)
+    figure = page.get_by_test_id("figure")
+    for step in range(12):
+        figure.hover(position={"x": 150 + 15 * step, "y": 120 + 15 * step})
+    expect(page.get_by_test_id("tooltip")).to_be_visible()
+    page.wait_for_timeout(600)
+    assert len(sent) == before
+
+
+def test_a_dark_page_has_a_dark_picture(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/attention", on=fresh_page(color_scheme="dark"))
+    found = page.get_by_test_id("explorer")
+    expect(found).to_have_attribute("data-ready", "true")
+    ground = found.locator(".figure > .plotly").evaluate("plot => plot.data[0].colorscale[0][1]")
+    page_ground = page.get_by_test_id("stApp").evaluate(
+        "app => getComputedStyle(app).backgroundColor"
+    )
+    assert ground.replace(" ", "") == page_ground.replace(" ", "")
+    assert max(int(channel) for channel in re.findall(r"\d+", ground)) < 64
+
+
+def test_the_check_line_says_that_the_models_output_is_reproduced(explorer: Locator) -> None:
+    expect(explorer.get_by_test_id("check")).to_contain_text("✓")
+    expect(explorer.get_by_test_id("check")).to_contain_text("equals the model's own output")
