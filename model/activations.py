@@ -87,3 +87,15 @@ def activation_check(activation: Activation, before: Array, hidden: Array) -> fl
         "gelu_tanh": lambda: 0.5 * x * (1 + cubic.tanh()),
     }[activation]()
     return float((expected - torch.tensor(hidden)).abs().max())
+
+
+def flat_share(activation: Activation, before: Array, limit: float = 0.05) -> float:
+    """The share of the values at which the activation's slope, by autograd, is within ±limit."""
+    import torch
+
+    from model.layers import ACTIVATIONS
+
+    with torch.enable_grad():
+        x = torch.tensor(before, dtype=torch.float64, requires_grad=True)
+        (slope,) = torch.autograd.grad(ACTIVATIONS[activation](x).sum(), x)
+    return float((slope.abs() < limit).double().mean())

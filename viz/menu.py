@@ -37,6 +37,12 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "Between the sub-layers: each token's vector brought to the same size.",
         ),
         PageEntry(
+            "pages/feed_forward.py",
+            "Feed-forward and stream",
+            "What each token's vector goes through alone, and what every sub-layer adds to it.",
+            "Feed-forward and residual stream",
+        ),
+        PageEntry(
             "pages/prediction.py",
             "Prediction",
             "From the last state of the stream to the next token, and on, token by token.",

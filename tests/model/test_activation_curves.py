@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model import Model, Trace
-from model.activations import CURVES, activation_check
+from model.activations import CURVES, activation_check, flat_share
 from model.config import Activation
 from model.layers import ACTIVATIONS
 from tests.model.tiny import TINY
@@ -51,3 +51,11 @@ def test_recorded_activations_are_their_formula_and_a_wrong_one_is_seen(
         apart = activation_check(other, record.before, record.hidden)
         assert apart is not None
         assert (apart > 1e-4) is (other != model.config.activation)
+
+
+def test_the_flat_share_counts_every_value_whose_slope_is_near_zero() -> None:
+    x = np.linspace(-6, 6, 4001, dtype=np.float32)
+    for name, curve in CURVES.items():
+        expected = (np.abs(curve.slope(x.astype(np.float64))) < 0.05).mean()
+        assert flat_share(name, x) == pytest.approx(expected, abs=1e-3)
+    assert flat_share("relu", np.array([-1.0, -2.0, 3.0, 0.5], np.float32)) == 0.5

@@ -1,0 +1,76 @@
+"""Feed-forward and residual stream: activations, neurons, contributions, gradients, dropout."""
+
+import streamlit as st
+
+from viz import shell
+from viz.activation_view import activation_view
+from viz.by_hand import by_hand_of
+from viz.dropout_view import dropout_view
+from viz.feed_forward_formulas import FEED_FORWARD, RESIDUAL
+from viz.neuron_views import neurons, on_the_curve
+from viz.stream_views import contributions_view, gradient_view
+
+shell.open_page("pages/feed_forward.py")
+seen = shell.look(layers=False, full=True)
+
+VIEWS = {
+    "Neurons": lambda: neurons(seen),
+    "On the curve": lambda: on_the_curve(seen),
+    "Contributions": lambda: contributions_view(seen),
+    "Gradient by depth": gradient_view,
+    "Dropout": lambda: dropout_view(seen),
+}
+
+
+def idea() -> None:
+    words, picture = st.columns([1, 1], gap="large")
+    with words:
+        st.markdown(
+            """
+After attention has mixed the tokens, the **feed-forward** layer works on each token alone. A first map
+makes the vector wider, usually four times. The **activation** bends every number. A second map
+brings the vector back to its width.
+
+**ReLU** cuts off what is below 0. **GELU** does so smoothly: it dips to −0.17 at x ≈ −0.75 and keeps
+some slope below 0. GPT-2 was trained with a tanh form of it. **SwiGLU** multiplies the curve of one
+map by the values of a second one: a gate.
+
+Each sub-layer **adds** to the token's vector, so both must have the same size. This sum is the
+**residual stream**. The shortcut around the sub-layer gives gradients a short way back.
+**Dropout** sets some values to 0 in training and divides the rest by 1 − p.
+"""
+        )
+        st.latex(FEED_FORWARD)
+        st.latex(RESIDUAL)
+    with picture:
+        activation_view()
+
+
+def hand() -> None:
+    by_hand_of(
+        (
+            "gelu",
+            "gelu-minimum",
+            "relu-and-gelu",
+            "swiglu",
+            "feed-forward-position-wise",
+            "residual-gradient",
+            "dropout-by-hand",
+            "dropout-on-weights",
+        )
+    )
+
+
+def live() -> None:
+    view = st.segmented_control(
+        "View",
+        list(VIEWS),
+        default="Neurons",
+        required=True,
+        key="feed-forward-view",
+        label_visibility="collapsed",
+    )
+    VIEWS[view]()
+
+
+shell.beats(idea=idea, hand=hand, live=live)

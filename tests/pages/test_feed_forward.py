@@ -1,0 +1,155 @@
+"""The feed-forward page: every view on every model, its numbers, and texts that could break it."""
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import Model
+from model.gradients import DeepStack, gradient_sizes
+from model.neurons import strongest
+from model.registry import models
+from model.stream import contributions, lengths
+from model.trace import Trace
+from tests.model.tiny import sentence
+from viz.shared import engine
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "feed_forward.py"
+VIEWS = ("Neurons", "On the curve", "Contributions", "Gradient by depth", "Dropout")
+HOSTILE = ("a", "<b>x</b> &lt;", "*a* $x^2$ :red[r] `c` #000001", "🦊 \u202e abc", "word " * 600)
+KINDS = ("segmented_control", "selectbox", "number_input", "slider")
+
+
+def opened(view: str = "Neurons", model: str = "stories", text: str | None = None) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    app.query_params["model"] = model
+    app.query_params["text"] = sentence(loaded(model)) if text is None else text
+    app.run()
+    if view != "Neurons" and not app.error:
+        choose(app, "View", view)
+    assert not app.exception
+    return app
+
+
+def control(app: AppTest, label: str):
+    (found,) = [w for kind in KINDS for w in getattr(app, kind) if w.label == label]
+    return found
+
+
+def choose(app: AppTest, label: str, value: object) -> None:
+    control(app, label).set_value(value).run()
+    assert not app.exception
+
+
+def loaded(name: str) -> Model:
+    return engine().model(name, lambda *news: None)
+
+
+def traced(name: str) -> Trace:
+    return loaded(name).trace(sentence(loaded(name)), record="full")
+
+
+def said(app: AppTest) -> str:
+    return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
+
+
+def drawn(app: AppTest, kind: str, axis: str, at: int = 0) -> np.ndarray:
+    """One array of the picture: of its trace number `at` of this kind."""
+    (chart,) = app.get("plotly_chart")
+    found = [t for t in json.loads(chart.proto.spec)["data"] if t["type"] == kind][at][axis]
+    if not isinstance(found, dict):
+        return np.array(found, dtype=float)
+    flat = np.frombuffer(base64.b64decode(found["bdata"]), found["dtype"])
+    shape = found.get("shape", str(len(flat))).split(",")
+    return flat.reshape([int(length) for length in shape])
+
+
+@pytest.mark.parametrize("model", sorted(models))
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_drawn_for_every_model(view: str, model: str) -> None:
+    app = opened(view, model)
+    assert app.get("plotly_chart") or "attention only" in app.info[0].value
+    assert "nan" not in said(app)
+    if app.get("plotly_chart"):
+        assert "What to look for." in said(app)
+
+
+@pytest.mark.parametrize("model", sorted(models))
+def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: str) -> None:
+    records = traced(model).feed_forward
+    if not records:
+        return
+    app = opened(model=model)
+    for record in (records[0], records[-1]):
+        choose(app, "Layer", record.name)
+        expected = record.hidden[:, strongest(record.hidden, 24)]
+        np.testing.assert_allclose(drawn(app, "heatmap", "z"), expected, rtol=1e-6)
+        assert f"{(record.before < 0).mean():.1%}" in said(app)
+
+
+def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
+    app, record = opened(), traced("stories").feed_forward[0]
+    choose(app, "Token", 2)
+    neuron = int(np.abs(record.hidden[2]).argmax())
+    assert f"its strongest neuron, {neuron}:" in said(app)
+    value = float(app.latex[1].value.rpartition("= ")[2].strip("$\n"))
+    assert value == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
+
+
+@pytest.mark.parametrize("model", sorted(models))
+def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
+    trace, place = traced(model), loaded(model).config.norm_place
+    app = opened("Contributions", model)
+    for stack in trace.states:
+        if len(trace.states) > 1:
+            choose(app, "Stream", stack)
+        added = np.stack([lengths(part.added) for part in contributions(trace, stack, place)])
+        choose(app, "Whose lengths", 0)
+        np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
+        choose(app, "Whose lengths", 1)
+        np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
+    assert ("all contributions from the last state" in said(app)) is (place == "pre")
+
+
+def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:
+    app = opened("Gradient by depth")
+    before = drawn(app, "scatter", "y", 1)
+    np.testing.assert_allclose(before, gradient_sizes(DeepStack(), shortcuts=False))
+    choose(app, "Norms", "pre")
+    choose(app, "Seed", 1)
+    choose(app, "Blocks", 8)
+    stack = DeepStack(depth=8, norms="pre", seed=1)
+    for at, shortcuts in enumerate((True, False)):
+        expected = gradient_sizes(stack, shortcuts=shortcuts)
+        np.testing.assert_allclose(drawn(app, "scatter", "y", at), expected)
+
+
+def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> None:
+    app = opened("Dropout")
+    choose(app, "Dropout on", "Attention weights")
+    attention = traced("stories").find(control(app, "Layer").value)
+    weights = attention.weights(control(app, "Head").value)
+    allowed = attention.mask
+    assert allowed is not None
+    choose(app, "Rate p", 0.5)
+    dropped = drawn(app, "heatmap", "z", -1)
+    kept = allowed & (dropped > 0)
+    np.testing.assert_allclose(dropped[kept], 2 * weights[kept], rtol=1e-5)
+    assert (dropped[allowed] == 0).any()
+    choose(app, "Mode", "Evaluation")
+    np.testing.assert_allclose(drawn(app, "heatmap", "z", -1)[allowed], weights[allowed])
+    assert "Nothing changes" in said(app)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("model", sorted(models))
+def test_no_text_breaks_a_view(model: str, text: str) -> None:
+    app = opened(model=model, text=text)
+    if app.error:  # a model with a closed vocabulary refuses other words in a sentence
+        return
+    for view in VIEWS:
+        choose(app, "View", view)
+        assert "nan" not in said(app)

@@ -1,0 +1,51 @@
+"""The LaTeX of the feed-forward layer, the residual stream and dropout. Pure."""
+
+from model.config import Activation, NormPlace
+from model.worked.latex import number
+
+FEED_FORWARD = (
+    r"\begin{aligned} h &= f(x W_1 + b_1) \\ \mathrm{FFN}(x) &= h\, W_2 + b_2 \end{aligned}"
+)
+GATED = (
+    r"\begin{aligned} h &= \mathrm{SiLU}(x W_g + b_g) \odot (x W_1 + b_1) \\"
+    r" \mathrm{FFN}(x) &= h\, W_2 + b_2 \end{aligned}"
+)
+RESIDUAL = r"x \leftarrow x + f(x)"
+STREAM: dict[NormPlace, str] = {
+    "pre": r"x_{l+1} = x_l + f_l(\mathrm{norm}(x_l))",
+    "post": r"x_{l+1} = \mathrm{norm}(x_l + f_l(x_l))",
+}
+DROPOUT = (
+    r"x_i \leftarrow \begin{cases} 0 & \text{with probability } p \\"
+    r" \dfrac{x_i}{1-p} & \text{otherwise} \end{cases}"
+)
+CHAIN = (
+    r"\begin{aligned}"
+    r"\text{without: } \frac{\partial L}{\partial x_l} &= \frac{\partial L}{\partial x_{l+1}}\, f' \\"
+    r"\text{with: } \frac{\partial L}{\partial x_l} &= \frac{\partial L}{\partial x_{l+1}}\,(1 + f')"
+    r"\end{aligned}"
+)
+_NAMES: dict[Activation, str] = {
+    "gelu": r"\mathrm{GELU}",
+    "gelu_tanh": r"\mathrm{GELU}",
+    "relu": r"\mathrm{ReLU}",
+    "swiglu": r"\mathrm{SiLU}",
+}
+
+
+def feed_forward(activation: Activation) -> str:
+    """The layer's formula, with a gate where it has one."""
+    return GATED if activation == "swiglu" else FEED_FORWARD.replace("f(", f"{_NAMES[activation]}(")
+
+
+def activation_in_numbers(activation: Activation, before: float, hidden: float) -> str:
+    """One neuron's value through the activation."""
+    name = _NAMES[activation]
+    if activation == "swiglu":
+        return rf"{name}({number(before)}) \cdot u = {number(hidden)}"
+    return rf"{name}({number(before)}) = {number(hidden)}"
+
+
+def kept_in_numbers(value: float, rate: float) -> str:
+    """One kept value divided by 1 - p."""
+    return rf"\frac{{{number(value)}}}{{1 - {number(rate)}}} = {number(value / (1 - rate))}"
