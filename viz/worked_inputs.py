@@ -61,8 +61,11 @@ def _round(name: str) -> int:
 
 
 def _way_back(name: str) -> None:
-    st.button("Back to the notes' numbers", key=f"notes-{name}", on_click=lambda: _put_back(name))
-    st.caption("You changed the numbers: what the notes print is not shown beside them.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Back to the notes' numbers", key=f"notes-{name}", on_click=lambda: _put_back(name)
+        )
+        st.caption("You changed the numbers: what the notes print is not shown beside them.")
 
 
 def _put_back(name: str) -> None:
