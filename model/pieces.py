@@ -21,7 +21,7 @@ class Piece:
     """One token and how it is written out."""
 
     token: Token
-    spelled: str  # its text; bytes that make no whole character as ‹F0 9F›
+    spelled: str  # its text; bytes that make no whole character as ‹F09F›
     part_of: str  # the characters of the text that it holds only in part; "" where all are whole
 
     @property
@@ -49,12 +49,12 @@ def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
 
 
 def spelled(raw: bytes) -> str:
-    """Bytes as text. Bytes that make no character are written out: b"\\xf0\\x9f" is "‹F0 9F›"."""
+    """Bytes as text. Bytes that make no character are written out: b"\\xf0\\x9f" is "‹F09F›"."""
     written = "".join(
         f"‹{ord(character) - 0xDC00:02X}›" if ord(character) in _STRAY else character
         for character in raw.decode("utf-8", "surrogateescape")
     )
-    return written.replace("›‹", " ")
+    return written.replace("›‹", "")
 
 
 def gpt2_tokens(text: str) -> tuple[Token, ...]:

@@ -1,8 +1,13 @@
-"""The shapes that a pass really left in its trace, under the names of the counted operations."""
+"""What a model really has and a pass really left, under the names of the counted operations."""
+
+from typing import TYPE_CHECKING
 
 from model.config import Stack
 from model.cost import Operation
 from model.trace import Trace
+
+if TYPE_CHECKING:
+    from model.live import Model
 
 Shape = tuple[int, ...]
 
@@ -36,6 +41,11 @@ def compared(
         shape = recorded.get(step.key)
         rows.append((step, shape, None if shape is None else (1, *shape) == step.shape))
     return rows
+
+
+def counted_parameters(model: "Model") -> int:
+    """Numbers in the weights of a loaded model, a tied matrix once."""
+    return sum(weight.numel() for weight in model.module.parameters())
 
 
 def _stream(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:

@@ -59,6 +59,7 @@ def live() -> None:
         default=next(iter(VIEWS)),
         required=True,
         key="prediction-view",
+        bind="query-params",
         label_visibility="collapsed",
     )
     VIEWS[view](seen)

@@ -32,6 +32,16 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
     ),
     "Step by step": (
         PageEntry(
+            "pages/tokens.py",
+            "Tokens and embeddings",
+            "From letters to ids to vectors: what the model reads.",
+        ),
+        PageEntry(
+            "pages/positions.py",
+            "Positions",
+            "How a model knows which token comes first, and what is lost without.",
+        ),
+        PageEntry(
             "pages/layer_norm.py",
             "Layer norm",
             "Between the sub-layers: each token's vector brought to the same size.",
@@ -46,6 +56,11 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "pages/prediction.py",
             "Prediction",
             "From the last state of the stream to the next token, and on, token by token.",
+        ),
+        PageEntry(
+            "pages/shapes_and_cost.py",
+            "Shapes and cost",
+            "How large everything is, what it costs, and how that grows with the text.",
         ),
     ),
     "Learn": (

@@ -1,7 +1,4 @@
-"""Temperature, top-k and top-p as controls that stay as they are while their page is left."""
-
-from collections.abc import Callable
-from dataclasses import replace
+"""Temperature, top-k and top-p as controls, and what they do in words."""
 
 import numpy as np
 import streamlit as st
@@ -9,51 +6,47 @@ import streamlit as st
 from model.prediction import Distribution, Sampling, temperature, top_k
 from model.trace import Array
 
-_STATE = "prediction-sampling"
 UNCHANGED = Sampling()
-
-
-def sampling() -> Sampling:
-    """What the reader has chosen, or the model's own probabilities."""
-    chosen: Sampling = st.session_state.get(_STATE, UNCHANGED)
-    return chosen
+_DEFAULTS = {
+    "prediction-temperature": UNCHANGED.temperature,
+    "prediction-top-k": UNCHANGED.top_k,
+    "prediction-top-p": UNCHANGED.top_p,
+}
 
 
 def sampling_controls(vocabulary: int) -> Sampling:
-    """The three controls in the order in which they apply, and the way back."""
-    chosen = sampling()
-    key = _shown("temperature", chosen.temperature)
-    st.slider(
+    """The three controls in the order in which they apply, and the way back. The link holds them."""
+    divisor = st.slider(
         "Temperature",
         0.1,
         3.0,
+        value=1.0,
         step=0.1,
-        key=key,
-        on_change=_changed("temperature"),
+        key="prediction-temperature",
+        bind="query-params",
         help="Every logit is divided by it. Below 1 the likely tokens gain, above 1 the others.",
     )
-    key = _shown("top_k", None if chosen.top_k is None else min(chosen.top_k, vocabulary))
-    st.number_input(
+    count = st.number_input(
         "Top-k: how many tokens stay",
         1,
-        vocabulary,
         value=None,
         step=1,
         placeholder="all",
-        key=key,
-        on_change=_changed("top_k"),
+        key="prediction-top-k",
+        bind="query-params",
         help="Only the k likeliest tokens stay. Leave it empty to keep them all.",
     )
-    key = _shown("top_p", chosen.top_p)
-    st.slider(
+    share = st.slider(
         "Top-p: the share that stays",
         0.05,
         1.0,
+        value=1.0,
         step=0.05,
-        key=key,
-        on_change=_changed("top_p"),
+        key="prediction-top-p",
+        bind="query-params",
         help="The fewest likely tokens that together hold this share stay. 1 keeps them all.",
     )
+    chosen = Sampling(divisor, None if count is None else min(int(count), vocabulary), share)
     if chosen != UNCHANGED:
         st.button("Back to the model's own", key="prediction-back", on_click=_back)
     return chosen
@@ -98,20 +91,5 @@ def _kept(distribution: Distribution) -> int:
     return int(np.count_nonzero(distribution))
 
 
-def _shown(field: str, value: float | None) -> str:
-    """Puts a value into the widget of a field; its key."""
-    key = f"prediction-{field}"
-    st.session_state[key] = value
-    return key
-
-
-def _changed(field: str) -> Callable[[], None]:
-    def change() -> None:
-        value = st.session_state[f"prediction-{field}"]
-        st.session_state[_STATE] = replace(sampling(), **{field: value})
-
-    return change
-
-
 def _back() -> None:
-    st.session_state[_STATE] = UNCHANGED
+    st.session_state.update(_DEFAULTS)

@@ -269,10 +269,11 @@ def _adopt_link() -> None:
 
 
 def _write_link() -> None:
-    parameters = to_link(current())
-    if _linked() != parameters:
-        own = {name: st.query_params[name] for name in st.query_params if name not in PARAMETERS}
-        st.query_params.from_dict(own | parameters)
+    parameters, written = to_link(current()), _linked()
+    if written != parameters:  # one by one: a widget's own parameter must not be set from here
+        for name in written.keys() - parameters.keys():
+            del st.query_params[name]
+        st.query_params.update(parameters)
     st.session_state[LINK] = parameters
 
 

@@ -36,7 +36,8 @@ class Quantity:
 
 
 def _diverging(least: str, less: str, more: str, most: str) -> Stops:
-    return ((0.0, least), (0.25, less), (0.5, PAGE), (0.75, more), (1.0, most))
+    """Steeper near 0, so that small numbers of a wide range still show."""
+    return ((0.0, least), (0.33, less), (0.5, PAGE), (0.67, more), (1.0, most))
 
 
 QUANTITIES: dict[QuantityName, Quantity] = {

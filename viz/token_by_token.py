@@ -16,7 +16,7 @@ from viz.axes import token_label
 from viz.figures.reading import reading
 from viz.next_token import Row, draw_row
 from viz.prediction_formulas import DRAWN, GREEDY
-from viz.sampling import sampling, sampling_controls
+from viz.sampling import sampling_controls
 from viz.shell import Look, chart, choose_head, choose_layer, table, traced
 from viz.theme import WEIGHT, rgba
 
@@ -88,14 +88,15 @@ def _choice(seen: Look) -> Choice:
     likeliest, draw = "the likeliest token", "a token drawn by chance"
     how = st.segmented_control(
         "At each step, take", (likeliest, draw), default=likeliest, required=True,
-        key="prediction-how",
+        key="prediction-how", bind="query-params",
     )  # fmt: skip
     if how == likeliest:
         return Choice(Sampling())
     with st.popover("Temperature, top-k, top-p and seed"):
-        sampling_controls(seen.model.config.vocabulary)
-        seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed")
-    return Choice(sampling(), int(seed))
+        sampling = sampling_controls(seen.model.config.vocabulary)
+        seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",
+                               bind="query-params")  # fmt: skip
+    return Choice(sampling, int(seed))
 
 
 def _step(seen: Look, room: int) -> int:

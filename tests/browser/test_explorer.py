@@ -274,6 +274,35 @@ def test_heads_and_stages_are_reached_by_keys_alone(stage: Stage) -> None:
     stage.expect_cell(stage="output")
 
 
+@pytest.mark.parametrize(
+    ("control", "key", "focused"),
+    [
+        ("order-largest", "ArrowRight", "order-index"),
+        ("span-layer", "ArrowRight", "span-head"),
+        ("side-reads", "ArrowRight", "side-read-by"),
+        ("chip-query-3", "ArrowRight", "chip-query-4"),
+        ("top-key-2", "Enter", "top-key-2"),
+        ("stage-scores", "ArrowLeft", "stage-value"),
+    ],
+)
+def test_a_control_used_by_keys_keeps_the_focus(
+    stage: Stage, control: str, key: str, focused: str
+) -> None:
+    stage.send(record(6), Selection(0, "scores", 3, 1))
+    stage.part(control).focus()
+    stage.page.keyboard.press(key)
+    expect(stage.part(focused)).to_be_focused()
+
+
+def test_back_to_the_whole_gives_the_focus_to_the_picture(stage: Stage) -> None:
+    stage.send(record(65, heads=1))
+    stage.part("figure").focus()
+    stage.page.keyboard.press("Enter")
+    stage.part("whole").focus()
+    stage.page.keyboard.press("Enter")
+    expect(stage.part("figure")).to_be_focused()
+
+
 def test_every_control_has_a_name(stage: Stage) -> None:
     stage.send(record(6))
     stage.part("table").locator("summary").click()
@@ -375,7 +404,7 @@ def test_the_filled_formula_holds_the_cells_own_numbers(stage: Stage) -> None:
     ]
     assert sorted(map(abs, shown), reverse=True) == list(map(abs, shown))
     np.testing.assert_allclose(sorted(shown), sorted(products), atol=6e-5)
-    stage.part("order-order").click()
+    stage.part("order-index").click()
     shown = [
         float(text.replace("\u2212", "-"))
         for text in terms.locator(":nth-child(5)").all_inner_texts()
@@ -578,6 +607,28 @@ def test_the_table_of_a_long_text_is_a_window_around_the_cell(stage: Stage) -> N
     stage.part("table").locator("summary").click()
     expect(stage.part("table").locator("tbody tr")).to_have_count(64)
     expect(stage.part("table").locator("caption")).to_contain_text("rows 36–99, columns 18–81")
+
+
+def test_the_colours_span_all_heads_or_the_shown_one(stage: Stage) -> None:
+    attention = record(6)
+    query, key, value = (array.copy() for array in attention.vectors)
+    query[2] *= 9
+    attention = replace(attention, vectors=(query, key, value))
+    stage.send(attention, Selection(0, "scores", 3, 1))
+
+    def end() -> float:
+        return float(stage.root.locator(".figure > .plotly").evaluate("plot => plot.data[0].zmax"))
+
+    assert end() == pytest.approx(
+        max(np.abs(attention.scores(h)).max() for h in range(3)), rel=1e-5
+    )
+    stage.part("span-head").click()
+    stage.ready()
+    assert end() == pytest.approx(np.abs(attention.scores(0)).max(), rel=1e-5)
+    stage.part("stage-weights").click()
+    stage.ready()
+    assert end() == 1
+    expect(stage.part("span-head")).to_have_count(0)
 
 
 def test_a_head_that_was_not_sent_is_asked_for_at_once(

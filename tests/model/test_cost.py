@@ -23,7 +23,7 @@ from model.cost import (
     total_flops,
     total_results,
 )
-from model.recorded_shapes import compared, recorded_shapes
+from model.recorded_shapes import compared, counted_parameters, recorded_shapes
 from model.recorder import Recorder, recording
 from model.transformer import Transformer
 from model.worked.arithmetic.sizes import attention_costs, parameter_parts, shape_walk
@@ -49,6 +49,7 @@ def test_parameters_are_as_many_as_the_module_has(name: str) -> None:
     module = loaded(name).module
     counted = parameter_parts(module.config)
     assert sum(counted.values()) == sum(weight.numel() for weight in module.parameters())
+    assert sum(counted.values()) == counted_parameters(loaded(name))
     assert min(counted.values()) > 0
 
 

@@ -3,7 +3,7 @@
 import { hasHead } from "./derive.js";
 import { check, element, radioKeys } from "./elements.js";
 import { paintThumbnail } from "./paint.js";
-import { panelOf, sharedRanges } from "./view.js";
+import { panelOf, rangesOf } from "./view.js";
 
 const MAPPED_TOKENS = 128; // up to this many, every head's button shows its weights
 const MAP = 22; // pixels of that picture
@@ -83,10 +83,11 @@ export class Controls {
   }
 
   /** The eight stages of one head, small. */
-  drawStages({ layer, baseline, stages, palette }, derived) {
-    if (this.drawnStages === derived && this.drawnPalette === palette) return;
-    [this.drawnStages, this.drawnPalette] = [derived, palette];
-    const ranges = sharedRanges(layer, baseline);
+  drawStages({ layer, baseline, stages, palette, state: { span } }, derived, before) {
+    const drawn = [derived, before, palette, span];
+    if (this.drawn && drawn.every((part, n) => part === this.drawn[n])) return;
+    this.drawn = drawn;
+    const ranges = rangesOf({ layer, baseline, derived, before, span });
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const panel = panelOf(stages[n], layer, derived, ranges);
       paintThumbnail(canvas, panel, palette, THUMBNAIL, THUMBNAIL);

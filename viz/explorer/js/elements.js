@@ -45,3 +45,36 @@ export function radioKeys(group, count, chosen, choose) {
     group.querySelectorAll("[role=radio]")[next]?.focus();
   };
 }
+
+/** Draws; if that replaced the focused control, its successor gets the focus: the one of the same name,
+ *  in a radio group the one now chosen. */
+export function keepingFocus(root, draw) {
+  const place = root.getRootNode();
+  const name = root.contains(place.activeElement) ? place.activeElement.dataset.testid : null;
+  draw();
+  if (!name || root.contains(place.activeElement)) return;
+  const same = root.querySelector(`[data-testid="${name}"]`) ?? root.querySelector(".figure");
+  const group = same.closest("[role=radiogroup]");
+  (group?.querySelector("[aria-checked=true]") ?? same).focus();
+}
+
+/** A small radio group. `options`: what each choice is called; `name`: how tests find its buttons. */
+export function twoWaySwitch(label, { options, chosen, choose, name }) {
+  const values = Object.keys(options);
+  const radios = values.map((value) =>
+    element(
+      "button",
+      {
+        type: "button",
+        role: "radio",
+        "data-testid": `${name}-${value}`,
+        onclick: () => choose(value),
+      },
+      options[value],
+    ),
+  );
+  check(radios, values.indexOf(chosen));
+  const group = element("span", { class: "switch", role: "radiogroup", "aria-label": label }, ...radios);
+  radioKeys(group, values.length, () => values.indexOf(chosen), (next) => choose(values[next]));
+  return group;
+}

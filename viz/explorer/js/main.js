@@ -13,7 +13,7 @@
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
 import { decodeLayer, deriveHead, extent, hasHead, largestGap } from "./derive.js";
-import { element } from "./elements.js";
+import { element, keepingFocus } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { contains, PLOTLY_TOKENS, windowAround } from "./geometry.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
@@ -49,7 +49,7 @@ class Explorer {
   constructor(parent) {
     this.parent = parent;
     this.root = parent.querySelector(".explorer");
-    this.state = { side: "reads", order: "largest", dimension: 0, window: null };
+    this.state = { side: "reads", order: "largest", span: "layer", dimension: 0, window: null };
     this.derived = new Map();
     const part = (name) => this.root.querySelector(`.${name}`);
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
@@ -163,6 +163,7 @@ class Explorer {
       },
       enter: zoom,
       leave: () => this.choose({ window: null }),
+      setSpan: (span) => this.choose({ span }),
     };
   }
 
@@ -214,10 +215,15 @@ class Explorer {
     }
     this.available = this.parts.stage.clientWidth;
     if (this.available < NARROWEST) return; // in a tab that is not open
+    keepingFocus(root, () => this.drawAll());
+  }
+
+  drawAll() {
+    const { state, layer, root } = this;
     const derived = this.derivedOf(layer, state.head);
     const before = this.baseline ? this.derivedOf(this.baseline, state.head) : null;
     root.classList.toggle("compared", before !== null);
-    this.controls.drawStages(this, derived);
+    this.controls.drawStages(this, derived, before);
     this.drawPicture(derived, before);
     this.controls.drawHeadMaps(this, (...of) => this.derivedOf(...of));
     const scene = this.scene(derived, before);
@@ -229,7 +235,8 @@ class Explorer {
 
   drawPicture(derived, before) {
     const { stage, state, palette, available, picture, isLong } = this;
-    const drawn = [derived, before, palette, stage, state.window, available, picture.plotly];
+    const { window, span } = state;
+    const drawn = [derived, before, palette, stage, window, span, available, picture.plotly];
     if (!this.drawn || drawn.some((part, n) => part !== this.drawn[n])) {
       this.drawn = drawn;
       const figure = figureOf({
@@ -239,12 +246,13 @@ class Explorer {
         labels: this.labels,
         derived,
         before,
-        window: state.window,
+        window,
+        span,
         room: { available, tallest: TALLEST },
         title: stage.title.replaceAll("{head}", this.headName),
       });
       const file = `attention-${this.headName}-${stage.name}`;
-      picture.draw(figure, { stage, labels: this.labels, palette, file, isLong });
+      picture.draw(figure, { stage, labels: this.labels, palette, file, isLong, span });
     }
     picture.mark(cellOf(stage, state));
   }

@@ -85,8 +85,8 @@ function vectorDetails(scene, axis, use) {
   return [
     paragraph(`Row ${position}, “${token}”: the vector ${letter}, which ${use}`),
     paragraph(
-      "x is the token's place in the residual stream, normalized. The bias, and the turn of rotary",
-      " positions, count where the model has them: this is the vector as it was used.",
+      "x is the token's vector as this layer reads it. The bias, and the turn of rotary positions, count",
+      " where the model has them: this is the vector as it was used.",
     ),
   ];
 }
@@ -145,7 +145,7 @@ export function drawTopKeys(holder, scene) {
   const weights = rowOf(derived.weights, cell.query, layer.keys);
   const items = topPositions(weights, TOP)
     .filter((j) => weights[j] > 0)
-    .map((j) =>
+    .map((j, rank) =>
       element(
         "li",
         {},
@@ -153,6 +153,7 @@ export function drawTopKeys(holder, scene) {
           "button",
           {
             type: "button",
+            "data-testid": `top-key-${rank}`,
             class: j === cell.key ? "chosen" : "",
             "aria-label": `Key ${j} ${scene.keys.full[j]}, weight ${precise(weights[j])}`,
             onclick: () => scene.choose({ key: j }),

@@ -1,6 +1,6 @@
 // The chosen stage, large: cells and ticks, hatching, marks, colour scale, window, and what can be saved.
 
-import { element } from "./elements.js";
+import { element, twoWaySwitch } from "./elements.js";
 import { brief, scaleEnd } from "./numbers.js";
 import { drawCorners, drawMarks, listen } from "./overlay.js";
 import { context2d, hatch, paintFigure } from "./paint.js";
@@ -9,7 +9,8 @@ import { formatsOf, save } from "./save.js";
 import { cellText } from "./table.js";
 
 export class Picture {
-  /** `parts`: the elements by class. `actions`: choose(cell), move(rows, columns), enter(), leave(). */
+  /** `parts`: the elements by class. `actions`: choose(cell), move(rows, columns), enter(), leave(),
+   *  setSpan("layer" or "head"). */
   constructor(root, parts, actions) {
     Object.assign(this, { root, parts, actions });
     this.plotly = undefined; // null: it cannot be had
@@ -100,7 +101,18 @@ export class Picture {
       leaks ? "not allowed; colour shows the weight it gets all the same" : "not allowed",
     );
     const masked = panels.some((panel) => panel.masked?.includes(1));
-    this.parts.legend.replaceChildren(...scales, ...(masked ? [swatch] : []));
+    const span = shown[0].low < 0 ? [this.spanSwitch()] : [];
+    this.parts.legend.replaceChildren(...scales, ...(masked ? [swatch] : []), ...span);
+  }
+
+  /** Whether the colours span the numbers of all heads, so that heads compare, or of this one. */
+  spanSwitch() {
+    return twoWaySwitch("What the colours span", {
+      options: { layer: "all heads", head: "this head" },
+      chosen: this.view.span,
+      choose: this.actions.setSpan,
+      name: "span",
+    });
   }
 
   scale({ quantity, low, high, equal }, named) {

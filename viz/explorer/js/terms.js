@@ -1,7 +1,7 @@
 // Sums, term by term: the products of a score or an output, the exponentials of a row of weights.
 
 import { exponentialsOf, topPositions } from "./derive.js";
-import { check, element, radioKeys } from "./elements.js";
+import { element, twoWaySwitch } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const LISTED = 128; // terms in a list; the smaller rest is summed up in one line
@@ -105,27 +105,12 @@ function totalLine(name, value) {
 }
 
 function listHead(text, scene) {
-  const orders = ["largest", "order"];
-  const radios = orders.map((order, n) =>
-    element(
-      "button",
-      {
-        type: "button",
-        role: "radio",
-        "data-testid": `order-${order}`,
-        onclick: () => scene.setOrder(order),
-      },
-      n === 0 ? "largest first" : "in order",
-    ),
-  );
-  const chosen = orders.indexOf(scene.order);
-  check(radios, chosen);
-  const group = element(
-    "span",
-    { class: "switch", role: "radiogroup", "aria-label": "Order of the terms" },
-    ...radios,
-  );
-  radioKeys(group, 2, () => chosen, (next) => scene.setOrder(orders[next]));
+  const group = twoWaySwitch("Order of the terms", {
+    options: { largest: "largest first", index: "in order" },
+    chosen: scene.order,
+    choose: scene.setOrder,
+    name: "order",
+  });
   return element("div", { class: "listhead" }, element("span", {}, text), group);
 }
 

@@ -59,18 +59,25 @@ function differencePanel(stage, before, after) {
   };
 }
 
-/** The larger of two runs' ranges, quantity by quantity, so that both share one scale. */
-export function sharedRanges(layer, baseline) {
-  const ranges = { ...layer.range };
-  for (const name of Object.keys(ranges)) {
-    ranges[name] = Math.max(ranges[name], baseline ? baseline.range[name] : 0);
-  }
-  return ranges;
+/** The largest magnitude of each quantity, over all heads or in the shown one. Two runs share one. */
+export function rangesOf({ layer, baseline, derived, before, span }) {
+  const runs = [
+    [layer, derived],
+    [baseline, before],
+  ].filter(([run]) => run);
+  const largest = (name) =>
+    runs.map(([run, one]) => (span === "head" ? extent(one[MATRIX[name] ?? name]) : run.range[name]));
+  return Object.fromEntries(
+    Object.keys(layer.range).map((name) => [name, Math.max(...largest(name))]),
+  );
 }
 
+const MATRIX = { output: "recorded" };
+
 /** The figure of a stage: one panel, or baseline, changed and difference beside each other. */
-export function figureOf({ stage, layer, baseline, derived, before, labels, window, room, title }) {
-  const ranges = sharedRanges(layer, baseline);
+export function figureOf(plan) {
+  const { stage, layer, baseline, derived, before, labels, window, room, title } = plan;
+  const ranges = rangesOf(plan);
   const changed = panelOf(stage, layer, derived, ranges);
   let panels = [changed];
   if (before) {

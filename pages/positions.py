@@ -1,0 +1,71 @@
+"""Positions: where a token stands, as a table, as a sum, and what is lost without it."""
+
+import streamlit as st
+
+from viz import shell
+from viz.by_hand import by_hand_of
+from viz.position_formulas import SINUSOIDAL, sum_of
+from viz.position_sum import position_sum
+from viz.position_tables import position_likeness, position_table
+from viz.word_order import word_order
+
+shell.open_page("pages/positions.py")
+seen = shell.look(layers=False)
+
+VIEWS = {
+    "Word order": word_order,
+    "The table": position_table,
+    "How alike": position_likeness,
+    "Added to the tokens": position_sum,
+}
+
+
+def idea() -> None:
+    words, formula = st.columns([3, 2], gap="large")
+    words.markdown(
+        """
+Attention looks at all tokens at once. By itself it does not know which comes first: “Lion kills
+tiger” and “Tiger kills lion” would be the same bag of words. So each token is told its **position**.
+
+- **Sinusoidal** positions come from a formula: pairs of sine and cosine, from fast to slow. A pair is
+  needed because a sine alone gives two positions the same value. With its cosine, moving on by some
+  positions is a rotation.
+- **Learned** positions are a table like the embedding: one row a position, found by training. GPT-2 and
+  BERT have them. There is no row beyond the longest text of the training.
+- **Rotary** positions add nothing. They turn each query and key by an angle that grows with the
+  position, so that a score depends on the distance of the two tokens.
+
+Sinusoidal and learned positions are **added** to the token's vector before the first layer.
+"""
+    )
+    formula.latex(SINUSOIDAL)
+    formula.latex(sum_of(("tokens", "positions")))
+
+
+@st.fragment
+def live() -> None:
+    view = st.segmented_control(
+        "Show",
+        list(VIEWS),
+        default=next(iter(VIEWS)),
+        required=True,
+        key="positions-view",
+        label_visibility="collapsed",
+    )
+    VIEWS[view](seen)
+
+
+def hand() -> None:
+    by_hand_of(
+        (
+            "sinusoidal-table",
+            "embedding-plus-position",
+            "shift-is-a-rotation",
+            "rotary-positions",
+            "learned-positions",
+            "lion-kills-tiger",
+        )
+    )
+
+
+shell.beats(idea=idea, hand=hand, live=live)

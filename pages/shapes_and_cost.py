@@ -1,0 +1,71 @@
+"""Shapes and cost: the shape after every operation, parameters, memory, operations, time."""
+
+import streamlit as st
+
+from viz import shell
+from viz.by_hand import by_hand_of
+from viz.cost_choice import choose_sizes
+from viz.cost_formulas import ATTENTION_SHAPES, GROWTH
+from viz.cost_views import growth_view, memory_view, operations_view, time_view
+from viz.glossary import glossary_link
+from viz.shape_views import parameters, shapes
+
+shell.open_page("pages/shapes_and_cost.py")
+seen = shell.look(layers=False, full=True)
+
+VIEWS = {
+    "Shapes": shapes,
+    "Parameters": parameters,
+    "Memory": memory_view,
+    "Operations": operations_view,
+    "Growth": growth_view,
+    "Time": time_view,
+}
+EXAMPLES = (
+    "shape-walk-c",
+    "shape-walk-d",
+    "one-matrix-then-split",
+    "head-widths",
+    "contiguous-before-merge",
+    "projection-parameters",
+    "memory-and-operations",
+    "gpt-2-parameters",
+    "words-and-tokens",
+)
+
+
+def idea() -> None:
+    st.markdown(
+        f"""
+Every operation has a shape it leaves behind. In attention a text of n {glossary_link("token", "tokens")}
+is projected, cut into h {glossary_link("head", "heads")} of width dₖ, turned into an n × n table of
+{glossary_link("score", "scores")} for each head, and brought back to its old shape.
+
+So three things cost in different ways. The **parameters** depend on the width and the layers, never
+on the length. The maps of single tokens take **operations** that grow with n. The tables of pairs
+grow with **n²**, in operations and in {glossary_link("explicit pass", "memory")}, unless a
+{glossary_link("fused kernel")} never keeps them.
+
+A model that writes on keeps the keys and values it has computed: the {glossary_link("KV cache")}.
+It grows with n too.
+"""
+    )
+    st.latex(ATTENTION_SHAPES)
+    st.latex(GROWTH)
+
+
+def live() -> None:
+    sizes, own = choose_sizes(seen)
+    view = st.segmented_control(
+        "Show",
+        list(VIEWS),
+        default=next(iter(VIEWS)),
+        required=True,
+        key="cost-view",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    VIEWS[view](seen, sizes, own)
+
+
+shell.beats(idea=idea, hand=lambda: by_hand_of(EXAMPLES), live=live)

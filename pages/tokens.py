@@ -1,0 +1,64 @@
+"""Tokens and embeddings: from letters to ids to vectors, fixed ones and contextual ones."""
+
+import streamlit as st
+
+from viz import shell
+from viz.by_hand import by_hand_of
+from viz.token_formulas import LOOK_UP
+from viz.token_list import token_list, two_tokenizers
+from viz.token_vectors import nearest, vector_look_up
+from viz.token_windows import token_windows
+from viz.two_sentences import two_sentences
+
+shell.open_page("pages/tokens.py")
+seen = shell.look(layers=False)
+
+VIEWS = {
+    "Tokens": token_list,
+    "Two tokenizers": two_tokenizers,
+    "Look-up": vector_look_up,
+    "Nearest tokens": nearest,
+    "Windows": token_windows,
+    "Two sentences": two_sentences,
+}
+
+
+def idea() -> None:
+    words, formula = st.columns([3, 2], gap="large")
+    words.markdown(
+        """
+A model reads numbers, not letters. A **tokenizer** cuts the text into **tokens**, pieces from a fixed
+list, the **vocabulary**. Each token has an **id**: its place in that list.
+
+The **embedding** gives each id a vector: a row of a table that the model has learned. Looking a row
+up is the same as multiplying a **one-hot** vector, all zeros but one 1, with the whole table.
+
+This vector is **fixed**: a word has the same one in every sentence. Attention then mixes in the other
+tokens, so that after a layer or two the same word has another vector in another sentence: a
+**contextual** one.
+
+A GPT is trained on **windows** of text. Its **targets** are the same windows moved on by one token, so
+every position learns to predict the next. The **stride** is the step from one window to the next.
+"""
+    )
+    formula.latex(LOOK_UP)
+
+
+@st.fragment
+def live() -> None:
+    view = st.segmented_control(
+        "Show",
+        list(VIEWS),
+        default=next(iter(VIEWS)),
+        required=True,
+        key="tokens-view",
+        label_visibility="collapsed",
+    )
+    VIEWS[view](seen)
+
+
+def hand() -> None:
+    by_hand_of(("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"))
+
+
+shell.beats(idea=idea, hand=hand, live=live)

@@ -1,0 +1,149 @@
+"""The page of shapes and costs: what its numbers say, and what they become when sizes change."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from viz.cost_choice import PRESETS, SENTENCE
+from viz.shared import engine
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "shapes_and_cost.py"
+TEXT = "Tom Hill saw a red ball"
+VIEWS = ("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time")
+SIZES = ("Batch", "Length", "Width", "Heads", "Layers", "Vocabulary")
+
+
+def opened(view: str = "Shapes", preset: str = SENTENCE, **parameters: str) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    for name, value in ({"model": "stories", "text": TEXT} | parameters).items():
+        app.query_params[name] = value
+    app.run()
+    app.selectbox(key="cost-preset").set_value(preset).run()
+    app.segmented_control(key="cost-view").set_value(view).run()
+    return app
+
+
+def sizes(app: AppTest) -> list[int]:
+    return [int(app.number_input(key=f"cost-{name.lower()}").value) for name in SIZES]
+
+
+def change(app: AppTest, name: str, value: int) -> None:
+    app.number_input(key=f"cost-{name.lower()}").set_value(value).run()
+
+
+def said(app: AppTest) -> str:
+    kinds = (app.markdown, app.caption, app.info, app.error, app.warning)
+    return " ".join(text.value for kind in kinds for text in kind).replace("\\", "")
+
+
+def total(app: AppTest) -> str:
+    (metric,) = app.metric
+    return metric.value
+
+
+def test_it_opens_on_the_sizes_of_the_sentence_and_every_recorded_shape_is_the_formulas() -> None:
+    app = opened()
+    model = engine().model("stories", lambda *news: None)
+    config = model.config
+    assert sizes(app) == [
+        1, len(model.tokens(TEXT)), config.width, config.heads, config.decoder_layers,
+        config.vocabulary,
+    ]  # fmt: skip
+    counts = said(app).partition("Check: ")[2].split()
+    assert counts[0] == counts[2] != "0"
+    assert "6 words" in said(app)
+    shapes = app.dataframe[0].value
+    recorded = dict(zip(shapes["operation"], shapes["recorded"], strict=True))
+    assert recorded["Scores"] == "4 × 6 × 6"
+    assert recorded["Cut into heads"] == "—"
+
+
+def test_the_models_own_count_is_printed_beside_the_formulas() -> None:
+    app = opened("Parameters")
+    model = engine().model("stories", lambda *news: None)
+    counted = sum(weight.numel() for weight in model.module.parameters())
+    assert total(app) == f"{counted:,}"
+    assert "Difference: 0" in said(app)
+
+
+def test_gpt_2_has_the_three_counts_of_the_notes() -> None:
+    app = opened("Parameters", "GPT-2 small")
+    assert total(app) == "124,439,808"
+    assert list(app.dataframe[-1].value["parameters"]) == [
+        "163,009,536",
+        "124,412,160",
+        "124,439,808",
+    ]
+    assert "own tensors" not in said(app)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_drawn_for_every_preset(view: str, preset: str) -> None:
+    app = opened(view, preset)
+    assert not app.exception
+    assert not app.error
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_drawn_for_an_encoder(view: str) -> None:
+    app = opened(view, model="minilm")
+    assert not app.exception
+    assert not app.error
+    if view == "Memory":
+        assert "keeps no cache" in said(app)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_every_size_changes_what_is_counted(name: str) -> None:
+    app = opened("Operations", "GPT-2 small")
+    before = total(app)
+    change(app, name, 2 * sizes(app)[SIZES.index(name)])
+    assert not app.exception
+    assert total(app) != before
+    app.button(key="cost-back").click().run()
+    assert total(app) == before
+
+
+def test_heads_that_do_not_divide_the_width_get_a_sentence() -> None:
+    app = opened("Shapes", "GPT-2 small")
+    change(app, "Heads", 7)
+    assert not app.exception
+    assert "7 equal heads" in said(app)
+    change(app, "Heads", 6)
+    assert not app.error
+
+
+def test_own_sizes_stay_from_view_to_view_and_in_the_link() -> None:
+    app = opened("Shapes", "GPT-2 small")
+    change(app, "Length", 77)
+    app.segmented_control(key="cost-view").set_value("Growth").run()
+    assert sizes(app)[1] == 77
+    assert app.query_params["cost-numbers"] == "1-77-768-12-12-50257"
+    again = AppTest.from_file(str(PAGE), default_timeout=60)
+    again.query_params["cost-preset"] = "GPT-2 small"
+    again.query_params["cost-numbers"] = "1-77-768-12-12-50257"
+    assert sizes(again.run())[1] == 77
+
+
+@pytest.mark.parametrize(
+    "written", ["", "1-2", "a-b-c-d-e-f", "1-0-768-12-12-5", "1-2-3-4-5-99999999"]
+)
+def test_numbers_of_a_link_that_cannot_be_are_left_out(written: str) -> None:
+    app = opened("Shapes", "GPT-2 small", **{"cost-numbers": written})
+    assert not app.exception
+    assert sizes(app) == [1, 1_024, 768, 12, 12, 50_257]
+
+
+def test_another_sentence_has_other_sizes() -> None:
+    app = opened()
+    app.text_input[0].set_value("Tom").run()
+    assert sizes(app)[1] == 1
+    assert not app.exception
+
+
+def test_nothing_is_measured_until_somebody_asks() -> None:
+    app = opened("Time")
+    assert not app.get("plotly_chart")
+    assert [button.label for button in app.button] == ["Measure here and now"]

@@ -1,0 +1,50 @@
+"""The pictures of shapes and costs: amounts, lines that cross, times."""
+
+import numpy as np
+import pytest
+
+from model.cost import Growth
+from viz.figures.amounts import Amount, amounts
+from viz.figures.growth import Timed, growth_lines, time_lines
+
+ROWS = [Amount("Scores", 1_000_000, "one <million>"), Amount("View", 0, "none")]
+
+
+def test_every_amount_has_its_row_its_words_and_its_bar() -> None:
+    (bars,) = amounts(ROWS, unit="numbers").data
+    assert list(bars.x) == [1_000_000, 0]
+    assert list(bars.text) == ["one &lt;million&gt;", "none"]
+    figure = amounts(ROWS, unit="numbers")
+    assert list(figure.layout.yaxis.ticktext) == ["Scores", "View"]
+    assert figure.layout.xaxis.title.text == "numbers"
+    assert figure.layout.xaxis.range[1] > 1_000_000
+
+
+def test_nothing_at_all_is_drawn_at_one_on_a_logarithmic_axis() -> None:
+    figure = amounts(ROWS, unit="numbers", logarithmic=True)
+    assert list(figure.data[0].x) == [1_000_000, 1]
+    assert figure.data[0].customdata[1][1] == 0
+    assert figure.layout.xaxis.range[1] > 6
+
+
+def test_the_lines_meet_at_the_cross() -> None:
+    cost = Growth(quadratic=3, linear=600)
+    pairs, rest, cross = growth_lines(cost, length=10, unit="operations").data
+    assert (cross.x[0], cross.y[0]) == (200, 120_000)
+    np.testing.assert_allclose(pairs.y, 3 * np.square(pairs.x))
+    np.testing.assert_allclose(rest.y, 600 * np.asarray(rest.x))
+    assert pairs.x[-1] > cross.x[0]
+
+
+def test_without_pairs_nothing_crosses() -> None:
+    assert len(growth_lines(Growth(0, 5), length=10, unit="numbers").data) == 2
+
+
+def test_times_are_drawn_in_milliseconds_beside_what_is_expected() -> None:
+    timed = Timed("fused", (32, 64), (0.001, 0.003), "#000000")
+    expected, measured = time_lines(
+        [timed], Timed("expected", (32, 64), (0.002, 0.003), "#111111")
+    ).data
+    assert list(measured.y) == pytest.approx([1, 3])
+    assert list(expected.y) == pytest.approx([2, 3])
+    assert expected.line.dash == "dash"

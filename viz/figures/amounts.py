@@ -1,0 +1,63 @@
+"""Amounts as bars: one row each, with its own words beside the bar."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from viz.axes import plotly_words
+from viz.theme import MASKED
+
+
+@dataclass(frozen=True)
+class Amount:
+    """One row: its name, how much, what stands beside its bar."""
+
+    name: str
+    value: float
+    words: str
+    colour: str = MASKED
+
+
+def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> go.Figure:
+    """The first row on top. A logarithmic axis starts at 1: for amounts of very different sizes."""
+    positions = list(range(len(rows)))
+    values = [max(row.value, 1) if logarithmic else row.value for row in rows]
+    figure = go.Figure(
+        go.Bar(
+            x=values,
+            y=positions,
+            orientation="h",
+            marker={"color": [row.colour for row in rows]},
+            text=[plotly_words(row.words) for row in rows],
+            textposition="outside",
+            textfont={"family": "monospace", "size": 12},
+            cliponaxis=False,
+            customdata=[[plotly_words(row.name), row.value] for row in rows],
+            hovertemplate="%{customdata[0]}: %{customdata[1]:,}<extra></extra>",
+        )
+    )
+    figure.update_yaxes(
+        tickvals=positions,
+        ticktext=[plotly_words(row.name) for row in rows],
+        range=[len(rows) - 0.5, -0.5],
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_xaxes(title={"text": unit}, **_axis(values, logarithmic))
+    figure.update_layout(
+        height=80 + 27 * len(rows),
+        bargap=0.3,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        showlegend=False,
+    )
+    return figure
+
+
+def _axis(values: Sequence[float], logarithmic: bool) -> dict[str, object]:
+    """From nothing (from 1 on a logarithmic axis) to the largest, with room for its words."""
+    largest = max([*values, 1.0])
+    if not logarithmic:
+        return {"range": [0, 1.45 * largest], "nticks": 5}
+    digits = len(f"{largest:.0f}")
+    return {"type": "log", "range": [0, digits * 1.4], "dtick": 2, "exponentformat": "power"}
