@@ -79,7 +79,7 @@ def contribution_lengths(
 
 def contribution_rows(names: Sequence[str], added: Lengths, tokens: Sequence[str]) -> go.Figure:
     """added (sub-layer, token) as a heatmap, a row a token; colours start at 0."""
-    end = colour_end(added)
+    end = colour_end(added, 95)
     figure = heatmap(
         added.T,
         rows=Axis("token", tokens),

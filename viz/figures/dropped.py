@@ -22,7 +22,8 @@ def after_dropout(
 ) -> go.Figure:
     """values (row, column) after dropout; kept: False where one was set to 0.
 
-    blocked: True where a cell was never allowed: grey, and without a cross.
+    blocked: True where a cell was never allowed: grey, and without a cross. limit: end of the
+    colours, for weights always 1; values beyond it are counted on the picture.
     """
     figure = heatmap(
         values, rows=rows, columns=columns, quantity=quantity, blocked=blocked, limit=limit
@@ -42,14 +43,10 @@ def after_dropout(
                 showlegend=False,
             )
         )
-    figure.update_xaxes(title={"text": _named(columns.name, values, quantity, crossed=crossed)})
+    said = ["×: set to 0" if crossed else "what was set to 0 is white"]
+    end = 1.0 if quantity == "weight" else limit
+    beyond = 0 if end is None else int((np.abs(values) > end).sum())
+    if beyond:
+        said.append(f"colours end at {end:.3g}; {beyond:,} of {values.size:,} lie beyond")
+    figure.update_xaxes(title={"text": "<br>".join([columns.name, *said])})
     return figure
-
-
-def _named(
-    name: str, values: NDArray[np.floating], quantity: QuantityName, *, crossed: bool
-) -> str:
-    zeros = "×: set to 0" if crossed else "what was set to 0 is white"
-    above = int((values > 1).sum()) if quantity == "weight" else 0
-    clipped = f"; weights above 1 are drawn as 1 ({above:,} here)" if above else ""
-    return f"{name}<br>{zeros}{clipped}"

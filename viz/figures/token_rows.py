@@ -14,7 +14,7 @@ from viz.theme import MASKED, QuantityName, rgba
 Matrix = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has its mark; beyond that the marks would touch
 WIDE_LABELS = 8  # labels below a row of many dimensions, so that they can lie flat
-OUTLIERS = 2.0  # colours end early where the largest value is so many times the 99.5th percentile
+OUTLIERS = 2.0  # colours end early where the largest value is so many times a high percentile
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class ColourEnd:
         return f"colours end at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} lie beyond"
 
 
-def colour_end(values: Matrix) -> ColourEnd:
-    """The largest |value|; the 99.5th percentile where a few large ones would leave all else pale."""
+def colour_end(values: Matrix, percentile: float = 99.5) -> ColourEnd:
+    """The largest |value|; this percentile where a few large ones would leave all else pale."""
     sizes = np.abs(values)
-    largest, usual = float(sizes.max()), float(np.percentile(sizes, 99.5))
+    largest, usual = float(sizes.max()), float(np.percentile(sizes, percentile))
     end = usual if 0 < usual * OUTLIERS < largest else largest
     return ColourEnd(end, int((sizes > end).sum()), sizes.size)
 

@@ -78,7 +78,17 @@ def test_each_value_set_to_zero_carries_a_cross_and_a_closed_cell_none() -> None
     assert (list(crosses.x), list(crosses.y)) == ([0], [1])
     title = figure.layout.xaxis.title.text
     assert "×: set to 0" in title
-    assert "weights above 1 are drawn as 1 (1 here)" in title
+    assert "colours end at 1; 1 of 4 lie beyond" in title
+
+
+def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:
+    axis = Axis("neuron", ["a", "b"])
+    values, kept = np.array([[9.0, 1.0], [-7.0, 0.0]]), np.ones((2, 2), bool)
+    drawn = {"rows": axis, "columns": axis, "quantity": "stream"}
+    clipped = after_dropout(values, kept, limit=2.0, **drawn)  # type: ignore[arg-type]
+    assert "colours end at 2; 2 of 4 lie beyond" in clipped.layout.xaxis.title.text
+    whole = after_dropout(values, kept, **drawn)  # type: ignore[arg-type]
+    assert "beyond" not in whole.layout.xaxis.title.text
 
 
 def test_in_a_large_picture_zeros_are_white_and_it_says_so() -> None:
