@@ -8,6 +8,7 @@ import base64
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Literal, Protocol
 
 import numpy as np
@@ -25,7 +26,12 @@ _LABEL = 14  # characters of a label beside a picture
 
 
 class AttentionRecord(Protocol):
-    """What the explorer reads of one attention sub-layer (model.trace.Attention has it)."""
+    """What the explorer reads of one attention sub-layer (model.trace.Attention has it).
+
+    Its arrays never change, and it is equal only to itself, so what is made of it can be kept.
+    """
+
+    def __hash__(self) -> int: ...
 
     @property
     def name(self) -> str: ...
@@ -130,6 +136,7 @@ def _sent_heads(attention: AttentionRecord, head: int, layers: int) -> range:
     return range(first, min(first + block, count))
 
 
+@lru_cache(maxsize=4)  # the baseline's and the changed run's layer, of one or two readers
 def _layer(attention: AttentionRecord, sent: range) -> Json:
     chosen = slice(sent.start, sent.stop)
     dropped = [attention.dropped(head) for head in sent] if _drops(attention) else None
@@ -158,6 +165,7 @@ def _layer(attention: AttentionRecord, sent: range) -> Json:
     }
 
 
+@lru_cache(maxsize=16)
 def _drops(attention: AttentionRecord) -> bool:
     """Whether dropout changed the weights of this pass."""
     return not np.array_equal(attention.dropped(0), attention.weights(0))
