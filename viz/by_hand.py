@@ -49,7 +49,8 @@ def by_hand(name: str) -> None:
 
 def introduce(example: Example) -> None:
     """The title of an example and what it shows."""
-    st.markdown(f"**{plain(example.title)}.** {plain(example.idea)}")
+    stop = "" if example.title.endswith("?") else "."
+    st.markdown(f"**{plain(example.title)}{stop}** {plain(example.idea)}")
 
 
 @st.fragment
@@ -121,6 +122,7 @@ def _result(step: Step, key: str) -> None:
     if step.result.ndim == 0:
         st.metric(plain(step.title), number(float(step.result)))
     else:
+        st.markdown(f"**{plain(step.title)}**")
         figure = worked_step(step)
         with st.container(key=f"scrolls-{key}"):
             st.html(SCROLLING % ((f"scrolls-{key}",) * 2 + (figure.layout.width or 0,)))

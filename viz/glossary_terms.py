@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 
 ATTENTION = "pages/attention.py"
+COST = "pages/shapes_and_cost.py"
+FEED_FORWARD = "pages/feed_forward.py"
 LAYER_NORM = "pages/layer_norm.py"
+POSITIONS = "pages/positions.py"
 PREDICTION = "pages/prediction.py"
+TOKENS = "pages/tokens.py"
 WORKED = "pages/worked_examples.py"
 
 
@@ -67,7 +71,7 @@ TERMS: tuple[Term, ...] = (
         "Byte pair encoding",
         "A way to make a vocabulary: start from single bytes and merge, again and again, the two "
         "neighbouring pieces that occur together most often.",
-        WORKED,
+        TOKENS,
         "words-and-tokens",
         ("BPE",),
     ),
@@ -93,20 +97,20 @@ TERMS: tuple[Term, ...] = (
         "Concatenation",
         "Writing the outputs of all heads side by side, so that h vectors of width dᵥ make one of "
         "width h · dᵥ.",
-        ATTENTION,
+        COST,
         "ladder-multi-head",
     ),
     Term(
         "Context length",
         "The largest number of tokens that a model can read at once.",
-        WORKED,
+        COST,
         "sliding-windows",
         ("context window",),
     ),
     Term(
         "Contextual embedding",
         "The vector of a token after attention, which is another one in another sentence.",
-        ATTENTION,
+        TOKENS,
         "same-word-two-sentences",
     ),
     Term(
@@ -140,14 +144,14 @@ TERMS: tuple[Term, ...] = (
         "Dropout",
         "Setting a random share p of the values to zero while training and dividing the rest by "
         "1 − p, and doing nothing afterwards.",
-        WORKED,
+        FEED_FORWARD,
         "dropout-by-hand",
     ),
     Term(
         "Embedding",
         "The vector that a model has learned for a token: one row of a table, looked up by the "
         "token's id.",
-        WORKED,
+        TOKENS,
         "look-up-is-one-hot",
         ("token embedding",),
     ),
@@ -183,7 +187,7 @@ TERMS: tuple[Term, ...] = (
         "Feed-forward",
         "The sub-layer after attention: a linear map to a wider vector, an activation, and a linear "
         "map back, for each token by itself.",
-        WORKED,
+        FEED_FORWARD,
         "feed-forward-position-wise",
         ("feed-forward network", "FFN", "MLP"),
     ),
@@ -198,20 +202,20 @@ TERMS: tuple[Term, ...] = (
         "FLOPs",
         "The number of floating-point operations, each an addition or a multiplication, that a "
         "computation takes.",
-        WORKED,
+        COST,
         "memory-and-operations",
     ),
     Term(
         "Fused kernel",
         "One piece of code that computes all of attention in a single go, without keeping the table "
         "of scores.",
-        ATTENTION,
+        COST,
     ),
     Term(
         "GELU",
         "An activation, x · Φ(x): it passes large numbers on, brings very negative ones to 0, and "
         "is smooth in between.",
-        WORKED,
+        FEED_FORWARD,
         "gelu",
     ),
     Term(
@@ -261,7 +265,7 @@ TERMS: tuple[Term, ...] = (
         "KV cache",
         "The keys and values of the tokens so far, kept while a text is written, so that each new "
         "token computes its own alone.",
-        ATTENTION,
+        COST,
         "all-positions-at-once",
     ),
     Term(
@@ -275,7 +279,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Learned positions",
         "A table with one vector for each position, learned like the embeddings and added to them.",
-        WORKED,
+        POSITIONS,
         "learned-positions",
     ),
     Term(
@@ -308,7 +312,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Neuron",
         "One number of the wide vector inside a feed-forward, after its activation.",
-        WORKED,
+        FEED_FORWARD,
         "feed-forward-position-wise",
     ),
     Term(
@@ -328,7 +332,7 @@ TERMS: tuple[Term, ...] = (
         "Permutation equivariance",
         "Without positions, attention gives the same vectors in another order when its tokens come "
         "in another order.",
-        WORKED,
+        POSITIONS,
         "lion-kills-tiger",
     ),
     Term(
@@ -341,7 +345,7 @@ TERMS: tuple[Term, ...] = (
         "Positional encoding",
         "What tells a model where a token stands, since attention by itself does not know the order "
         "of the tokens.",
-        WORKED,
+        POSITIONS,
         "embedding-plus-position",
         ("position",),
     ),
@@ -381,14 +385,14 @@ TERMS: tuple[Term, ...] = (
     Term(
         "ReLU",
         "The simplest activation: it leaves numbers above 0 as they are and makes all others 0.",
-        WORKED,
+        FEED_FORWARD,
         "relu-and-gelu",
     ),
     Term(
         "Residual stream",
         "The row of numbers of a token on its way through the layers, to which each sub-layer adds "
         "its output.",
-        LAYER_NORM,
+        FEED_FORWARD,
         "where-the-norm-stands",
         ("stream",),
     ),
@@ -403,7 +407,7 @@ TERMS: tuple[Term, ...] = (
         "Rotary positions",
         "Turning each query and key by an angle that grows with its position, so that a score "
         "depends on how far the two stand apart.",
-        WORKED,
+        POSITIONS,
         "rotary-positions",
         ("rotary positional encoding", "RoPE"),
     ),
@@ -429,7 +433,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Shortcut",
         "The way around a sub-layer: its input is added to its output.",
-        WORKED,
+        FEED_FORWARD,
         "residual-gradient",
         ("residual connection", "skip connection"),
     ),
@@ -437,7 +441,7 @@ TERMS: tuple[Term, ...] = (
         "Sinusoidal positions",
         "Sines and cosines of the position at slower and slower rates, added to the embeddings and "
         "not learned.",
-        WORKED,
+        POSITIONS,
         "sinusoidal-table",
         ("sinusoidal positional encoding",),
     ),
@@ -451,20 +455,20 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Special token",
         "A token that stands for no text, such as the start, the end or an empty place.",
-        WORKED,
+        TOKENS,
         "padding-mask",
     ),
     Term(
         "Stride",
         "How far the window moves on between two training samples cut from one text.",
-        WORKED,
+        TOKENS,
         "sliding-windows",
     ),
     Term(
         "SwiGLU",
         "A feed-forward whose wide vector is multiplied, number by number, by a gate that another "
         "linear map computes.",
-        WORKED,
+        FEED_FORWARD,
         "swiglu",
     ),
     Term(
@@ -483,7 +487,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Token",
         "A piece of text with a number of its own: a word, a part of one, a sign or a byte.",
-        ATTENTION,
+        TOKENS,
         "words-and-tokens",
     ),
     Term(
@@ -514,7 +518,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Vocabulary",
         "All the tokens that a model knows, each with its id.",
-        PREDICTION,
+        TOKENS,
         "to-the-vocabulary",
     ),
     Term(
@@ -535,14 +539,14 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Weight tying",
         "Using one matrix both as the table of embeddings and, turned round, as the output layer.",
-        WORKED,
+        COST,
         "gpt-2-parameters",
     ),
     Term(
         "Word piece",
         "A part of a word that stands in the vocabulary of models such as BERT, with ## before it "
         "where it goes on from another piece.",
-        ATTENTION,
+        TOKENS,
         None,
         ("WordPiece",),
     ),

@@ -29,7 +29,7 @@ def with_own_numbers(name: str) -> Example:
             expanded=count <= FEW,
             key=f"numbers-{name}",
         ),
-        st.container(horizontal=True, vertical_alignment="bottom", gap="medium"),
+        st.container(horizontal=True, gap="medium"),
     ):
         for item in example.inputs:
             kept[item.name] = _field(item, name, kept.get(item.name, item.value))
@@ -112,18 +112,29 @@ def _table(item: Input, key: str, shown: Array) -> Array:
     if f"table-{key}" not in st.session_state:  # first seen, or seen again after another page
         st.session_state[f"opened-{key}"] = shown
     opened: Array = st.session_state[f"opened-{key}"]
-    column = st.column_config.NumberColumn(width=_CELL, step=1 if item.whole else None)
+    widths = {label: _width(label) for label in item.columns or ()}
+    beside = max(map(_width, item.rows)) if item.rows else 0
+    step = 1 if item.whole else None
     with st.container(width="content"):
         st.caption(item.label, help=item.rule)
         entered = st.data_editor(
             frame(item, opened),
             key=f"table-{key}",
-            width=(_CELL if item.rows else 0) + _CELL * opened.shape[-1],
+            width=beside + sum(widths.values()),
             hide_index=item.rows is None,
-            column_config=dict.fromkeys(item.columns or (), column),
+            column_config={"_index": st.column_config.Column(width=beside)}
+            | {
+                label: st.column_config.NumberColumn(width=width, step=step)
+                for label, width in widths.items()
+            },
             alt=f"{item.label}. {item.rule}",
         )
     return values(entered, item)
+
+
+def _width(label: str) -> int:
+    """Room for a label and the sign beside it that says that its cells can be changed."""
+    return max(_CELL, 8 * len(label) + 46)
 
 
 def frame(item: Input, shown: Array) -> pd.DataFrame:
