@@ -68,12 +68,14 @@ def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
     Stops the page with a sentence for sizes that fit no transformer.
     """
     own = sentence_sizes(seen)
-    name: str = st.selectbox(
-        "Count for", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params"
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    name: str = row.selectbox(
+        "Count for", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params", width=245
     )
     preset = own if name == SENTENCE else PRESETS[name]
     given = tuple(field.of(preset) for field in FIELDS)
-    numbers = _numbers((name, preset.config, preset.lengths), given)
+    with row:
+        numbers = _numbers((name, preset.config, preset.lengths), given)
     try:
         chosen = preset if numbers == given else _sizes(preset, numbers)
     except ValueError as refusal:
@@ -92,15 +94,16 @@ class Field:
     label: str
     most: int
     of: Callable[[Sizes], int]
+    wide: int  # pixels
 
 
 FIELDS = (
-    Field("Batch", 4_096, lambda sizes: sizes.lengths.batch),
-    Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens),
-    Field("Width", 65_536, lambda sizes: sizes.config.width),
-    Field("Heads", 512, lambda sizes: sizes.config.heads),
-    Field("Layers", 1_000, lambda sizes: sizes.layers),
-    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.vocabulary),
+    Field("Batch", 4_096, lambda sizes: sizes.lengths.batch, 80),
+    Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens, 105),
+    Field("Width", 65_536, lambda sizes: sizes.config.width, 90),
+    Field("Heads", 512, lambda sizes: sizes.config.heads, 80),
+    Field("Layers", 1_000, lambda sizes: sizes.layers, 80),
+    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.vocabulary, 112),
 )
 
 
@@ -134,8 +137,8 @@ def _numbers(basis: Basis, given: Numbers) -> Numbers:
         if is_new or _key(field) not in st.session_state:  # a control that was away is empty
             st.session_state[_key(field)] = number
     numbers = tuple(
-        int(column.number_input(field.label, 1, field.most, step=1, key=_key(field)))
-        for column, field in zip(st.columns(len(FIELDS)), FIELDS, strict=True)
+        int(st.number_input(field.label, 1, field.most, step=1, key=_key(field), width=field.wide))
+        for field in FIELDS
     )
     st.session_state[_STATE] = (basis, numbers)
     _write_link(None if numbers == given else numbers)

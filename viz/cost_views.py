@@ -11,13 +11,25 @@ from model.timing import LENGTHS, Measurement, measured
 from model.worked.arithmetic.sizes import attention_costs
 from viz.cost_choice import Sizes
 from viz.cost_formulas import GROWTH, MEMORY, OPERATIONS
-from viz.figures.amounts import Amount, amounts
+from viz.figures.amounts import Amount, amounts, percent
 from viz.figures.growth import LINEAR, Timed, growth_lines, time_lines
 from viz.markdown import plain
 from viz.shell import Look, chart, table
 from viz.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, WEIGHT
 
 BYTES = {"float32: 4 bytes a number": 4, "float16: 2 bytes a number": 2}
+Units = tuple[tuple[float, str, str], ...]
+MEMORY_UNITS: Units = (
+    (2**10, "KiB", "kibibytes (2¹⁰ bytes)"),
+    (2**20, "MiB", "mebibytes (2²⁰ bytes)"),
+    (2**30, "GiB", "gibibytes (2³⁰ bytes)"),
+)
+FLOP_UNITS: Units = (
+    (1e3, "kFLOP", "thousands of operations"),
+    (1e6, "MFLOP", "millions of operations"),
+    (1e9, "GFLOP", "billions of operations"),
+    (1e12, "TFLOP", "trillions of operations (10¹²)"),
+)
 _COLOURS = {
     "projections": QUERY,
     "pairs": WEIGHT,
@@ -54,28 +66,35 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
         "Attention matrices": (needed.matrices, WEIGHT),
         "Key–value cache": (needed.cache, KEY),
     }
+    unit, short, long = _fitting(size * max(count for count, _ in rows.values()), MEMORY_UNITS)
     with picture:
         bars = [
-            Amount(name, count * size / 2**20, f"{count * size / 2**20:,.2f} MiB", colour)
+            Amount(name, count * size / unit, f"{count * size / unit:,.2f} {short}", colour)
             for name, (count, colour) in rows.items()
         ]
-        chart(amounts(bars, unit="mebibytes (2²⁰ bytes)"), "cost-memory")
+        chart(amounts(bars, unit=long), "cost-memory")
         if not needed.cache:
             st.caption("An encoder writes nothing on, so it keeps no cache.")
         frame = pd.DataFrame(
             {
                 "what": list(rows),
                 "numbers": [f"{count:,}" for count, _ in rows.values()],
-                "MiB": [count * size / 2**20 for count, _ in rows.values()],
+                short: [count * size / unit for count, _ in rows.values()],
             }
         )
         table(frame, "cost-memory")
+
+
+def _fitting(largest: float, units: Units) -> tuple[float, str, str]:
+    """The largest unit of which there is one at least: its size, its sign, its name."""
+    return max((unit for unit in units if unit[0] <= largest), default=units[0])
 
 
 def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """Operations of one pass by part."""
     parts = flops_by_part(sizes.config, sizes.lengths)
     total = sum(parts.values())
+    unit, short, long = _fitting(total, FLOP_UNITS)
     tokens = sizes.lengths.batch * sizes.lengths.tokens
     st.markdown(
         "**What to look for.** At short lengths most operations lie in the maps of single tokens. "
@@ -85,12 +104,12 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
     with picture:
         bars = [
             Amount(
-                _PART_NAMES[name], count / 1e9, f"{count / 1e9:,.3f} ({count / total:.1%})",
+                _PART_NAMES[name], count / unit, f"{count / unit:,.2f} ({percent(count / total)})",
                 _COLOURS[name],
             )
             for name, count in parts.items()
         ]  # fmt: skip
-        chart(amounts(bars, unit="billions of operations (GFLOP) of one pass"), "cost-flops")
+        chart(amounts(bars, unit=f"{long} of one pass"), "cost-flops")
         frame = pd.DataFrame(
             {
                 "part": [_PART_NAMES[name] for name in parts],
@@ -101,7 +120,7 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
         table(frame, "cost-flops", decimals=2)
     with words:
         st.latex(OPERATIONS)
-        st.metric("One pass", f"{total / 1e9:,.3f} GFLOP")
+        st.metric("One pass", f"{total / unit:,.2f} {short}")
         st.caption(
             f"{total / tokens / 1e6:,.2f} MFLOP a token of the text. A product and its sum count as "
             "two operations, a softmax as five a score. Norms, activations, sums and look-ups grow "
@@ -156,8 +175,8 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
     st.markdown(
         f"One attention layer of width {width:,} with {heads:,} heads reads one sequence of "
         f"{LENGTHS[0]:,} to {LENGTHS[-1]:,} tokens, several times each, on this machine. That takes "
-        "a few seconds. **What to look for.** Short texts take longer than their operations say; "
-        "the fused kernel, which keeps no scores, wins as the text grows."
+        "a few seconds. **What to look for.** How far the measured lines lie from the dashed one, "
+        "which knows nothing but the operations; and what it costs to keep every score."
     )
     key = "cost-measured"
     if st.button("Measure here and now", key="cost-measure", type="primary"):

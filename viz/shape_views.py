@@ -12,7 +12,7 @@ from model.recorded_shapes import Shape, compared, counted_parameters, recorded_
 from model.worked.arithmetic.sizes import parameter_parts
 from viz.cost_choice import Sizes
 from viz.cost_formulas import ATTENTION_SHAPES, PARAMETERS, head_width
-from viz.figures.amounts import Amount, amounts
+from viz.figures.amounts import Amount, amounts, percent
 from viz.markdown import plain
 from viz.shell import Look, chart, table
 from viz.theme import FEED_FORWARD, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
@@ -50,11 +50,11 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
     rows = compared(steps, recorded_shapes(seen.trace) if own else {})
     st.markdown(
         "**What to look for.** Only the scores and weights have the length twice in their shape. "
-        "Cutting into heads changes no number: width = heads · dₖ."
+        "Cutting into heads makes no new number: width = heads · dₖ."
     )
     place = _place(steps)
     shown = [row for row in rows if row[0].place == place]
-    listed, picture = st.columns([3, 2], gap="large")
+    listed, picture = st.columns([2, 1], gap="medium")
     with listed:
         st.dataframe(_frame(shown, own), key="cost-shapes", hide_index=True, height="content")
     with picture:
@@ -88,7 +88,7 @@ def _place(steps: Sequence[Operation]) -> str:
 
 def _numbers(step: Operation) -> str:
     if not step.numbers:
-        return "none: the same in another order" if len(step.shape) > 2 else "ids"
+        return "none" if len(step.shape) > 2 else "ids"
     return f"{step.numbers:,}" + (f" × {step.times}" if step.times > 1 else "")
 
 
@@ -96,11 +96,11 @@ def _frame(rows: Sequence[tuple[Operation, Shape | None, bool | None]], own: boo
     columns = {
         "operation": [step.name for step, _, _ in rows],
         "formula": [step.formula for step, _, _ in rows],
-        "axes": [" × ".join(step.axes) for step, _, _ in rows],
         "shape": [_written(step.shape) for step, _, _ in rows],
     }
     if own:
         columns["recorded"] = ["—" if shape is None else _written(shape) for _, shape, _ in rows]
+    columns["axes"] = [" × ".join(step.axes).replace("d_k", "dₖ") for step, _, _ in rows]
     return pd.DataFrame(columns)
 
 
@@ -136,7 +136,7 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
     picture, words = st.columns([3, 2], gap="large")
     with picture:
         bars = [
-            Amount(name, count, f"{count:,} ({count / total:.1%})", _PARTS.get(name, MASKED))
+            Amount(name, count, f"{count:,} ({percent(count / total)})", _PARTS.get(name, MASKED))
             for name, count in parts.items()
         ]
         chart(amounts(bars, unit="parameters"), "cost-parameters")
@@ -158,11 +158,9 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
 def _variants(config: TransformerConfig) -> None:
     """The same sizes with the output tied or not, with biases on Q, K and V or not."""
     variants = {
-        "separate output matrix, no biases on Q, K, V": replace(config, tied=False, qkv_bias=False),
-        "tied to the token embedding, no biases on Q, K, V": replace(
-            config, tied=True, qkv_bias=False
-        ),
-        "tied, with biases on Q, K, V": replace(config, tied=True, qkv_bias=True),
+        "separate output, no QKV biases": replace(config, tied=False, qkv_bias=False),
+        "tied output, no QKV biases": replace(config, tied=True, qkv_bias=False),
+        "tied output, QKV biases": replace(config, tied=True, qkv_bias=True),
     }
     st.dataframe(
         pd.DataFrame(

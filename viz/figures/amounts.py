@@ -54,10 +54,15 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
     return figure
 
 
+def percent(share: float) -> str:
+    """A share as percent with one digit; a small one is not called nothing."""
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
+
+
 def _axis(values: Sequence[float], logarithmic: bool) -> dict[str, object]:
     """From nothing (from 1 on a logarithmic axis) to the largest, with room for its words."""
-    largest = max([*values, 1.0])
+    largest = max(values)
     if not logarithmic:
-        return {"range": [0, 1.45 * largest], "nticks": 5}
+        return {"range": [0, 1.45 * largest or 1], "nticks": 5}
     digits = len(f"{largest:.0f}")
-    return {"type": "log", "range": [0, digits * 1.4], "dtick": 2, "exponentformat": "power"}
+    return {"type": "log", "range": [0, digits * 1.5], "dtick": 2, "exponentformat": "power"}

@@ -1,5 +1,6 @@
 """What grows with the square of the length, and what grows with the length: two lines that cross."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,13 +55,18 @@ def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
                 hovertemplate="equal at %{x:,.1f} tokens<extra></extra>",
             )
         )
-    figure.add_vline(
-        length,
-        line={"dash": "dot", "color": MASKED},
-        annotation={"text": f"{length:,} tokens", "textangle": 0},
-        annotation_position="bottom right",
+    figure.add_vline(length, line={"dash": "dot", "color": MASKED})
+    figure.add_annotation(
+        x=math.log10(length),  # a note on a logarithmic axis is placed by its exponent
+        y=0.02,
+        yref="paper",
+        text=f"{length:,} tokens",
+        xanchor="left",
+        showarrow=False,
     )
-    return _logarithmic(figure, unit)
+    figure = _logarithmic(figure, unit)
+    figure.update_xaxes(range=[0, math.log10(far)])
+    return figure
 
 
 def time_lines(timed: Sequence[Timed], expected: Timed) -> go.Figure:
@@ -92,10 +98,10 @@ def time_lines(timed: Sequence[Timed], expected: Timed) -> go.Figure:
 
 
 def _logarithmic(figure: go.Figure, unit: str) -> go.Figure:
-    figure.update_xaxes(title={"text": "length in tokens"}, type="log", tickformat=",")
+    figure.update_xaxes(title={"text": "length in tokens"}, type="log", tickformat=",", dtick=1)
     figure.update_yaxes(title={"text": unit}, type="log", exponentformat="SI", dtick=1)
     figure.update_layout(
-        height=420,
+        height=360,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model.cost import Growth
-from viz.figures.amounts import Amount, amounts
+from viz.figures.amounts import Amount, amounts, percent
 from viz.figures.growth import Timed, growth_lines, time_lines
 
 ROWS = [Amount("Scores", 1_000_000, "one <million>"), Amount("View", 0, "none")]
@@ -48,3 +48,10 @@ def test_times_are_drawn_in_milliseconds_beside_what_is_expected() -> None:
     assert list(measured.y) == pytest.approx([1, 3])
     assert list(expected.y) == pytest.approx([2, 3])
     assert expected.line.dash == "dash"
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0, "0.0%"), (0.0001, "<0.1%"), (0.517, "51.7%"), (1, "100.0%")]
+)
+def test_a_small_share_is_not_called_nothing(share: float, words: str) -> None:
+    assert percent(share) == words

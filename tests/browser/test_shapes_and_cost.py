@@ -1,0 +1,70 @@
+"""Shapes and cost in a real browser: from the sentence's shapes to GPT-2 and to sizes of one's own."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def show(page: Page, view: str) -> None:
+    page.get_by_role("radio", name=view, exact=True).click()
+
+
+def plots(page: Page) -> Locator:
+    return page.locator(".js-plotly-plot")
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    page.get_by_test_id("stSelectbox").filter(has_text=label).get_by_role("combobox").click()
+    page.get_by_role("option", name=option).click()
+
+
+def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/shapes_and_cost", model="stories", text="Tom Hill saw a red ball")
+    expect(page.get_by_text("shapes recorded in this run")).to_be_visible()
+    expect(plots(page)).to_contain_text("Scores")
+    show(page, "Parameters")
+    expect(page.get_by_text("Difference: 0.")).to_be_visible()
+    choose(page, "Count for", "GPT-2 small")
+    expect(page.get_by_text("124,439,808", exact=True).first).to_be_visible()
+    show(page, "Growth")
+    expect(plots(page)).to_contain_text("equal at 6,549 tokens")
+    width = page.get_by_role("spinbutton", name="Width")
+    width.fill("1536")
+    width.press("Enter")
+    expect(plots(page)).to_contain_text("equal at 11,179 tokens")
+    copy = open_page(page.url, on=fresh_page())
+    expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
+    expect(plots(copy)).to_contain_text("equal at 11,179 tokens")
+    copy.get_by_role("button", name="Back to these sizes").click()
+    expect(plots(copy)).to_contain_text("equal at 6,549 tokens")
+
+
+def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/shapes_and_cost", **{"cost-preset": "GPT-2 small", "cost-view": "Memory"})
+    expect(plots(page)).to_contain_text("Attention matrices")
+    heads = page.get_by_role("spinbutton", name="Heads")
+    heads.fill("7")
+    heads.press("Enter")
+    expect(page.get_by_text("cannot be split into 7 equal heads")).to_be_visible()
+    heads.fill("8")
+    heads.press("Enter")
+    expect(plots(page)).to_contain_text("Attention matrices")
+
+
+def test_nothing_is_measured_before_the_button_is_pressed(open_page: Callable[..., Page]) -> None:
+    page = open_page("/shapes_and_cost", **{"cost-view": "Time"})
+    expect(page.get_by_role("button", name="Measure here and now")).to_be_visible()
+    expect(plots(page)).to_have_count(0)
+
+
+def test_the_idea_and_the_examples_by_hand_are_there(open_page: Callable[..., Page]) -> None:
+    page = open_page("/shapes_and_cost")
+    page.get_by_role("tab", name="The idea").click()
+    expect(page.get_by_text("So three things cost")).to_be_visible()
+    page.get_by_role("tab", name="By hand").click()
+    expect(page.get_by_text("A walk through the shapes: batch 32").first).to_be_visible()
+    expect(plots(page)).to_contain_text("512")
