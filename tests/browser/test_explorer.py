@@ -667,6 +667,7 @@ def test_baseline_changed_and_difference_lie_side_by_side(stage: Stage) -> None:
     np.testing.assert_allclose(panels[2], changed.weights(0) - baseline.weights(0), atol=1e-6)
     for words in ("baseline: unchanged run", "changed run", "changed − baseline"):
         expect(stage.root.locator(".caption", has_text=words).first).to_be_visible()
+    expect(stage.part("panel")).to_contain_text("The changed run, number by number")
 
 
 def test_the_effect_is_given_before_and_after_for_the_row_and_on_average(stage: Stage) -> None:

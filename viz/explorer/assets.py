@@ -27,10 +27,11 @@ def ensure_plotly(static: Path = STATIC) -> Path:
         if target.exists() and target.stat().st_size == size:
             return target
         static.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=static, prefix=".plotly-", delete=False) as copy:
-            shutil.copyfileobj(source, copy)
-    os.chmod(copy.name, 0o644)
-    os.replace(copy.name, target)
+        with tempfile.TemporaryDirectory(dir=static, prefix=".plotly-") as folder:
+            copy = Path(folder) / _PLOTLY
+            with copy.open("wb") as whole:
+                shutil.copyfileobj(source, whole)
+            copy.replace(target)
     return target
 
 

@@ -5,7 +5,7 @@ import { brief } from "./numbers.js";
 import { FONT, isHidden } from "./paint.js";
 
 const NUMBERED = 12; // up to this many rows and columns, cells carry their numbers
-const NARROWEST_NUMBERED = 34; // pixels a cell needs for "−0.25"
+const NARROWEST_NUMBERED = 38; // pixels a cell needs for "−0.25"
 
 /** Draws or redraws a figure in `element`. Resolves when it is on the page. */
 export function drawPlotly(Plotly, element, figure, palette) {
