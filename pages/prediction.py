@@ -4,6 +4,7 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
+from viz.glossary import glossary_link
 from viz.logit_lens import logit_lens
 from viz.markdown import plain
 from viz.next_token import next_token
@@ -23,20 +24,24 @@ VIEWS = {
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
     words.markdown(
-        """
-The last state of each token is multiplied by the output matrix. That gives one number for every
-token of the vocabulary: a **logit**. The softmax turns the logits into **probabilities**, which sum
-to 1 over the whole vocabulary. They say what the model expects next after that token.
+        f"""
+The last state of each {glossary_link("token")} is multiplied by the output matrix. That gives one
+number for every token of the {glossary_link("vocabulary")}: a **{glossary_link("logit")}**. The
+{glossary_link("softmax")} turns the logits into **{glossary_link("probability", "probabilities")}**,
+which sum to 1 over the whole vocabulary. They say what the model expects next after that token.
 
-- **Temperature** divides the logits first. Below 1 the likely tokens gain, above 1 the unlikely ones.
-- **Top-k** keeps the k likeliest tokens. The others are cut, and those that stay share everything.
-- **Top-p** keeps the fewest likely tokens that together hold the share p.
-- **Greedy decoding** takes the likeliest token. **Sampling** draws one by chance.
+- **{glossary_link("Temperature")}** divides the logits first. Below 1 the likely tokens gain, above
+  1 the unlikely ones.
+- **{glossary_link("Top-k")}** keeps the k likeliest tokens. The others are cut, and those that stay
+  share everything.
+- **{glossary_link("Top-p")}** keeps the fewest likely tokens that together hold the share p.
+- **{glossary_link("Greedy decoding")}** takes the likeliest token. **Sampling** draws one by chance.
 
-The chosen token joins the text, and the model reads it all again: that is how a text is written.
-The **entropy** says how undecided the model is: 0 for one certain token, ln n for n equal ones.
+The chosen token joins the text, and the model reads it all again: that is how a text is written. The
+**{glossary_link("entropy")}** says how undecided the model is: 0 for one certain token, ln n for n
+equal ones.
 
-The **logit lens** asks earlier: what would each state predict, were it the last one?
+The **{glossary_link("logit lens")}** asks earlier: what would each state predict, were it the last?
 """
     )
     formula.latex(SOFTMAX)
@@ -62,7 +67,7 @@ def live() -> None:
         bind="query-params",
         label_visibility="collapsed",
     )
-    VIEWS[view](seen)
+    VIEWS.get(view, next_token)(seen)  # a link may name no view
 
 
 def hand() -> None:

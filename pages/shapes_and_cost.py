@@ -65,7 +65,7 @@ def live() -> None:
         bind="query-params",
         label_visibility="collapsed",
     )
-    VIEWS[view](seen, sizes, own)
+    VIEWS.get(view, shapes)(seen, sizes, own)  # a link may name no view
 
 
 shell.beats(idea=idea, hand=lambda: by_hand_of(EXAMPLES), live=live)

@@ -90,7 +90,7 @@ def _choice(seen: Look) -> Choice:
         "At each step, take", (likeliest, draw), default=likeliest, required=True,
         key="prediction-how", bind="query-params",
     )  # fmt: skip
-    if how == likeliest:
+    if how != draw:
         return Choice(Sampling())
     with st.popover("Temperature, top-k, top-p and seed"):
         sampling = sampling_controls(seen.model.config.vocabulary)

@@ -98,6 +98,24 @@ def test_the_controls_stay_as_they_are_from_view_to_view() -> None:
     assert control(app, "Temperature").value == 2.0
 
 
+def test_a_link_reopens_the_view_with_its_choices() -> None:
+    app = opened(**{"prediction-view": "Token by token", "prediction-temperature": "2.0"})
+    assert control(app, "Show").value == "Token by token"
+    control(app, "Show").set_value("The next token").run()
+    assert control(app, "Temperature").value == 2.0
+    assert len(bars(app)) == 2
+
+
+@pytest.mark.parametrize("written", ["abc", "-1", "99", "nan", ""])
+def test_a_choice_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
+    names = ("temperature", "top-k", "top-p", "seed", "view", "how")
+    app = opened(**{f"prediction-{name}": written for name in names if name != "top-k"})
+    assert not app.exception
+    assert len(bars(app)) == 1
+    app = opened(**{"prediction-top-k": written})
+    assert not app.exception
+
+
 def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
     app = opened()
     assert "comes next" not in said(app)
@@ -160,6 +178,30 @@ def test_an_encoder_says_that_it_predicts_nothing_and_offers_a_model_that_does()
     assert control(app, "Model").value == "stories"
     assert bars(app)
     assert app.text_input[0].value == TEXT
+
+
+SOURCE = "the black cat sees the dog"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_drawn_for_an_encoder_decoder(view: str) -> None:
+    app = opened(view, model="translate-en-fr", text=SOURCE)
+    assert not app.exception
+    assert not app.error
+
+
+def test_an_encoder_decoder_writes_its_translation_and_stops_at_the_end() -> None:
+    app = opened("Token by token", model="translate-en-fr", text=SOURCE)
+    model = engine().model("translate-en-fr", lambda *news: None)
+    written = model.generate(SOURCE, limit=16)
+    assert written[-1].id == model.tokenizer.end
+    control(app, "Step").set_value(2).run()
+    (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
+    assert f"{written[0].text} <b><u>{written[1].text}</u></b>" in html
+    control(app, "Layer").set_value("decoder.1.cross").run()
+    assert f"all {len(model.tokens(SOURCE))} tokens sum to 1.000000" in said(app)
+    control(app, "Step").set_value(16).run()
+    assert f"ended its text at step {len(written)}" in said(app)
 
 
 @pytest.mark.parametrize("view", VIEWS)

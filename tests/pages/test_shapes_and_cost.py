@@ -95,6 +95,18 @@ def test_every_view_is_drawn_for_an_encoder(view: str) -> None:
         assert "keeps no cache" in said(app)
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_drawn_for_an_encoder_decoder(view: str) -> None:
+    app = opened(view, model="translate-en-fr", text="the black cat sees the dog")
+    assert not app.exception
+    assert not app.error
+    if view == "Shapes":
+        counts = said(app).partition("Check: ")[2].split()
+        assert counts[0] == counts[2] != "0"
+        places = app.segmented_control[1].options
+        assert any("Decoder: cross-attention" in place for place in places)
+
+
 @pytest.mark.parametrize("name", SIZES)
 def test_every_size_changes_what_is_counted(name: str) -> None:
     app = opened("Operations", "GPT-2 small")
@@ -134,6 +146,17 @@ def test_numbers_of_a_link_that_cannot_be_are_left_out(written: str) -> None:
     app = opened("Shapes", "GPT-2 small", **{"cost-numbers": written})
     assert not app.exception
     assert sizes(app) == [1, 1_024, 768, 12, 12, 50_257]
+
+
+@pytest.mark.parametrize("written", ["", "no such thing", "0"])
+def test_a_view_or_preset_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    for name in ("cost-view", "cost-preset"):
+        app.query_params[name] = written
+    app.run()
+    assert not app.exception
+    assert app.selectbox(key="cost-preset").value == SENTENCE
+    assert app.get("plotly_chart")
 
 
 def test_another_sentence_has_other_sizes() -> None:
