@@ -30,8 +30,13 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
             orientation="h",
             marker={"color": [row.colour for row in rows]},
             text=[plotly_words(row.words) for row in rows],
-            textposition="outside",
-            textfont={"family": "monospace", "size": 12},
+            textposition=[
+                "inside" if inside else "outside" for inside in _long(values, logarithmic)
+            ],
+            insidetextanchor="end",
+            insidetextfont={"color": "white"},
+            constraintext="none",
+            textfont={"family": "monospace", "size": 11},
             cliponaxis=False,
             customdata=[[plotly_words(row.name), row.value] for row in rows],
             hovertemplate="%{customdata[0]}: %{customdata[1]:,}<extra></extra>",
@@ -54,6 +59,11 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
     return figure
 
 
+def _long(values: Sequence[float], logarithmic: bool) -> list[bool]:
+    """Which bars are long enough to carry their words; a logarithmic axis has room beside them."""
+    return [not logarithmic and value > 0.6 * max(values) for value in values]
+
+
 def percent(share: float) -> str:
     """A share as percent with one digit; a small one is not called nothing."""
     return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
@@ -63,6 +73,6 @@ def _axis(values: Sequence[float], logarithmic: bool) -> dict[str, object]:
     """From nothing (from 1 on a logarithmic axis) to the largest, with room for its words."""
     largest = max(values)
     if not logarithmic:
-        return {"range": [0, 1.45 * largest or 1], "nticks": 5}
+        return {"range": [0, 1.25 * largest or 1], "nticks": 5}
     digits = len(f"{largest:.0f}")
     return {"type": "log", "range": [0, digits * 1.5], "dtick": 2, "exponentformat": "power"}

@@ -100,13 +100,19 @@ def _shares(rows: list[int], bars: Bars, name: str, colour: str) -> go.Bar:
         name=name,
         orientation="h",
         marker={"color": colour},
-        text=["cut" if share == 0 else f"{share:.4f}" for share in shares],
+        text=[_written(share) for share in shares],
         textposition=["inside" if share > LEGIBLE else "outside" for share in shares],
         insidetextfont={"color": "white"},
         constraintext="none",
         cliponaxis=False,
         hovertemplate=f"{name}: " + "%{x:.6f}<extra></extra>",
     )
+
+
+def _written(share: float) -> str:
+    if share == 0:
+        return "cut"
+    return "&lt;0.0001" if share < 0.00005 else f"{share:.4f}"
 
 
 def _room(logits: Sequence[float]) -> dict[str, object]:

@@ -18,6 +18,7 @@ def test_every_amount_has_its_row_its_words_and_its_bar() -> None:
     assert list(figure.layout.yaxis.ticktext) == ["Scores", "View"]
     assert figure.layout.xaxis.title.text == "numbers"
     assert figure.layout.xaxis.range[1] > 1_000_000
+    assert list(bars.textposition) == ["inside", "outside"]
 
 
 def test_nothing_at_all_is_drawn_at_one_on_a_logarithmic_axis() -> None:
