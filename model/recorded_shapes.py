@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from model.config import Stack
-from model.cost import Operation
+from model.operations import Operation
 from model.trace import Trace
 
 if TYPE_CHECKING:

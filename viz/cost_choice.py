@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from model.config import TransformerConfig
-from model.cost import Lengths
+from model.operations import Lengths
 from viz.markdown import plain
 from viz.shell import Look
 

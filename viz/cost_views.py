@@ -6,7 +6,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.cost import Lengths, flops_by_part, growth, memory, total_flops, total_results
+from model.cost import flops_by_part, growth, memory, total_flops, total_results
+from model.operations import Lengths
 from model.timing import LENGTHS, Measurement, measured
 from model.worked.arithmetic.sizes import attention_costs
 from viz.cost_choice import Sizes

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from model.config import TransformerConfig
-from model.cost import Operation, operations
+from model.operations import Operation, operations
 from model.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
 from model.worked.arithmetic.sizes import parameter_parts
 from viz.cost_choice import Sizes

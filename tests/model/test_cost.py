@@ -14,15 +14,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from model import Model, Trace
 from model.config import TransformerConfig
 from model.cost import (
-    Lengths,
     flops_by_part,
     growth,
     key_value_cache,
     memory,
-    operations,
     total_flops,
     total_results,
 )
+from model.operations import Lengths, operations
 from model.recorded_shapes import compared, counted_parameters, recorded_shapes
 from model.recorder import Recorder, recording
 from model.transformer import Transformer
