@@ -1,0 +1,140 @@
+"""What a change of the mechanism did: a changed run laid beside the unchanged one.
+
+Both are traces of the same tokens. Nothing is run here: every number is taken from the two records.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.config import Stack
+from model.heads import entropy, largest_weight
+from model.prediction import Distribution, likeliest, probabilities
+from model.trace import Array, Attention, Token, Trace, read_only
+
+
+@dataclass(frozen=True, eq=False)
+class RowStatistics:
+    """How sharply each row of weights looks. Weights are those before dropout."""
+
+    entropy: Array  # (head, query): in nats
+    largest: Array  # (head, query): the largest weight of the row
+    empty: NDArray[np.bool_]  # (head, query): whether every key is masked, so that nothing is read
+
+
+def row_statistics(attention: Attention) -> RowStatistics:
+    """The rows of every head of one sub-layer, in full."""
+    heads = [attention.weights(head) for head in range(attention.heads)]
+    largest = np.stack([largest_weight(weights) for weights in heads])
+    return RowStatistics(
+        entropy=read_only(np.stack([entropy(weights) for weights in heads])),
+        largest=read_only(largest),
+        empty=read_only(largest == 0),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """How far each state of a stream lies from the same state of the unchanged run."""
+
+    distance: Array  # (state, token): Euclidean length of the difference
+    length: Array  # (state, token): Euclidean length of the unchanged state
+
+    @property
+    def share(self) -> Array:
+        """(state, token): distance as a share of the unchanged length; 0 where both are 0."""
+        known = np.where(self.length == 0, 1, self.length)
+        return read_only(np.where(self.length == 0, 0, self.distance / known))
+
+
+def movement(before: Trace, after: Trace, stack: Stack) -> Movement:
+    """State by state, for one stack. Raises ValueError if the runs are not of the same tokens."""
+    _same_tokens(before, after)
+    pairs = list(zip(before.states[stack], after.states[stack], strict=True))
+    wide = [(ours.astype(np.float64), theirs.astype(np.float64)) for ours, theirs in pairs]
+    return Movement(
+        read_only(np.stack([np.linalg.norm(theirs - ours, axis=-1) for ours, theirs in wide])),
+        read_only(np.stack([np.linalg.norm(ours, axis=-1) for ours, _ in wide])),
+    )
+
+
+def predicted(trace: Trace) -> tuple[Token, ...]:
+    """The tokens that the logits of a pass are predictions of, from the second token on."""
+    return trace.tokens_of("decoder")[1:]
+
+
+def losses(trace: Trace) -> NDArray[np.float64]:
+    """(token - 1,): -ln p of each token that really follows, in nats (cross-entropy).
+
+    Raises ValueError for an encoder, which predicts no next token. A single token has no losses.
+    """
+    if trace.logits is None:
+        raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
+    following = [token.id for token in predicted(trace)]
+    logs = _log_probabilities(trace.logits[: len(following)])
+    return -logs[np.arange(len(following)), following]
+
+
+def _log_probabilities(logits: Array) -> NDArray[np.float64]:
+    """(…, vocabulary): logits less the logarithm of the sum of their exponentials."""
+    wide = logits.astype(np.float64)
+    wide = wide - wide.max(-1, keepdims=True)
+    result: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
+    return result
+
+
+def divergences(before: Trace, after: Trace) -> NDArray[np.float64]:
+    """(token,): KL(before ‖ after) in nats of the prediction after each token, over the whole
+    vocabulary; 0 where nothing changed. Raises ValueError for encoders and for other tokens."""
+    if before.logits is None or after.logits is None:
+        raise ValueError(f"{before.model} is an encoder: it predicts no next token.")
+    _same_tokens(before, after)
+    ours, theirs = _log_probabilities(before.logits), _log_probabilities(after.logits)
+    apart: NDArray[np.float64] = np.maximum((np.exp(ours) * (ours - theirs)).sum(-1), 0.0)
+    return apart
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One token among the next ones: its probability and its place, 1 the likeliest, twice."""
+
+    id: int
+    before: float
+    after: float
+    place_before: int
+    place_after: int
+
+
+def ranked(before: Array, after: Array, count: int) -> tuple[Ranked, ...]:
+    """The `count` likeliest tokens of either of two rows of logits (vocabulary,)."""
+    ours, theirs = probabilities(before), probabilities(after)
+    return tuple(
+        Ranked(id_, float(ours[id_]), float(theirs[id_]), _place(ours, id_), _place(theirs, id_))
+        for id_ in likeliest(ours, theirs, count).ids
+    )
+
+
+def _place(distribution: Distribution, id_: int) -> int:
+    """How many tokens are likelier, plus one."""
+    return int((distribution > distribution[id_]).sum()) + 1
+
+
+def largest_difference(before: Trace, after: Trace) -> float:
+    """Largest |after - before| over all states of all streams: 0 if a change changed nothing."""
+    _same_tokens(before, after)
+    return max(
+        float(np.abs(theirs - ours).max())
+        for stack, states in before.states.items()
+        for ours, theirs in zip(states, after.states[stack], strict=True)
+    )
+
+
+def _same_tokens(before: Trace, after: Trace) -> None:
+    for stack in before.states:
+        ours = [token.id for token in before.tokens_of(stack)]
+        theirs = [token.id for token in after.tokens_of(stack)]
+        if ours != theirs:
+            raise ValueError(
+                f"The two runs read other tokens in the {stack}: {len(ours)} and {len(theirs)}."
+            )
