@@ -94,7 +94,7 @@ def noun_phrase(random: Random, kinds: frozenset[str] | None = None) -> Subject:
     common = random.random() < 0.4
     determiner = "the" if common else determiners[random.integers(len(determiners))]
     before, after = _adjectives(random, noun)
-    phrase = _described(determiner, noun, plural=plural, before=before, after=after)
+    phrase = described(determiner, noun, plural=plural, before=before, after=after)
     return Subject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
 
 
@@ -118,7 +118,7 @@ def _adjective(random: Random, noun: Noun, *, before: bool | None = None) -> Adj
     return fitting[random.integers(len(fitting))]
 
 
-def _described(
+def described(
     determiner: str,
     noun: Noun,
     *,
@@ -184,24 +184,24 @@ def _clause(random: Random) -> Phrase:
     negated = random.random() < 0.2
     french = verb.french_plural if subject.plural else verb.french
     if negated:
-        phrase = subject.phrase + _negated(verb.english_plural, french, plural=subject.plural)
+        phrase = subject.phrase + negation(verb.english_plural, french, plural=subject.plural)
     else:
         english = verb.english_plural if subject.plural else verb.english
         phrase = subject.phrase + word(english, french)
     if verb.of:
         found = noun_phrase(random, verb.of).phrase
-        return phrase + (_without_article(found) if negated else found)
+        return phrase + (without_article(found) if negated else found)
     return phrase + _place(random) if random.random() < 0.4 else phrase
 
 
-def _negated(bare: str, french: str, *, plural: bool) -> Phrase:
+def negation(bare: str, french: str, *, plural: bool) -> Phrase:
     """ "does not sleep", "ne dort pas"."""
     helper = "do" if plural else "does"
     ne = "n'" if begins_with_vowel(french) else "ne"
     return Phrase((helper, "not", bare), (ne, french, "pas"), ((1,), (2,), (1,)))
 
 
-def _without_article(found: Phrase) -> Phrase:
+def without_article(found: Phrase) -> Phrase:
     """French says "pas de pomme" for "not an apple"."""
     if found.french[0] not in ("un", "une"):
         return found
@@ -226,23 +226,30 @@ def _subject(random: Random, *, alive: bool = False) -> Subject:
 
 def _is(random: Random, subject: Subject) -> Phrase:
     """ "is not black", "n'est pas noir"; or where something is."""
-    english, french = ("are", "sont") if subject.plural else ("is", "est")
-    if random.random() < 0.3:
-        ne = "n'" if begins_with_vowel(french) else "ne"
-        verb = Phrase((english, "not"), (ne, french, "pas"), ((1,), (0,), (1,)))
-    else:
-        verb = word(english, french)
+    verb = being(plural=subject.plural, negated=random.random() < 0.3)
     if random.random() < 0.25:
         return subject.phrase + verb + _place(random)
     kind = frozenset({subject.kind})
     noun = next(noun for noun in NOUNS if noun.english == subject.noun or noun.kinds == kind)
     adjective = _adjective(random, noun)
-    said = word(
-        adjective.english, adjective.french(feminine=subject.feminine, plural=subject.plural)
-    )
-    degree = word("very", "très") if random.random() < 0.2 else Phrase((), (), ())
+    return subject.phrase + verb + quality(adjective, subject, very=random.random() < 0.2)
+
+
+def being(*, plural: bool, negated: bool) -> Phrase:
+    """ "is", "est"; or "is not", "n'est pas"."""
+    english, french = ("are", "sont") if plural else ("is", "est")
+    if not negated:
+        return word(english, french)
+    ne = "n'" if begins_with_vowel(french) else "ne"
+    return Phrase((english, "not"), (ne, french, "pas"), ((1,), (0,), (1,)))
+
+
+def quality(adjective: Adjective, subject: Subject, *, very: bool) -> Phrase:
+    """An adjective after "is", which agrees with the subject; or the same with "very"."""
+    form = adjective.french(feminine=subject.feminine, plural=subject.plural)
     pairs = ((adjective.english, subject.noun),) if subject.noun else ()
-    return subject.phrase + verb + degree + Phrase(said.english, said.french, said.links, pairs)
+    said = Phrase((adjective.english,), (form,), ((0,),), pairs)
+    return word("very", "très") + said if very else said
 
 
 def _place(random: Random) -> Phrase:

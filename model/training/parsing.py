@@ -1,0 +1,150 @@
+"""English words read back by the grammar: the phrase they are, with its French and its links."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from model.training.grammar import (
+    DETERMINERS,
+    PREPOSITIONS,
+    PRONOUNS,
+    Phrase,
+    Subject,
+    being,
+    described,
+    negation,
+    quality,
+    without_article,
+    word,
+)
+from model.training.lexicon import ADJECTIVES, NOUNS, VERBS
+
+T = TypeVar("T")
+
+_ARTICLES = {**{english: english for english in DETERMINERS}, "an": "a"}
+_NOUNS = {
+    **{noun.english: (noun, False) for noun in NOUNS},
+    **{noun.english_plural: (noun, True) for noun in NOUNS},
+}
+_ADJECTIVES = {adjective.english: adjective for adjective in ADJECTIVES}
+_BEFORE = {english: found for english, found in _ADJECTIVES.items() if found.before}
+_AFTER = {english: found for english, found in _ADJECTIVES.items() if not found.before}
+_VERBS = {
+    **{verb.english: (verb, False) for verb in VERBS},
+    **{verb.english_plural: (verb, True) for verb in VERBS},
+}
+_BEING = {"is": False, "are": True}
+_HELPERS = {"does": False, "do": True}
+_NOTHING = Phrase((), (), ())
+
+
+class _NotOfTheGrammarError(Exception):
+    """The words left do not go on as the grammar does."""
+
+
+def parsed(english: Sequence[str]) -> Phrase | None:
+    """The phrase of the grammar with these English words; None if the grammar has none.
+
+    What goes together in meaning is not asked: "the house reads" is read. After a verb an object, a
+    place, both or nothing may follow, which is a little more than the grammar itself says.
+    """
+    reader = _Reader(english)
+    try:
+        phrase = reader.sentence()
+    except _NotOfTheGrammarError:
+        return None
+    return phrase if phrase.english == tuple(english) else None
+
+
+class _Reader:
+    """Words read from left to right; `_left` are those that are still to be read."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._left = list(words)
+
+    def sentence(self) -> Phrase:
+        subject = self._subject()
+        phrase = subject.phrase
+        if self._left and not self._next({"."}):
+            phrase += self._predicate(subject)
+        if self._skipped("."):
+            phrase += word(".", ".")
+        self._holds(not self._left)
+        return phrase
+
+    def _subject(self) -> Subject:
+        if self._next(PRONOUNS):
+            english = self._left[0]
+            french, feminine = self._taken(PRONOUNS)
+            return Subject(word(english, french), feminine, english == "they", "person", "")
+        first = self._described()
+        if not self._skipped("and"):
+            return first
+        second = self._described()
+        phrase = first.phrase + word("and", "et") + second.phrase
+        return Subject(phrase, first.feminine and second.feminine, True, first.kind, "")
+
+    def _described(self) -> Subject:
+        """A determiner, adjectives and a noun."""
+        determiner = self._taken(_ARTICLES)
+        before = self._taken(_BEFORE) if self._next(_BEFORE) else None
+        after = self._taken(_AFTER) if self._next(_AFTER) else None
+        noun, plural = self._taken(_NOUNS)
+        self._holds(DETERMINERS[determiner][3 if plural else 0] is not None)
+        phrase = described(determiner, noun, plural=plural, before=before, after=after)
+        return Subject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
+
+    def _predicate(self, subject: Subject) -> Phrase:
+        if self._next(_BEING):
+            return self._being(subject)
+        negated = self._next(_HELPERS)
+        if negated:
+            self._holds(self._taken(_HELPERS) == subject.plural)
+            self._holds(self._skipped("not"))
+        verb, plural = self._taken(_VERBS)
+        self._holds(plural == (True if negated else subject.plural))
+        french = verb.french_plural if subject.plural else verb.french
+        if negated:
+            said = negation(verb.english_plural, french, plural=subject.plural)
+        else:
+            said = word(verb.english_plural if plural else verb.english, french)
+        return said + self._object(negated=negated) + self._place()
+
+    def _being(self, subject: Subject) -> Phrase:
+        self._holds(self._taken(_BEING) == subject.plural)
+        verb = being(plural=subject.plural, negated=self._skipped("not"))
+        if self._next(PREPOSITIONS):
+            return verb + self._place()
+        very = self._skipped("very")
+        return verb + quality(self._taken(_ADJECTIVES), subject, very=very)
+
+    def _object(self, *, negated: bool) -> Phrase:
+        if not self._next(_ARTICLES):
+            return _NOTHING
+        found = self._described().phrase
+        return without_article(found) if negated else found
+
+    def _place(self) -> Phrase:
+        if not self._next(PREPOSITIONS):
+            return _NOTHING
+        english = self._left[0]
+        return word(english, self._taken(PREPOSITIONS)) + self._described().phrase
+
+    def _next(self, known: Container[str]) -> bool:
+        """Whether one of these words comes next."""
+        return bool(self._left) and self._left[0] in known
+
+    def _taken(self, known: Mapping[str, T]) -> T:
+        """What the next word stands for; the word is then read."""
+        self._holds(self._next(known))
+        return known[self._left.pop(0)]
+
+    def _skipped(self, expected: str) -> bool:
+        """Whether this word comes next; it is then read."""
+        found = self._next({expected})
+        if found:
+            self._left.pop(0)
+        return found
+
+    def _holds(self, law: bool) -> None:
+        if not law:
+            raise _NotOfTheGrammarError
