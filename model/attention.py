@@ -100,7 +100,9 @@ def attend(
                 place, query, key, value, output, scale, mask, causal, change.fill, kept
             )
         )
-    return _ablate(output, recorder.intervention.ablated_heads(place.name))
+    output = _ablate(output, recorder.intervention.ablated_heads(place.name))
+    factors = recorder.kept_heads.get(place.name)
+    return output if factors is None else output * factors[:, :, None, None]
 
 
 def changed_mask(

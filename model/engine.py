@@ -93,6 +93,13 @@ class Engine:
             self._keep(self._traces, request, trace)
             return trace
 
+    @contextmanager
+    def turn(self, waiting: Callable[[int], object]) -> Iterator[None]:
+        """A turn in the line of passes, for a computation that is no single trace. Whoever has much
+        to compute takes many short turns, so that others come in between."""
+        with self._line.place(waiting):
+            yield
+
     def _announcing(self, name: str, progress: Progress) -> Progress:
         """Progress told to whoever loads the model, and kept for those who wait for it."""
 

@@ -1,13 +1,12 @@
 """Statistics of heads, always from full rows of weights: what a head tends to look at."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace import Array, Attention
+from model.trace import Array, Attention, Mask
 
 F = TypeVar("F", np.float32, np.float64)
 
@@ -36,15 +35,51 @@ def at_offset(weights: Array, offset: int) -> float:
     """Mean weight on the key that lies `offset` tokens from its query, over the queries that have
     one.
 
-    -1: the previous token; 0: the token itself; +1: the next one.
+    -1: the previous token; 0: the token itself; +1: the next one. Raises ValueError if no query
+    has such a key.
     """
     diagonal = np.diagonal(weights, offset)
-    return float(diagonal.mean()) if len(diagonal) else math.nan
+    if not len(diagonal):
+        raise ValueError(f"The text is too short: no token has one {abs(offset)} further.")
+    return float(diagonal.mean())
 
 
 def on_first(weights: Array) -> float:
-    """Mean weight on the first token, over the queries after it."""
-    return float(weights[1:, 0].mean()) if len(weights) > 1 else math.nan
+    """Mean weight on the first token, over the queries after it. Raises ValueError if there are
+    none."""
+    if len(weights) < 2:
+        raise ValueError("The text is too short: no token stands after the first.")
+    return float(weights[1:, 0].mean())
+
+
+def on_keys(weights: Array, keys: Mask) -> float:
+    """Mean share of a row that lies on some of the keys, (key,) True where counted. Raises
+    ValueError if no key is."""
+    if not keys.any():
+        raise ValueError("The text has none of the tokens that are counted.")
+    return float(weights[:, keys].sum(-1).mean())
+
+
+def after_the_same(ids: Sequence[int]) -> Mask:
+    """(query, key): True where the token before the key is the query's token, said earlier.
+
+    The key itself stands before the query: in "a b … a" the second "a" would look at "b".
+    """
+    these = np.asarray(ids)
+    follows = np.zeros((len(these), len(these)), dtype=bool)
+    follows[:, 1:] = these[:, None] == these[None, :-1]
+    mask: Mask = np.tril(follows, -1)
+    return mask
+
+
+def prefix_matching(weights: Array, ids: Sequence[int]) -> float:
+    """Mean weight on what followed the same token before, over the tokens that come back (Olsson
+    et al. 2022). Raises ValueError if no token comes back."""
+    looked_for = after_the_same(ids)
+    coming_back = looked_for.any(-1)
+    if not coming_back.any():
+        raise ValueError("No token comes back in this text with another one between.")
+    return float((weights * looked_for).sum(-1)[coming_back].mean())
 
 
 def induction(weights: Array, period: int) -> float:

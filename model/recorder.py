@@ -4,7 +4,7 @@ Layers write into the recorder of the current context and do nothing without one
 keeps threads and sessions apart: hooks on a shared module would catch everybody's tensors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -65,12 +65,16 @@ class NormTensors:
 
 @dataclass
 class Recorder:
-    """Collects the tensors of one pass, and carries the change that the pass is run with."""
+    """Collects the tensors of one pass, and carries the change that the pass is run with.
+
+    `kept_heads` ablates heads in single rows of a batch, where an intervention does so in all rows.
+    """
 
     intervention: Intervention = Intervention()
     level: Level = "nothing"
     explicit: bool = False
     source: Stack = "decoder"
+    kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)

@@ -40,13 +40,38 @@ def test_offsets_count_from_the_query_and_skip_queries_without_such_a_key() -> N
     assert heads.at_offset(PREVIOUS, 1) == 0
     assert heads.at_offset(PREVIOUS.T.copy(), 1) == 1
     assert heads.at_offset(ITSELF, 0) == 1
-    assert math.isnan(heads.at_offset(ITSELF, 4))
+    with pytest.raises(ValueError, match="too short"):
+        heads.at_offset(ITSELF, 4)
 
 
 def test_the_first_token_is_judged_by_the_queries_after_it() -> None:
     assert heads.on_first(PREVIOUS) == pytest.approx(1 / 3)
     assert heads.on_first(EVEN) == pytest.approx(1 / 4)
-    assert math.isnan(heads.on_first(np.ones((1, 1), dtype=np.float32)))
+    with pytest.raises(ValueError, match="too short"):
+        heads.on_first(np.ones((1, 1), dtype=np.float32))
+
+
+def test_the_share_on_some_keys_is_what_lies_on_them_in_a_mean_row() -> None:
+    assert heads.on_keys(PREVIOUS, np.array([True, False, True, False])) == pytest.approx(3 / 4)
+    with pytest.raises(ValueError, match="none of the tokens"):
+        heads.on_keys(EVEN, np.zeros(4, dtype=bool))
+
+
+def test_prefix_matching_in_any_text_is_the_share_on_what_followed_the_same_token_before() -> None:
+    ids = [7, 8, 9, 7, 5, 7]  # the second 7 looks at 8; the third one at 8 and at 5
+    weights = np.zeros((6, 6), dtype=np.float32)
+    weights[3, 1], weights[5, 1], weights[5, 4] = 0.5, 0.25, 0.25
+    assert heads.prefix_matching(weights, ids) == pytest.approx(0.5)
+    assert heads.prefix_matching(np.eye(6, dtype=np.float32), ids) == 0
+    for without in ([1, 2, 3], [1, 1]):  # in "a a" only itself would follow
+        with pytest.raises(ValueError, match="comes back"):
+            heads.prefix_matching(np.eye(len(without), dtype=np.float32), without)
+
+
+def test_prefix_matching_is_the_induction_score_of_a_list_said_twice() -> None:
+    rows = np.random.default_rng(0).dirichlet(np.ones(10), 10).astype(np.float32)
+    listed = [4, 2, 9, 1, 6]
+    assert heads.prefix_matching(rows, listed * 2) == pytest.approx(heads.induction(rows, 5))
 
 
 @pytest.mark.parametrize("period", [3, 5])
