@@ -9,7 +9,8 @@ from safetensors.numpy import load
 from safetensors.numpy import save as save_arrays
 
 from model import Intervention, Model, Trace
-from model.export import bared, matrix_csv, read_matrix_csv, read_trace, sheltered, trace_file
+from model.export import read_trace, trace_file
+from model.matrix_csv import bared, matrix_csv, read_matrix_csv, sheltered
 from tests.model.tiny import loaded, run
 
 HOSTILE = [
