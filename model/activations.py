@@ -8,13 +8,18 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from model.config import Activation
+from model.config import GATED, Activation
 from model.trace import Array
 from model.worked.arithmetic import activations
 
 Wide = NDArray[np.float64]
 Function = Callable[[Wide], Wide]
 _TANH_FACTOR, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
+_SILU = r"\mathrm{SiLU}(x) = \frac{x}{1 + e^{-x}}"
+_GELU = r"\mathrm{GELU}(x) = x \cdot \Phi(x)"
+_GELU_TANH = (
+    r"\tfrac12 x \left(1 + \tanh\!\left(\sqrt{\tfrac{2}{\pi}}\,(x + 0.044715\,x^3)\right)\right)"
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,13 @@ CURVES: Mapping[Activation, Curve] = MappingProxyType(
     {
         "gelu": Curve(
             "GELU",
-            r"\mathrm{GELU}(x) = x \cdot \Phi(x)",
+            _GELU,
             activations.gelu,
             activations.gelu_slope,
         ),
         "gelu_tanh": Curve(
             "GELU by tanh",
-            r"\tfrac12 x \left(1 + \tanh\!\left(\sqrt{\tfrac{2}{\pi}}\,(x + 0.044715\,x^3)\right)\right)",
+            _GELU_TANH,
             activations.gelu_tanh,
             gelu_tanh_slope,
         ),
@@ -60,11 +65,14 @@ CURVES: Mapping[Activation, Curve] = MappingProxyType(
             activations.relu,
             activations.relu_slope,
         ),
-        "swiglu": Curve(
-            "SiLU, the gate of SwiGLU",
-            r"\mathrm{SiLU}(x) = \frac{x}{1 + e^{-x}}",
-            activations.silu,
-            silu_slope,
+        "silu": Curve("SiLU", _SILU, activations.silu, silu_slope),
+        "swiglu": Curve("SiLU, the gate of SwiGLU", _SILU, activations.silu, silu_slope),
+        "geglu": Curve("GELU, the gate of GeGLU", _GELU, activations.gelu, activations.gelu_slope),
+        "geglu_tanh": Curve(
+            "GELU by tanh, the gate of GeGLU",
+            _GELU_TANH,
+            activations.gelu_tanh,
+            gelu_tanh_slope,
         ),
     }
 )
@@ -75,7 +83,7 @@ def activation_check(activation: Activation, before: Array, hidden: Array) -> fl
 
     None for a gated layer, where `hidden` holds a second map's values too.
     """
-    if activation == "swiglu":
+    if activation in GATED:
         return None
     import torch  # for its error function; torch takes seconds to import: pages are drawn first
 
@@ -85,6 +93,7 @@ def activation_check(activation: Activation, before: Array, hidden: Array) -> fl
         "relu": lambda: x.clamp(min=0),
         "gelu": lambda: x * torch.special.ndtr(x),
         "gelu_tanh": lambda: 0.5 * x * (1 + cubic.tanh()),
+        "silu": lambda: x * x.sigmoid(),
     }[activation]()
     return float((expected - torch.tensor(hidden)).abs().max())
 

@@ -9,8 +9,9 @@ Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
 NormKind = Literal["layer", "rms"]
 NormPlace = Literal["pre", "post"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
+GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})  # times a second map
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class TransformerConfig:
     epsilon: float = 1e-5
     rotary_base: float = 10_000.0
     dropout: float = 0.0  # in training, on embeddings and sub-layer outputs
+    key_heads: int = 0  # heads of keys and values, shared by equal groups of queries; 0: all
+    head_size: int = 0  # d_k; 0: width / heads
+    parallel: bool = False  # attention and feed-forward read the same state (GPT-NeoX)
 
     def __post_init__(self) -> None:
         choices = {
@@ -57,6 +61,7 @@ class TransformerConfig:
                 )
         least = {"vocabulary": 1, "context": 1, "width": 1, "heads": 1}
         least |= {"encoder_layers": 0, "decoder_layers": 0, "hidden": 0, "segments": 0}
+        least |= {"key_heads": 0, "head_size": 0}
         for field, smallest in least.items():
             size = getattr(self, field)
             if not isinstance(size, int) or size < smallest:
@@ -68,7 +73,7 @@ class TransformerConfig:
                 raise ValueError(f"{field} is {getattr(self, field)}; it must be above 0.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
-        if self.width % self.heads:
+        if not self.head_size and self.width % self.heads:
             raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads.")
         if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
             raise ValueError(f"{self.positions} positions need an even head width.")
@@ -81,7 +86,7 @@ class TransformerConfig:
     @property
     def head_width(self) -> int:
         """d_k: the width of one head's query, key and value."""
-        return self.width // self.heads
+        return self.head_size or self.width // self.heads
 
     @property
     def source(self) -> Stack:

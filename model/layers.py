@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention
-from model.config import Activation, Stack, TransformerConfig
+from model.config import GATED, Activation, Stack, TransformerConfig
 from model.recorder import NormTensors, Place, current
 
 
@@ -133,19 +133,22 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
     "swiglu": F.silu,
+    "geglu": F.gelu,
+    "geglu_tanh": lambda x: F.gelu(x, approximate="tanh"),
 }
 
 
 class FeedForward(nn.Module):
-    """C to M, activation, M to C, for each token alone. SwiGLU (Shazeer 2020) gates a second
-    map."""
+    """C to M, activation, M to C, for each token alone. SwiGLU and GeGLU (Shazeer 2020)
+    gate a second map."""
 
     def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__()
         self.name = name
         self.activation = ACTIVATIONS[config.activation]
-        gated = config.activation == "swiglu"
+        gated = config.activation in GATED
         self.inner = nn.Linear(config.width, config.hidden)
         self.gate = nn.Linear(config.width, config.hidden) if gated else None
         self.outer = nn.Linear(config.hidden, config.width)

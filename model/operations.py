@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from model.config import Stack, TransformerConfig
+from model.config import GATED, Stack, TransformerConfig
 from model.worked.arithmetic import sizes
 
 Part = Literal["embedding", "projections", "pairs", "feed-forward", "norms and sums", "output"]
@@ -149,7 +149,7 @@ class _Stack:
         batch, width, hidden = self.lengths.batch, self.config.width, self.config.hidden
         axes, shape = ("batch", "token", "hidden"), (batch, self._tokens, hidden)
         flops = 2 * prod(shape) * width
-        maps = 2 if self.config.activation == "swiglu" else 1
+        maps = 2 if self.config.activation in GATED else 1
         place = f"{self.stack}.feed_forward"
         yield Operation(place, "Hidden layer", "x·W₁ + b₁" if maps == 1 else "x·W₁, x·W_gate", axes,
                         shape, "feed-forward", maps * prod(shape), self.times, maps * flops)  # fmt: skip
@@ -180,5 +180,8 @@ _ACTIVATIONS = {
     "relu": "max(0, h)",
     "gelu": "GELU(h)",
     "gelu_tanh": "GELU(h), by tanh",
+    "silu": "SiLU(h)",
     "swiglu": "SiLU(gate) · h",
+    "geglu": "GELU(gate) · h",
+    "geglu_tanh": "GELU(gate), by tanh, · h",
 }

@@ -1,13 +1,13 @@
 """The LaTeX of the feed-forward layer, the residual stream and dropout. Pure."""
 
-from model.config import Activation, NormPlace
+from model.config import GATED, Activation, NormPlace
 from model.worked.latex import number
 
 FEED_FORWARD = (
     r"\begin{aligned} h &= f(x W_1 + b_1) \\ \mathrm{FFN}(x) &= h\, W_2 + b_2 \end{aligned}"
 )
-GATED = (
-    r"\begin{aligned} h &= \mathrm{SiLU}(x W_g + b_g) \odot (x W_1 + b_1) \\"
+WITH_GATE = (
+    r"\begin{aligned} h &= f(x W_g + b_g) \odot (x W_1 + b_1) \\"
     r" \mathrm{FFN}(x) &= h\, W_2 + b_2 \end{aligned}"
 )
 RESIDUAL = r"x \leftarrow x + f(x)"
@@ -29,19 +29,23 @@ _NAMES: dict[Activation, str] = {
     "gelu": r"\mathrm{GELU}",
     "gelu_tanh": r"\mathrm{GELU}",
     "relu": r"\mathrm{ReLU}",
+    "silu": r"\mathrm{SiLU}",
     "swiglu": r"\mathrm{SiLU}",
+    "geglu": r"\mathrm{GELU}",
+    "geglu_tanh": r"\mathrm{GELU}",
 }
 
 
 def feed_forward(activation: Activation) -> str:
     """The layer's formula, with a gate where it has one."""
-    return GATED if activation == "swiglu" else FEED_FORWARD.replace("f(", f"{_NAMES[activation]}(")
+    formula = WITH_GATE if activation in GATED else FEED_FORWARD
+    return formula.replace("f(", f"{_NAMES[activation]}(")
 
 
 def activation_in_numbers(activation: Activation, before: float, hidden: float) -> str:
     """One neuron's value through the activation."""
     name = _NAMES[activation]
-    if activation == "swiglu":
+    if activation in GATED:
         return rf"{name}({number(before)}) \cdot u = {number(hidden)}"
     return rf"{name}({number(before)}) = {number(hidden)}"
 

@@ -46,7 +46,7 @@ def test_recorded_activations_are_their_formula_and_a_wrong_one_is_seen(
         return
     assert found is not None
     assert found < 1e-5
-    others: list[Activation] = ["relu", "gelu", "gelu_tanh"]
+    others: list[Activation] = ["relu", "gelu", "gelu_tanh", "silu"]
     for other in others:
         apart = activation_check(other, record.before, record.hidden)
         assert apart is not None

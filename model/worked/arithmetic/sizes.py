@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from model.config import TransformerConfig
+from model.config import GATED, TransformerConfig
 
 
 class Stage(NamedTuple):
@@ -107,7 +107,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     norm = norm_parameters(width) if config.norm == "layer" else width
     biases = 3 * width * config.qkv_bias + width * config.output_bias
     feeds = feed_forward_parameters(width, config.hidden) if config.hidden else 0
-    if config.activation == "swiglu" and config.hidden:
+    if config.activation in GATED and config.hidden:
         feeds += width * config.hidden + config.hidden
     parts = {
         "Token embedding": config.vocabulary * width,
