@@ -61,16 +61,4 @@ def hand() -> None:
     )
 
 
-def live() -> None:
-    view = st.segmented_control(
-        "View",
-        list(VIEWS),
-        default="Neurons",
-        required=True,
-        key="feed-forward-view",
-        label_visibility="collapsed",
-    )
-    VIEWS[view]()
-
-
-shell.beats(idea=idea, hand=hand, live=live)
+shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS))

@@ -8,6 +8,7 @@ from viz.glossary import TERMS, Term, matching, term
 from viz.glossary_terms import WORKED
 from viz.markdown import plain
 from viz.menu import entry
+from viz.navigation import page_link
 
 
 def one(entry_: Term) -> None:
@@ -17,10 +18,10 @@ def one(entry_: Term) -> None:
     meaning.markdown(f"**{plain(entry_.name)}**{also}  \n{plain(entry_.meaning)}")
     with links:
         if entry_.page != WORKED:
-            shell.page_link(entry_.page, f"{entry(entry_.page).title} →")
+            page_link(entry_.page, f"{entry(entry_.page).title} →")
         if entry_.example:
             title = worked_example(entry_.example).title
-            shell.page_link(WORKED, f"By hand: {plain(title)} →", example=entry_.example)
+            page_link(WORKED, f"By hand: {plain(title)} →", example=entry_.example)
 
 
 def linked() -> None:

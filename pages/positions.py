@@ -42,19 +42,6 @@ Sinusoidal and learned positions are **added** to the token's vector before the 
     formula.latex(sum_of(("tokens", "positions")))
 
 
-@st.fragment
-def live() -> None:
-    view = st.segmented_control(
-        "Show",
-        list(VIEWS),
-        default=next(iter(VIEWS)),
-        required=True,
-        key="positions-view",
-        label_visibility="collapsed",
-    )
-    VIEWS[view](seen)
-
-
 def hand() -> None:
     by_hand_of(
         (
@@ -68,4 +55,4 @@ def hand() -> None:
     )
 
 
-shell.beats(idea=idea, hand=hand, live=live)
+shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS, seen))

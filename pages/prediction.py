@@ -4,6 +4,7 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
+from viz.choices import offer_model
 from viz.glossary import glossary_link
 from viz.logit_lens import logit_lens
 from viz.markdown import plain
@@ -56,18 +57,9 @@ def live() -> None:
                 "A GPT such as stories does."
             )
         )
-        shell.offer_model("stories")
+        offer_model("stories")
         return
-    view = st.segmented_control(
-        "Show",
-        list(VIEWS),
-        default=next(iter(VIEWS)),
-        required=True,
-        key="prediction-view",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    VIEWS.get(view, next_token)(seen)  # a link may name no view
+    shell.views(VIEWS, seen)
 
 
 def hand() -> None:

@@ -55,17 +55,7 @@ It grows with n too.
 
 
 def live() -> None:
-    sizes, own = choose_sizes(seen)
-    view = st.segmented_control(
-        "Show",
-        list(VIEWS),
-        default=next(iter(VIEWS)),
-        required=True,
-        key="cost-view",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    VIEWS.get(view, shapes)(seen, sizes, own)  # a link may name no view
+    shell.views(VIEWS, seen, *choose_sizes(seen))
 
 
 shell.beats(idea=idea, hand=lambda: by_hand_of(EXAMPLES), live=live)

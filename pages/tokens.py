@@ -44,21 +44,8 @@ every position learns to predict the next. The **stride** is the step from one w
     formula.latex(LOOK_UP)
 
 
-@st.fragment
-def live() -> None:
-    view = st.segmented_control(
-        "Show",
-        list(VIEWS),
-        default=next(iter(VIEWS)),
-        required=True,
-        key="tokens-view",
-        label_visibility="collapsed",
-    )
-    VIEWS[view](seen)
-
-
 def hand() -> None:
     by_hand_of(("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"))
 
 
-shell.beats(idea=idea, hand=hand, live=live)
+shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS, seen))

@@ -11,9 +11,10 @@ from model.worked import examples
 from model.worked.example import Example, Step
 from viz.figures.worked_step import labels, worked_step
 from viz.markdown import plain
+from viz.navigation import page_link
 from viz.number_text import number, numbers
 from viz.printed_table import printed_table
-from viz.shell import chart, page_link, table
+from viz.shell import chart, table
 
 PLACES = "worked-steps"  # session state: the open step of each example
 SCROLLING = """<style>

@@ -9,11 +9,12 @@ from model.neurons import strongest
 from model.trace import Array
 from viz import feed_forward_formulas
 from viz.axes import token_label
+from viz.choices import choose_head, choose_layer
 from viz.figures.dropped import after_dropout
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
 from viz.neuron_views import SHOWN, chosen_layer, tokens_of
-from viz.shell import Look, chart, choose_head, choose_layer, table
+from viz.shell import Look, chart, table
 
 ACTIVATIONS, WEIGHTS = "Neurons", "Attention weights"
 DRAWN = 4_000_000  # values, in all the draws that a mean is taken over

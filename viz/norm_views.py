@@ -14,7 +14,7 @@ from viz.axes import token_label
 from viz.figures.token_rows import colour_end
 from viz.norm_look import TOKEN, NormLook, choose_norm, norm_check, norm_rows
 from viz.other_norms import beside, two_variances, where
-from viz.shell import Look, table
+from viz.shell import Look, table, views
 from viz.theme import QuantityName
 
 STAGES = ("Input", "Normalized", "Output", "Per token")
@@ -24,16 +24,7 @@ FOUR_DECIMALS = st.column_config.NumberColumn(format="%.4f")
 @st.fragment
 def norm_views(seen: Look) -> None:
     """One norm, chosen by name: what it does, and how other norms would treat the same input."""
-    place = choose_norm(seen)
-    name = st.segmented_control(
-        "View",
-        list(VIEWS),
-        default=next(iter(VIEWS)),
-        required=True,
-        key="layer-norm-view",
-        label_visibility="collapsed",
-    )
-    VIEWS[name](place)
+    views(VIEWS, choose_norm(seen))
 
 
 def _this_norm(look: NormLook) -> None:

@@ -11,12 +11,13 @@ from streamlit.delta_generator import DeltaGenerator
 from model.config import PositionKind
 from model.positions import learned, likeness, rotary, rotary_likeness, sinusoidal
 from model.trace import Array
+from viz.choices import offer_model
 from viz.differences import difference
 from viz.figures.position_curves import COLOURS, position_curves
 from viz.figures.position_maps import likeness_map, position_map
 from viz.markdown import plain
 from viz.position_formulas import LIKENESS, ROTARY_LIKENESS, TABLES, Kind, cell_in_numbers
-from viz.shell import Look, chart, offer_model, table
+from viz.shell import Look, chart, table
 
 NAMES: dict[Kind, str] = {"sinusoidal": "Sinusoidal", "learned": "Learned", "rotary": "Rotary"}
 OWN: dict[PositionKind, str] = {

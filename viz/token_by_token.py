@@ -13,11 +13,12 @@ from model.generation import Choice, written
 from model.prediction import Sampling
 from model.trace import Token, Trace
 from viz.axes import token_label
+from viz.choices import choose_head, choose_layer
 from viz.figures.reading import reading
 from viz.next_token import Row, draw_row
 from viz.prediction_formulas import DRAWN, GREEDY
 from viz.sampling import sampling_controls
-from viz.shell import Look, chart, choose_head, choose_layer, table, traced
+from viz.shell import Look, chart, table, traced
 from viz.theme import WEIGHT, rgba
 
 STEPS = 16

@@ -1,21 +1,22 @@
 """What a visitor looks at, as plain values: the part of the state that lives in the link. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from model.intervention import Intervention, MaskChoice
+from model.intervention import Intervention
 from model.registry import models
+from viz import change_link
+from viz.change_link import read_change, written_change
 from viz.examples import EXAMPLES, FIRST
 from viz.explorer import STAGES, Selection
 
 TEXT_LIMIT = 20_000  # characters of a sentence in the box or in a link
-MASKS: tuple[MaskChoice, ...] = ("model", "none", "causal")
 _NUMBER_LIMIT = 10**6
 
 
 @dataclass(frozen=True)
 class View:
-    """A sentence, a model, a place in it and the switches. Defaults are left out of the link."""
+    """A sentence, a model, a place in it and the change. Defaults are left out of the link."""
 
     text: str = FIRST.text
     model: str = FIRST.model
@@ -24,16 +25,15 @@ class View:
     stage: str = "weights"
     query: int = FIRST.query
     key: int = FIRST.key
-    scaled: bool = True  # scores times the model's own factor; False: factor 1
-    mask: MaskChoice = "model"
+    show: str = ""  # which of a page's views; "": the first
+    target: str | None = None  # what an encoder–decoder's decoder reads; None: its own output
+    second_text: str = ""  # beside the first, where two are compared
+    second_model: str = ""
+    change: Intervention = Intervention()
 
     @property
     def selection(self) -> Selection:
         return Selection(self.head, self.stage, self.query, self.key)
-
-    @property
-    def intervention(self) -> Intervention:
-        return Intervention(scale=None if self.scaled else 1.0, mask=self.mask)
 
     @property
     def look_for(self) -> str | None:
@@ -55,17 +55,19 @@ class View:
         )
 
 
-PARAMETERS = frozenset(field.name for field in fields(View))  # of the link, that are the view's
+_PLAIN = tuple(field.name for field in fields(View) if field.name != "change")
+PARAMETERS = change_link.PARAMETERS.union(_PLAIN)  # of the link, that are the view's
 
 
 def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view."""
     default = View()
-    return {
-        field.name: _written(getattr(view, field.name))
-        for field in fields(View)
-        if getattr(view, field.name) != getattr(default, field.name)
+    plain = {
+        name: str(value)
+        for name in _PLAIN
+        if (value := getattr(view, name)) != getattr(default, name)
     }
+    return plain | written_change(view.change)
 
 
 def from_link(parameters: Mapping[str, str]) -> tuple[View, tuple[str, ...]]:
@@ -73,21 +75,18 @@ def from_link(parameters: Mapping[str, str]) -> tuple[View, tuple[str, ...]]:
 
     Never raises: what cannot be read takes its default. Parameters of other pages are left alone.
     """
-    view, problems = View(), []
-    for field in fields(View):
-        if field.name not in parameters:
+    change, unread = read_change(parameters)
+    view, problems = View(change=change), list(unread)
+    for name in _PLAIN:
+        if name not in parameters:
             continue
         try:
-            value = _READERS[field.name](parameters[field.name])
+            value = _READERS[name](parameters[name])
         except ValueError as error:
-            problems.append(f"The link's “{field.name}” was left out: {error}")
+            problems.append(f"The link's “{name}” was left out: {error}")
         else:
-            view = replace(view, **{field.name: value})  # type: ignore[arg-type]
+            view = replace(view, **{name: value})  # type: ignore[arg-type]
     return view, tuple(problems)
-
-
-def _written(value: str | int | bool) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _text(written: str) -> str:
@@ -102,23 +101,10 @@ def _number(written: str) -> int:
     return int(written)
 
 
-def _switch(written: str) -> bool:
-    if written not in ("0", "1"):
-        raise ValueError("it must be 0 or 1.")
-    return written == "1"
-
-
 def _model(written: str) -> str:
     if written not in models:
         raise ValueError(f"there is no such model here; there are {', '.join(models)}.")
     return written
-
-
-def _mask(written: str) -> MaskChoice:
-    for mask in MASKS:
-        if written == mask:
-            return mask
-    raise ValueError(f"it must be one of {', '.join(MASKS)}.")
 
 
 def _stage(written: str) -> str:
@@ -127,7 +113,7 @@ def _stage(written: str) -> str:
     return written
 
 
-_READERS = {
+_READERS: dict[str, Callable[[str], str | int]] = {
     "text": _text,
     "model": _model,
     "place": _text,
@@ -135,6 +121,8 @@ _READERS = {
     "stage": _stage,
     "query": _number,
     "key": _number,
-    "scaled": _switch,
-    "mask": _mask,
+    "show": _text,
+    "target": _text,
+    "second_text": _text,
+    "second_model": lambda written: _model(written) if written else "",
 }

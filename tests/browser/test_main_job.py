@@ -52,7 +52,7 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     page.get_by_text("Divide scores by").click()
     expect(page.get_by_test_id("effect")).to_contain_text("entropy")
     page.get_by_text("causal: no future").click()
-    in_link(page, scaled="0", mask="causal", head="8", stage="masked", query="2", model="minilm")
+    in_link(page, scale="1.0", mask="causal", head="8", stage="masked", query="2", model="minilm")
     expect(page.get_by_test_id("legend")).to_contain_text("not allowed")
 
     copy = open_page("/attention?" + urlsplit(page.url).query, on=fresh_page())
@@ -75,7 +75,7 @@ def test_a_switch_leaves_the_explorer_in_place(open_page: Callable[..., Page]) -
     expect(page.get_by_test_id("effect")).to_contain_text("entropy")
     expect(explorer(page)).to_have_attribute("data-same", "yes")
     expect(explorer(page)).to_have_attribute("data-head", "1")
-    in_link(page, head="1", scaled="0")
+    in_link(page, head="1", scale="1.0")
 
 
 def test_equal_words_keep_their_own_rows_and_columns(open_page: Callable[..., Page]) -> None:

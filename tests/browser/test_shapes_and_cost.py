@@ -45,7 +45,7 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
 def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/shapes_and_cost", **{"cost-preset": "GPT-2 small", "cost-view": "Memory"})
+    page = open_page("/shapes_and_cost", **{"cost-preset": "GPT-2 small", "show": "Memory"})
     expect(plots(page).filter(has_text="Attention matrices")).to_have_count(1)
     heads = page.get_by_role("spinbutton", name="Heads")
     heads.fill("7")
@@ -57,7 +57,7 @@ def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
 
 
 def test_nothing_is_measured_before_the_button_is_pressed(open_page: Callable[..., Page]) -> None:
-    page = open_page("/shapes_and_cost", **{"cost-view": "Time"})
+    page = open_page("/shapes_and_cost", **{"show": "Time"})
     expect(page.get_by_role("button", name="Measure here and now")).to_be_visible()
     expect(plots(page)).to_have_count(0)
 

@@ -29,7 +29,7 @@ def opened(view: str = "Neurons", model: str = "stories", text: str | None = Non
     app.query_params["text"] = sentence(loaded(model)) if text is None else text
     app.run()
     if view != "Neurons" and not app.error:
-        choose(app, "View", view)
+        choose(app, "Show", view)
     assert not app.exception
     return app
 
@@ -151,5 +151,5 @@ def test_no_text_breaks_a_view(model: str, text: str) -> None:
     if app.error:  # a model with a closed vocabulary refuses other words in a sentence
         return
     for view in VIEWS:
-        choose(app, "View", view)
+        choose(app, "Show", view)
         assert "nan" not in said(app)

@@ -26,7 +26,7 @@ def opened(view: str = "This norm", **parameters: str) -> AppTest:
         app.query_params[name] = value
     app.run()
     if view != "This norm":
-        control(app, "View").set_value(view).run()
+        control(app, "Show").set_value(view).run()
     assert not app.exception
     return app
 
@@ -124,7 +124,7 @@ def test_no_text_breaks_a_view(model: str, text: str) -> None:
     if app.error:  # a model with a closed vocabulary refuses other words in a sentence
         return
     for view in VIEWS:
-        control(app, "View").set_value(view).run()
+        control(app, "Show").set_value(view).run()
         assert not app.exception
         assert "nan" not in said(app)
 

@@ -99,7 +99,7 @@ def test_the_controls_stay_as_they_are_from_view_to_view() -> None:
 
 
 def test_a_link_reopens_the_view_with_its_choices() -> None:
-    app = opened(**{"prediction-view": "Token by token", "prediction-temperature": "2.0"})
+    app = opened(**{"show": "Token by token", "prediction-temperature": "2.0"})
     assert control(app, "Show").value == "Token by token"
     control(app, "Show").set_value("The next token").run()
     assert control(app, "Temperature").value == 2.0

@@ -20,7 +20,7 @@ def opened(view: str = "Shapes", preset: str = SENTENCE, **parameters: str) -> A
         app.query_params[name] = value
     app.run()
     app.selectbox(key="cost-preset").set_value(preset).run()
-    app.segmented_control(key="cost-view").set_value(view).run()
+    app.segmented_control(key="choose-show").set_value(view).run()
     return app
 
 
@@ -130,7 +130,7 @@ def test_heads_that_do_not_divide_the_width_get_a_sentence() -> None:
 def test_own_sizes_stay_from_view_to_view_and_in_the_link() -> None:
     app = opened("Shapes", "GPT-2 small")
     change(app, "Length", 77)
-    app.segmented_control(key="cost-view").set_value("Growth").run()
+    app.segmented_control(key="choose-show").set_value("Growth").run()
     assert sizes(app)[1] == 77
     assert app.query_params["cost-numbers"] == "1-77-768-12-12-50257"
     again = AppTest.from_file(str(PAGE), default_timeout=60)
@@ -151,7 +151,7 @@ def test_numbers_of_a_link_that_cannot_be_are_left_out(written: str) -> None:
 @pytest.mark.parametrize("written", ["", "no such thing", "0"])
 def test_a_view_or_preset_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
     app = AppTest.from_file(str(PAGE), default_timeout=60)
-    for name in ("cost-view", "cost-preset"):
+    for name in ("show", "cost-preset"):
         app.query_params[name] = written
     app.run()
     assert not app.exception

@@ -1,16 +1,34 @@
 """The link says the whole view, and no link can break a page."""
 
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.intervention import Intervention
 from model.registry import models
+from viz.change_link import MASKS
 from viz.examples import EXAMPLES
-from viz.view import MASKS, TEXT_LIMIT, View, from_link, to_link
+from viz.view import TEXT_LIMIT, View, from_link, to_link
 
 characters = st.characters(exclude_categories=["Cs"])
+names = st.sampled_from(["decoder.0.self", "decoder.1.cross"])
+positions = st.integers(0, 5000)
+changes = st.builds(
+    Intervention,
+    scale=st.none() | st.floats(-1e6, 1e6),
+    mask=st.sampled_from(MASKS),
+    hidden=st.frozensets(positions, max_size=4),
+    blocked=st.frozensets(st.tuples(positions, positions), max_size=4),
+    fill=st.just(float("-inf")) | st.floats(-1e38, 1e38),
+    positions=st.booleans(),
+    ablated=st.frozensets(st.tuples(names, st.integers(0, 40)), max_size=4),
+    dropout=st.floats(0, 0.9),
+    seed=st.integers(0, 999),
+    only=st.none() | st.frozensets(names, min_size=1),
+)
 views = st.builds(
     View,
     text=st.text(characters, max_size=60),
@@ -20,8 +38,11 @@ views = st.builds(
     stage=st.sampled_from(["query", "scores", "weights", "output"]),
     query=st.integers(0, 5000),
     key=st.integers(0, 5000),
-    scaled=st.booleans(),
-    mask=st.sampled_from(MASKS),
+    show=st.text(characters, max_size=20),
+    target=st.none() | st.text(characters, max_size=60),
+    second_text=st.text(characters, max_size=60),
+    second_model=st.sampled_from(["", *sorted(models)]),
+    change=changes,
 )
 
 
@@ -45,7 +66,14 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
         ("head", "٣"),
         ("head", "9" * 400),
         ("query", "1e3"),
-        ("scaled", "yes"),
+        ("scale", "yes"),
+        ("scale", "1e9"),
+        ("fill", "nan"),
+        ("hidden", "1;2"),
+        ("blocked", "1"),
+        ("ablated", "decoder.0.self"),
+        ("dropout", "1"),
+        ("positions", "no"),
         ("mask", "all"),
         ("model", "../../etc"),
         ("stage", "<b>"),
@@ -56,7 +84,7 @@ def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(name: str, val
     view, problems = from_link({"head": "2", name: value})
     assert len(problems) == 1
     assert f"“{name}”" in problems[0]
-    assert getattr(view, name) == getattr(View(), name)
+    assert replace(view, head=View().head) == View()
     if name != "head":
         assert view.head == 2
 

@@ -1,0 +1,178 @@
+"""What a visitor chooses: the sentence, the model, a layer and a head, a change of the mechanism."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from model.intervention import Intervention, MaskChoice
+from model.registry import models
+from viz.examples import EXAMPLES, Example
+from viz.markdown import plain
+from viz.navigation import page_link
+from viz.session import change_view, control, current, open_view, set_change, write_link
+from viz.view import TEXT_LIMIT, View
+
+if TYPE_CHECKING:
+    from model.live import Model
+
+READS_ALL = "minilm"  # the model offered where words are new to another one
+MASK_NAMES: dict[MaskChoice, str] = {
+    "model": "the model's own",
+    "none": "none: all may look",
+    "causal": "causal: no future",
+}
+MASKS_OF_SHAPE: dict[str, tuple[MaskChoice, ...]] = {
+    "decoder": ("model", "none"),
+    "encoder": ("model", "causal"),
+    "encoder-decoder": ("model", "none", "causal"),
+}
+
+
+def sentence_box() -> None:
+    """The sentence, and the examples to start from."""
+    box, examples = st.columns([3, 1], vertical_alignment="bottom")
+    box.text_input(
+        "Your sentence",
+        max_chars=TEXT_LIMIT,
+        placeholder="Type a sentence and press Enter",
+        **control("text"),
+    )
+    examples.selectbox(
+        "Examples",
+        EXAMPLES,
+        index=None,
+        key="example",
+        format_func=lambda example: example.text,
+        placeholder="Start from an example",
+        on_change=_open_chosen_example,
+    )
+
+
+def choose_model() -> None:
+    """The model, among those that are registered."""
+    st.selectbox("Model", list(models), format_func=_model_name, **control("model"))
+
+
+def choose_layer(names: Sequence[str]) -> str:
+    """The layer among some attention sub-layers, chosen where the page stands; it joins the link."""
+    if current().place not in names:
+        change_view(replace(current(), place=names[0]))
+        write_link()
+    st.selectbox("Layer", names, format_func=_layer_name, **control("place"))
+    return current().place
+
+
+def choose_head(heads: int) -> int:
+    """The head among so many, chosen where the page stands; it joins the link."""
+    if current().head >= heads:
+        change_view(replace(current(), head=heads - 1))
+        write_link()
+    st.selectbox("Head", range(heads), **control("head"))
+    return current().head
+
+
+def choose_change(model: "Model") -> None:
+    """The two changes at hand on a page that shows a head: scaling and mask."""
+    change = current().change
+    st.caption("Change and compare")
+    st.session_state["choose-scaled"] = change.scale is None
+    st.toggle("Divide scores by √dₖ", key="choose-scaled", on_change=_take_change)
+    st.session_state["choose-mask"] = change.mask
+    st.radio(
+        "Mask",
+        MASKS_OF_SHAPE[model.config.shape],
+        format_func=MASK_NAMES.__getitem__,
+        key="choose-mask",
+        on_change=_take_change,
+    )
+    if replace(change, scale=None, mask="model").changes:
+        st.caption("More than this is changed: see the laboratory.")
+        page_link("pages/laboratory.py", "Open the laboratory →")
+    if change.changes:
+        st.caption("A trained model run this way is a counterfactual: it never learned to.")
+        st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+
+
+def fitting(change: Intervention, model: "Model") -> Intervention:
+    """A change without the masks, layers and heads that this model does not have."""
+    names = frozenset(model.attention_names)
+    only = None if change.only is None else (change.only & names) or None
+    return replace(
+        change,
+        mask=change.mask if change.mask in MASKS_OF_SHAPE[model.config.shape] else "model",
+        ablated=frozenset(head for head in change.ablated if head[0] in names),
+        only=only,
+    )
+
+
+def offer_model(name: str) -> None:
+    """A button that opens the same sentence in another model."""
+    st.button(
+        f"Read it with {models[name].title}",
+        key=f"offer-{name}",
+        on_click=lambda: change_view(replace(current(), model=name)),
+    )
+
+
+def offer_way_out(model: "Model") -> None:
+    """Buttons that lead back from a text or a change that cannot be run."""
+    if current().target is not None:
+        st.button(
+            "Let the model write its own target",
+            on_click=lambda: change_view(replace(current(), target=None)),
+        )
+    if current().change.changes:
+        st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    sample = next((example for example in EXAMPLES if example.model == model.name), None)
+    if sample and sample.text != current().text:
+        st.button(
+            f"Open “{plain(sample.text)}”", key="offer-example", on_click=_open, args=(sample,)
+        )
+
+
+def warn_of_new_words(model: "Model", text: str) -> None:
+    """Says which words the model reads byte by byte, and offers one that knows them."""
+    words = model.new_words(text)
+    if not words or model.name == READS_ALL:
+        return
+    listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
+    st.info(plain(f"New to this model: {listed}. It reads them byte by byte."))
+    offer_model(READS_ALL)
+
+
+def _open_chosen_example() -> None:
+    example: Example | None = st.session_state["example"]
+    if example is not None:
+        _open(example)
+        st.session_state["example"] = None
+
+
+def _open(example: Example) -> None:
+    open_view(
+        View(
+            text=example.text,
+            model=example.model,
+            place=example.place,
+            head=example.head,
+            query=example.query,
+            key=example.key,
+            show=current().show,
+        )
+    )
+
+
+def _model_name(name: str) -> str:
+    entry = models[name]
+    return entry.title if entry.on_disk else f"{entry.title}, to be downloaded"
+
+
+def _layer_name(place: str) -> str:
+    stack, layer, kind = place.split(".")
+    return f"{layer} · {stack} {'cross-attention' if kind == 'cross' else 'self-attention'}"
+
+
+def _take_change() -> None:
+    scaled, mask = st.session_state["choose-scaled"], st.session_state["choose-mask"]
+    set_change(replace(current().change, scale=None if scaled else 1.0, mask=mask))

@@ -1,0 +1,40 @@
+"""The menu, the way from page to page, and links between them."""
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from viz.menu import MENU, PAGES
+from viz.view import View, to_link
+
+
+def menu() -> None:
+    """All pages, in their groups."""
+    for group, pages in MENU.items():
+        if group:
+            st.caption(group)
+        for page in pages:
+            page_link(page.file, page.title)
+
+
+def path(file: str) -> None:
+    """Links to the page before and the page after this one."""
+    files = [page.file for page in PAGES]
+    here = files.index(file)
+    with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        if here > 0:
+            page_link(PAGES[here - 1].file, f"← {PAGES[here - 1].title}")
+        if here + 1 < len(PAGES):
+            page_link(PAGES[here + 1].file, f"{PAGES[here + 1].title} →")
+
+
+def page_link(file: str, label: str, **parameters: str) -> None:
+    """A link to a page; its name alone where a page is run by itself and knows no other."""
+    try:
+        st.page_link(file, label=label, query_params=parameters or None)
+    except StreamlitPageNotFoundError:
+        st.caption(label)
+
+
+def view_link(file: str, label: str, view: View) -> None:
+    """A link to a page that opens a view there."""
+    page_link(file, label, **to_link(view))

@@ -1,0 +1,101 @@
+"""The state of one visitor's session: one `View`, its undone changes, and the link that says it all."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypedDict
+
+import streamlit as st
+
+from model.intervention import Intervention
+from viz.explorer import forget
+from viz.view import PARAMETERS, View, from_link, to_link
+
+_VIEW, _LINK, _NOTES, _PAST, _PAGE = "view", "link", "link-notes", "past-changes", "page"
+_PAST_LIMIT = 50  # changes that can be undone
+
+
+class Control(TypedDict):
+    """Key and callback of a widget that shows a part of the view and changes it."""
+
+    key: str
+    on_change: Callable[[], None]
+
+
+def current() -> View:
+    """The view of this session."""
+    view: View = st.session_state[_VIEW]
+    return view
+
+
+def change_view(view: View) -> None:
+    """Makes this the view of the session; the link says so once the page is written."""
+    st.session_state[_VIEW] = view
+
+
+def open_view(view: View) -> None:
+    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was."""
+    change_view(view)
+    forget()
+
+
+def control(field: str) -> Control:
+    """The widget that shows one field of the view and changes it."""
+    key = f"choose-{field}"
+    st.session_state[key] = getattr(current(), field)
+
+    def changed() -> None:
+        change_view(replace(current(), **{field: st.session_state[key]}))
+
+    return {"key": key, "on_change": changed}
+
+
+def set_change(change: Intervention) -> None:
+    """Changes the mechanism; `undo` brings back what was before."""
+    if change != current().change:
+        past = [*st.session_state.get(_PAST, ()), current().change]
+        st.session_state[_PAST] = past[-_PAST_LIMIT:]
+        change_view(replace(current(), change=change))
+
+
+def can_undo() -> bool:
+    """Whether a change of this session can be undone."""
+    return bool(st.session_state.get(_PAST))
+
+
+def undo() -> None:
+    """Goes back by one change."""
+    if can_undo():
+        *st.session_state[_PAST], change = st.session_state[_PAST]
+        change_view(replace(current(), change=change))
+
+
+def adopt_link(page: str) -> tuple[str, ...]:
+    """Takes the view from the link when a session starts and when the link was changed by hand.
+
+    Returns a sentence for each part of it that could not be read.
+    """
+    parameters = _linked()
+    moved = st.session_state.get(_PAGE) not in (None, page)
+    st.session_state[_PAGE] = page
+    if _VIEW in st.session_state and (not parameters or parameters == st.session_state.get(_LINK)):
+        if moved and "show" not in parameters:
+            change_view(replace(current(), show=""))
+        return ()
+    view, problems = from_link(parameters)
+    open_view(view)
+    return problems
+
+
+def write_link() -> None:
+    """Writes the view into the link."""
+    parameters, written = to_link(current()), _linked()
+    if written != parameters:  # one by one: a widget's own parameter must not be set from here
+        for name in written.keys() - parameters.keys():
+            del st.query_params[name]
+        st.query_params.update(parameters)
+    st.session_state[_LINK] = parameters
+
+
+def _linked() -> dict[str, str]:
+    """The parameters of the link that are the view's; a page may keep its own beside them."""
+    return {name: st.query_params[name] for name in st.query_params if name in PARAMETERS}
