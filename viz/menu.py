@@ -29,6 +29,19 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "Attention, step by step",
             "One head, from queries, keys and values to its output.",
         ),
+        PageEntry(
+            "pages/encoder_decoder.py",
+            "Encoder and decoder",
+            "One stack reads a sentence, the other writes it in French, word by word.",
+        ),
+    ),
+    "Change it": (
+        PageEntry(
+            "pages/laboratory.py",
+            "Laboratory",
+            "Change the mask, the scaling, positions or heads, and see what that does.",
+            "Masks, scaling and other changes",
+        ),
     ),
     "Step by step": (
         PageEntry(
@@ -64,6 +77,11 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
         ),
     ),
     "Learn": (
+        PageEntry(
+            "pages/training.py",
+            "Training",
+            "Before all this: random numbers. How training turns them into heads that do a job.",
+        ),
         PageEntry(
             "pages/worked_examples.py",
             "Worked examples",

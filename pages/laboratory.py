@@ -1,0 +1,53 @@
+"""Laboratory: masks, scaling and other changes on the trained model, beside the unchanged run."""
+
+import streamlit as st
+
+from viz import shell
+from viz.glossary import glossary_link
+from viz.lab_changes import changes, what_to_see
+from viz.lab_effects import every_position, next_token_effect
+from viz.lab_formulas import MASKED_ATTENTION
+from viz.lab_points import measured_points
+from viz.lab_rows import rows_effect, stream_effect
+from viz.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
+
+shell.open_page("pages/laboratory.py")
+seen = shell.look(changed=True)
+
+VIEWS = {
+    HEADS: shell.explore,
+    NEXT: next_token_effect,
+    POSITIONS: every_position,
+    ROWS: rows_effect,
+    STREAM: stream_effect,
+}
+
+
+def idea() -> None:
+    words, formula = st.columns([3, 2], gap="large")
+    words.markdown(
+        f"""
+Every part of attention is there for a reason. Take one away, and see what is lost:
+
+- **Scaling** divides the scores by √dₖ. Without it most {glossary_link("weight", "weights")} are
+  nearly 0 or 1.
+- The **{glossary_link("mask")}** hides the future. Without it a GPT can read the answer.
+- **Padding** fills short texts up. A padded token must not be looked at.
+- **Positions** tell the order. Attention alone reads a bag of words.
+- **Heads** share the work. Some can be spared, others cannot.
+- **{glossary_link("Dropout")}** belongs to training only. Here you can see what it does.
+
+The model was trained with all of them. Run without one it is a **counterfactual**: it never learned to
+work like that. What you see is what this model loses, not what a model trained so would do.
+"""
+    )
+    formula.latex(MASKED_ATTENTION)
+
+
+def live() -> None:
+    changes(seen)
+    what_to_see()
+    shell.views(VIEWS, seen)
+
+
+shell.beats(idea=idea, hand=lambda: measured_points(seen), live=live)

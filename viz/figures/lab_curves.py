@@ -1,0 +1,78 @@
+"""Measured curves over a logarithmic axis: with scaling and without, and slopes of a softmax."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from viz.theme import LESS, MASKED, SCORE, WEIGHT
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Measured values at some points; `law` is what arithmetic gives for them, drawn dotted."""
+
+    name: str
+    values: Sequence[float]
+    colour: str
+    law: Sequence[float] | None = None
+
+
+PLAIN, SCALED = SCORE, WEIGHT  # colours of what is not scaled and of what is
+
+
+def curves(
+    points: Sequence[float],
+    drawn: Sequence[Curve],
+    *,
+    axis: str,
+    unit: str,
+    logarithmic: bool = False,
+    band: tuple[float, float] | None = None,
+    mark: float | None = None,
+) -> go.Figure:
+    """One line a curve over the points. logarithmic: whether the values' axis is, too.
+
+    band: two values to shade between. mark: a point at which a dotted line stands.
+    """
+    figure = go.Figure()
+    for curve in drawn:
+        if curve.law is not None:
+            figure.add_trace(
+                go.Scatter(
+                    x=list(points),
+                    y=list(curve.law),
+                    name=f"{curve.name}: the law",
+                    mode="lines",
+                    line={"color": MASKED, "dash": "dot", "width": 2},
+                    hoverinfo="skip",
+                )
+            )
+        figure.add_trace(
+            go.Scatter(
+                x=list(points),
+                y=list(curve.values),
+                name=curve.name,
+                mode="lines+markers",
+                line={"color": curve.colour, "width": 3},
+                hovertemplate=curve.name + "<br>%{x:.4g}: %{y:.4g}<extra></extra>",
+            )
+        )
+    if band is not None:
+        figure.add_hrect(*band, fillcolor=LESS, opacity=0.12, line_width=0)
+    if mark is not None:
+        figure.add_vline(mark, line={"dash": "dot", "color": MASKED})
+    figure.update_xaxes(title={"text": axis}, type="log", **_ticks(points))
+    kind = {"type": "log"} if logarithmic else {"rangemode": "tozero"}
+    figure.update_yaxes(title={"text": unit}, **kind)
+    figure.update_layout(
+        height=360,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+    )
+    return figure
+
+
+def _ticks(points: Sequence[float]) -> Mapping[str, object]:
+    """Each point has its tick, where there are few."""
+    return {"tickvals": list(points)} if len(points) <= 10 else {}
