@@ -11,6 +11,7 @@ from viz.explorer import forget
 from viz.view import PARAMETERS, View, from_link, to_link
 
 _VIEW, _LINK, _NOTES, _PAST, _PAGE = "view", "link", "link-notes", "past-changes", "page"
+_ARRIVED, _LENT = "arrived", "lent-view"
 _PAST_LIMIT = 50  # changes that can be undone
 
 
@@ -36,6 +37,27 @@ def open_view(view: View) -> None:
     """A view that comes from elsewhere, an example or a link: the explorer forgets where it was."""
     change_view(view)
     forget()
+
+
+def lend_view(view: View) -> None:
+    """Opens a view on this page alone: the next page has the present one back, unless the reader
+    chooses another sentence or model here."""
+    st.session_state[_LENT] = (current(), view)
+    open_view(view)
+
+
+def arrived() -> bool:
+    """Whether the reader has just come to this page."""
+    return bool(st.session_state.get(_ARRIVED))
+
+
+def kept_view() -> View | None:
+    """What waits for the other pages while this one shows a lent view; else None."""
+    kept, lent = st.session_state.get(_LENT, (None, None))
+    if lent is None or (current().text, current().model) != (lent.text, lent.model):
+        return None
+    view: View = kept
+    return view
 
 
 def control(field: str) -> Control:
@@ -75,9 +97,13 @@ def adopt_link(page: str) -> tuple[str, ...]:
     Returns a sentence for each part of it that could not be read.
     """
     parameters = _linked()
-    moved = st.session_state.get(_PAGE) not in (None, page)
-    st.session_state[_PAGE] = page
+    before = st.session_state.get(_PAGE)
+    moved = before not in (None, page)
+    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page
     if _VIEW in st.session_state and (not parameters or parameters == st.session_state.get(_LINK)):
+        if moved:
+            change_view(kept_view() or current())
+            st.session_state.pop(_LENT, None)
         if moved and "show" not in parameters:
             change_view(replace(current(), show=""))
         return ()

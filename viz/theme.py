@@ -17,6 +17,7 @@ STREAM = "#A8467A"  # vectors of tokens on their way: embeddings, the stream, hi
 FEED_FORWARD = "#C08A00"  # what a feed-forward adds, beside what attention adds
 MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has more
 MASKED = "#8C8C94"
+GOLD = "#C9A227"  # what a grammar says is right, under what a head does
 SLIP = "#E5354B"  # frames a figure of the notes that is off
 
 QuantityName = Literal["query", "key", "value", "score", "weight", "output", "stream", "difference"]

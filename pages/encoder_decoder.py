@@ -1,0 +1,94 @@
+"""Encoder and decoder: a translation word by word, its alignment, and its three attentions."""
+
+import streamlit as st
+
+from viz import shell
+from viz.alignment_view import show_alignment
+from viz.by_hand import by_hand_of
+from viz.glossary import glossary_link
+from viz.translation_attentions import three_attentions
+from viz.translation_formulas import CROSSED, DECODER, ENCODER
+from viz.translation_sentences import (
+    SHAPE,
+    offer_translator,
+    open_on_translator,
+    sentence_row,
+)
+from viz.translation_steps import translate
+from viz.translation_target import own_target
+
+shell.open_page("pages/encoder_decoder.py")
+with st.container():
+    open_on_translator()
+box, sentences = st.container(), st.container()
+with sentences:  # before the run, which stops the page where a word is not known
+    sentence_row()
+with box:
+    seen = shell.look(layers=False)
+
+
+def idea() -> None:
+    st.markdown(
+        f"""
+The **{glossary_link("encoder")}** reads the whole source at once. The
+**{glossary_link("decoder")}** writes the target, one word after another. Both are stacks of
+attention and feed-forward layers; three kinds of attention differ only in where queries, keys and
+values come from. X is the source's stream, Y the target's, M what the encoder hands over.
+"""
+    )
+    for name, formula, words in (
+        ("Encoder self-attention", ENCODER, "The source looks at itself, in both directions."),
+        (
+            "Masked decoder self-attention",
+            DECODER,
+            "The target looks at itself. The causal mask closes the words that are not written yet.",
+        ),
+        (
+            "Cross-attention",
+            CROSSED,
+            "The target asks, the source answers: queries from the decoder, keys and values from the "
+            "encoder. No mask, for the whole source may be read.",
+        ),
+    ):
+        said, shown = st.columns([2, 3], vertical_alignment="center")
+        said.markdown(f"**{name}.** {words}")
+        shown.latex(formula)
+    st.markdown(
+        f"""
+The target starts with a mark for the start. At each step the likeliest word joins it
+({glossary_link("greedy decoding")}), until the mark for the end. In training the right target is
+known, and all its words are learned at once: that is {glossary_link("teacher forcing")}. Cross-attention
+often shows an **alignment**: to write a word, the decoder reads the word that it translates.
+"""
+    )
+
+
+def hand() -> None:
+    by_hand_of(
+        (
+            "decoder-layer",
+            "sequence-in-three-steps",
+            "encoder-layer",
+            "all-positions-at-once",
+            "padding-to-the-source",
+            "encoder-of-the-paper",
+        )
+    )
+
+
+def live() -> None:
+    if seen.model.config.shape != SHAPE:
+        offer_translator(seen.model.name)
+        return
+    shell.views(
+        {
+            "Translate": translate,
+            "Alignment": show_alignment,
+            "The three attentions": three_attentions,
+            "Your own French": own_target,
+        },
+        seen,
+    )
+
+
+shell.beats(idea=idea, hand=hand, live=live)

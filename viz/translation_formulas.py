@@ -1,0 +1,28 @@
+"""Formulas of the encoder–decoder page. Pure.
+
+X is the source's stream, Y the target's, M what the encoder hands over.
+"""
+
+from viz.theme import KEY, QUERY, VALUE
+
+
+def _three(queries: str, others: str) -> str:
+    """Where queries, keys and values come from."""
+    parts = (("Q", QUERY, queries), ("K", KEY, others), ("V", VALUE, others))
+    return r",\quad ".join(
+        rf"{name} = \textcolor{{{colour}}}{{{stream}\,W_{name}}}" for name, colour, stream in parts
+    )
+
+
+ENCODER = _three("X", "X")
+DECODER = _three("Y", "Y")
+CROSSED = _three("Y", "M")
+CROSS = (
+    r"a_{f,e} = \mathrm{softmax}_e\!\left("
+    rf"\frac{{\textcolor{{{QUERY}}}{{q_f}} \cdot \textcolor{{{KEY}}}{{k_e}}}}{{\sqrt{{d_k}}}}\right)"
+)
+ON_GOLD = r"\text{on gold} = \frac{1}{F} \sum_{f} \sum_{e\, \in\, \text{gold}(f)} a_{f,e}"
+FORCED = (
+    r"p(\text{your French}) = \prod_{f} p\big(\text{word}_f \mid \text{words before},\ "
+    r"\text{source}\big)"
+)
