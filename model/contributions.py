@@ -14,8 +14,8 @@ from model.stream import contributions
 from model.trace import Array, Attention, NormRecord, Trace, read_only
 
 if TYPE_CHECKING:
-    from model.attention import MultiHeadAttention
     from model.live import Model
+    from model.runnable import AttentionLayer
 
 PartKind = Literal["embedding", "head", "bias", "feed_forward", "norm"]
 Vector = NDArray[np.float64]  # (C,)
@@ -88,7 +88,9 @@ def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> t
             sum_.pass_through(norms[f"{part.name}.norm"])
     if place == "pre":
         sum_.pass_through(norms["decoder.final.norm"])
-    return sum_.parts(_output_row(model, token))
+    row, bias = _output_row(model, token)
+    parts = sum_.parts(row)
+    return (*parts, Part("bias", "output", None, abs(bias), bias)) if bias else parts
 
 
 def logit_check(trace: Trace, parts: tuple[Part, ...], position: int, token: int) -> float:
@@ -149,13 +151,14 @@ def _attend(sum_: _Sum, model: "Model", attention: Attention) -> None:
         sum_.add("bias", attention.name, bias)
 
 
-def _output_row(model: "Model", token: int) -> Vector:
-    """(C,): the row of the output matrix that makes one token's logit."""
+def _output_row(model: "Model", token: int) -> tuple[Vector, float]:
+    """(C,): the row of the output matrix that makes one token's logit, and its bias."""
     module = model.module
     matrix = module.embedding.tokens if module.output is None else module.output
     row: Vector = matrix.weight[token].detach().cpu().numpy().astype(np.float64)
-    return row
+    bias = dict(matrix.named_parameters()).get("bias")
+    return row, 0.0 if bias is None else float(bias[token])
 
 
-def _layer(model: "Model", name: str) -> "MultiHeadAttention":
+def _layer(model: "Model", name: str) -> "AttentionLayer":
     return next(layer for layer in model.module.attentions() if layer.place.name == name)

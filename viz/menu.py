@@ -30,6 +30,11 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "One head, from queries, keys and values to its output.",
         ),
         PageEntry(
+            "pages/all_heads.py",
+            "All heads",
+            "Which head to look at, what each one writes, and what each is needed for.",
+        ),
+        PageEntry(
             "pages/encoder_decoder.py",
             "Encoder and decoder",
             "One stack reads a sentence, the other writes it in French, word by word.",

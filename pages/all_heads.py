@@ -1,0 +1,41 @@
+"""All heads: which one to look at, what each writes, and what each is needed for."""
+
+import streamlit as st
+
+from viz import shell
+from viz.all_heads import VIEWS
+from viz.by_hand import by_hand_of
+from viz.glossary import glossary_link
+from viz.head_formulas import CONCATENATION
+
+shell.open_page("pages/all_heads.py")
+seen = shell.look(layers=False)
+
+
+def idea() -> None:
+    words, formula = st.columns([3, 2], gap="large")
+    words.markdown(
+        f"""
+Each layer has several **{glossary_link("head", "heads")}**. Each has its own small
+{glossary_link("query", "queries")}, {glossary_link("key", "keys")} and
+{glossary_link("value", "values")}, so each can look for something else: the token before, the word
+that followed last time, the end of the sentence.
+
+Their {glossary_link("output", "outputs")} are laid side by side and multiplied by one matrix, W_O.
+That is the same as giving each head its own rows of W_O and adding up what they write: heads do not
+mix before they write to the {glossary_link("residual stream")}.
+
+Nobody needs to open all of them. A **ranking** by what heads look at finds candidates. It says
+where a head looks, not what for. **Leaving a head out** says what the model loses without it, which
+is closer to what it is for. Means over heads and **rollout** are handy pictures, but nothing in the
+model computes them.
+"""
+    )
+    formula.latex(CONCATENATION)
+
+
+def hand() -> None:
+    by_hand_of(("ladder-multi-head", "one-matrix-then-split", "head-widths"))
+
+
+shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS, seen))

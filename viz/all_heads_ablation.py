@@ -1,0 +1,254 @@
+"""Find out by ablation: each head left out in turn, and what that does."""
+
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from threading import Lock
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from cachetools import LRUCache
+
+from model.ablation_map import Ablations, Measure, ablate_each
+from model.engine import Request
+from model.head_families import Head
+from model.intervention import Intervention
+from viz.all_heads_choice import (
+    by_layer,
+    cell_of,
+    choose_family,
+    chosen_head,
+    clickable,
+    listed,
+    name_of,
+    opened,
+)
+from viz.axes import token_label
+from viz.figures.head_map import head_map
+from viz.head_formulas import ABLATION
+from viz.markdown import plain
+from viz.navigation import view_link
+from viz.session import current
+from viz.shared import engine
+from viz.shell import Look
+from viz.token_choice import keep_within
+
+WATCHED = 8  # likeliest next tokens that are followed
+AT_ONCE = 1e11  # heads × tokens × weights that are run without asking: a few seconds
+STOPPED, TOKEN = "all-heads-ablation-stopped", "all-heads-ablation-token"
+LIST, MAP = "List", "Map"
+TITLES: dict[Measure, str] = {
+    "probability": "Probability of the next token",
+    "logit": "Its logit",
+    "divergence": "Divergence of the prediction",
+    "loss": "Loss of the text",
+    "moved": "How far the final vectors move",
+}
+MEANINGS: dict[Measure, str] = {
+    "probability": "the probability of one token at the end of the text, without the head minus with "
+    "it. Blue: the head helped it.",
+    "logit": "the logit of one token at the end of the text, without the head minus with it. Blue: "
+    "the head helped it.",
+    "divergence": "how far the whole prediction at the end of the text moves, in nats (KL).",
+    "loss": "the mean −ln p of the text's own tokens, without the head minus with it, in nats a "
+    "token. Red: the head helped.",
+    "moved": "the mean distance by which the final vectors of all tokens move, as a share of their "
+    "length.",
+}
+_found: LRUCache[Request, Ablations] = LRUCache(64)
+_guard = Lock()
+
+
+def ablation(seen: Look) -> None:
+    """The map and the ranking of what each head is needed for."""
+    found = _known(seen.request)
+    if found is None or not found.complete:
+        found = _run_or_offer(seen, found)
+    if found is None or not found.heads:
+        return
+    _show(seen, found)
+
+
+def _known(request: Request) -> Ablations | None:
+    with _guard:
+        return _found.get(request)
+
+
+def _run_or_offer(seen: Look, found: Ablations | None) -> Ablations | None:
+    """Runs all heads, with progress and a way to stop; asks first where that takes long."""
+    place = st.container()
+    stopped = st.session_state.get(STOPPED) == seen.request
+    heads = sum(attention.heads for attention in seen.trace.attention)
+    if stopped or not _is_quick(seen, heads):
+        with place:
+            st.markdown(
+                f"The text is run once for each of the {heads} heads, with that head left out."
+                + (f" Stopped after {len(found.heads)} heads." if found else "")
+            )
+            if not st.button(
+                "Start again" if found else f"Leave out each of the {heads} heads in turn",
+                type="primary",
+                on_click=lambda: st.session_state.pop(STOPPED, None),
+                key="all-heads-ablation-start",
+            ):
+                return found
+    with place:
+        return _run(seen, heads)
+
+
+def _is_quick(seen: Look, heads: int) -> bool:
+    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    length = len(seen.trace.tokens) + len(seen.trace.target_tokens)
+    return heads * length * weights < AT_ONCE
+
+
+def _run(seen: Look, heads: int) -> Ablations | None:
+    place = st.empty()
+    with place.container():
+        bar = st.progress(0.0, text=f"Leaving out each of {heads} heads in turn")
+        st.button(
+            "Stop",
+            key="all-heads-ablation-stop",
+            on_click=lambda: st.session_state.update({STOPPED: seen.request}),
+        )
+    found: Ablations | None = None
+
+    def turn() -> AbstractContextManager[None]:
+        return engine().turn(
+            lambda ahead: bar.progress(
+                len(found.heads) / heads if found else 0.0,
+                text=f"In line for the model: place {ahead}.",
+            )
+        )
+
+    for found in ablate_each(seen.model, seen.trace, _watched(seen), turn):
+        with _guard:
+            _found[seen.request] = found
+        done = len(found.heads)
+        bar.progress(done / heads, text=f"{done} of {heads} heads left out")
+    place.empty()
+    return found
+
+
+def _watched(seen: Look) -> tuple[int, ...]:
+    """The likeliest next tokens of the unchanged run."""
+    if seen.trace.logits is None:
+        return ()
+    return tuple(map(int, np.argsort(-seen.trace.logits[-1], kind="stable")[:WATCHED]))
+
+
+def _show(seen: Look, found: Ablations) -> None:
+    measure, watched = _measure(seen, found)
+    change = found.change(measure, watched)
+    by_size = np.argsort(-np.abs(change), kind="stable")
+    top = found.heads[by_size[0]]
+    st.markdown(
+        f"**What to look for.** {_largest(seen, found, measure, watched, int(by_size[0]))} "
+        f"Shown is {MEANINGS[measure]}"
+    )
+    picture, one = st.columns([3, 2], gap="large")
+    with picture:
+        shown = st.segmented_control(
+            "Show as",
+            (MAP, LIST),
+            default=MAP,
+            required=True,
+            key="all-heads-ablation-as",
+            label_visibility="collapsed",
+        )
+    with one:
+        family = choose_family(seen)
+        chosen_head(seen, family)
+    with picture:
+        if shown == MAP:
+            effects = dict(zip(found.heads, change, strict=True))
+            heads = family.heads(seen.trace)
+            values = np.array([effects.get(head, np.nan) for head in heads])
+            figure = head_map(
+                by_layer(seen, family, values),
+                quantity="stream" if measure in ("moved", "divergence") else "difference",
+                title=TITLES[measure].lower(),
+                chosen=cell_of(seen, family),
+                words=[
+                    f"{name_of(seen, head)}<br>"
+                    + ("not run" if np.isnan(value) else f"{value:+.4f}")
+                    for head, value in zip(heads, values, strict=True)
+                ],
+                decimals=3 if measure in ("probability", "moved") else 2,
+            )
+            alt = f"Effect of leaving out each head; the largest is that of {name_of(seen, top)}."
+            clickable(figure, heads, f"all-heads-ablation-{measure}-{watched}", alt)
+        else:
+            _list(seen, found, by_size, measure, watched)
+        st.latex(ABLATION)
+        st.caption(
+            "One pass of the model for each head, with that head's output set to zero. Such a model "
+            "was never trained. Heads can stand in for one another, so a small effect does not say "
+            "that a head does nothing."
+        )
+        _to_the_laboratory(seen, opened())
+
+
+def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
+    """What is measured, and of which next token."""
+    present: list[Measure] = list(found.measures)
+    key = f"all-heads-measure-{len(present)}"
+    boxes = st.columns([3, 1], vertical_alignment="bottom")
+    measure: Measure | None = boxes[0].segmented_control(
+        "Measure",
+        present,
+        default=present[0],
+        required=True,
+        format_func=TITLES.__getitem__,
+        key=key,
+    )
+    chosen = measure or present[0]
+    if found.measures[chosen].ndim < 2:
+        return chosen, 0
+    keep_within(TOKEN, len(found.watched))
+    names = [token_label(one.text, 24) for one in seen.model.tokenizer.named(found.watched)]
+    watched: int = boxes[1].selectbox(
+        "Next token", range(len(names)), format_func=names.__getitem__, key=TOKEN
+    )
+    return chosen, watched
+
+
+def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place: int) -> str:
+    """The head that matters most, in one sentence with its numbers."""
+    name = f"**{name_of(seen, found.heads[place])}**"
+    values, before = found.measures[measure], found.unchanged[measure]
+    if values.ndim > 1:
+        (token,) = seen.model.tokenizer.named([found.watched[watched]])
+        what = f"{measure} of **{plain(token_label(token.text))}**"
+        return (
+            f"Without {name} the {what} goes from {before[watched]:.3f} to "
+            f"{values[place, watched]:.3f}."
+        )
+    if measure == "loss":
+        return f"Without {name} the loss goes from {before:.3f} to {values[place]:.3f}."
+    if measure == "divergence":
+        return f"Without {name} the prediction moves most: {values[place]:.3f} nats."
+    return f"Without {name} the final vectors move most: by {values[place]:.1%} of their length."
+
+
+def _list(seen: Look, found: Ablations, order: np.ndarray, measure: Measure, watched: int) -> None:
+    heads = [found.heads[place] for place in order]
+    values = found.measures[measure]
+    column = values[:, watched] if values.ndim > 1 else values
+    frame = pd.DataFrame(
+        {
+            "head left out": [name_of(seen, head) for head in heads],
+            "change": found.change(measure, watched)[order],
+            "without it": column[order],
+        }
+    )
+    listed(frame, heads, f"all-heads-ablation-list-{measure}-{watched}")
+
+
+def _to_the_laboratory(seen: Look, head: Head) -> None:
+    """Several heads are left out together in the laboratory."""
+    view_link(
+        "pages/laboratory.py",
+        f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →",
+        replace(current(), show="", change=Intervention(ablated=frozenset({head}))),
+    )

@@ -1,0 +1,174 @@
+"""The same head on two sentences, or a head of one model beside one of another."""
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from model.head_families import Family, family_of, head_label
+from model.heads import distance, entropy
+from model.registry import models
+from model.trace import Attention, Trace
+from viz import shell
+from viz.all_heads_choice import choose_family, name_of
+from viz.choices import choose_head, choose_layer
+from viz.examples import EXAMPLES
+from viz.figures.heatmap import weights_of_head
+from viz.markdown import plain
+from viz.session import change_view, current, write_link
+from viz.shared import engine
+from viz.shell import Look, traced
+from viz.token_choice import keep_within
+from viz.view import TEXT_LIMIT
+
+TEXT, MODEL = "all-heads-second-text", "all-heads-second-model"
+LAYER, HEAD = "all-heads-second-layer", "all-heads-second-head"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two heads that are compared."""
+
+    trace: Trace
+    attention: Attention
+    head: int
+    title: str
+
+    def tokens(self) -> tuple[list[str], list[str]]:
+        """The texts of the tokens that look, and of those looked at."""
+        queries, keys = self.trace.queries_of(self.attention), self.trace.keys_of(self.attention)
+        return [token.text for token in queries], [token.text for token in keys]
+
+
+def compare(seen: Look) -> None:
+    """Two heatmaps on one scale, and how far the two heads' habits lie apart."""
+    family = choose_family(seen)
+    boxes = st.columns([2, 1])
+    second_model = _second_model(seen, boxes[1])
+    text = _second_text(seen, second_model, boxes[0])
+    left, right = st.columns(2, gap="large")
+    with left:
+        one = _here(seen, family)
+    with right:
+        other = _there(seen, family, second_model, text)
+    for box, side, key in ((left, one, "here"), (right, other, "there")):
+        if side is not None:
+            with box:
+                _picture(side, key)
+    if other is not None:
+        _apart(one, other)
+
+
+def _second_model(seen: Look, box: st.delta_generator.DeltaGenerator) -> str:
+    """The model on the right: the same one unless another is chosen."""
+    names = list(models)
+    chosen = current().second_model
+    st.session_state[MODEL] = chosen if chosen in names else seen.model.name
+
+    def take() -> None:
+        picked = st.session_state[MODEL]
+        change_view(replace(current(), second_model="" if picked == seen.model.name else picked))
+
+    model: str = box.selectbox(
+        "Model on the right",
+        names,
+        format_func=lambda name: models[name].title,
+        key=MODEL,
+        on_change=take,
+    )
+    return model
+
+
+def _second_text(seen: Look, model: str, box: st.delta_generator.DeltaGenerator) -> str:
+    """The sentence on the right: the visitor's, or one to start from."""
+    start = seen.request.text if model != seen.model.name else _another(seen)
+    st.session_state[TEXT] = current().second_text or start
+
+    def take() -> None:
+        typed = st.session_state[TEXT]
+        change_view(replace(current(), second_text=typed))
+
+    text: str = box.text_input(
+        "Sentence on the right", max_chars=TEXT_LIMIT, key=TEXT, on_change=take
+    )
+    return text
+
+
+def _another(seen: Look) -> str:
+    """Another sentence for the same model: an example of its own, else the words turned round."""
+    texts = [one.text for one in EXAMPLES if one.model == seen.model.name]
+    others = [text for text in texts if text != seen.request.text]
+    return others[0] if others else " ".join(reversed(seen.request.text.split()))
+
+
+def _here(seen: Look, family: Family) -> Side:
+    boxes = st.columns(2)
+    with boxes[0]:
+        choose_layer([attention.name for attention in family.members(seen.trace)])
+    attention = seen.trace.find(current().place)
+    with boxes[1]:
+        head = choose_head(attention.heads)
+    title = f"{name_of(seen, (attention.name, head))} on your sentence"
+    return Side(seen.trace, attention, head, title)
+
+
+def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
+    """The head on the right: the same one, or in another model one that is chosen there."""
+    try:
+        trace = _second_trace(seen, model, text)
+    except ValueError as refusal:
+        st.warning(plain(str(refusal)))
+        return None
+    if model == seen.model.name:
+        for _ in range(2):  # as high as the two lists on the left
+            st.container(height=28, border=False)
+        attention = trace.find(current().place)
+        title = f"{head_label((attention.name, current().head))} on the second sentence"
+        return Side(trace, attention, current().head, title)
+    boxes = st.columns(2)
+    known = [one for one in trace.attention if family_of(one) == family] or list(trace.attention)
+    keep_within(LAYER, len(known))
+    place = boxes[0].selectbox(
+        "Layer on the right", range(len(known)), format_func=lambda at: known[at].name, key=LAYER
+    )
+    attention = known[place]
+    keep_within(HEAD, attention.heads)
+    head = boxes[1].selectbox("Head on the right", range(attention.heads), key=HEAD)
+    label = head_label((attention.name, head))
+    return Side(trace, attention, head, f"{label} of {model}")
+
+
+def _second_trace(seen: Look, name: str, text: str) -> Trace:
+    if not engine().has(name):
+        with st.spinner(f"Loading {models[name].title}"):
+            engine().model(name, lambda sentence, share: None)
+    request = replace(seen.request, model=name, text=text, target=None, continued=())
+    return traced(request)
+
+
+def _picture(side: Side, key: str) -> None:
+    queries, keys = side.tokens()
+    st.markdown(f"**{side.title}**")
+    shell.chart(
+        weights_of_head(side.attention, side.head, queries=queries, keys=keys),
+        f"all-heads-compare-{key}",
+    )
+    weights = side.attention.weights(side.head)
+    st.caption(
+        f"Mean entropy {float(entropy(weights).mean()):.2f} nats, mean largest weight "
+        f"{float(weights.max(-1).mean()):.2f}."
+    )
+
+
+def _apart(one: Side, other: Side) -> None:
+    ours, theirs = (side.attention.weights(side.head) for side in (one, other))
+    said = (
+        "**What to look for.** A head that looks by position draws the same figure on any sentence; "
+        "one that looks by content changes with the words. Both pictures share the scale from 0 to 1."
+    )
+    if "cross" not in (one.attention.kind, other.attention.kind):
+        said += (
+            f" Mean distance between query and key: {distance(ours):.2f} tokens on the left, "
+            f"{distance(theirs):.2f} on the right."
+        )
+    st.markdown(said)
+    write_link()

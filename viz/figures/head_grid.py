@@ -1,0 +1,129 @@
+"""All heads of a model as one picture: rows are layers, columns heads, each tile a head's weights."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from model.head_tiles import Tiles
+from viz.axes import tick_positions
+from viz.figures.head_marks import Cell, Pitch, add_marks
+from viz.theme import MASKED, colorscale, rgba
+
+LEVELS = 255  # steps of colour from 0 to 1: a browser paints no more
+FINE = 24  # cells of a tile at least, so that the gap between tiles stays thin
+WIDTH, HEIGHT = 500, 560  # pixels that the tiles should fit into
+LEAST, LARGEST = 28, 140  # pixels of a tile
+_AROUND = 80  # pixels of axes
+
+
+def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.Figure:
+    """Every head's weights on one scale from 0 to 1, masked cells grey, one image in all.
+
+    words: what hovering over each head says, layer by layer, as Plotly may draw it. The trace
+    "heads" has one point for each head, numbered so, that can be clicked.
+    """
+    layers, heads, rows, columns = found.weights.shape
+    times = max(1, FINE // max(rows, columns))
+    high, wide = rows * times, columns * times
+    pitch = Pitch(((wide - 1) / 2, (high - 1) / 2), (wide + 1, high + 1), (wide / 2, high / 2))
+    blocked = np.broadcast_to(found.blocked[:, None], found.weights.shape)
+    levels = np.rint(found.weights * LEVELS).astype(np.uint8)
+    figure = go.Figure()
+    if blocked.any():
+        figure.add_trace(_image(_tiled(blocked.astype(np.uint8), times), _GREY, most=1))
+    figure.add_trace(
+        _image(_tiled(levels, times), colorscale("weight"), most=LEVELS, colorbar=_COLORBAR)
+    )
+    cells = [(layer, head) for layer in range(layers) for head in range(heads)]
+    figure.add_trace(_frames([pitch.corners(cell) for cell in cells]))
+    add_marks(figure, cells, pitch, words=words, chosen=chosen)
+    _axes(figure, pitch, layers, heads)
+    tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
+    figure.update_layout(
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        height=int(layers * tile * min(high / wide, 1.0)) + _AROUND,
+    )
+    return figure
+
+
+_GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.35)]]
+_COLORBAR = {
+    "thickness": 10,
+    "outlinewidth": 0,
+    "tickvals": [0, LEVELS / 4, LEVELS / 2, 3 * LEVELS / 4, LEVELS],
+    "ticktext": ["0", "0.25", "0.5", "0.75", "1"],
+    "title": {"text": "weight"},
+}
+
+
+def _tiled(tiles: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
+    """(layer, head, row, column) side by side as one matrix, an empty line between two tiles."""
+    larger = tiles.repeat(times, axis=2).repeat(times, axis=3)
+    apart = np.pad(larger, ((0, 0), (0, 0), (0, 1), (0, 1)))
+    layers, heads, high, wide = apart.shape
+    matrix = apart.transpose(0, 2, 1, 3).reshape(layers * high, heads * wide)
+    return matrix[:-1, :-1]
+
+
+def _image(
+    matrix: NDArray[np.uint8],
+    colours: list[list[float | str]],
+    *,
+    most: int,
+    colorbar: dict[str, object] | None = None,
+) -> go.Heatmap:
+    return go.Heatmap(
+        z=matrix,
+        zmin=0,
+        zmax=most,
+        colorscale=colours,
+        showscale=colorbar is not None,
+        colorbar=colorbar,
+        hoverinfo="skip",
+    )
+
+
+def _frames(corners: Sequence[tuple[float, float, float, float]]) -> go.Scatter:
+    """A thin line around every tile, as one trace."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for left, right, top, bottom in corners:
+        x += [left, right, right, left, left, None]
+        y += [top, top, bottom, bottom, top, None]
+    return go.Scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        line={"color": rgba(MASKED, 0.6), "width": 1},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _axes(figure: go.Figure, pitch: Pitch, layers: int, heads: int) -> None:
+    left, _, top, _ = pitch.corners((0, 0))
+    _, right, _, bottom = pitch.corners((layers - 1, heads - 1))
+    bare = {"showgrid": False, "zeroline": False, "tickfont": {"family": "monospace"}}
+    columns, rows = tick_positions(heads), tick_positions(layers)
+    figure.update_xaxes(
+        title={"text": "head"},
+        side="top",
+        tickvals=[pitch.at((0, head))[0] for head in columns],
+        ticktext=[str(head) for head in columns],
+        range=[left - 1, right + 1],
+        constrain="domain",
+        constraintoward="left",
+        **bare,
+    )
+    figure.update_yaxes(
+        title={"text": "layer"},
+        tickvals=[pitch.at((layer, 0))[1] for layer in rows],
+        ticktext=[str(layer) for layer in rows],
+        range=[bottom + 1, top - 1],
+        scaleanchor="x",
+        constrain="domain",
+        constraintoward="top",
+        **bare,
+    )

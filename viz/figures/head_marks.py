@@ -1,0 +1,67 @@
+"""Tiles that can be clicked: one invisible mark for each head, and a frame around the chosen one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from viz.figures.cell_text import INK
+
+Cell = tuple[int, int]  # (layer, head)
+
+
+@dataclass(frozen=True)
+class Pitch:
+    """Where tile (layer, head) stands: its middle, and half its size, in the figure's units."""
+
+    middle: tuple[float, float]  # of tile (0, 0): x, y
+    step: tuple[float, float]  # to the next head, to the next layer
+    half: tuple[float, float]
+
+    def at(self, cell: Cell) -> tuple[float, float]:
+        """The middle of a tile: x, y."""
+        layer, head = cell
+        return self.middle[0] + head * self.step[0], self.middle[1] + layer * self.step[1]
+
+    def corners(self, cell: Cell) -> tuple[float, float, float, float]:
+        """x from and to, y from and to."""
+        (x, y), (wide, high) = self.at(cell), self.half
+        return x - wide, x + wide, y - high, y + high
+
+
+CELLS = Pitch((0.0, 0.0), (1.0, 1.0), (0.5, 0.5))  # of a plain heatmap
+
+
+def add_marks(
+    figure: go.Figure,
+    cells: Sequence[Cell],
+    pitch: Pitch,
+    *,
+    words: Sequence[str],
+    chosen: Cell | None,
+) -> None:
+    """Adds the trace "heads", whose points are numbered as the cells; a click anywhere in the
+    figure chooses the nearest. words: what hovering says, as Plotly may draw it."""
+    places = [pitch.at(cell) for cell in cells]
+    unseen = {"marker": {"opacity": 0}}
+    figure.add_trace(
+        go.Scatter(
+            name="heads",
+            x=[x for x, _ in places],
+            y=[y for _, y in places],
+            mode="markers",
+            marker={"size": 14, "symbol": "square", "opacity": 0},
+            selected=unseen,
+            unselected=unseen,
+            text=list(words),
+            hovertemplate="%{text}<extra></extra>",
+            showlegend=False,
+        )
+    )
+    if chosen is not None:
+        left, right, top, bottom = pitch.corners(chosen)
+        line = {"color": INK, "width": 2.5}
+        figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)
+    figure.update_layout(
+        clickmode="event+select", dragmode=False, hovermode="closest", hoverdistance=-1
+    )

@@ -1,0 +1,51 @@
+"""Two tokens picked by clicking them: the one that looks and the one looked at."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from model.trace import Token
+from viz.axes import token_label
+from viz.markdown import plain
+from viz.session import change_view, current, write_link
+
+CLICKABLE = 64  # up to so many tokens each has a button; beyond that a list is quicker
+
+
+def pick_pair(queries: Sequence[Token], keys: Sequence[Token]) -> tuple[int, int]:
+    """The positions of both tokens; they are the query and key of the view and join its link."""
+    view = current()
+    query, key = min(view.query, len(queries) - 1), min(view.key, len(keys) - 1)
+    change_view(replace(view, query=query, key=key))
+    _row("Looks", queries, "query")
+    _row("Is looked at", keys, "key")
+    write_link()
+    return query, key
+
+
+def _row(label: str, tokens: Sequence[Token], field: str) -> None:
+    """One row of tokens; the chosen one is pressed."""
+    state = f"pair-{field}"
+    st.session_state[state] = getattr(current(), field)
+
+    def take() -> None:
+        change_view(replace(current(), **{field: st.session_state[state]}))
+
+    if len(tokens) > CLICKABLE:
+        st.selectbox(
+            label,
+            range(len(tokens)),
+            format_func=lambda at: f"{at} {token_label(tokens[at].text, 24)}",
+            key=state,
+            on_change=take,
+        )
+        return
+    st.pills(
+        label,
+        range(len(tokens)),
+        required=True,
+        format_func=lambda at: plain(token_label(tokens[at].text, 24)),
+        key=state,
+        on_change=take,
+    )
