@@ -6,13 +6,13 @@ from typing import Literal
 import numpy as np
 import torch
 
-from model.collect import trace_of
+from model.collect import array_of, trace_of
 from model.config import Stack, TransformerConfig
 from model.intervention import Intervention
 from model.recorder import Place, Recorder, recording
+from model.runnable import Runnable
 from model.tokenizers import Tokenizer, clean
 from model.trace import Array, Attention, Token, Trace, read_only
-from model.transformer import Transformer, greedy
 
 UNCHANGED = Intervention()
 
@@ -34,14 +34,17 @@ class Model:
     def __init__(
         self,
         name: str,
-        module: Transformer,
+        module: Runnable,
         tokenizer: Tokenizer,
         device: torch.device | None = None,
+        *,
+        target_tokenizer: Tokenizer | None = None,
     ) -> None:
         self.name = name
         self.device = device or torch.device("cpu")
         self.module = module.to(self.device).eval().requires_grad_(False)
         self.tokenizer = tokenizer
+        self._target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
 
     @property
     def config(self) -> TransformerConfig:
@@ -93,18 +96,50 @@ class Model:
         self._check_length(tokens)
         target_tokens = self._target_tokens(tokens, target, written)
         self._check_intervention(intervention, len(tokens), len(target_tokens))
+        trace, _ = self.passed(
+            tokens,
+            target_tokens,
+            intervention,
+            record=record,
+            explicit=explicit,
+            text=clean(text),
+        )
+        return trace
+
+    def passed(
+        self,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...] = (),
+        intervention: Intervention = UNCHANGED,
+        *,
+        record: Literal["attention", "full"] = "attention",
+        explicit: bool = False,
+        text: str = "",
+    ) -> tuple[Trace, Array]:
+        """One pass over given tokens: its trace, and logits or an encoder's last states (token, …)."""
         recorder = Recorder(intervention, record, explicit, self.config.source)
         with recording(recorder), torch.inference_mode():
             result = self._run(tokens, target_tokens)
             angles = self.module.embedding.angles(len(tokens), self.device)
-        return trace_of(
+        trace = trace_of(
             recorder,
             model=self.name,
-            text=clean(text),
+            text=text,
             tokens=tokens,
             target_tokens=target_tokens,
             angles=angles,
             logits=None if self.config.shape == "encoder" else result,
+        )
+        return trace, array_of(result)
+
+    def on(self, device: torch.device) -> "Model":
+        """The same model on a device: the weights are moved, not copied."""
+        return Model(
+            self.name,
+            self.module,
+            self.tokenizer,
+            device,
+            target_tokenizer=self._target_tokenizer,
         )
 
     def generate(
@@ -161,8 +196,8 @@ class Model:
 
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
         start, end = self.tokenizer.start, self.tokenizer.end
-        ids = greedy(self.module, self._ids(tokens), start=start, end=end, limit=limit)
-        return self.tokenizer.named(ids)
+        ids = self.module.greedy(self._ids(tokens), start=start, end=end, limit=limit)
+        return self._target_tokenizer.named(ids)
 
     def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Tokens of ids that this model wrote; raises ValueError for what it cannot have written."""
@@ -186,11 +221,11 @@ class Model:
         if start is None:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
-            fed = self.tokenizer.tokens(target or "") + written
+            fed = self._target_tokenizer.tokens(target or "") + written
         else:
             fed = self._greedy(tokens, self.config.context - 1)
         ids = [token.id for token in fed if token.id != end]
-        target_tokens = self.tokenizer.named([start, *ids])
+        target_tokens = self._target_tokenizer.named([start, *ids])
         self._check_length(target_tokens)
         return target_tokens
 

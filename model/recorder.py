@@ -80,6 +80,7 @@ class Recorder:
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
     feed_forward: list[tuple[str, Tensor, Tensor]] = field(default_factory=list)
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
+    unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
 
     @property
     def keeps(self) -> bool:

@@ -92,6 +92,8 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
         return trace.states[stack][-1]
     parts = contributions(trace, stack, model.config.norm_place)
     before = next(part.before for part in parts if part.name == name)
+    if model.config.parallel and name.endswith(".feed_forward"):
+        return parts[next(at for at, part in enumerate(parts) if part.name == name) - 1].before
     return before if model.config.norm_place == "pre" else before + written(model, trace, name)
 
 
@@ -102,10 +104,7 @@ def _mapped(vectors: Array, map_: "nn.Linear") -> Array:
 
 
 def _outer_map(model: "Model", name: str) -> "nn.Linear":
-    from model.layers import FeedForward  # torch takes seconds to import: pages are drawn first
-
-    layers = (layer for layer in model.module.modules() if isinstance(layer, FeedForward))
-    return next(layer.outer for layer in layers if layer.name == name)
+    return model.module.outer_map(name)
 
 
 def _output_map(model: "Model", name: str) -> "nn.Linear":

@@ -5,7 +5,7 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,12 +21,17 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Token:
-    """One token as it was fed. `raw` is its bytes where the tokenizer works on bytes."""
+    """One token as it was fed. `raw` is its bytes where the tokenizer works on bytes.
+
+    `span` is where its letters stand in the text, from the first to after the last: two halves of
+    one character have the same. None where that is not known, or for what was not typed.
+    """
 
     id: int
     text: str
     raw: bytes = b""
     special: bool = False  # added by the model's tokenizer, not typed
+    span: tuple[int, int] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)

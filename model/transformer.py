@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention, causal_mask, combined_mask, padding_mask
 from model.config import Stack, TransformerConfig
-from model.layers import Block, Embedding, Norm
+from model.layers import Block, Embedding, FeedForward, Norm
 from model.recorder import current
 
 
@@ -117,6 +117,17 @@ class Transformer(nn.Module):
     def attentions(self) -> Sequence[MultiHeadAttention]:
         """Every attention sub-layer, in order of execution."""
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+
+    def outer_map(self, name: str) -> nn.Linear:
+        """The second map of the feed-forward of this name. Raises ValueError if there is none."""
+        for module in self.modules():
+            if isinstance(module, FeedForward) and module.name == name:
+                return module.outer
+        raise ValueError(f"There is no feed-forward {name!r}.")
+
+    def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
+        """What the model writes after ids (1, T), as `greedy` has it."""
+        return greedy(self, ids, start=start, end=end, limit=limit)
 
     def _angles(self, ids: Tensor) -> Tensor | None:
         return self.embedding.angles(ids.shape[-1], ids.device)

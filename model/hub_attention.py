@@ -1,0 +1,89 @@
+"""The one `attend` inside models of Hugging Face's library, through its two public registries.
+
+Registered under one name: the attention function, and the function that makes its masks. Without
+the second the mask would arrive as None, and sliding windows would be lost.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
+
+from model.attention import attend
+from model.recorder import Place
+
+NAME = "attend"
+PLACE = "attention_place"  # what an attention module of a loaded model carries: where it stands
+_CHANGES_SCORES = {
+    "softcap": "caps its attention scores",
+    "position_bias": "adds a position bias to its attention scores",
+    "s_aux": "adds a sink to each row of its attention scores",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Attended:
+    """One call of the attention function, as it is seen before the places are known."""
+
+    module: nn.Module
+    query: Tensor  # (B, H, T, D)
+    key: Tensor  # (B, H or fewer, S, D)
+    mask: Tensor | None
+    causal: bool  # the look-ahead mask, left to the kernel
+    output: Tensor  # (B, H, T, D)
+
+
+_witness: ContextVar[list[object] | None] = ContextVar("witness", default=None)
+
+
+@contextmanager
+def witnessed(calls: list[object]) -> Iterator[None]:
+    """Notes every call of the attention function in this context."""
+    token = _witness.set(calls)
+    try:
+        yield
+    finally:
+        _witness.reset(token)
+
+
+def hub_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    is_causal: bool | None = None,
+    **others: object,
+) -> tuple[Tensor, None]:
+    """What the library calls in each attention layer: (B, H, T, D) vectors to (B, T, H, D).
+
+    Raises ValueError, with a sentence, for a layer that does more to its scores than scale and
+    mask them.
+    """
+    for name, does in _CHANGES_SCORES.items():
+        if others.get(name) is not None:
+            raise ValueError(f"it {does}, which cannot be shown here step by step")
+    if attention_mask is not None and attention_mask.dtype.is_floating_point:
+        raise ValueError("it adds numbers to its attention scores instead of masking them")
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    look_ahead = attention_mask is None and causal
+    place: Place = getattr(module, PLACE, None) or Place(
+        "decoder", 0, "causal" if look_ahead else "self"
+    )
+    output = attend(query, key, value, place, mask=attention_mask, scale=scaling)
+    calls = _witness.get()
+    if calls is not None:
+        calls.append(Attended(module, query, key, attention_mask, look_ahead, output))
+    return output.transpose(1, 2).contiguous(), None
+
+
+def register() -> None:
+    """Makes the name known to the library. Done again, it changes nothing."""
+    AttentionInterface.register(NAME, hub_attention)
+    AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -1,0 +1,135 @@
+"""The tokenizer of a hub model, shown honestly: bytes, marks of pieces, added tokens, places.
+
+Its ids are exactly those of Hugging Face's library.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from model.tokenizers import clean
+from model.trace import Token
+
+SPACE = "▁"  # how SentencePiece writes a space
+
+
+class HubTokenizer:
+    """A tokenizer of Hugging Face's library. `target`: it cuts the text that a decoder reads."""
+
+    def __init__(
+        self, tokenizer: Any, *, start: int | None, end: int | None, target: bool = False
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._target = target
+        self._added = set(tokenizer.get_added_vocab().values())
+        self._bytes = _works_on_bytes(tokenizer)
+        self.size = len(tokenizer)
+        self.start = start
+        self.end = end
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        """The ids that the library feeds, with the place of each in the text."""
+        cut = clean(text)
+        if not self._tokenizer.is_fast:
+            return self._by_pieces(cut)
+        encoding = self._tokenizer(cut).encodings[0]
+        return tuple(
+            self._token(id_, special=bool(special), span=None if special else span)
+            for id_, special, span in zip(
+                encoding.ids, encoding.special_tokens_mask, encoding.offsets, strict=True
+            )
+        )
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        special = set(self._tokenizer.all_special_ids)
+        return tuple(self._token(int(id_), special=int(id_) in special) for id_ in ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        decoded: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return decoded
+
+    def new_words(self, text: str) -> tuple[str, ...]:
+        """The words in which something became the unknown token."""
+        unknown = self._tokenizer.unk_token_id
+        if unknown is None or self._bytes:
+            return ()
+        words = dict.fromkeys(clean(text).split())
+        return tuple(word for word in words if unknown in (token.id for token in self.tokens(word)))
+
+    def beginning(self, text: str, tokens: int) -> str:
+        read = self.tokens(text)
+        added = sum(token.special for token in read)
+        ends = [token.span[1] for token in read if token.span is not None]
+        fitting = ends[: max(tokens - added, 0)]
+        return clean(text)[: fitting[-1]] if fitting else ""
+
+    def _token(self, id_: int, *, special: bool, span: tuple[int, int] | None = None) -> Token:
+        piece = self._tokenizer.convert_ids_to_tokens(id_) or ""
+        raw = b"" if id_ in self._added or special else self._raw(piece)
+        text = raw.decode("utf-8", "replace") if raw else piece
+        return Token(id_, text, raw, special, span)
+
+    def _raw(self, piece: str) -> bytes:
+        """The bytes of a piece where the tokenizer works on bytes; else nothing."""
+        letters = _bytes_of_letters()
+        if self._bytes and all(letter in letters for letter in piece):
+            return bytes(letters[letter] for letter in piece)
+        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+            return bytes.fromhex(piece[3:5])
+        return b""
+
+    def _by_pieces(self, text: str) -> tuple[Token, ...]:
+        """The tokens of a tokenizer that tells no places: each piece is looked for in the text."""
+        fed = {"text_target": text} if self._target else {"text": text}
+        ids = self._tokenizer(**fed)["input_ids"]
+        added = self._tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
+        unknown, found, at = self._tokenizer.unk_token_id, [], 0
+        for id_, special in zip(ids, added, strict=True):
+            own = bool(special) and id_ != unknown
+            piece = str(self._tokenizer.convert_ids_to_tokens(id_)).replace(SPACE, "")
+            where = text.find(piece, at) if piece and not own else -1
+            span = None if own else (at, at)
+            if where >= 0:
+                span, at = (where, where + len(piece)), where + len(piece)
+            found.append(self._token(id_, special=own, span=span))
+        return tuple(found)
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The library's tokenizer of a folder. Raises ValueError where there is none that works."""
+    from transformers import AutoTokenizer
+
+    names = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "source.spm", "spiece.model",
+             "sentencepiece.bpe.model")  # fmt: skip
+    if not any((folder / name).is_file() for name in names):
+        raise ValueError("it has no tokenizer (tokenizer.json)")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except Exception as error:  # the library's Rust part raises the bare class for damaged files
+        raise ValueError(f"its tokenizer cannot be read ({_first_line(error)})") from error
+    if tokenizer.is_fast:
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".")[:160] if lines else type(error).__name__
+
+
+def _works_on_bytes(tokenizer: Any) -> bool:
+    return tokenizer.is_fast and "ByteLevel" in str(tokenizer.backend_tokenizer.decoder)
+
+
+@lru_cache(maxsize=1)
+def _bytes_of_letters() -> dict[str, int]:
+    """The letter that stands for each byte in a byte-level vocabulary (Radford et al. 2019)."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {
+        chr(256 + place): byte for place, byte in enumerate(hidden)
+    }
