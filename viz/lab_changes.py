@@ -20,18 +20,22 @@ CLICKED_TOKENS = 64  # up to so many tokens are buttons; more are a list
 OWN, NOT_SCALED, CHOSEN = "the model's own", "not scaled: × 1", "a factor"
 FILLS = (-math.inf, -1e9, -1e20, 0.0)
 _TOKEN = 18  # characters of a token on a button
+_EDIT = "laboratory-edit"  # session state: which editor is open
 
 
 def changes(seen: Look) -> None:
     """What is changed, the way back, and the editor of one kind of change."""
     with st.container():
-        _start()
-        _listed(seen)
+        listed, presets = st.columns([3, 1], vertical_alignment="center")
+        with listed:
+            _listed(seen)
+        with presets:
+            _start()
         kind = st.segmented_control(
             "Change",
             list(EDITORS),
-            default="Scaling",
-            key="laboratory-edit",
+            default=None if current().change.changes else "Scaling",
+            key=_EDIT,
             label_visibility="collapsed",
         )
         with st.container(key="laboratory-editor"):
@@ -54,7 +58,7 @@ def _start() -> None:
         index=None,
         key="laboratory-preset",
         format_func=lambda preset: preset.title,
-        placeholder="Try a change: what to look for",
+        placeholder="Try a change",
         label_visibility="collapsed",
         on_change=_open_preset,
     )
@@ -65,7 +69,7 @@ def _open_preset() -> None:
     if preset is not None:
         set_change(preset.view.change)
         open_view(opened(preset))
-        st.session_state["laboratory-preset"] = None
+        st.session_state["laboratory-preset"] = st.session_state[_EDIT] = None
 
 
 def _listed(seen: Look) -> None:
@@ -95,6 +99,11 @@ def _listed(seen: Look) -> None:
             st.caption("A trained model run this way is a counterfactual: it never learned to.")
 
 
+def _name(words: str) -> None:
+    """What a row of choices is about, in front of it."""
+    st.markdown(words, width="content")
+
+
 def _changed(**fields: object) -> None:
     set_change(replace(current().change, **fields))  # type: ignore[arg-type]
 
@@ -114,11 +123,13 @@ def _scaling(seen: Look) -> None:
         _changed(scale=factors[st.session_state["laboratory-scaling"]])
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        _name("Scores are multiplied by")
         st.radio(
             "Scores are multiplied by",
             (OWN, NOT_SCALED, CHOSEN),
             format_func=lambda name: f"{name}, 1/√dₖ = {own:.4g}" if name == OWN else name,
             horizontal=True,
+            label_visibility="collapsed",
             key=_shown("laboratory-scaling", names.get(change.scale, CHOSEN)),
             on_change=take_kind,
             width="content",
@@ -126,6 +137,7 @@ def _scaling(seen: Look) -> None:
         if change.scale not in names:
             st.number_input(
                 "Factor",
+                label_visibility="collapsed",
                 min_value=-LARGEST_SCALE,
                 max_value=LARGEST_SCALE,
                 step=0.1,
@@ -137,14 +149,17 @@ def _scaling(seen: Look) -> None:
 
 
 def _mask(seen: Look) -> None:
-    st.radio(
-        "Mask",
-        MASKS_OF_SHAPE[seen.model.config.shape],
-        format_func=MASK_NAMES.__getitem__,
-        horizontal=True,
-        key=_shown("laboratory-mask", current().change.mask),
-        on_change=lambda: _changed(mask=st.session_state["laboratory-mask"]),
-    )
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        _name("Mask")
+        st.radio(
+            "Mask",
+            MASKS_OF_SHAPE[seen.model.config.shape],
+            format_func=MASK_NAMES.__getitem__,
+            horizontal=True,
+            label_visibility="collapsed",
+            key=_shown("laboratory-mask", current().change.mask),
+            on_change=lambda: _changed(mask=st.session_state["laboratory-mask"]),
+        )
 
 
 def _padding(seen: Look) -> None:
@@ -189,11 +204,13 @@ def _filling(seen: Look) -> None:
         _changed(fill=-1.0 if kind == own else kind)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        _name("A masked score becomes, after scaling,")
         st.radio(
-            "A masked score becomes (after scaling)",
+            "A masked score becomes",
             (*FILLS, own),
             format_func=lambda kind: kind if isinstance(kind, str) else fill_name(kind),
             horizontal=True,
+            label_visibility="collapsed",
             key=_shown("laboratory-fill", fill if fill in FILLS else own),
             on_change=take_kind,
             width="content",
@@ -201,6 +218,7 @@ def _filling(seen: Look) -> None:
         if fill not in FILLS:
             st.number_input(
                 "Number",
+                label_visibility="collapsed",
                 min_value=-LARGEST_FILL,
                 max_value=LARGEST_FILL,
                 step=1.0,

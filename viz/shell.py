@@ -20,6 +20,7 @@ from viz import choices, navigation
 from viz.explorer import explorer
 from viz.markdown import plain
 from viz.menu import entry
+from viz.save import save_view
 from viz.session import adopt_link, change_view, control, current, write_link
 from viz.shared import engine
 from viz.view import View
@@ -184,6 +185,7 @@ def explore(seen: Look) -> None:
     )
     change_view(current().at(chosen))
     write_link()
+    save_view(seen)
 
 
 def what_to_look_for() -> None:

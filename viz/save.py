@@ -1,0 +1,84 @@
+"""“Save”: the current view as a link, a picture, its numbers, the whole trace, and a report.
+
+Files are made when they are asked for, not before.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from model.export import trace_file
+from model.registry import models
+from viz.export import HeadPicture, head_picture, picture_csv, picture_figures, standalone
+from viz.formulas import StageName
+from viz.presets import preset_of
+from viz.report import Subject, report
+from viz.session import current
+from viz.view import to_link
+
+if TYPE_CHECKING:
+    from viz.shell import Look
+
+
+def save_view(seen: "Look") -> None:
+    """A small box of files under the picture of a head."""
+    with st.popover("Save", icon=":material/download:"):
+        st.caption("PNG and SVG of the picture alone stand beside the picture.")
+        subject, make = _subject(seen), partial(_picture, seen, current().stage, seen.head)
+        name = f"attention-L{seen.attention.layer}H{seen.head}-{current().stage}"
+        _file("Picture as a page (HTML)", f"{name}.html", "text/html", lambda: _page(make()))
+        _file("Its numbers (CSV)", f"{name}.csv", "text/csv", lambda: picture_csv(make()).encode())
+        _file("Report (HTML)", "report.html", "text/html", lambda: report(subject, make()))
+        _file(
+            "The whole trace (safetensors)",
+            "trace.safetensors",
+            "application/octet-stream",
+            lambda: trace_file(subject.trace),
+        )
+        st.caption("This view as a link:")
+        st.code(subject.link, language=None, wrap_lines=True)
+
+
+def _file(label: str, name: str, kind: str, make: Callable[[], bytes]) -> None:
+    """A button that makes a file when it is pressed."""
+    st.download_button(
+        label, make, file_name=name, mime=kind, key=f"save-{kind}-{label}", on_click="ignore"
+    )
+
+
+def _picture(seen: "Look", stage: str, head: int) -> HeadPicture:
+    queries, keys = seen.labels
+    return head_picture(
+        seen.attention,
+        None if seen.baseline is None else seen.baseline.find(seen.place),
+        head=head,
+        stage=cast(StageName, stage),
+        queries=queries,
+        keys=keys,
+    )
+
+
+def _page(picture: HeadPicture) -> bytes:
+    return standalone(picture.title, "", picture_figures(picture))
+
+
+def _subject(seen: "Look") -> Subject:
+    preset = preset_of(current())
+    return Subject(
+        title=models[seen.model.name].title,
+        trace=seen.trace,
+        baseline=seen.baseline,
+        attention=seen.attention,
+        link=_link(),
+        look_for=preset.look_for if preset else current().look_for or "",
+    )
+
+
+def _link() -> str:
+    """The address of this page with the whole view in it."""
+    address = (st.context.url or "").partition("?")[0]
+    parameters = urlencode(to_link(current()))
+    return f"{address}?{parameters}" if parameters else address
