@@ -3,7 +3,7 @@
 The component is mounted in a shadow root as Streamlit does it, with the message that Python sends.
 """
 
-import json
+import base64
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from model.trace import Attention
 from tests.viz.explorer.records import labels, record
 from viz.explorer import Selection, assets, bundle, payload
+from viz.explorer.packing import packed
 
 ADDRESS = "http://explorer.test"
 LIGHT = {"background-color": "#ffffff", "secondary-background-color": "#f4f3f6"}
@@ -33,7 +34,10 @@ MOUNT = """async ([html, css]) => {
     const { default: mount } = await import("/explorer.js");
     const reports = window.reports = [];
     const setStateValue = (name, value) => reports.push(value);
-    window.send = (data) => { window.unmount = mount({ data, parentElement: shadow, setStateValue }); };
+    window.send = (block) => {
+        const data = Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0));
+        window.unmount = mount({ data, parentElement: shadow, setStateValue });
+    };
 }"""
 mounts = count()
 
@@ -59,20 +63,36 @@ class Stage:
         check: float = 3e-7,
     ) -> Locator:
         """What Python sends; returns the explorer once it is drawn."""
+        self.post(attention, selection, baseline, queries, keys, revision, check)
+        return self.ready()
+
+    def post(
+        self,
+        attention: Attention,
+        selection: Selection | None = None,
+        baseline: Attention | None = None,
+        queries: list[str] | None = None,
+        keys: list[str] | None = None,
+        revision: int = 0,
+        check: float = 3e-7,
+        *,
+        asked: Selection | None = None,
+    ) -> None:
+        """Hands the browser what Python sends; `asked` is the reader's choice, where it counts."""
         selection = selection or Selection(0, "weights", 3, 1)
+        asked = asked or selection
         message = payload(
             attention,
             queries=queries or labels(attention.query.shape[1]),
             keys=keys or labels(attention.key.shape[1]),
-            head=selection.head,
+            head=asked.head,
+            stage=asked.stage,
             check=check,
             baseline=baseline,
         )
         extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
-        self.page.evaluate(
-            "data => window.send(data)", message | extra | {"assets": assets.addresses()}
-        )
-        return self.ready()
+        block = packed(message | extra | {"assets": assets.addresses()})
+        self.page.evaluate("block => window.send(block)", base64.b64encode(block).decode())
 
     def ready(self) -> Locator:
         expect(self.root).to_have_attribute("data-ready", "true")
@@ -514,11 +534,7 @@ def test_a_place_that_is_hidden_at_first_is_drawn_once_it_shows(stage: Stage) ->
     stage.page.evaluate("document.querySelector('#place').style.display = 'none'")
     with pytest.raises(AssertionError):
         expect(stage.root).to_have_attribute("data-ready", "true", timeout=1)
-    message = payload(record(6), queries=labels(6), keys=labels(6), head=0, check=0.0)
-    extra = {"selection": asdict(Selection()), "revision": 0, "mount": stage.mount}
-    stage.page.evaluate(
-        "data => window.send(data)", message | extra | {"assets": assets.addresses()}
-    )
+    stage.post(record(6), Selection())
     stage.page.evaluate("document.querySelector('#place').style.display = 'block'")
     assert stage.drawn().shape == (6, 6)
 
@@ -640,17 +656,48 @@ def test_a_head_that_was_not_sent_is_asked_for_at_once(
     stage.part("head-3").click()
     expect(stage.part("notice")).to_have_text("Fetching head 3 …")
     stage.page.wait_for_function("window.reports.length === 1", timeout=200)
-    message = payload(attention, queries=labels(6), keys=labels(6), head=3, check=0.0)
-    extra = {
-        "selection": asdict(Selection(0, "weights", 3, 1)),
-        "revision": 0,
-        "mount": stage.mount,
-    }
-    stage.page.evaluate(
-        "data => window.send(data)", message | extra | {"assets": assets.addresses()}
-    )
+    stage.post(attention, asked=Selection(3))
     stage.expect_cell(head=3)
     np.testing.assert_allclose(stage.drawn(), expected(attention, "weights", 3), atol=1e-6)
+
+
+def test_values_of_a_large_layer_follow_when_a_stage_shows_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attention = record(6, heads=2)
+    monkeypatch.setattr("viz.explorer.message.LIGHT", 0)
+    stage.send(attention)
+    expect(stage.part("check")).to_contain_text("✓")
+    expect(stage.part("check")).to_contain_text("summed over the dimensions")
+    stage.part("stage-output").click()
+    expect(stage.part("notice")).to_have_text("Fetching the values of head 0 …")
+    stage.page.wait_for_function("window.reports.length === 1", timeout=200)
+    stage.post(attention, asked=Selection(0, "output", 3, 1))
+    stage.expect_cell(stage="output")
+    np.testing.assert_allclose(stage.drawn(), attention.output[0], atol=1e-6)
+    expect(stage.part("check")).not_to_contain_text("summed")
+    stage.post(attention)  # the answer to an older report, without values: they stay
+    stage.part("head-1").click()
+    stage.ready()
+    np.testing.assert_allclose(stage.drawn(), attention.output[1], atol=1e-6)
+
+
+def test_a_wrong_output_shows_in_its_sums_before_the_values_are_there(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz.explorer.message.LIGHT", 0)
+    attention = record(6)
+    wrong = attention.output.copy()
+    wrong[0, 2, 3] += 0.02
+    stage.send(replace(attention, output=wrong))
+    expect(stage.part("check")).to_contain_text("✗")
+
+
+def test_the_same_message_again_draws_nothing_anew(stage: Stage) -> None:
+    stage.send(record(6))
+    stage.root.evaluate("root => root.querySelector('.title').textContent = 'untouched'")
+    stage.send(record(6))
+    expect(stage.part("title")).to_have_text("untouched")
 
 
 def changed_and_baseline() -> tuple[Attention, Attention]:
@@ -772,5 +819,5 @@ def test_the_message_is_as_small_as_its_numbers() -> None:
     attention = record(64, heads=12, width=64)
     message = payload(attention, queries=labels(64), keys=labels(64), head=0, check=0.0)
     numbers = 4 * 12 * 64 * 64 * 4
-    assert len(json.dumps(message)) < numbers * 4 / 3 + 40_000
+    assert len(packed(message)) < numbers + 40_000
     assert math.isclose(attention.weights(0).sum(), 64, rel_tol=1e-4)

@@ -14,12 +14,14 @@ from model.trace import Attention
 from tests.viz.explorer.records import labels, record
 from viz.axes import tick_positions
 from viz.explorer import bundle, payload
+from viz.explorer.packing import spelled
 
 MODULES = Path(bundle.__file__).parent / "js"
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 DERIVE = """async ([sent, head]) => {
     const { decodeLayer, deriveHead } = await import("/derive.js");
-    const derived = deriveHead(decodeLayer(sent), head);
+    const { unpacked } = await import("/message.js");
+    const derived = deriveHead(decodeLayer(unpacked(sent).layer), head);
     const names = ["query", "key", "value", "recorded", "scores", "scaled", "masked", "weights", "output"];
     return Object.fromEntries(names.map((name) => [name, Array.from(derived[name])]));
 }"""
@@ -40,9 +42,8 @@ def modules(browser: Browser) -> Iterator[Page]:
 
 def sent(attention: Attention) -> object:
     queries, keys = attention.query.shape[1], attention.key.shape[1]
-    return payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)[
-        "layer"
-    ]
+    message = payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)
+    return spelled(message)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """The heart of the screen: one attention layer, its heads, stages and cells switched in the browser.
 
-Python sends a layer's recorded Q, K, V and output once; the browser derives scores, scaled and masked
-scores, weights and output from them, so a switch of head, stage or cell never waits for the server. What
-the reader chose is reported here afterwards.
+Python sends a layer's recorded Q and K once, V and output when they are shown; the browser derives scores,
+scaled and masked scores, weights and output from them, so a switch of head, stage or cell never waits for
+the server. What the reader chose is reported here afterwards.
 """
 
 import logging
@@ -15,6 +15,7 @@ import streamlit as st
 
 from viz.explorer import assets, bundle
 from viz.explorer.message import AttentionRecord, payload
+from viz.explorer.packing import packed
 from viz.formulas import StageName
 
 __all__ = ["Selection", "explorer", "forget", "payload"]
@@ -81,24 +82,22 @@ def explorer(
     memory, chosen = _reconcile(selection, nearest(selection), mount)
     chosen = nearest(chosen)
     st.session_state[_memory_key(mount)] = replace(memory, returned=chosen)
-    _component(
-        key=mount,
-        data={
-            **payload(
-                attention,
-                queries=queries,
-                keys=keys,
-                head=chosen.head,
-                check=check,
-                baseline=baseline,
-            ),
-            "selection": asdict(memory.sent),
-            "mount": mount,
-            "revision": memory.revision,
-            "assets": _addresses(),
-        },
-        on_selection_change=_nothing,
+    message = payload(
+        attention,
+        queries=queries,
+        keys=keys,
+        head=chosen.head,
+        check=check,
+        baseline=baseline,
+        stage=chosen.stage,
     )
+    place: dict[str, object] = {
+        "selection": asdict(memory.sent),
+        "mount": mount,
+        "revision": memory.revision,
+        "assets": _addresses(),
+    }
+    _component(key=mount, data=packed(message | place), on_selection_change=_nothing)
     return chosen
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).parent
 _MODULES = (  # each one after those it imports
     "numbers",
+    "message",
     "derive",
     "colours",
     "geometry",

@@ -1,10 +1,11 @@
-"""What the browser gets: one attention layer once, as compact text, and everything that names it.
+"""What the browser gets: one attention layer once, in binary, and everything that names it.
 
-Arrays travel as base64 of little-endian float32, masks as packed bits. Nothing that is not a finite
-number is written as a number: a browser refuses the whole message otherwise.
+Queries and keys are enough for scores and weights. Values and outputs are half of a layer's bytes, so
+where a layer is large they follow only when a stage that shows them is opened; until then their sums
+over the dimensions are there, against which the weights can be checked.
 """
 
-import base64
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,7 +22,9 @@ from viz.theme import MASKED, QUANTITIES
 
 Array = NDArray[np.float32]
 Json = dict[str, object]
-BUDGET = 8 * 2**20  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
+BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
+LIGHT = 1_750_000  # up to so many bytes, values and outputs come along at once
+SHOW_VALUES = ("value", "output")  # the stages that need them
 _LABEL = 14  # characters of a label beside a picture
 
 
@@ -70,21 +73,25 @@ def payload(
     head: int,
     check: float,
     baseline: AttentionRecord | None = None,
+    stage: str = "weights",
 ) -> Json:
-    """Everything the browser draws from, but for the selection.
+    """Everything the browser draws from, but for the selection. Arrays are numpy's; `packed` packs them.
 
     queries, keys: the text of each token. head: the chosen head; where all heads of a long text are too
     much for one message, its block of heads is sent. check: largest difference of the whole trace.
+    stage: the chosen stage, which decides whether a large layer's values come along.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
     """
     _check_counts(attention, queries, keys, "attention")
     if baseline is not None:
         _check_counts(baseline, queries, keys, "baseline")
-    sent = _sent_heads(attention, head, layers=1 if baseline is None else 2)
+    layers = 1 if baseline is None else 2
+    complete = stage in SHOW_VALUES or layers * _bytes(attention, complete=True) <= LIGHT
+    sent = _sent_heads(attention, head, layers=layers, complete=complete)
     masked = attention.mask is not None and not bool(np.all(attention.mask))
     return {
-        "layer": _layer(attention, sent),
-        "baseline": None if baseline is None else _layer(baseline, sent),
+        "layer": _layer(attention, sent, complete),
+        "baseline": None if baseline is None else _layer(baseline, sent, complete),
         "queries": _labels(queries),
         "keys": _labels(keys),
         "stages": [
@@ -124,23 +131,29 @@ def _check_counts(
         )
 
 
-def _sent_heads(attention: AttentionRecord, head: int, layers: int) -> range:
+def _sent_heads(attention: AttentionRecord, head: int, *, layers: int, complete: bool) -> range:
     """The block of heads, as large as the budget allows, in which this head lies."""
     count = attention.heads
-    arrays = [attention.query, attention.key, attention.value, attention.output]
-    each = layers * (sum(array[0].nbytes for array in arrays))
-    if _drops(attention):
-        each += layers * attention.query.shape[1] * attention.key.shape[1] * 4
+    each = layers * _bytes(attention, complete=complete) // count
     block = min(max(BUDGET // max(each, 1), 1), count)
     first = min(max(head, 0), count - 1) // block * block
     return range(first, min(first + block, count))
 
 
-@lru_cache(maxsize=4)  # the baseline's and the changed run's layer, of one or two readers
-def _layer(attention: AttentionRecord, sent: range) -> Json:
+def _bytes(attention: AttentionRecord, *, complete: bool) -> int:
+    """Bytes of a layer's arrays: queries and keys, and where it is complete values and outputs."""
+    arrays = [attention.query, attention.key]
+    arrays += [attention.value, attention.output] if complete else []
+    cells = attention.heads * attention.query.shape[1] * attention.key.shape[1]
+    return sum(array.nbytes for array in arrays) + (4 * cells if _drops(attention) else 0)
+
+
+@lru_cache(maxsize=8)  # the baseline's and the changed run's layer, of a few readers
+def _layer(attention: AttentionRecord, sent: range, complete: bool) -> Json:
     chosen = slice(sent.start, sent.stop)
+    value, output = attention.value[chosen], attention.output[chosen]
     dropped = [attention.dropped(head) for head in sent] if _drops(attention) else None
-    return {
+    facts: Json = {
         "name": attention.name,
         "label": f"L{attention.layer}",
         "kind": attention.kind,
@@ -154,15 +167,28 @@ def _layer(attention: AttentionRecord, sent: range) -> Json:
         "keys": attention.key.shape[1],
         "width": attention.key.shape[2],
         "valueWidth": attention.value.shape[2],
-        "query": encoded(attention.query[chosen]),
-        "key": encoded(attention.key[chosen]),
-        "value": encoded(attention.value[chosen]),
-        "output": encoded(attention.output[chosen]),
-        "mask": None if attention.mask is None else _bits(attention.mask, chosen),
         "maskHeads": 1 if attention.mask is None or attention.mask.ndim == 2 else len(sent),
-        "dropped": None if dropped is None else encoded(np.stack(dropped)),
         "range": _ranges(attention),
+        "query": floats(attention.query[chosen]),
+        "key": floats(attention.key[chosen]),
+        "mask": None if attention.mask is None else _bits(attention.mask, chosen),
+        "dropped": None if dropped is None else floats(np.stack(dropped)),
     }
+    facts["digest"] = _digest(facts, floats(value), floats(output))
+    return facts | {
+        "value": floats(value) if complete else None,
+        "output": floats(output) if complete else None,
+        "valueSums": None if complete else floats(value.sum(-1)),
+        "outputSums": None if complete else floats(output.sum(-1)),
+    }
+
+
+def _digest(facts: Json, *more: Array) -> str:
+    """A name for the content, so that the browser knows a layer that it has already."""
+    content = hashlib.blake2b(digest_size=8)
+    for fact in [*facts.values(), *more]:
+        content.update(fact.data if isinstance(fact, np.ndarray) else repr(fact).encode())
+    return content.hexdigest()
 
 
 @lru_cache(maxsize=16)
@@ -196,16 +222,16 @@ def _labels(tokens: Sequence[str]) -> Json:
     }
 
 
-def encoded(array: Array) -> str:
-    """An array as base64 of little-endian float32, last axis fastest.
+def floats(array: Array) -> Array:
+    """An array as little-endian float32 without gaps, last axis fastest.
 
     Raises ValueError if a number in it is not finite.
     """
     if not np.isfinite(array).all():
         raise ValueError("A vector of the attention layer holds a number that is not finite.")
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
+    return np.ascontiguousarray(array, dtype="<f4")
 
 
-def _bits(mask: NDArray[np.bool_], heads: slice) -> str:
-    chosen = mask if mask.ndim == 2 else mask[heads]
-    return base64.b64encode(np.packbits(chosen, bitorder="little").tobytes()).decode("ascii")
+def _bits(mask: NDArray[np.bool_], heads: slice) -> NDArray[np.uint8]:
+    """Booleans as packed bits, lowest bit first."""
+    return np.packbits(mask if mask.ndim == 2 else mask[heads], bitorder="little")

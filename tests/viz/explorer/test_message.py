@@ -1,6 +1,5 @@
 """The browser gets the recorded numbers themselves, once, and nothing it cannot read."""
 
-import base64
 import json
 import math
 from dataclasses import replace
@@ -12,6 +11,7 @@ from model.trace import Attention
 from tests.viz.explorer.records import labels, record
 from viz.explorer import message as sent
 from viz.explorer.message import payload
+from viz.explorer.packing import packed, spelled
 
 
 def made(attention: Attention, head: int = 0, baseline: Attention | None = None) -> sent.Json:
@@ -31,9 +31,10 @@ def layer(message: sent.Json, name: str = "layer") -> dict[str, object]:
     return found
 
 
-def floats(text: object) -> np.ndarray:
-    assert isinstance(text, str)
-    return np.frombuffer(base64.b64decode(text), "<f4")
+def floats(array: object) -> np.ndarray:
+    assert isinstance(array, np.ndarray)
+    assert array.dtype == "<f4"
+    return array.ravel()
 
 
 def test_vectors_and_output_arrive_bit_for_bit() -> None:
@@ -54,16 +55,16 @@ def test_grouped_keys_are_sent_for_every_head() -> None:
 def test_the_mask_arrives_bit_by_bit() -> None:
     mask = np.random.default_rng(1).random((5, 7)) > 0.5
     got = layer(made(record(5, 7, kind="cross", mask=mask)))
-    assert isinstance(got["mask"], str)
-    packed = np.frombuffer(base64.b64decode(got["mask"]), np.uint8)
+    bits = got["mask"]
+    assert isinstance(bits, np.ndarray)
     assert np.array_equal(
-        np.unpackbits(packed, count=35, bitorder="little").reshape(5, 7).astype(bool), mask
+        np.unpackbits(bits, count=35, bitorder="little").reshape(5, 7).astype(bool), mask
     )
 
 
 @pytest.mark.parametrize("fill", [-math.inf, -1e9, 0.0])
 def test_the_message_is_strict_json_whatever_the_fill(fill: float) -> None:
-    text = json.dumps(made(record(fill=fill)), allow_nan=False)
+    text = json.dumps(spelled(made(record(fill=fill))), allow_nan=False)
     assert layer(json.loads(text))["fill"] == (None if math.isinf(fill) else fill)
 
 
@@ -113,6 +114,55 @@ def test_a_layer_beyond_the_budget_sends_the_block_of_the_chosen_head(
     both = made(attention, head=3, baseline=record(6, heads=5, seed=1))
     assert (layer(both)["first"], layer(both)["sent"]) == (3, 1)
     assert layer(both, "baseline")["first"] == 3
+
+
+def test_a_large_layer_sends_its_values_only_where_they_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attention = record(6)
+    monkeypatch.setattr(sent, "LIGHT", 4 * attention.query.nbytes - 1)
+    without = layer(made(attention))
+    assert without["value"] is without["output"] is None
+    for name, sums in {"value": "valueSums", "output": "outputSums"}.items():
+        expected = getattr(attention, name).sum(-1).ravel()
+        np.testing.assert_allclose(floats(without[sums]), expected, atol=1e-5)
+    for stage in ("value", "output"):
+        whole = layer(
+            payload(attention, queries=labels(6), keys=labels(6), head=0, check=0.0, stage=stage)
+        )
+        assert np.array_equal(floats(whole["output"]), attention.output.ravel())
+        assert whole["digest"] == without["digest"]
+
+
+def test_layers_that_differ_anywhere_have_other_names() -> None:
+    attention = record(4)
+    output = attention.output.copy()
+    output[2, 3, 1] += 1
+    others = [
+        replace(attention, output=output),
+        replace(attention, scale=0.5),
+        replace(attention, fill=0.0),
+        replace(attention, ablated=(1,)),
+        record(4, seed=1),
+        record(4, kind="self"),
+    ]
+    names = {layer(made(one))["digest"] for one in [attention, *others]}
+    assert len(names) == 1 + len(others)
+    assert layer(made(record(4)))["digest"] == layer(made(attention))["digest"]
+
+
+def test_a_packed_message_holds_its_words_and_then_its_arrays() -> None:
+    floats_, bytes_ = np.arange(3, dtype="<f4"), np.arange(5, dtype=np.uint8)
+    block = packed({"word": "é", "part": {"bytes": bytes_, "floats": floats_}})
+    length = int.from_bytes(block[:4], "little")
+    words = json.loads(block[4 : 4 + length])
+    assert words["word"] == "é"
+    for array in (floats_, bytes_):
+        found = next(part for part in words["part"].values() if part["count"] == array.size)
+        start = 4 + length + found["start"]
+        assert start % 4 == 0
+        content = block[start : start + array.nbytes]
+        assert np.array_equal(np.frombuffer(content, array.dtype), array)
 
 
 def test_dropout_sends_the_weights_as_applied() -> None:

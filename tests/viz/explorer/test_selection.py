@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from viz.explorer import Selection
+from viz.explorer.packing import words
 
 
 def script() -> None:
@@ -34,9 +35,7 @@ def app() -> AppTest:
 
 def sent(app: AppTest) -> tuple[Selection, int]:
     """The selection and its revision in the last message to the browser."""
-    import json
-
-    message = json.loads(app.get("bidi_component")[0].proto.json)
+    message = words(app.get("bidi_component")[0].proto.bytes)
     return Selection(**message["selection"]), message["revision"]
 
 
@@ -64,10 +63,10 @@ def test_the_first_selection_is_the_pages(app: AppTest) -> None:
 
 
 def test_a_choice_comes_back_and_the_message_to_the_browser_stays_the_same(app: AppTest) -> None:
-    before = app.get("bidi_component")[0].proto.json
+    before = app.get("bidi_component")[0].proto.bytes
     report(app, CHOSEN, 0)
     assert app.session_state["result"] == CHOSEN
-    assert app.get("bidi_component")[0].proto.json == before
+    assert app.get("bidi_component")[0].proto.bytes == before
 
 
 @pytest.mark.parametrize("follow", ["never", "at once", "a run later"])

@@ -12,6 +12,11 @@ function rgb(colour) {
   return parts && parts.length >= 3 ? parts.slice(0, 3).map(Number) : [255, 255, 255];
 }
 
+/** A colour as one number of an image's memory, red first, whatever order this machine counts bytes in. */
+function pixel(...channels) {
+  return new Uint32Array(Uint8Array.of(...channels, 255).buffer)[0];
+}
+
 function blend(from, to, share) {
   return from.map((channel, n) => Math.round(channel + (to[n] - channel) * share));
 }
@@ -29,17 +34,20 @@ function luminance([red, green, blue]) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** The page's colours and every quantity's scale on it, for a light or a dark page. */
-export function paletteOf(host, theme) {
+/** The page's colours and every quantity's scale on it, for a light or a dark page; `known`, if nothing in
+ *  the page's style is other than it was for it. */
+export function paletteOf(host, theme, known) {
   const style = getComputedStyle(host);
   const read = (name, otherwise) => {
     const value = style.getPropertyValue(name).trim();
     return value && value !== "unset" ? value : otherwise;
   };
   const background = read("--st-background-color", "#ffffff");
+  const signature = [background, read("--st-text-color", ""), read("--st-code-font", "")].join();
+  if (signature === known?.signature) return known;
   const dark = luminance(rgb(background)) < 0.4;
   const palette = {
-    signature: [background, read("--st-text-color", ""), read("--st-code-font", "")].join(),
+    signature,
     dark,
     background,
     text: read("--st-text-color", dark ? "#eeeeee" : "#222222"),
@@ -64,6 +72,7 @@ function scaleOf(stops, background, diverging) {
   return {
     diverging,
     colours,
+    pixels: Uint32Array.from(colours, ([red, green, blue]) => pixel(red, green, blue)),
     plotly: filled.map(([place, colour]) => [place, css(colour)]),
     gradient: `linear-gradient(to right, ${filled
       .map(([place, colour]) => `${css(colour)} ${place * 100}%`)

@@ -2,7 +2,7 @@
 
 import { hasHead } from "./derive.js";
 import { check, element, radioKeys } from "./elements.js";
-import { paintThumbnail } from "./paint.js";
+import { context2d, paintThumbnail } from "./paint.js";
 import { panelOf, rangesOf } from "./view.js";
 
 const MAPPED_TOKENS = 128; // up to this many, every head's button shows its weights
@@ -90,7 +90,8 @@ export class Controls {
     const ranges = rangesOf({ layer, baseline, derived, before, span });
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const panel = panelOf(stages[n], layer, derived, ranges);
-      paintThumbnail(canvas, panel, palette, THUMBNAIL, THUMBNAIL);
+      if (panel.values) paintThumbnail(canvas, panel, palette, THUMBNAIL, THUMBNAIL);
+      else context2d(canvas, THUMBNAIL, THUMBNAIL); // empty until its values are here
     });
   }
 

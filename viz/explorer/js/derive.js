@@ -1,38 +1,21 @@
 // Pure arithmetic: from a layer's recorded Q, K, V to scores, scaled and masked scores, weights, output.
 // Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded once.
 
-/** Float32 numbers from base64 of their little-endian bytes. */
-function floats(text) {
-  return new Float32Array(bytes(text).buffer);
-}
-
-/** `count` booleans (as 0 and 1) from base64 of packed bits, lowest bit first. */
-function bits(text, count) {
-  const packed = bytes(text);
+/** `count` booleans (as 0 and 1) from packed bits, lowest bit first. */
+function bits(packed, count) {
   const unpacked = new Uint8Array(count);
   for (let n = 0; n < count; n++) unpacked[n] = (packed[n >> 3] >> (n & 7)) & 1;
   return unpacked;
 }
 
-function bytes(text) {
-  const binary = atob(text);
-  const array = new Uint8Array(binary.length);
-  for (let n = 0; n < binary.length; n++) array[n] = binary.charCodeAt(n);
-  return array;
-}
-
-/** A layer as sent by Python, with its arrays decoded. */
+/** A layer as sent by Python, with its mask a byte a cell. `value` and `output` may be null: not here yet. */
 export function decodeLayer(sent) {
-  const cells = sent.queries * sent.keys;
+  const mask = sent.mask === null ? null : bits(sent.mask, sent.queries * sent.keys * sent.maskHeads);
   return {
     ...sent,
     fill: sent.fill === null ? -Infinity : sent.fill,
-    query: floats(sent.query),
-    key: floats(sent.key),
-    value: floats(sent.value),
-    output: floats(sent.output),
-    mask: sent.mask === null ? null : bits(sent.mask, cells * sent.maskHeads),
-    dropped: sent.dropped === null ? null : floats(sent.dropped),
+    mask,
+    hidden: mask === null ? null : mask.map((allowed) => 1 - allowed),
   };
 }
 
@@ -40,44 +23,87 @@ export function hasHead(layer, head) {
   return head >= layer.first && head < layer.first + layer.sent;
 }
 
-/** One head's block of an array that holds `size` numbers a head. */
+/** One head's block of an array that holds `size` numbers a head; null if the array is not here. */
 function headOf(layer, array, head, size) {
+  if (array === null) return null;
   const start = (head - layer.first) * size;
   return array.subarray(start, start + size);
 }
 
-/** Everything of one head. `mask` is null where every query may look at every key. */
+/** Everything of one head. Each matrix is derived when it is first asked for, and kept. `mask` is null where
+ *  every query may look at every key; value, recorded and output are null while the values are not here. */
 export function deriveHead(layer, head) {
   const { queries, keys, width, valueWidth } = layer;
-  const query = headOf(layer, layer.query, head, queries * width);
-  const key = headOf(layer, layer.key, head, keys * width);
-  const value = headOf(layer, layer.value, head, keys * valueWidth);
-  const recorded = headOf(layer, layer.output, head, queries * valueWidth);
-  const mask = maskOf(layer, head);
-  const scores = dotProducts(query, key, queries, keys, width);
-  const scaled = scaledBy(scores, layer.scale);
-  const masked = mask === null ? scaled : filled(scaled, mask, layer.fill);
-  const weights = softmaxRows(masked, queries, keys);
-  const applied =
-    layer.dropped === null ? weights : headOf(layer, layer.dropped, head, queries * keys);
-  const output = mixed(applied, value, queries, keys, valueWidth);
-  const hidden = mask === null ? null : mask.map((allowed) => 1 - allowed);
-  return { query, key, value, recorded, mask, hidden, scores, scaled, masked, weights, applied, output };
+  const cells = queries * keys;
+  const perHead = (array) => (layer.maskHeads === 1 ? array : headOf(layer, array, head, cells));
+  const derived = {
+    query: headOf(layer, layer.query, head, queries * width),
+    key: headOf(layer, layer.key, head, keys * width),
+    value: headOf(layer, layer.value, head, keys * valueWidth),
+    recorded: headOf(layer, layer.output, head, queries * valueWidth),
+    mask: perHead(layer.mask),
+    hidden: perHead(layer.hidden),
+  };
+  const steps = {
+    scores: () => dotProducts(derived.query, derived.key, queries, keys, width),
+    scaled: () => scaledBy(derived.scores, layer.scale),
+    masked: () =>
+      derived.mask === null ? derived.scaled : filled(derived.scaled, derived.mask, layer.fill),
+    weights: () => softmaxRows(derived.masked, queries, keys),
+    applied: () =>
+      layer.dropped === null ? derived.weights : headOf(layer, layer.dropped, head, cells),
+    output: () =>
+      derived.value && mixed(derived.applied, derived.value, queries, keys, valueWidth),
+    gap: () => gapOf(layer, head, derived),
+  };
+  for (const [name, step] of Object.entries(steps)) {
+    const once = () => {
+      const value = step();
+      Object.defineProperty(derived, name, { value, enumerable: true });
+      return value;
+    };
+    Object.defineProperty(derived, name, { get: once, configurable: true, enumerable: true });
+  }
+  return derived;
 }
 
-function maskOf(layer, head) {
-  if (layer.mask === null) return null;
-  const cells = layer.queries * layer.keys;
-  return layer.maskHeads === 1 ? layer.mask : headOf(layer, layer.mask, head, cells);
+/** Largest |weights · V − recorded output|, and the size it is measured by. While the values are not here,
+ *  the same of their sums over the dimensions. */
+function gapOf(layer, head, derived) {
+  const { queries, keys } = layer;
+  if (derived.value) {
+    return { largest: largestGap(derived.output, derived.recorded), size: extent(derived.recorded) };
+  }
+  const sums = headOf(layer, layer.outputSums, head, queries);
+  const made = mixed(derived.applied, headOf(layer, layer.valueSums, head, keys), queries, keys, 1);
+  return { largest: largestGap(made, sums), size: extent(sums) };
 }
 
-/** score[i, j] = q[i] · k[j] */
+/** score[i, j] = q[i] · k[j]. Four keys at a time: their sums do not wait for each other. */
 function dotProducts(query, key, queries, keys, width) {
   const scores = new Float32Array(queries * keys);
+  const [rows, columns] = [Float64Array.from(query), Float64Array.from(key)];
   for (let i = 0; i < queries; i++) {
-    for (let j = 0; j < keys; j++) {
+    let j = 0;
+    for (; j + 3 < keys; j += 4) {
+      let [first, second, third, fourth] = [0, 0, 0, 0];
+      let b = j * width;
+      for (let a = i * width, end = a + width; a < end; a++, b++) {
+        const q = rows[a];
+        first += q * columns[b];
+        second += q * columns[b + width];
+        third += q * columns[b + 2 * width];
+        fourth += q * columns[b + 3 * width];
+      }
+      const cell = i * keys + j;
+      scores[cell] = first;
+      scores[cell + 1] = second;
+      scores[cell + 2] = third;
+      scores[cell + 3] = fourth;
+    }
+    for (; j < keys; j++) {
       let sum = 0;
-      for (let c = 0, a = i * width, b = j * width; c < width; c++) sum += query[a + c] * key[b + c];
+      for (let c = 0, a = i * width, b = j * width; c < width; c++) sum += rows[a + c] * columns[b + c];
       scores[i * keys + j] = sum;
     }
   }
@@ -101,17 +127,23 @@ function filled(scaled, mask, fill) {
 /** Softmax over the keys, the row's maximum subtracted. A row of nothing but −∞ stays zero. */
 function softmaxRows(masked, queries, keys) {
   const weights = new Float32Array(queries * keys);
+  const exponentials = new Float64Array(keys);
   for (let i = 0; i < queries; i++) {
-    const { exponentials, sum } = exponentialsOf(masked.subarray(i * keys, (i + 1) * keys));
-    if (sum > 0) for (let j = 0; j < keys; j++) weights[i * keys + j] = exponentials[j] / sum;
+    const row = masked.subarray(i * keys, (i + 1) * keys);
+    const largest = largestOf(row);
+    if (largest === -Infinity) continue;
+    let sum = 0;
+    for (let j = 0; j < keys; j++) {
+      sum += exponentials[j] = row[j] === -Infinity ? 0 : Math.exp(row[j] - largest);
+    }
+    for (let j = 0; j < keys; j++) weights[i * keys + j] = exponentials[j] / sum;
   }
   return weights;
 }
 
 /** exp(masked − largest) of one row, their sum, and the largest masked score. */
 export function exponentialsOf(row) {
-  let largest = -Infinity;
-  for (const score of row) if (score > largest) largest = score;
+  const largest = largestOf(row);
   const exponentials = new Float64Array(row.length);
   if (largest === -Infinity) return { exponentials, sum: 0, largest };
   let sum = 0;
@@ -144,7 +176,7 @@ function entropy(row) {
 
 function largestOf(row) {
   let largest = -Infinity;
-  for (const value of row) if (value > largest) largest = value;
+  for (let n = 0; n < row.length; n++) if (row[n] > largest) largest = row[n];
   return largest;
 }
 
@@ -169,11 +201,13 @@ export function topPositions(row, count) {
 /** b − a, cell by cell. Two equal infinities differ by nothing; a finite and an infinite one are NaN,
  *  for a picture a gap: there is no number between "not allowed" and a score. */
 export function difference(before, after) {
-  return after.map((value, cell) => {
-    if (value === before[cell]) return 0;
-    const gap = value - before[cell];
-    return Number.isFinite(gap) ? gap : NaN;
-  });
+  const gaps = new Float32Array(after.length);
+  for (let cell = 0; cell < after.length; cell++) {
+    if (after[cell] === before[cell]) continue;
+    const gap = after[cell] - before[cell];
+    gaps[cell] = Number.isFinite(gap) ? gap : NaN;
+  }
+  return gaps;
 }
 
 /** Largest |a − b|. */
@@ -186,8 +220,8 @@ export function largestGap(a, b) {
 /** Largest finite magnitude. */
 export function extent(array) {
   let largest = 0;
-  for (const value of array) {
-    const size = Math.abs(value);
+  for (let n = 0; n < array.length; n++) {
+    const size = Math.abs(array[n]);
     if (size > largest && size < Infinity) largest = size;
   }
   return largest;

@@ -1,6 +1,6 @@
 // The attention explorer: one attention layer, explored in the browser.
 //
-// Python sends the layer once. Everything else is derived here (derive.js), so a change of head, stage or
+// Python sends the layer once, of a large one the values when they are shown. Everything else is derived here (derive.js), so a change of head, stage or
 // cell is one redraw and no journey. State lives in one object a mount; `choose` changes it, `render` draws
 // what it says, and a report of the choice follows a quarter of a second later, the last one only.
 //
@@ -12,11 +12,12 @@
 
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
-import { decodeLayer, deriveHead, extent, hasHead, largestGap } from "./derive.js";
+import { decodeLayer, deriveHead, hasHead } from "./derive.js";
 import { element, keepingFocus } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { contains, PLOTLY_TOKENS, windowAround } from "./geometry.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
+import { unpacked } from "./message.js";
 import { magnitude } from "./numbers.js";
 import { cellNumbers, drawDetails, drawEffect, drawTopKeys } from "./panel.js";
 import { Picture } from "./picture.js";
@@ -30,6 +31,7 @@ const TALLEST = 460; // pixels of a picture's box
 const NARROWEST = 120;
 const AGREES = 1e-4; // of the largest output: recomputed and recorded numbers count as equal
 const REPORTED = ["head", "stage", "query", "key"];
+const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
 const explorers = new WeakMap();
 // What the reader chose last, by mount. Streamlit may mount a place anew, with this script run anew.
 const choices = (globalThis[Symbol.for("attention-explorer-choices")] ??= new Map());
@@ -41,7 +43,7 @@ export default function mount({ data, parentElement, setStateValue }) {
     explorers.set(parentElement, explorer);
   }
   explorer.report = (selection) => setStateValue("selection", selection);
-  explorer.receive(data);
+  explorer.receive(unpacked(data, explorer.received));
   return () => explorer.close();
 }
 
@@ -64,22 +66,28 @@ class Explorer {
   /** New data or a new theme. The selection of Python counts only with a new revision. */
   receive(data) {
     const known = this.received;
-    if (data.layer !== known?.layer || data.baseline !== known?.baseline) {
-      this.layer = decodeLayer(data.layer);
-      this.baseline = data.baseline && decodeLayer(data.baseline);
-      this.derived.clear();
-      this.state.window = null;
-    }
+    const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
+    if (data === known && palette === this.palette) return;
+    this.palette = palette;
     this.received = data;
+    this.adoptLayers(data);
     this.stages = data.stages;
     this.labels = { query: data.queries, key: data.keys };
-    const palette = paletteOf(this.parent.host ?? this.parent, data.theme);
-    if (palette.signature !== this.palette?.signature) this.palette = palette;
     if (!known || data.revision !== known.revision) this.adopt(data);
     this.clamp();
     this.loadLibraries(data.assets);
     this.controls.build(this);
     this.render();
+  }
+
+  /** The layers of a message, unless they are those that are here already. */
+  adoptLayers(data) {
+    const [layer, baseline] = [newer(this.layer, data.layer), newer(this.baseline, data.baseline)];
+    if (layer === this.layer && baseline === this.baseline) return;
+    const same = layer.digest === this.layer?.digest && baseline?.digest === this.baseline?.digest;
+    if (!same) this.state.window = null;
+    Object.assign(this, { layer, baseline });
+    this.derived.clear();
   }
 
   /** Python's selection, or the reader's own if it was chosen under the same revision: the place was
@@ -119,7 +127,9 @@ class Explorer {
 
   close() {
     clearTimeout(this.timer);
+    clearTimeout(this.later);
     cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.paint);
     this.resize.disconnect();
     this.picture.plotly?.purge(this.parts.plotly);
     explorers.delete(this.parent);
@@ -144,7 +154,7 @@ class Explorer {
     const selection = { head, stage, query, key, revision: this.received.revision };
     choices.set(this.received.mount, selection);
     clearTimeout(this.timer);
-    const wait = hasHead(this.layer, head) ? REPORT_DELAY : 0;
+    const wait = this.isHere ? REPORT_DELAY : 0;
     this.timer = setTimeout(() => this.report(selection), wait);
   }
 
@@ -164,6 +174,7 @@ class Explorer {
       enter: zoom,
       leave: () => this.choose({ window: null }),
       setSpan: (span) => this.choose({ span }),
+      painted: () => this.settle(),
     };
   }
 
@@ -177,6 +188,12 @@ class Explorer {
 
   get isLong() {
     return Math.max(this.layer.queries, this.layer.keys) > PLOTLY_TOKENS;
+  }
+
+  /** Whether Python has sent what the chosen head and stage are drawn from. */
+  get isHere() {
+    const complete = this.layer.value !== null && this.baseline?.value !== null;
+    return hasHead(this.layer, this.state.head) && (complete || !SHOW_VALUES.has(this.state.stage));
   }
 
   get stage() {
@@ -204,38 +221,62 @@ class Explorer {
     this.frame = requestAnimationFrame(() => this.received && this.render());
   }
 
+  /** Draws the picture now and everything beside it right after the browser has shown it. */
   render() {
-    const { state, layer, root } = this;
+    const { state, root } = this;
+    this.available = this.parts.stage.clientWidth; // first: it is quick while nothing is changed
     for (const name of REPORTED) root.dataset[name] = state[name];
+    root.dataset.ready = "false";
+    this.beside = false;
     this.controls.mark(this);
-    if (!hasHead(layer, state.head)) {
-      root.dataset.ready = "false";
-      this.picture.say(`Fetching head ${state.head} …`);
+    if (!this.isHere) {
+      const sent = hasHead(this.layer, state.head);
+      this.picture.say(`Fetching ${sent ? "the values of " : ""}head ${state.head} …`);
       return;
     }
-    this.available = this.parts.stage.clientWidth;
     if (this.available < NARROWEST) return; // in a tab that is not open
-    keepingFocus(root, () => this.drawAll());
+    keepingFocus(root, () => this.drawPicture());
+    this.afterPaint(() => keepingFocus(root, () => this.drawBeside()));
   }
 
-  drawAll() {
-    const { state, layer, root } = this;
-    const derived = this.derivedOf(layer, state.head);
-    const before = this.baseline ? this.derivedOf(this.baseline, state.head) : null;
-    root.classList.toggle("compared", before !== null);
+  /** Runs a task once the next frame is on the screen; only the last one counts. */
+  afterPaint(task) {
+    cancelAnimationFrame(this.paint);
+    clearTimeout(this.later);
+    this.paint = requestAnimationFrame(() => (this.later = setTimeout(task)));
+  }
+
+  /** The stages, the panel, the sentence, the check and the table. */
+  drawBeside() {
+    const [derived, before] = this.runs();
     this.controls.drawStages(this, derived, before);
-    this.drawPicture(derived, before);
     this.controls.drawHeadMaps(this, (...of) => this.derivedOf(...of));
     const scene = this.scene(derived, before);
     this.drawPanel(scene);
     this.sentence.draw(scene);
     this.drawCheck(derived);
     this.drawTable();
+    this.beside = true;
+    this.settle();
   }
 
-  drawPicture(derived, before) {
+  /** Says that everything is drawn, once it is. */
+  settle() {
+    const { dataset } = this.root;
+    dataset.ready = String(dataset.painted === "true" && this.beside);
+  }
+
+  /** What is derived of the chosen head, in the shown run and in the baseline, if there is one. */
+  runs() {
+    const { layer, baseline, state } = this;
+    return [this.derivedOf(layer, state.head), baseline && this.derivedOf(baseline, state.head)];
+  }
+
+  drawPicture() {
     const { stage, state, palette, available, picture, isLong } = this;
     const { window, span } = state;
+    const [derived, before] = this.runs();
+    this.root.classList.toggle("compared", before !== null);
     const drawn = [derived, before, palette, stage, window, span, available, picture.plotly];
     if (!this.drawn || drawn.some((part, n) => part !== this.drawn[n])) {
       this.drawn = drawn;
@@ -295,12 +336,13 @@ class Explorer {
     if (derived === this.checkedOf) return;
     this.checkedOf = derived;
     const { check: whole } = this.received;
-    const gap = largestGap(derived.output, derived.recorded);
-    const agrees = gap <= AGREES * Math.max(1, extent(derived.recorded));
+    const { largest: gap, size } = derived.gap;
+    const agrees = gap <= AGREES * Math.max(1, size);
+    const what = derived.value ? "" : "summed over the dimensions, ";
     const figure = (value) => element("strong", { class: "number" }, magnitude(value));
     this.parts.check.replaceChildren(
       element("span", { class: agrees ? "tick" : "cross", "aria-hidden": "true" }, agrees ? "✓" : "✗"),
-      `Check: weights · V, recomputed here from the recorded Q, K and V of ${this.headName},`,
+      `Check: weights · V, ${what}recomputed here from the recorded Q, K and V of ${this.headName},`,
       agrees ? " equals the model's own output to " : " differs from the model's own output by up to ",
       figure(gap),
       ...(whole === null ? ["."] : ["; over the whole run the largest difference is ", figure(whole), "."]),
@@ -313,4 +355,11 @@ class Explorer {
     if (!numbers.open || !figure) return;
     drawTable(numbers.querySelector(".scroll"), figure, cellOf(this.stage, this.state));
   }
+}
+
+/** The layer that is here, if it has what is sent; otherwise the sent one. */
+function newer(here, sent) {
+  if (!sent) return null;
+  const enough = here?.digest === sent.digest && (here.value !== null || sent.value === null);
+  return enough ? here : decodeLayer(sent);
 }

@@ -38,12 +38,11 @@ function raster(sampled, panel, palette) {
   canvas.height = sampled.rows;
   const context = canvas.getContext("2d");
   const image = context.createImageData(sampled.columns, sampled.rows);
-  const { colours } = palette.scale[panel.quantity];
-  for (let cell = 0; cell < sampled.values.length; cell++) {
-    if (Number.isNaN(sampled.values[cell])) continue;
-    const colour = colours[step(sampled.values[cell], panel.low, panel.high)];
-    image.data.set(colour, cell * 4);
-    image.data[cell * 4 + 3] = 255;
+  const { pixels } = palette.scale[panel.quantity];
+  const seen = new Uint32Array(image.data.buffer);
+  for (let cell = 0; cell < seen.length; cell++) {
+    const value = sampled.values[cell];
+    if (!Number.isNaN(value)) seen[cell] = pixels[step(value, panel.low, panel.high)];
   }
   context.putImageData(image, 0, 0);
   return canvas;
@@ -86,7 +85,10 @@ function hatchPattern(context, palette, ground) {
 
 /** Hatches the masked cells of a panel: grey where nothing shows, bare lines over a leaking weight. */
 export function hatch(context, panel, window, box, palette) {
-  const masked = hatchedCells(panel, window);
+  drawHatching(context, hatchedCells(panel, window), panel, box, palette);
+}
+
+function drawHatching(context, masked, panel, box, palette) {
   if (masked === null) return;
   context.fillStyle = hatchPattern(context, palette, !panel.leaks);
   const width = box.width / masked.columns;
@@ -110,8 +112,7 @@ export function hatch(context, panel, window, box, palette) {
 function hatchedCells(panel, window) {
   if (panel.masked === null) return null;
   if (window.rowBlock > 1 || window.columnBlock > 1 || !panel.leaks) {
-    const { values, rows, columns } = sample({ ...panel, leaks: false }, window);
-    return { cells: Uint8Array.from(values, (value) => Number(Number.isNaN(value))), rows, columns };
+    return gapsOf(sample({ ...panel, leaks: false }, window));
   }
   const cells = new Uint8Array(window.rows * window.columns);
   for (let i = 0; i < window.rows; i++) {
@@ -121,12 +122,22 @@ function hatchedCells(panel, window) {
   return { cells, rows: window.rows, columns: window.columns };
 }
 
+/** The cells of a sample that show no value. */
+function gapsOf({ values, rows, columns }) {
+  const cells = new Uint8Array(values.length);
+  for (let cell = 0; cell < cells.length; cell++) cells[cell] = Number(Number.isNaN(values[cell]));
+  return { cells, rows, columns };
+}
+
 /** Cells and hatching of one panel in a box. */
 function paintPanel(context, panel, window, box, palette) {
   context.imageSmoothingEnabled = false;
-  const cells = raster(sample(panel, window), panel, palette);
+  const sampled = sample(panel, window);
+  const cells = raster(sampled, panel, palette);
   context.drawImage(cells, box.left, box.top, box.width, box.height);
-  hatch(context, panel, window, box, palette);
+  const masked =
+    panel.masked === null || panel.leaks ? hatchedCells(panel, window) : gapsOf(sampled);
+  drawHatching(context, masked, panel, box, palette);
 }
 
 /** A small picture of a panel that fills a canvas of a given size. */

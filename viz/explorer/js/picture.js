@@ -10,7 +10,7 @@ import { cellText } from "./table.js";
 
 export class Picture {
   /** `parts`: the elements by class. `actions`: choose(cell), move(rows, columns), enter(), leave(),
-   *  setSpan("layer" or "head"). */
+   *  setSpan("layer" or "head"), painted(). */
   constructor(root, parts, actions) {
     Object.assign(this, { root, parts, actions });
     this.plotly = undefined; // null: it cannot be had
@@ -43,7 +43,7 @@ export class Picture {
   /** The cells and ticks: by Plotly, or on our canvas for long texts and until Plotly is there. */
   paint() {
     const { parts, root, figure, view } = this;
-    root.dataset.ready = "false";
+    root.dataset.painted = "false";
     root.dataset.renderer = this.plotly && !view.isLong ? "plotly" : "canvas";
     if (root.dataset.renderer === "plotly") {
       const drawing = drawPlotly(this.plotly, parts.plotly, figure, view.palette);
@@ -64,9 +64,10 @@ export class Picture {
     const byPlotly = root.dataset.renderer === "plotly";
     parts.own.hidden = byPlotly;
     parts.plotly.hidden = !byPlotly;
-    root.dataset.ready = "true";
+    root.dataset.painted = "true";
     const missing = this.plotly === null && !view.isLong;
     this.say(missing ? "Plotly could not be loaded. This picture is drawn without it." : "");
+    this.actions.painted();
   }
 
   withoutPlotly(error) {

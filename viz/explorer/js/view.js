@@ -38,15 +38,7 @@ export function panelOf(stage, layer, derived, ranges) {
 function differencePanel(stage, before, after) {
   const values = difference(before.values, after.values);
   const largest = extent(values);
-  const either = stage.name === "masked";
-  const hidden = (panel, cell) => panel.masked !== null && panel.masked[cell] === 1;
-  const masked =
-    before.masked === null && after.masked === null
-      ? null
-      : Uint8Array.from(values, (_, cell) => {
-          const runs = [before, after].filter((panel) => hidden(panel, cell)).length;
-          return runs === 2 || (either && runs === 1) ? 1 : 0;
-        });
+  const masked = hiddenInDifference(before.masked, after.masked, stage.name === "masked");
   return {
     ...after,
     values,
@@ -59,14 +51,26 @@ function differencePanel(stage, before, after) {
   };
 }
 
+/** Cells hidden in both runs, or, with `either`, in one of them; null if there is none. */
+function hiddenInDifference(before, after, either) {
+  if (before === null && after === null) return null;
+  if (before === null || after === null) return either ? (before ?? after) : null;
+  const masked = new Uint8Array(after.length);
+  for (let cell = 0; cell < masked.length; cell++) {
+    masked[cell] = either ? before[cell] | after[cell] : before[cell] & after[cell];
+  }
+  return masked;
+}
+
 /** The largest magnitude of each quantity, over all heads or in the shown one. Two runs share one. */
 export function rangesOf({ layer, baseline, derived, before, span }) {
   const runs = [
     [layer, derived],
     [baseline, before],
   ].filter(([run]) => run);
+  const inHead = (matrix) => (matrix === null ? 0 : extent(matrix));
   const largest = (name) =>
-    runs.map(([run, one]) => (span === "head" ? extent(one[MATRIX[name] ?? name]) : run.range[name]));
+    runs.map(([run, one]) => (span === "head" ? inHead(one[MATRIX[name] ?? name]) : run.range[name]));
   return Object.fromEntries(
     Object.keys(layer.range).map((name) => [name, Math.max(...largest(name))]),
   );
