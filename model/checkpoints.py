@@ -98,6 +98,7 @@ class Reading:
 class Film:
     """The same text, read by the model at each checkpoint."""
 
+    text: str  # as it was read
     steps: tuple[int, ...]
     readings: tuple[Reading, ...]
     unread: int  # tokens at the end of the text that are left out
@@ -180,7 +181,7 @@ class Archive:
         end = self._reading(course, course.steps[-1], read, None)
         said = tuple(token.id for token in end.target_tokens[1:]) if end.target_tokens else None
         readings = [self._reading(course, step, read, said) for step in course.steps[:-1]]
-        return Film(course.steps, (*readings, end), count - len(end.tokens))
+        return Film(read, course.steps, (*readings, end), count - len(end.tokens))
 
     def movement(self, course: Course) -> Movement:
         """How far each part of the model had moved at each checkpoint."""

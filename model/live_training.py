@@ -25,7 +25,7 @@ from model.transformer import Transformer
 
 State = Literal["waiting", "training", "done", "stopped", "gone"]
 
-PATIENCE = 20.0  # seconds without a sign of the visitor, after which a run ends
+PATIENCE = 30.0  # seconds without a sign of the visitor, after which a run ends
 KEPT = 12  # runs whose results are kept
 LINE_AT_MOST = 20
 AVERAGED = 10  # steps whose losses make one point of the curve

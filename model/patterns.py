@@ -33,12 +33,12 @@ class Pattern:
         return np.asarray(on_cells / self.rows)
 
 
-def induction_pattern(ids: Sequence[int]) -> Pattern:
+def induction_pattern(tokens: Sequence[int] | Sequence[str]) -> Pattern:
     """Each token looks at what followed it before: in "a b c a" the second "a" looks at "b".
 
     On a list said twice its mean weight is the induction score of Olsson et al. (2022).
     """
-    row = np.asarray(ids)
+    row = np.asarray(tokens)
     same = np.tril(row[:, None] == row[None], -1)  # (query, earlier token)
     cells = np.zeros_like(same)
     cells[:, 1:] = same[:, :-1]
