@@ -125,14 +125,15 @@ def look(
                     choices.choose_layer(model.attention_names)
                 if switches:
                     choices.choose_change(model)
-            return _run(Look(_request(model, switches or changed, full), current().place, model))
+            seen = _run(Look(_request(model, switches or changed, full), current().place, model))
         except ValueError as refusal:
             st.error(plain(str(refusal)))
             if model is not None:
                 choices.offer_way_out(model)
+            write_link()  # now: after the stop nothing is written any more
             st.stop()
-        finally:
-            write_link()
+        write_link()
+        return seen
 
 
 def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
