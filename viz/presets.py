@@ -51,14 +51,14 @@ PRESETS: tuple[Preset, ...] = (
             model="stories",
             place="decoder.1.self",
             head=2,
-            query=2,
-            key=3,
+            query=1,
+            key=7,
             show=POSITIONS,
             change=Intervention(mask="none"),
         ),
-        "Each word can now look at the word that follows it, and that is the answer. The second layer "
-        "copies it: the loss falls from 6.2 to 0.3, already in the first round, where nothing could be "
-        "known. A loss that is too good is the sign of a missing mask.",
+        "Each word can now look at what follows it, and that is the answer: “dog” looks at the second "
+        "“mat”. The loss falls from 6.2 to 0.3, even in the first round, where nothing can be known. "
+        "A loss that is too good is the sign of a missing mask.",
     ),
     Preset(
         "The previous-token head off: copying stops",

@@ -1,0 +1,322 @@
+"""The laboratory: each control changes what it names and nothing else, on each model."""
+
+import base64
+import json
+import math
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import Intervention
+from model.effects import divergences, losses, movement
+from model.registry import models
+from tests.model.tiny import sentence
+from viz.lab_changes import EDITORS
+from viz.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
+from viz.shared import engine
+from viz.view import to_link
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "laboratory.py"
+VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM)
+POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "What to fill with")
+TEXT = "Tom Hill saw a red ball"
+
+
+def opened(edit: str | None = None, **parameters: str) -> AppTest:
+    app = linked({"model": "stories", "text": TEXT} | parameters)
+    if edit is not None:
+        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+    assert_sound(app)
+    return app
+
+
+def linked(parameters: dict[str, str], page: AppTest | None = None) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60) if page is None else page
+    for name, value in parameters.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def assert_sound(app: AppTest) -> None:
+    assert not app.exception
+    assert not app.error
+    assert "nan" not in said(app).lower()
+
+
+def said(app: AppTest) -> str:
+    return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
+
+
+def change(app: AppTest) -> Intervention:
+    return app.session_state["view"].change
+
+
+def widget(app: AppTest, key: str):
+    kinds = (app.radio, app.number_input, app.toggle, app.slider, app.button, app.pills)
+    (found,) = [each for kind in kinds for each in kind if each.key and each.key.startswith(key)]
+    return found
+
+
+def drawn(app: AppTest) -> list[dict]:
+    (picture,) = app.get("plotly_chart")
+    return json.loads(picture.proto.spec)["data"]
+
+
+def numbers(given: object) -> np.ndarray:
+    if not isinstance(given, dict):
+        return np.array(given, float)
+    flat = np.frombuffer(base64.b64decode(given["bdata"]), given["dtype"])
+    shape = given.get("shape")
+    return flat.reshape([int(n) for n in shape.split(",")]) if shape else flat
+
+
+CONTROLS = [
+    ("Scaling", "laboratory-scaling", "not scaled: × 1", {"scale": 1.0}),
+    ("Mask", "laboratory-mask", "none", {"mask": "none"}),
+    ("Padding", "laboratory-hidden", [1, 3], {"hidden": frozenset({1, 3})}),
+    ("Fill", "laboratory-fill", -1e9, {"fill": -1e9}),
+    ("Fill", "laboratory-fill", 0.0, {"fill": 0.0}),
+    ("Fill", "laboratory-fill", "a number", {"fill": -1.0}),
+    ("Positions", "laboratory-positions", False, {"positions": False}),
+    (
+        "Heads",
+        "laboratory-heads",
+        [0, 2],
+        {"ablated": frozenset({("decoder.1.self", 0), ("decoder.1.self", 2)})},
+    ),
+    ("Dropout", "laboratory-dropout", 0.25, {"dropout": 0.25}),
+    ("Where", "laboratory-only", ["decoder.0.self"], {"only": frozenset({"decoder.0.self"})}),
+]
+
+
+@pytest.mark.parametrize(("edit", "key", "value", "expected"), CONTROLS)
+def test_each_control_changes_its_field_and_no_other(
+    edit: str, key: str, value: object, expected: dict[str, object]
+) -> None:
+    app = opened(edit)
+    widget(app, key).set_value(value).run()
+    assert_sound(app)
+    for field in fields(Intervention):
+        wanted = expected.get(field.name, getattr(Intervention(), field.name))
+        assert getattr(change(app), field.name) == wanted, field.name
+    assert ("counterfactual" in said(app)) == change(app).changes
+
+
+def test_every_field_of_an_intervention_has_its_control() -> None:
+    reached = {name for *_, expected in CONTROLS for name in expected} | {"blocked", "seed"}
+    assert reached == {field.name for field in fields(Intervention)}
+
+
+def test_factor_fill_and_seed_take_any_number() -> None:
+    app = opened("Scaling", scale="0.5")
+    widget(app, "laboratory-factor").set_value(-2.5).run()
+    assert change(app).scale == -2.5
+    app = opened("Fill", fill="-5.0")
+    widget(app, "laboratory-fill-number").set_value(-1e20).run()
+    assert change(app).fill == -1e20
+    app = opened("Dropout", dropout="0.3")
+    widget(app, "laboratory-seed").set_value(7).run()
+    assert (change(app).dropout, change(app).seed) == (0.3, 7)
+
+
+def test_a_whole_layer_and_heads_of_two_layers_go_off_together() -> None:
+    app = opened("Heads", ablated="decoder.0.self:1")
+    widget(app, "laboratory-layer").click().run()
+    whole = {("decoder.1.self", head) for head in range(4)}
+    assert change(app).ablated == whole | {("decoder.0.self", 1)}
+    assert_sound(app)
+
+
+def test_edges_are_cut_mended_and_cut_by_the_row() -> None:
+    app = opened("Edges", query="3", key="1")
+    widget(app, "laboratory-edge").click().run()
+    assert change(app).blocked == {(3, 1)}
+    assert widget(app, "laboratory-edge").label == "Mend this edge"
+    widget(app, "laboratory-edge").click().run()
+    assert change(app) == Intervention()
+    widget(app, "laboratory-row").click().run()
+    assert change(app).blocked == {(3, key) for key in range(6)}
+    assert_sound(app)
+
+
+def test_edges_of_a_model_with_two_stacks_name_the_shown_sublayer() -> None:
+    app = opened(
+        "Edges",
+        model="translate-en-fr",
+        text="the black cat sleeps",
+        place="decoder.1.cross",
+        query="1",
+        key="2",
+    )
+    widget(app, "laboratory-edge").click().run()
+    assert change(app).blocked == {(1, 2)}
+    assert change(app).only == {"decoder.1.cross"}
+    assert_sound(app)
+    app.segmented_control(key="laboratory-edit").set_value("Where").run()
+    widget(app, "laboratory-only").set_value([]).run()
+    assert_sound(app)
+    assert change(app).only == {"decoder.1.cross"}
+
+
+def test_parts_are_taken_back_one_by_one_undone_and_reset() -> None:
+    app = opened(scale="1.0", mask="none", hidden="1,2")
+    labels = [button.label for button in app.button if "✕" in button.label]
+    assert labels == ["scores not scaled ✕", "no mask ✕", "1 ·Hill hidden ✕", "2 ·saw hidden ✕"]
+    widget(app, "laboratory-part-2").click().run()
+    assert change(app) == Intervention(scale=1.0, mask="none", hidden={2})
+    widget(app, "laboratory-undo").click().run()
+    assert change(app).hidden == {1, 2}
+    widget(app, "laboratory-reset").click().run()
+    assert change(app) == Intervention()
+    assert "Nothing is changed" in said(app)
+    widget(app, "laboratory-undo").click().run()
+    assert change(app).hidden == {1, 2}
+    assert_sound(app)
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
+def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
+    app = opened()
+    app.selectbox(key="laboratory-preset").set_value(preset).run()
+    assert_sound(app)
+    view = app.session_state["view"]
+    assert (view.text, view.model, view.change) == (
+        preset.view.text,
+        preset.view.model,
+        preset.view.change,
+    )
+    assert "What to look for." in said(app)
+    widget(app, "laboratory-undo").click().run()
+    assert change(app) == Intervention()
+    link = linked(to_link(preset.view))
+    assert change(link) == preset.view.change
+    assert "What to look for." in said(link)
+
+
+@pytest.mark.parametrize("model", sorted(models))
+def test_every_editor_and_every_view_of_every_model_is_drawn(model: str) -> None:
+    loaded = engine().model(model, lambda *news: None)
+    app = opened(model=model, text=sentence(loaded), scale="1.0")
+    for edit in EDITORS:
+        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+        assert_sound(app)
+    for view in VIEWS:
+        app.segmented_control(key="choose-show").set_value(view).run()
+        assert_sound(app)
+        if loaded.config.shape == "encoder" and view in (NEXT, POSITIONS):
+            assert "predicts no next token" in " ".join(info.value for info in app.info)
+
+
+@pytest.mark.parametrize(
+    "text", ["Tom", "<b>x</b> *a* $x$ :red[r]", "🦊 \u202e \x00", "cat " * 600]
+)
+def test_no_text_breaks_a_view_under_a_change(text: str) -> None:
+    app = opened(text=text, scale="1.0", positions="0", ablated="decoder.0.self:1")
+    for view in VIEWS:
+        app.segmented_control(key="choose-show").set_value(view).run()
+        assert_sound(app)
+    for edit in ("Padding", "Edges"):
+        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+        assert_sound(app)
+
+
+def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
+    model = engine().model("stories", lambda *news: None)
+    wanted = Intervention(scale=1.0, ablated=frozenset({("decoder.0.self", 1)}))
+    before, after = model.trace(TEXT), model.trace(TEXT, intervention=wanted)
+    link = {"scale": "1.0", "ablated": "decoder.0.self:1"}
+    shown = [
+        numbers(trace["y"])
+        for trace in drawn(opened(show=POSITIONS, **link))
+        if trace["mode"] == "markers"
+    ]
+    for values, trace in zip(shown, (before, after), strict=True):
+        np.testing.assert_allclose(values, np.exp(-losses(trace)), rtol=1e-5)
+    app = opened(show=STREAM, **link)
+    np.testing.assert_allclose(
+        numbers(drawn(app)[-1]["z"]), movement(before, after, "decoder").share, rtol=1e-5
+    )
+    app = opened(show=ROWS, place="decoder.1.self", head="2", **link)
+    marks = [numbers(trace["y"]) for trace in drawn(app) if trace["mode"] == "markers"]
+    for values, trace in zip(marks, (before, after), strict=True):
+        np.testing.assert_allclose(values, trace.find("decoder.1.self").weights(2).max(-1))
+    app = opened(show=NEXT, **link)
+    assert f"**{divergences(before, after)[-1]:.4f}** nats" in said(app)
+
+
+def points_page() -> None:
+    from viz import shell
+    from viz.lab_points import measured_points
+
+    shell.open_page("pages/laboratory.py")
+    measured_points(shell.look(changed=True))
+
+
+@pytest.mark.parametrize("model", sorted(models))
+def test_every_measured_point_is_drawn(model: str) -> None:
+    loaded = engine().model(model, lambda *news: None)
+    page = AppTest.from_function(points_page, default_timeout=60)
+    app = linked({"model": model, "text": sentence(loaded)}, page)
+    for point in POINTS:
+        app.segmented_control(key="laboratory-point").set_value(point).run()
+        assert_sound(app)
+        assert app.get("plotly_chart") or app.dataframe
+    assert_fills(app)
+    app.segmented_control(key="laboratory-precision").set_value("float16").run()
+    assert_sound(app)
+    assert "masked_fill refuses it" in app.dataframe[0].value["as float16"].str.cat()
+
+
+def assert_fills(app: AppTest) -> None:
+    """The table of fills says what PyTorch gives, and no NaN."""
+    frame = app.dataframe[0].value
+    assert frame["fill"].tolist() == ["−∞"] * 2 + ["−1e9"] * 2 + ["−1e20"] * 2 + ["0"] * 2
+    assert frame["largest weight on a masked key"].tolist()[:6] == ["0.0000"] * 6
+    assert float(frame["largest weight on a masked key"].iloc[-1]) > 0
+    assert frame["a row with every key masked"].tolist()[:2] == ["0/0, undefined"] * 2
+
+
+def test_sampled_points_answer_to_their_seed_and_their_scores() -> None:
+    app = linked({"text": TEXT}, AppTest.from_function(points_page, default_timeout=60))
+    first = numbers(drawn(app)[-1]["y"])
+    app.number_input(key="laboratory-draw").set_value(9).run()
+    assert not np.array_equal(first, numbers(drawn(app)[-1]["y"]))
+    app.number_input(key="laboratory-draw").set_value(0).run()
+    np.testing.assert_array_equal(first, numbers(drawn(app)[-1]["y"]))
+    app.segmented_control(key="laboratory-point").set_value(POINTS[1]).run()
+    app.segmented_control(key="laboratory-gradient").set_value("One row").run()
+    assert "0.1142, 0.8438, 0.0420" in said(app)
+    for bad in ("a, b", "", "1e400", "nan"):
+        app.text_input(key="laboratory-scores").set_value(bad).run()
+        assert_sound(app)
+        assert app.warning
+
+
+def test_a_change_in_the_link_comes_with_the_page_and_stays_in_it() -> None:
+    wanted = Intervention(
+        scale=0.25,
+        mask="none",
+        hidden={0},
+        blocked={(2, 1)},
+        fill=-1e9,
+        positions=False,
+        ablated={("decoder.0.self", 3)},
+        dropout=0.2,
+        seed=5,
+        only={"decoder.1.self"},
+    )
+    view = replace(opened().session_state["view"], change=wanted, show=ROWS)
+    app = linked(to_link(view))
+    assert_sound(app)
+    assert change(app) == wanted
+    kept = {name: app.query_params[name] for name in ("fill", "dropout", "seed", "only")}
+    assert kept == {
+        "fill": "-1000000000.0",
+        "dropout": "0.2",
+        "seed": "5",
+        "only": "decoder.1.self",
+    }
+    assert change(opened(fill="-inf")).fill == -math.inf
