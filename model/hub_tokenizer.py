@@ -126,10 +126,14 @@ def _works_on_bytes(tokenizer: Any) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _bytes_of_letters() -> dict[str, int]:
+def letters_of_bytes() -> dict[int, str]:
     """The letter that stands for each byte in a byte-level vocabulary (Radford et al. 2019)."""
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in shown]
-    return {chr(byte): byte for byte in shown} | {
-        chr(256 + place): byte for place, byte in enumerate(hidden)
-    }
+    letters = {byte: chr(byte) for byte in shown}
+    return letters | {byte: chr(256 + place) for place, byte in enumerate(hidden)}
+
+
+@lru_cache(maxsize=1)
+def _bytes_of_letters() -> dict[str, int]:
+    return {letter: byte for byte, letter in letters_of_bytes().items()}

