@@ -5,6 +5,7 @@ import streamlit as st
 from viz import shell
 from viz.alignment_view import show_alignment
 from viz.by_hand import by_hand_of
+from viz.formulas import ATTENTION
 from viz.glossary import glossary_link
 from viz.translation_attentions import three_attentions
 from viz.translation_formulas import CROSSED, DECODER, ENCODER
@@ -32,10 +33,12 @@ def idea() -> None:
         f"""
 The **{glossary_link("encoder")}** reads the whole source at once. The
 **{glossary_link("decoder")}** writes the target, one word after another. Both are stacks of
-attention and feed-forward layers; three kinds of attention differ only in where queries, keys and
-values come from. X is the source's stream, Y the target's, M what the encoder hands over.
+attention and feed-forward layers; their three kinds of attention share one formula and differ only in
+where queries, keys and values come from. X is the source's stream, Y the target's, E what the
+encoder hands over.
 """
     )
+    st.latex(ATTENTION)
     for name, formula, words in (
         ("Encoder self-attention", ENCODER, "The source looks at itself, in both directions."),
         (

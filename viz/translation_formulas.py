@@ -1,6 +1,6 @@
 """Formulas of the encoder–decoder page. Pure.
 
-X is the source's stream, Y the target's, M what the encoder hands over.
+X is the source's stream, Y the target's, E what the encoder hands over.
 """
 
 from viz.theme import KEY, QUERY, VALUE
@@ -16,13 +16,10 @@ def _three(queries: str, others: str) -> str:
 
 ENCODER = _three("X", "X")
 DECODER = _three("Y", "Y")
-CROSSED = _three("Y", "M")
+CROSSED = _three("Y", "E")
 CROSS = (
     r"a_{f,e} = \mathrm{softmax}_e\!\left("
     rf"\frac{{\textcolor{{{QUERY}}}{{q_f}} \cdot \textcolor{{{KEY}}}{{k_e}}}}{{\sqrt{{d_k}}}}\right)"
 )
 ON_GOLD = r"\text{on gold} = \frac{1}{F} \sum_{f} \sum_{e\, \in\, \text{gold}(f)} a_{f,e}"
-FORCED = (
-    r"p(\text{your French}) = \prod_{f} p\big(\text{word}_f \mid \text{words before},\ "
-    r"\text{source}\big)"
-)
+FORCED = r"p(\text{French}) = \prod_{f} p\left(w_f \mid w_{<f},\ \text{English}\right)"

@@ -28,7 +28,7 @@ _STEP, _READ, _PLAYING = "encoder-step", "encoder-step-of", "encoder-playing"
 def translate(seen: Look) -> None:
     """The page's first view: the French comes out word by word, by itself or step by step."""
     own = with_target(seen, None)
-    if st.session_state.get(_READ) != own.request:  # another sentence starts again
+    if st.session_state.get(_READ) != own.request or _STEP not in st.session_state:
         st.session_state[_READ] = own.request
         st.session_state[_STEP] = _opening(own.trace)
         st.session_state[_PLAYING] = False
@@ -67,7 +67,7 @@ def _move_on(last: int, *, timed: bool) -> None:
     """One step further while it plays. The timer belongs to the page, which is drawn anew to start
     and to stop it."""
     playing = bool(st.session_state.get(_PLAYING))
-    step = st.session_state.setdefault(_STEP, 1)
+    step = st.session_state[_STEP]
     if playing and timed and step < last:
         st.session_state[_STEP] = step + 1
     ended = st.session_state[_STEP] >= last
@@ -88,8 +88,8 @@ def _controls(last: int) -> int:
     forward.button("Next", key="encoder-next", on_click=_go, args=(1,),
                    disabled=step == last, type="primary", width="stretch")  # fmt: skip
     playing = bool(st.session_state.get(_PLAYING))
-    play.button("Stop" if playing else "Play from the start", key="encoder-play", on_click=_play, args=(last,),
-                disabled=last == 1, width="stretch")  # fmt: skip
+    name = "Stop" if playing else "Play from the start"
+    play.button(name, key="encoder-play", on_click=_play, disabled=last == 1, width="stretch")
     return step
 
 
@@ -98,7 +98,7 @@ def _go(by: int) -> None:
     st.session_state[_STEP] += by
 
 
-def _play(last: int) -> None:
+def _play() -> None:
     playing = not st.session_state.get(_PLAYING)
     st.session_state[_PLAYING] = playing
     if playing:

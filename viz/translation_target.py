@@ -15,7 +15,7 @@ from viz.figures.alignment import alignment
 from viz.figures.word_probabilities import Given, word_probabilities
 from viz.markdown import plain
 from viz.session import change_view, current
-from viz.shell import Look, chart, table, traced
+from viz.shell import Look, chart, checked, table, traced
 from viz.translation_formulas import FORCED
 from viz.translation_run import with_target
 from viz.translation_words import TRANSLATOR, advise, french_groups, known_words
@@ -46,6 +46,7 @@ def own_target(seen: Look) -> None:
     with lines:
         st.markdown("**What is read to write it**")
         _lines(look.trace)
+    checked(look)
 
 
 def _box(seen: Look) -> None:
@@ -101,7 +102,7 @@ def _readable(look: Look, seen: Look) -> Look | None:
     typed = st.session_state[_BOX]
     refusal = _refusal(seen, typed) if typed.strip() else ""
     if refusal:
-        st.error(plain(refusal))
+        st.error(plain(f"{refusal} Until then the model's own French stays."))
         return None
     if look.request.target is None:
         st.caption("There is no French of yours yet: this is the model's own.")
@@ -129,12 +130,12 @@ def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
     total = sum(np.log(max(word.share, 1e-300)) for word in given)
     best = sum(np.log(max(word.share, 1e-300)) for word in _given(own))
     sentence = (
-        f"The product of all: **{np.exp(total):.3g}**, a loss of {-total / len(given):.4f} nats "
-        "a word."
+        f"The product of all: **{_in_words(np.exp(total))}**, a loss of "
+        f"{-total / len(given):.4f} nats a word."
     )
     if look.request.target is not None:
         french = look.model.tokenizer.decode([token.id for token in own.trace.target_tokens])
-        sentence += f" The model's own, {plain(f'“{french}”')}: {np.exp(best):.3g}."
+        sentence += f" The model's own, {plain(f'“{french}”')}: {_in_words(np.exp(best))}."
     st.markdown(sentence)
     surprises = [word for word in given if not word.agrees]
     if surprises:
@@ -145,6 +146,11 @@ def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
                 f"would have written “{token_label(word.first)}”: {word.first_share:.4f}."
             )
         )
+
+
+def _in_words(share: float) -> str:
+    """A probability in a sentence."""
+    return f"{share:.4f}" if share >= 0.001 else f"{share:.2g}"
 
 
 def _lines(trace: Trace) -> None:

@@ -138,7 +138,8 @@ def _words(
     words: Sequence[str], across: float, where: str, colour: str, chosen: int | None = None
 ) -> go.Scatter:
     shown = tick_positions(len(words), 40)
-    texts = [plotly_label(words[place], LABEL) for place in shown]
+    apart = "\u00a0"  # between a word and its dot
+    texts = [apart + plotly_label(words[place], LABEL) + apart for place in shown]
     return go.Scatter(
         x=[across] * len(shown),
         y=list(shown),

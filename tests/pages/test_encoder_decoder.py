@@ -1,0 +1,207 @@
+"""The encoder–decoder page: translation by steps, alignment, attentions, and French of one's own."""
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import load_model
+from model.alignment import gold_phrase, source_words, target_words
+from model.training import grammar
+from viz.shared import engine
+from viz.translation_sentences import FIRST, SENTENCES, made_up
+from viz.translation_words import english_groups, french_groups, near, unknown
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "pages" / "encoder_decoder.py"
+VIEWS = ("Translate", "Alignment", "The three attentions", "Your own French")
+TEXT = "the tired doctor opens the red door"
+
+
+def opened(**parameters: str) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    for name, value in ({"model": "translate-en-fr", "text": TEXT} | parameters).items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def said(app: AppTest) -> str:
+    kinds = (app.markdown, app.caption, app.info, app.error, app.warning)
+    return " ".join(text.value for kind in kinds for text in kind).replace("\\", "")
+
+
+def marked(app: AppTest) -> str:
+    """The French that is written so far."""
+    (html,) = [e.proto.body for e in app.get("html") if "<mark" in e.proto.body]
+    return re.sub(r"<[^>]*>", "", html)
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    (button,) = [button for button in app.button if button.label == label]
+    return button.click().run()
+
+
+@pytest.mark.parametrize("show", VIEWS)
+@pytest.mark.parametrize(
+    "text",
+    ["door", "the cat " * 40, "LE CHAT noir."],
+)
+def test_every_view_is_drawn(show: str, text: str) -> None:
+    app = opened(show=show, text=text)
+    assert not app.exception
+    assert not app.error
+    assert app.get("plotly_chart") or app.get("bidi_component")
+
+
+def test_the_french_comes_out_word_by_word() -> None:
+    app = opened(text="the black cat sleeps.")
+    assert marked(app) == "le chat noir"  # it opens where noun and adjective have changed places
+    assert marked(press(app, "Back")) == "le chat"
+    for _ in range(3):
+        press(app, "Next")
+    assert marked(app) == "le chat noir dort ."
+    assert marked(press(app, "Next")).endswith("end&gt;")
+    assert next(button for button in app.button if button.label == "Next").disabled
+    assert "reads “" in said(app)
+    assert "differ by at most" in said(app)
+
+
+def test_the_alignment_tells_the_share_on_gold_and_the_crossing() -> None:
+    app = opened(show="Alignment")
+    assert "On the gold words lies **0.99" in said(app)
+    assert "“tired doctor” becomes “médecin fatigué”: the gold lines cross" in said(app)
+    heads = next(box for box in app.selectbox if box.label.startswith("Layer and head"))
+    shares = [float(option.split()[1]) for option in heads.options]
+    assert shares == sorted(shares, reverse=True)
+    assert heads.value == ("decoder.1.cross", 0)
+    assert len(heads.options) == 8
+
+
+def test_what_the_grammar_cannot_say_has_no_gold_and_what_differs_is_told() -> None:
+    assert "there is no gold" in said(opened(show="Alignment", text="these three dogs"))
+    other = said(opened(show="Alignment", text="the cat eats the apple in the garden"))
+    assert "The grammar says “le chat mange la pomme dans le jardin”" in other
+
+
+def test_the_layers_are_those_of_the_chosen_attention() -> None:
+    app = opened(show="The three attentions")
+    kind = next(control for control in app.segmented_control if control.label == "Which attention")
+    for name, expected in (
+        ("Encoder self-attention", ["encoder.0.self", "encoder.1.self"]),
+        ("Masked decoder self-attention", ["decoder.0.self", "decoder.1.self"]),
+        ("Cross-attention", ["decoder.0.cross", "decoder.1.cross"]),
+    ):
+        kind.set_value(name).run()
+        assert not app.exception
+        layer = next(box for box in app.selectbox if box.label == "Layer")
+        assert layer.value in expected
+        assert len(layer.options) == len(expected)
+        (component,) = app.get("bidi_component")
+        assert layer.value.encode() in component.proto.SerializeToString()
+
+
+def test_french_of_ones_own_is_judged_word_by_word() -> None:
+    app = opened(text="the black cat sleeps", show="Your own French")
+    box = next(field for field in app.text_input if field.label == "Your French")
+    box.set_value("le noir chat dort").run()
+    assert not app.exception
+    assert "The least expected is “noir”" in said(app)
+    assert "would have written “chat”" in said(app)
+    wrong = "le chat bonjour"
+    next(field for field in app.text_input if field.label == "Your French").set_value(wrong).run()
+    assert "does not know “bonjour”" in said(app)
+    field = next(field for field in app.text_input if field.label == "Your French")
+    assert field.value == wrong
+    press(app, "Take the model's")
+    field = next(field for field in app.text_input if field.label == "Your French")
+    assert field.value == "le chat noir dort"
+    assert "The least expected" not in said(app)
+
+
+def test_a_link_brings_the_target_and_the_other_views_show_it() -> None:
+    linked = {"text": "the black cat sleeps", "target": "le chat blanc dort"}
+    app = opened(show="Alignment", **linked)
+    assert "The French is your own" in said(app)
+    press(app, "Back to the model's French")
+    assert "The French is your own" not in said(app)
+    app = opened(show="Your own French", **linked)
+    assert "The least expected is “blanc”" in said(app)
+    assert marked(opened(**linked)) == "le chat noir"
+
+
+def test_unknown_words_are_named_with_words_like_them_and_a_way_on() -> None:
+    app = opened(text="the hungry doctr <b>x</b> $y$ *z*")
+    assert not app.exception
+    assert "“hungry”" in app.error[0].value
+    assert "for “doctr” perhaps “doctor”" in said(app)
+    assert "**Adjectives:** old, young" in said(app)
+    press(app, "Open “the black cat sleeps”")
+    assert not app.error
+    assert marked(app) == "le chat noir"
+
+
+def test_a_sentence_of_the_list_and_a_made_up_one_open_with_their_own_french() -> None:
+    app = opened(target="le chat")
+    press(app, "A made-up sentence")
+    assert app.text_input[0].value == made_up(1)
+    assert "seed 1" in said(app)
+    press(app, "A made-up sentence")
+    assert app.text_input[0].value == made_up(2)
+    next(box for box in app.selectbox if box.key == "encoder-sentence").set_value(
+        SENTENCES[2]
+    ).run()
+    assert app.text_input[0].value == SENTENCES[2].english
+    assert not app.exception
+    assert not app.error
+
+
+def test_whoever_comes_with_another_model_finds_the_translator_and_goes_on_with_the_own_text() -> (
+    None
+):
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app.query_params["text"] = "Anna King met Sam Gray"
+    app.run()
+    app.switch_page("pages/encoder_decoder.py").run()
+    assert app.text_input[0].value == FIRST
+    assert "“Anna King met Sam Gray” and Stories" in said(app)
+    app.switch_page("pages/attention.py").run()
+    assert app.text_input[0].value == "Anna King met Sam Gray"
+
+
+def test_a_sentence_that_the_translator_can_read_comes_along() -> None:
+    app = opened(model="stories", text="the old house")
+    assert app.text_input[0].value == "the old house"
+    assert marked(app) == "la"
+
+
+def test_another_model_chosen_here_is_told_and_led_to_the_translator() -> None:
+    app = opened()
+    next(box for box in app.selectbox if box.label == "Model").set_value("stories").run()
+    assert "stories has one stack only" in said(app)
+    assert not app.exception
+    press(app, f"Open “{TEXT}” in the translator")
+    assert marked(app) == "le médecin fatigué"
+
+
+def test_the_listed_sentences_translate_as_the_grammar_has_it() -> None:
+    model = load_model("translate-en-fr", device="cpu")
+    for sentence in SENTENCES:
+        trace = model.trace(sentence.english)
+        phrase = gold_phrase(source_words(trace))
+        assert (phrase is not None and phrase.french == target_words(trace)) or (
+            "no gold" in sentence.look_for
+        )
+
+
+def test_the_groups_hold_every_word_of_the_translator_and_no_other() -> None:
+    held = {
+        word
+        for groups in (english_groups(), french_groups())
+        for w in groups.values()
+        for word in w
+    }
+    assert held == set(grammar.words())
+    assert unknown("the chat sleeps xyz", english_groups()) == ("chat", "xyz")
+    assert near("docter", english_groups())[0] == "doctor"
+    assert engine().model("translate-en-fr", lambda *news: None).new_words(" ".join(held)) == ()
