@@ -86,12 +86,12 @@ def test_what_the_grammar_cannot_say_has_no_gold_and_what_differs_is_told() -> N
 
 def test_the_layers_are_those_of_the_chosen_attention() -> None:
     app = opened(show="The three attentions")
-    kind = next(control for control in app.segmented_control if control.label == "Which attention")
     for name, expected in (
         ("Encoder self-attention", ["encoder.0.self", "encoder.1.self"]),
         ("Masked decoder self-attention", ["decoder.0.self", "decoder.1.self"]),
         ("Cross-attention", ["decoder.0.cross", "decoder.1.cross"]),
     ):
+        kind = next(box for box in app.segmented_control if box.label == "Which attention")
         kind.set_value(name).run()
         assert not app.exception
         layer = next(box for box in app.selectbox if box.label == "Layer")
