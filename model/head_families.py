@@ -17,10 +17,8 @@ class Family:
 
     @property
     def title(self) -> str:
-        """In words: "self-attention of the decoder"."""
-        if self.cross:
-            return "cross-attention, from the decoder to the encoder"
-        return f"self-attention of the {self.stack}"
+        """In words: "Decoder self-attention"."""
+        return "Cross-attention" if self.cross else f"{self.stack.title()} self-attention"
 
     def members(self, trace: Trace) -> tuple[Attention, ...]:
         """The sub-layers of this family in a pass, from the first layer on."""

@@ -55,6 +55,13 @@ MEANINGS: dict[Measure, str] = {
     "moved": "the mean distance by which the final vectors of all tokens move, as a share of their "
     "length.",
 }
+UNITS: dict[Measure, str] = {
+    "probability": "change",
+    "logit": "change",
+    "divergence": "nats",
+    "loss": "change, nats",
+    "moved": "share",
+}
 _found: LRUCache[Request, Ablations] = LRUCache(64)
 _guard = Lock()
 
@@ -167,7 +174,7 @@ def _show(seen: Look, found: Ablations) -> None:
             figure = head_map(
                 by_layer(seen, family, values),
                 quantity="stream" if measure in ("moved", "divergence") else "difference",
-                title=TITLES[measure].lower(),
+                title=UNITS[measure],
                 chosen=cell_of(seen, family),
                 words=[
                     f"{name_of(seen, head)}<br>"
@@ -201,6 +208,7 @@ def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
         required=True,
         format_func=TITLES.__getitem__,
         key=key,
+        label_visibility="collapsed",
     )
     chosen = measure or present[0]
     if found.measures[chosen].ndim < 2:

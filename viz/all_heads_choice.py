@@ -14,7 +14,7 @@ from model.head_families import Family, Head, families, family_of, head_label
 from viz import shell
 from viz.choices import choose_head, choose_layer
 from viz.figures.head_marks import Cell
-from viz.figures.heatmap import weights_of_head
+from viz.figures.head_weights import narrow_weights
 from viz.navigation import view_link
 from viz.session import change_view, current, write_link
 from viz.shell import Look
@@ -102,7 +102,6 @@ def listed(frame: pd.DataFrame, heads: Sequence[Head], key: str, **columns: str)
 
     columns: what each column's question mark says.
     """
-    fresh = f"{key}-{'-'.join(map(str, opened()))}"
     numbers = frame.select_dtypes("number").columns
     formats = {
         name: st.column_config.NumberColumn(format="%.3f", help=columns.get(name))
@@ -110,11 +109,11 @@ def listed(frame: pd.DataFrame, heads: Sequence[Head], key: str, **columns: str)
     }
     st.dataframe(
         frame,
-        key=fresh,
+        key=key,
         hide_index=True,
         height=min(36 * len(frame) + 40, 460),
         column_config=formats,
-        on_select=partial(_take_row, fresh, tuple(heads)),
+        on_select=partial(_take_row, key, tuple(heads)),
         selection_mode="single-row",
     )
 
@@ -136,7 +135,7 @@ def chosen_head(seen: Look, family: Family) -> None:
     queries = [token.text for token in family.queries(seen.trace)]
     keys = [token.text for token in family.keys(seen.trace)]
     shell.chart(
-        weights_of_head(attention, head, queries=queries, keys=keys),
+        narrow_weights(attention, head, queries=queries, keys=keys),
         f"all-heads-chosen-{attention.name}-{head}",
     )
     label = name_of(seen, (attention.name, head))

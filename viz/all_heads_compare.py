@@ -1,8 +1,10 @@
 """The same head on two sentences, or a head of one model beside one of another."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.head_families import Family, family_of, head_label
 from model.heads import distance, entropy
@@ -12,7 +14,7 @@ from viz import shell
 from viz.all_heads_choice import choose_family, name_of
 from viz.choices import choose_head, choose_layer
 from viz.examples import EXAMPLES
-from viz.figures.heatmap import weights_of_head
+from viz.figures.head_weights import narrow_weights
 from viz.markdown import plain
 from viz.session import change_view, current, write_link
 from viz.shared import engine
@@ -40,25 +42,29 @@ class Side:
 
 
 def compare(seen: Look) -> None:
-    """Two heatmaps on one scale, and how far the two heads' habits lie apart."""
+    """Two heatmaps on one scale, of heads that are chosen above them."""
+    st.markdown(
+        "**What to look for.** A head that looks by position draws the same figure on any sentence; "
+        "one that looks by content changes with the words."
+    )
     family = choose_family(seen)
     boxes = st.columns([2, 1])
     second_model = _second_model(seen, boxes[1])
     text = _second_text(seen, second_model, boxes[0])
-    left, right = st.columns(2, gap="large")
-    with left:
-        one = _here(seen, family)
-    with right:
-        other = _there(seen, family, second_model, text)
-    for box, side, key in ((left, one, "here"), (right, other, "there")):
+    choices = st.columns(4)
+    one = _here(seen, family, choices[:2])
+    other = _there(seen, family, second_model, text, choices[2:])
+    for box, side, key in zip(
+        st.columns(2, gap="large"), (one, other), ("here", "there"), strict=True
+    ):
         if side is not None:
             with box:
                 _picture(side, key)
-    if other is not None:
-        _apart(one, other)
+    st.caption("Both pictures share the scale from 0 to 1.")
+    write_link()
 
 
-def _second_model(seen: Look, box: st.delta_generator.DeltaGenerator) -> str:
+def _second_model(seen: Look, box: DeltaGenerator) -> str:
     """The model on the right: the same one unless another is chosen."""
     names = list(models)
     chosen = current().second_model
@@ -78,7 +84,7 @@ def _second_model(seen: Look, box: st.delta_generator.DeltaGenerator) -> str:
     return model
 
 
-def _second_text(seen: Look, model: str, box: st.delta_generator.DeltaGenerator) -> str:
+def _second_text(seen: Look, model: str, box: DeltaGenerator) -> str:
     """The sentence on the right: the visitor's, or one to start from."""
     start = seen.request.text if model != seen.model.name else _another(seen)
     st.session_state[TEXT] = current().second_text or start
@@ -100,8 +106,7 @@ def _another(seen: Look) -> str:
     return others[0] if others else " ".join(reversed(seen.request.text.split()))
 
 
-def _here(seen: Look, family: Family) -> Side:
-    boxes = st.columns(2)
+def _here(seen: Look, family: Family, boxes: Sequence[DeltaGenerator]) -> Side:
     with boxes[0]:
         choose_layer([attention.name for attention in family.members(seen.trace)])
     attention = seen.trace.find(current().place)
@@ -111,7 +116,9 @@ def _here(seen: Look, family: Family) -> Side:
     return Side(seen.trace, attention, head, title)
 
 
-def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
+def _there(
+    seen: Look, family: Family, model: str, text: str, boxes: Sequence[DeltaGenerator]
+) -> Side | None:
     """The head on the right: the same one, or in another model one that is chosen there."""
     try:
         trace = _second_trace(seen, model, text)
@@ -119,12 +126,9 @@ def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
         st.warning(plain(str(refusal)))
         return None
     if model == seen.model.name:
-        for _ in range(2):  # as high as the two lists on the left
-            st.container(height=28, border=False)
-        attention = trace.find(current().place)
-        title = f"{head_label((attention.name, current().head))} on the second sentence"
-        return Side(trace, attention, current().head, title)
-    boxes = st.columns(2)
+        attention, head = trace.find(current().place), current().head
+        title = f"{name_of(seen, (attention.name, head))} on the sentence on the right"
+        return Side(trace, attention, head, title)
     known = [one for one in trace.attention if family_of(one) == family] or list(trace.attention)
     keep_within(LAYER, len(known))
     place = boxes[0].selectbox(
@@ -133,8 +137,7 @@ def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
     attention = known[place]
     keep_within(HEAD, attention.heads)
     head = boxes[1].selectbox("Head on the right", range(attention.heads), key=HEAD)
-    label = head_label((attention.name, head))
-    return Side(trace, attention, head, f"{label} of {model}")
+    return Side(trace, attention, head, f"{head_label((attention.name, head))} of {model}")
 
 
 def _second_trace(seen: Look, name: str, text: str) -> Trace:
@@ -147,28 +150,16 @@ def _second_trace(seen: Look, name: str, text: str) -> Trace:
 
 def _picture(side: Side, key: str) -> None:
     queries, keys = side.tokens()
-    st.markdown(f"**{side.title}**")
+    st.markdown(f"**{plain(side.title)}**")
     shell.chart(
-        weights_of_head(side.attention, side.head, queries=queries, keys=keys),
+        narrow_weights(side.attention, side.head, queries=queries, keys=keys),
         f"all-heads-compare-{key}",
     )
     weights = side.attention.weights(side.head)
-    st.caption(
-        f"Mean entropy {float(entropy(weights).mean()):.2f} nats, mean largest weight "
-        f"{float(weights.max(-1).mean()):.2f}."
-    )
-
-
-def _apart(one: Side, other: Side) -> None:
-    ours, theirs = (side.attention.weights(side.head) for side in (one, other))
     said = (
-        "**What to look for.** A head that looks by position draws the same figure on any sentence; "
-        "one that looks by content changes with the words. Both pictures share the scale from 0 to 1."
+        f"Mean entropy {float(entropy(weights).mean()):.2f} nats, mean largest weight "
+        f"{float(weights.max(-1).mean()):.2f}"
     )
-    if "cross" not in (one.attention.kind, other.attention.kind):
-        said += (
-            f" Mean distance between query and key: {distance(ours):.2f} tokens on the left, "
-            f"{distance(theirs):.2f} on the right."
-        )
-    st.markdown(said)
-    write_link()
+    if side.attention.kind != "cross":
+        said += f", mean distance between query and key {distance(weights):.2f} tokens"
+    st.caption(f"{said}.")

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.engine import Request
 from model.head_families import Family
@@ -38,11 +39,17 @@ def means_and_rollout(seen: Look) -> None:
     """One matrix for many heads, with what it leaves out."""
     family = choose_family(seen)
     kinds = (LAYER, ALL) if family.cross else (LAYER, ALL, ROLLED)
-    kind = st.segmented_control(
-        "Picture", kinds, default=LAYER, required=True, key=f"all-heads-means-{len(kinds)}"
+    boxes = st.columns([3, 1], vertical_alignment="bottom")
+    kind = boxes[0].segmented_control(
+        "Picture",
+        kinds,
+        default=LAYER,
+        required=True,
+        key=f"all-heads-means-{len(kinds)}",
+        label_visibility="collapsed",
     )
     layers = len(_means(seen.request, family))
-    layer = _layer(layers, kind) if kind != ALL else layers - 1
+    layer = _layer(boxes[1], layers, kind) if kind != ALL else layers - 1
     shown: dict[str, Callable[[], Array]] = {
         LAYER: lambda: _means(seen.request, family)[layer],
         ALL: lambda: _means(seen.request, family).mean(0),
@@ -79,9 +86,9 @@ def means_and_rollout(seen: Look) -> None:
         shell.table(frame, f"all-heads-means-{kind}-{layer}")
 
 
-def _layer(layers: int, kind: str | None) -> int:
+def _layer(box: DeltaGenerator, layers: int, kind: str | None) -> int:
     keep_within(LAYER_KEY, layers)
-    layer: int = st.selectbox(
+    layer: int = box.selectbox(
         "Up to and with layer" if kind == ROLLED else "Layer",
         range(layers),
         index=layers - 1,

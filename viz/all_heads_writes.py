@@ -1,10 +1,13 @@
 """What each head writes to the stream, and what it adds to the logit of the next token."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.contributions import (
     Part,
@@ -39,7 +42,17 @@ from viz.token_choice import keep_within
 
 LENGTH, EFFECT, PARTS = "Length of what it writes", "Effect on a logit", "All parts of a logit"
 OFFERED = 8  # likeliest next tokens
-POSITION, TOKEN = "all-heads-position", "all-heads-token"
+TOKEN = "all-heads-token"
+
+
+@dataclass(frozen=True)
+class Logit:
+    """The logit that is taken apart."""
+
+    position: int  # after this token
+    token: int  # id
+    label: str  # the token, as Markdown may show it
+    value: float
 
 
 @lru_cache(maxsize=32)
@@ -61,12 +74,14 @@ def _parts(request: Request, position: int, token: int) -> tuple[tuple[Part, ...
 
 def writes(seen: Look) -> None:
     """Length, effect on one logit, or everything that adds up to it."""
-    shown = st.segmented_control(
+    boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
+    shown = boxes[0].segmented_control(
         "Picture",
         (EFFECT, PARTS, LENGTH),
         default=EFFECT,
         required=True,
         key="all-heads-writes-as",
+        label_visibility="collapsed",
     )
     if shown == LENGTH:
         _lengths_view(seen)
@@ -79,7 +94,7 @@ def writes(seen: Look) -> None:
         )
         offer_model("stories")
     else:
-        _effect_view(seen, seen.trace.logits, every_part=shown == PARTS)
+        _effect_view(seen, _which_logit(seen, seen.trace.logits, boxes[1:]), shown == PARTS)
 
 
 def _lengths_view(seen: Look) -> None:
@@ -116,20 +131,18 @@ def _lengths_view(seen: Look) -> None:
     shell.table(frame, "all-heads-lengths")
 
 
-def _effect_view(seen: Look, logits: Array, *, every_part: bool) -> None:
-    position, token, label = _which_logit(seen, logits)
-    parts, apart = _parts(seen.request, position, token)
-    total = float(logits[position, token])
+def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
+    parts, apart = _parts(seen.request, of.position, of.token)
     heads = [part for part in parts if part.kind == "head"]
     best = max(heads, key=lambda part: part.effect)
-    others = total - sum(part.effect for part in heads)
+    together = sum(part.effect for part in heads)
     st.markdown(
-        f"**What to look for.** The logit of **{label}** is {total:.2f}. "
+        f"**What to look for.** The logit of **{of.label}** is {of.value:.2f}. "
         f"**{name_of(seen, (best.name, best.head or 0))}** adds most of all heads: "
-        f"{best.effect:+.2f}. All heads together add {total - others:+.2f}, everything else "
-        f"{others:+.2f}."
+        f"{best.effect:+.2f}. All heads together add {together:+.2f}, everything else "
+        f"{of.value - together:+.2f}."
     )
-    (_bars if every_part else _map)(seen, parts, f"{position}-{token}")
+    (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")
     st.caption(
         "Check: all parts together, each followed through the norms with their recorded mean and "
         f"deviation, differ from the model's own logit by {difference(apart)}."
@@ -144,17 +157,15 @@ def _effect_view(seen: Look, logits: Array, *, every_part: bool) -> None:
     shell.table(frame, f"all-heads-parts-{every_part}")
 
 
-def _which_logit(seen: Look, logits: Array) -> tuple[int, int, str]:
+def _which_logit(seen: Look, logits: Array, boxes: Sequence[DeltaGenerator]) -> Logit:
     """After which token, and of which next token: the last and the likeliest to begin with."""
     tokens = seen.trace.tokens_of("decoder")
-    boxes = st.columns(2)
-    key = f"{POSITION}-{len(tokens)}"  # a text of another length opens on its own end
     position: int = boxes[0].selectbox(
         "After the token",
         range(len(tokens)),
         index=len(tokens) - 1,
         format_func=lambda at: f"{at} {token_label(tokens[at].text, 24)}",
-        key=key,
+        key=f"all-heads-position-{len(tokens)}",  # a text of another length opens on its own end
     )
     row = probabilities(logits[position])
     likely = [int(id_) for id_ in np.argsort(-row, kind="stable")[:OFFERED]]
@@ -166,7 +177,8 @@ def _which_logit(seen: Look, logits: Array) -> tuple[int, int, str]:
         format_func=lambda at: f"{texts[at]} (probability {row[likely[at]]:.3f})",
         key=TOKEN,
     )
-    return position, likely[place], plain(texts[place])
+    token = likely[place]
+    return Logit(position, token, plain(texts[place]), float(logits[position, token]))
 
 
 def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:

@@ -1,5 +1,7 @@
 """One number for each head: rows are layers, columns heads, each cell can be clicked."""
 
+import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +10,10 @@ import plotly.graph_objects as go
 from viz.figures.head_marks import CELLS, Cell, add_marks
 from viz.figures.heatmap import NUMBERED, Axis, Matrix, heatmap
 from viz.theme import QUANTITIES, QuantityName, rgba
+
+ROOMY = 8  # up to so many heads in a layer the numbers have room
+SMALL = 10  # points of numbers that have not
+LEADING_NOUGHT = re.compile(r"(?<!\d)0\.")
 
 
 def head_map(
@@ -26,15 +32,17 @@ def head_map(
     head says, layer by layer, as Plotly may draw it. The trace "heads" has one point for each head.
     """
     layers, heads = values.shape
-    fits = heads <= NUMBERED
+    crowded = heads > ROOMY
     figure = heatmap(
         values,
         rows=Axis("layer", [str(layer) for layer in range(layers)], tokens=False),
         columns=Axis("head", [str(head) for head in range(heads)], tokens=False),
         quantity=quantity,
-        words=[[_short(value, decimals) for value in row] for row in values] if fits else None,
+        words=_words(values, decimals) if heads <= NUMBERED else None,
         height=min(max(34 * layers + 110, 220), 800),
     )
+    if crowded:
+        figure.update_traces(selector={"mode": "text"}, textfont={"size": SMALL})
     picture = figure.data[-1]
     picture.update(hoverinfo="skip", hovertemplate=None, hovertext=None)
     picture.colorbar.title = {"text": title, "side": "right"}
@@ -46,7 +54,17 @@ def head_map(
     return figure
 
 
-def _short(value: float, decimals: int) -> str:
-    """A number that fits into a cell: no minus sign on what rounds to nothing."""
-    rounded = round(float(value), decimals) + 0.0
-    return "" if np.isnan(rounded) else f"{rounded:,.{decimals}f}"
+def _words(values: Matrix, decimals: int) -> list[list[str]]:
+    """The numbers of all cells: short ones where there are many columns."""
+    if values.shape[1] > ROOMY:
+        wide = np.nanmax(np.abs(values), initial=0.0) >= 10
+        decimals = 1 if wide else 2
+    written = [[_number(float(value), decimals) for value in row] for row in values]
+    if values.shape[1] <= ROOMY:
+        return written
+    return [[LEADING_NOUGHT.sub(".", word) for word in row] for row in written]
+
+
+def _number(value: float, decimals: int) -> str:
+    """A number without a minus sign on what rounds to nothing; nothing where there is none."""
+    return "" if math.isnan(value) else f"{round(value, decimals) + 0.0:,.{decimals}f}"

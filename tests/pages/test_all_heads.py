@@ -1,0 +1,164 @@
+"""All heads: every view on every model, its numbers, its clicks, and texts that could break it."""
+
+import re
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import viz.all_heads_ablation as ablation_view
+from model import ablation_map
+from model.ablation_map import ablate_each
+from model.head_families import families
+from model.registry import models
+from tests.model.tiny import sentence
+from viz.all_heads import VIEWS
+from viz.shared import engine
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "all_heads.py"
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+MISSING = re.compile(r"\b(nan|inf)\b")
+HOSTILE = {
+    "a": "stories",
+    "*a* $x^2$ :red[r] `c` <b>x</b> &lt; #000001 🦊 \u202e ``": "minilm",
+    "word " * 200: "stories",
+}
+
+
+def opened(show: str, **parameters: str) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    given = {"model": "stories", "text": TEXT, "show": show} | parameters
+    for name, value in given.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def control(app: AppTest, label: str):
+    kinds = (app.segmented_control, app.selectbox, app.text_input, app.pills)
+    (found,) = [widget for kind in kinds for widget in kind if widget.label == label]
+    return found
+
+
+def said(app: AppTest) -> str:
+    kinds = (app.markdown, app.caption, app.info, app.warning)
+    return " ".join(part.value for kind in kinds for part in kind)
+
+
+def own(name: str):
+    return engine().model(name, lambda *news: None)
+
+
+@pytest.mark.parametrize("model", sorted(models))
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_every_model_is_drawn(view: str, model: str) -> None:
+    text = sentence(own(model))
+    app = opened(view, model=model, text=text)
+    assert not app.error
+    assert not MISSING.search(said(app))
+    for widget in app.segmented_control:
+        for option in widget.options[1:] if widget.label in ("Picture", "Show as") else []:
+            control(app, widget.label).set_value(option).run()
+            assert not app.exception
+    if "Heads of" in {widget.label for widget in app.segmented_control}:
+        for family in families(own(model).trace(text)):
+            control(app, "Heads of").set_value(family).run()
+            assert not app.exception
+
+
+@pytest.mark.parametrize(("text", "model"), HOSTILE.items(), ids=range(len(HOSTILE)))
+def test_no_text_breaks_a_view_and_no_number_is_missing(text: str, model: str) -> None:
+    for view in VIEWS:
+        app = opened(view, model=model, text=text)
+        assert not MISSING.search(said(app))
+
+
+def test_the_ranking_names_the_head_with_the_highest_score() -> None:
+    app = opened("Ranking")
+    assert "Highest here: **L0H1** with 0.7" in said(app)
+    control(app, "Rank by").set_value("induction").run()
+    frame = app.dataframe[0].value
+    assert list(frame["Induction"]) == sorted(frame["Induction"], reverse=True)
+    app = opened("Ranking", text="the cat saw a dog", model="stories")
+    assert "Not ranked here: Induction" in said(app)
+
+
+def test_two_words_pick_the_weight_of_every_head() -> None:
+    app = opened("From word to word", query="12", key="1")
+    trace = own("stories").trace(TEXT)
+    weights = [one.weights(head)[12, 1] for one in trace.attention for head in range(one.heads)]
+    assert f"{max(weights):.3f}" in said(app)
+    control(app, "Is looked at").set_value(0).run()
+    assert f"{max(one.weights(h)[12, 0] for one in trace.attention for h in range(4)):.3f}" in said(
+        app
+    )
+    control(app, "Looks").set_value(3).run()
+    control(app, "Is looked at").set_value(9).run()
+    assert "the mask forbids it" in said(app)
+
+
+def test_the_parts_of_the_logit_are_listed_and_add_up_to_it() -> None:
+    app = opened("What heads write")
+    trace = own("stories").trace(TEXT)
+    frame = app.dataframe[0].value
+    assert frame["adds to the logit"].sum() == pytest.approx(trace.logits[-1].max(), abs=1e-4)
+    assert len(frame) == 2 + 8 + 2 + 2 + 1  # embeddings, heads, biases, feed-forwards, norm
+
+
+def test_an_encoder_has_no_logit_and_the_page_says_who_has() -> None:
+    app = opened("What heads write", model="minilm", text="the cat saw the cat")
+    assert "predicts no next token" in said(app)
+    assert any("Stories" in button.label for button in app.button)
+
+
+def test_ablation_shows_what_a_pass_without_each_head_says() -> None:
+    app = opened("Leave one out")
+    assert "Without **L0H1** the probability of **·Hill** goes from 0.99" in said(app)
+    app.segmented_control[-1].set_value("List").run()
+    frame = app.dataframe[0].value
+    assert len(frame) == 8
+    assert frame["head left out"][0] == "L0H1"
+
+
+def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ablation_view, "AT_ONCE", 0)
+    text = "the dog found the old ball near the river"
+    app = opened("Leave one out", text=text)
+    start = [button for button in app.button if button.label.startswith("Leave out each of the 8")]
+    start[0].click().run()
+    assert not app.exception
+    assert "Without **" in said(app)
+
+    request, complete = next(
+        (request, found) for request, found in ablation_view._found.items() if request.text == text
+    )
+    trace = own("stories").trace(text)
+
+    monkeypatch.setattr(ablation_map, "MOST_ROWS", 3)
+    part = next(ablate_each(own("stories"), trace, complete.watched, nullcontext))
+    ablation_view._found[request] = part
+    app = opened("Leave one out", text=text)
+    assert "Stopped after 3 heads" in said(app)
+    assert "Without **" in said(app)
+
+
+def test_the_second_sentence_and_the_second_model_join_the_link() -> None:
+    app = opened("Two sentences or models", second_text="the cat saw the dog")
+    assert control(app, "Sentence on the right").value == "the cat saw the dog"
+    app = opened("Two sentences or models", second_model="minilm")
+    assert "of minilm" in said(app)
+    app = opened("Two sentences or models", second_text="   ")
+    assert not app.exception
+
+
+def test_means_and_rollout_are_said_not_to_be_the_models_own() -> None:
+    app = opened("Averages and rollout")
+    for picture in ("Mean of all heads", "Rollout"):
+        control(app, "Picture").set_value(picture).run()
+        assert "Not a quantity of the model" in said(app)
+    assert np.isfinite(app.dataframe[0].value.iloc[:, 1:].to_numpy(float)).all()

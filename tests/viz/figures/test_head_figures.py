@@ -1,0 +1,119 @@
+"""All heads in one picture: small enough, on one scale, each tile where its mark is."""
+
+import math
+
+import numpy as np
+import pytest
+
+from model.head_families import families
+from model.head_tiles import Tiles, tiles
+from model.trace import read_only
+from tests.model.tiny import loaded, run
+from viz.figures.head_bars import part_bars
+from viz.figures.head_grid import LEVELS, head_grid
+from viz.figures.head_map import head_map
+from viz.figures.head_weights import narrow_weights
+
+
+def drawn_tiles(layers: int, heads: int, cells: int = 32) -> Tiles:
+    """Random tiles with a causal mask, as a long text gives them."""
+    draws = np.random.default_rng(0)
+    future = np.triu(np.ones((cells, cells), bool), 1)
+    weights = np.where(future, 0, draws.random((layers, heads, cells, cells)))
+    return Tiles(
+        tuple(f"decoder.{layer}.self" for layer in range(layers)),
+        read_only(weights),
+        read_only(np.broadcast_to(future, (layers, cells, cells)).copy()),
+        (8, 8),
+    )
+
+
+def words(layers: int, heads: int) -> list[str]:
+    return [f"L{layer}H{head}" for layer in range(layers) for head in range(heads)]
+
+
+def trace_of(figure, name: str):
+    (found,) = [trace for trace in figure.data if trace.name == name]
+    return found
+
+
+def written_in(figure) -> set[str]:
+    """The words that stand in the cells."""
+    rows = [trace.text for trace in figure.data if trace.type == "scatter" and trace.mode == "text"]
+    return {text for row in rows for text in row}
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(12, 12), (30, 9), (6, 12), (1, 1)])
+def test_the_grid_is_one_picture_within_two_megabytes(layers: int, heads: int) -> None:
+    figure = head_grid(drawn_tiles(layers, heads), chosen=(0, 0), words=words(layers, heads))
+    assert len(figure.to_json()) < 2_000_000
+    assert len(figure.data) == 4  # masked cells, weights, frames, marks
+    assert len(trace_of(figure, "heads").x) == layers * heads
+
+
+def test_each_tile_lies_under_its_mark_on_one_scale_from_0_to_1() -> None:
+    trace = run(loaded("gpt"))
+    found = tiles(trace, families(trace)[0])
+    layers, heads, rows, columns = found.weights.shape
+    figure = head_grid(found, chosen=(1, 2), words=words(layers, heads))
+    image, marks = figure.data[1], trace_of(figure, "heads")
+    assert (image.zmin, image.zmax) == (0, LEVELS)
+    times = 24 // max(rows, columns)
+    for layer in range(layers):
+        for head in range(heads):
+            x, y = marks.x[layer * heads + head], marks.y[layer * heads + head]
+            left, top = x - (columns * times - 1) / 2, y - (rows * times - 1) / 2
+            assert left == int(left)
+            part = image.z[int(top) :: times, int(left) :: times][:rows, :columns]
+            np.testing.assert_allclose(part / LEVELS, found.weights[layer, head], atol=0.5 / LEVELS)
+    (frame,) = figure.layout.shapes
+    assert frame.x0 < marks.x[heads + 2] < frame.x1
+    assert frame.y0 < marks.y[heads + 2] < frame.y1
+
+
+def test_masked_cells_are_drawn_apart_and_not_as_weights() -> None:
+    figure = head_grid(drawn_tiles(2, 2, cells=4), chosen=None, words=words(2, 2))
+    grey, image = figure.data[:2]
+    assert grey.z.max() == 1
+    assert image.z[grey.z == 1].max() == 0
+    everywhere = loaded("bert")
+    trace = run(everywhere)
+    open_ = head_grid(tiles(trace, families(trace)[0]), chosen=None, words=words(2, 3))
+    assert len(open_.data) == 3
+
+
+@pytest.mark.parametrize(("quantity", "low"), [("weight", 0), ("difference", -3), ("stream", 0)])
+def test_a_map_has_a_number_and_a_mark_for_every_head(quantity: str, low: float) -> None:
+    values = np.array([[0.5, 3.0, 0.25], [1.0, 0.0, -0.001]])
+    figure = head_map(values, quantity=quantity, title="t", chosen=(0, 1), words=words(2, 3))
+    picture = next(trace for trace in figure.data if trace.type == "heatmap")
+    assert picture.zmin == low
+    assert list(trace_of(figure, "heads").x) == [0, 1, 2] * 2
+    assert list(trace_of(figure, "heads").y) == [0] * 3 + [1] * 3
+    said = written_in(figure)
+    assert said == {"0.50", "3.00", "0.25", "1.00", "0.00"}
+
+
+def test_many_heads_leave_the_leading_nought_out_and_heads_not_run_stay_empty() -> None:
+    values = np.full((1, 12), 0.071)
+    values[0, 5], values[0, 6] = math.nan, -0.5
+    figure = head_map(values, quantity="difference", title="t", chosen=None, words=words(1, 12))
+    said = written_in(figure)
+    assert said == {".07", "-.50"}
+
+
+def test_a_narrow_picture_has_numbers_only_where_they_fit() -> None:
+    attention = run(loaded("gpt")).attention[0]
+    short = loaded("gpt").trace("the cat saw").attention[0]
+    for record, numbered in ((attention, False), (short, True)):
+        labels = ["a"] * record.weights(0).shape[0]
+        figure = narrow_weights(record, 0, queries=labels, keys=labels)
+        said = written_in(figure)
+        assert (said != {""}) == numbered
+
+
+def test_bars_are_in_order_with_their_numbers_and_no_live_markup() -> None:
+    figure = part_bars(["<b>L0H1</b>", "bias"], [2.0, -1.0], title="adds")
+    assert figure.layout.yaxis.ticktext == ("&lt;b&gt;L0H1&lt;/b&gt;", "bias")
+    assert list(figure.data[0].text) == ["+2.00", "-1.00"]
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
