@@ -1,9 +1,12 @@
 """The shipped models: their gates, measured again on data from other seeds."""
 
+import socket
+
 import numpy as np
 import pytest
 import torch
 
+from model import load_model
 from model.assets import ASSETS, load_asset
 from model.tokenizers import Words
 from model.training import grammar, head_scores, house, trainer
@@ -18,6 +21,19 @@ _WITHOUT_BOOKS = [name for name in RECIPES if name != "house-gpt" and (ASSETS / 
 
 def test_the_models_that_the_app_needs_are_shipped() -> None:
     assert {"induction", "stories", "translate-en-fr"} <= set(_WITHOUT_BOOKS)
+
+
+@pytest.mark.parametrize("name", [path.parent.name for path in ASSETS.glob("*/card.json")])
+def test_a_shipped_model_loads_and_runs_without_a_network(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*address: object, **options: object) -> None:
+        pytest.fail(f"the network was asked for {address}")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    model = load_model(str(ASSETS / name), device="cpu")
+    assert model.trace("a cat" if name != "induction" else "a b").check() < 1e-3
 
 
 @pytest.mark.parametrize("name", _WITHOUT_BOOKS)

@@ -1,0 +1,121 @@
+"""The training page in a real browser: the stripe forms under the slider, and a run trains here."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+SECONDS = 1000
+A_RUN = 240 * SECONDS  # of 200 steps; some seconds on a free core
+STRIPE = "weight on what followed last time"
+
+
+def stripe(page: Page) -> float:
+    """The mean weight on the framed cells, as the page says it."""
+    words = page.get_by_test_id("measures").inner_text().split("\n")
+    return float(words[words.index(f"Mean {STRIPE}") + 1])
+
+
+def film(page: Page) -> Locator:
+    return page.get_by_test_id("film")
+
+
+def colour_of(page: Page, query: int, key: int) -> list[int]:
+    """Red, green and blue in the middle of a cell of the map, of 20 tokens."""
+    colour: list[int] = page.get_by_test_id("map").evaluate(
+        """(canvas, [row, column]) => {
+          const ratio = canvas.width / canvas.clientWidth;
+          const cell = (canvas.clientHeight - 4 - 36) / 20;
+          const left = canvas.clientWidth - 46 - 20 * cell;
+          const [x, y] = [left + (column + 0.3) * cell, 36 + (row + 0.3) * cell];
+          return [...canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data.slice(0, 3)];
+        }""",
+        [query, key],
+    )
+    return colour
+
+
+def test_the_slider_moves_from_no_pattern_to_a_clear_stripe_without_the_server(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/training")
+    expect(film(page)).to_have_attribute("data-step", "1000")
+    assert stripe(page) >= 0.8
+    assert max(colour_of(page, 15, 6)) < 180  # the second "5" looks at "q": purple
+    page.context.set_offline(True)  # from here on nothing can come from the server
+    slider = page.get_by_test_id("slider")
+    slider.press("Home")
+    expect(film(page)).to_have_attribute("data-step", "0")
+    assert stripe(page) < 0.1
+    assert min(colour_of(page, 15, 6)) > 180  # nearly the page's own white
+    steps, weights = [], []
+    for _ in range(6):
+        slider.press("ArrowRight")
+        steps.append(film(page).get_attribute("data-step"))
+        weights.append(stripe(page))
+    assert steps == ["100", "200", "300", "400", "600", "1000"]
+    assert weights[-1] >= 0.8
+    assert max(weights[:2]) < 0.1
+    page.context.set_offline(False)
+
+
+def test_play_runs_to_the_end_and_curves_map_and_table_follow(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/training")
+    expect(film(page)).to_have_attribute("data-ready", "true")
+    play = page.get_by_test_id("play")
+    play.click()
+    expect(play).to_have_text("⏸ Pause")
+    expect(film(page)).to_have_attribute("data-step", "300")
+    play.click()
+    expect(play).to_have_text("▶ Play")
+    page.get_by_test_id("slider").press("Home")
+    curves = page.get_by_test_id("curves")
+    expect(curves).to_contain_text("training loss –")
+    play.click()
+    expect(film(page)).to_have_attribute("data-step", "1000")
+    expect(play).to_have_text("▶ Play")
+    expect(curves).to_contain_text("training loss 0.21")
+    expect(page.get_by_test_id("movement")).to_contain_text("84 %")
+    page.get_by_test_id("map").press("ArrowDown")
+    expect(page.get_by_test_id("cell")).to_contain_text("1 3 looks at 0 k: 0.")
+    page.get_by_text("The numbers as a table").click()
+    expect(page.get_by_test_id("film-table").locator("tbody tr, tr")).to_have_count(21)
+    box = curves.locator("svg[viewBox='0 0 460 118']").first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 0.43, box["y"] + 40)
+    expect(film(page)).to_have_attribute("data-step", "400")
+
+
+@pytest.mark.timeout(600)  # a third of a minute on a free core
+def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/training", show="Train one here")
+    page.get_by_role("radio", name="200", exact=True).click()
+    page.get_by_role("button", name="Train", exact=True).click()
+    bar = page.get_by_test_id("stProgress")
+    expect(bar).to_contain_text("Training: step", timeout=A_RUN)
+    expect(film(page)).to_have_attribute("data-step", "50", timeout=A_RUN)
+    expect(bar).to_contain_text("Done: step 200 of 200", timeout=A_RUN)
+    expect(bar).to_contain_text("induction is 0.0")  # too short for the gates, and said so
+    expect(film(page)).to_have_attribute("data-step", "200")
+    page.get_by_test_id("slider").press("Home")
+    expect(film(page)).to_have_attribute("data-step", "0")
+    expect(page.get_by_test_id("curves")).to_contain_text("best induction head 0.0")
+    page.get_by_role("radio", name="1000", exact=True).click()
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(bar).to_contain_text("of 1,000, loss", timeout=A_RUN)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(bar).to_contain_text("Stopped at step", timeout=A_RUN)
+    expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
+
+
+def test_the_idea_and_the_examples_by_hand_are_drawn(open_page: Callable[..., Page]) -> None:
+    page = open_page("/training")
+    page.get_by_role("tab", name="The idea").click()
+    expect(page.get_by_text("phase change", exact=True)).to_be_visible()
+    expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible()
+    page.get_by_role("tab", name="By hand").click()
+    expect(page.get_by_text("The most probable word, and the loss.")).to_be_visible()

@@ -1,0 +1,226 @@
+"""The training page: every training in every view, its numbers, its refusals, and a run of one's own."""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.checkpoints import shipped_course, shipped_courses
+from viz.training_choice import LIST
+from viz.training_rooms import workshop
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "training.py"
+TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}
+VIEWS = ("Watch it form", "Untrained beside trained", "Train one here")
+HOSTILE = (
+    "",
+    " ",
+    "a",
+    "<b>x</b> &lt;",
+    "*a* $x^2$ :red[r] `c` #000001",
+    "🦊 \u202e",
+    "word " * 600,
+)
+KINDS = ("segmented_control", "selectbox", "text_input", "number_input")
+
+
+def opened(view: str = VIEWS[0], **parameters: str) -> AppTest:
+    app = AppTest.from_file(str(PAGE), default_timeout=60)
+    for name, value in parameters.items():
+        app.query_params[name] = value
+    app.run()
+    if view != VIEWS[0]:
+        choose(app, "Show", view)
+    assert not app.exception
+    return app
+
+
+def control(app: AppTest, label: str):
+    (found,) = [
+        widget for kind in KINDS for widget in getattr(app, kind) if widget.label.startswith(label)
+    ]
+    return found
+
+
+def choose(app: AppTest, label: str, value: object) -> None:
+    control(app, label).set_value(value).run()
+    assert not app.exception
+
+
+def press(app: AppTest, label: str) -> None:
+    (button,) = [button for button in app.button if button.label == label]
+    button.click().run()
+    assert not app.exception
+
+
+def sent(app: AppTest) -> dict:
+    """What the film's browser side was given."""
+    (mounted,) = app.get("bidi_component")
+    return json.loads(mounted.proto.json)
+
+
+def maps(film: dict) -> np.ndarray:
+    """(checkpoint, query, key): the weights as the browser reads them."""
+    shape = (len(film["steps"]), len(film["queries"]), len(film["keys"]))
+    return np.frombuffer(base64.b64decode(film["weights"]), "<u2").reshape(shape) / 65535
+
+
+def drawn(app: AppTest) -> list[dict]:
+    """The heatmaps that are drawn, without those of masked cells."""
+    charts = [json.loads(chart.proto.spec)["data"][-1] for chart in app.get("plotly_chart")]
+    return [chart for chart in charts if chart["type"] == "heatmap"]
+
+
+def said(app: AppTest) -> str:
+    kinds = (app.markdown, app.caption, app.info)
+    return " ".join(part.value for kind in kinds for part in kind)
+
+
+def test_the_page_opens_on_a_stripe_that_comes_from_nothing() -> None:
+    film = sent(opened())
+    course = shipped_course("induction")
+    assert tuple(film["steps"]) == course.steps
+    stripe = film["measures"][0]
+    assert stripe["name"] == "Mean weight on what followed last time"
+    assert stripe["values"][0] < 0.1
+    assert stripe["values"][-1] >= 0.8
+    framed = np.frombuffer(base64.b64decode(film["framed"]), np.uint8).reshape(20, 20) > 0
+    assert framed.sum() == 10
+    np.testing.assert_allclose(maps(film)[:, framed].mean(1), stripe["values"], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_the_film_shows_each_checkpoints_own_weights_and_its_cards_scores(name: str) -> None:
+    app = opened(training=TITLES[name])
+    film, course = sent(app), shipped_course(name)
+    place, head = (
+        ("decoder.1.self", 3) if name == "stories" else course.found(next(iter(course.heads)))
+    )
+    text = control(app, "Its").value
+    for at in (0, -1):
+        model = course.model(course.steps[at])
+        said_so = course.model(course.steps[-1]).trace(text).target_tokens
+        ids = [token.id for token in said_so[1:]]
+        weights = model.trace(text, "" if ids else None, continued=ids).find(place).weights(head)
+        np.testing.assert_allclose(maps(film)[at], weights, atol=2e-5)
+    told = {line["name"]: line for chart in film["charts"] for line in chart["lines"]}
+    losses = [record["loss"] for record in course.history if "loss" in record]
+    assert told["training loss"]["values"] == losses
+    assert all(max(line["steps"]) == course.steps[-1] for line in told.values())
+    assert len(film["movement"]["parts"]) == len(film["movement"]["sinceStart"][0])
+    assert "differ from the model's own by at most" in said(app)
+
+
+def test_every_training_that_was_shipped_can_be_chosen() -> None:
+    assert set(TITLES) <= set(shipped_courses())
+    assert len(control(opened(), "Whose training").options) == len(shipped_courses())
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_untrained_and_trained_stand_on_one_scale(name: str) -> None:
+    app = opened(VIEWS[1], training=TITLES[name])
+    untrained, trained = drawn(app)
+    assert [(one["zmin"], one["zmax"]) for one in (untrained, trained)] == [(0, 1), (0, 1)]
+    assert untrained["z"] != trained["z"]
+    course = shipped_course(name)
+    assert f"trained: step {course.steps[-1]:,}" in said(app)
+    assert "untrained: step 0" in said(app)
+
+
+def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:
+    app = opened()
+    before = sent(app)
+    choose(app, "Head", "L0H3")
+    after = sent(app)
+    assert after["title"] == "Head L0H3"
+    assert after["weights"] != before["weights"]
+    again = opened(**{"training-head-induction": "L0H3, previous-token head"})
+    assert sent(again)["title"] == "Head L0H3"
+
+
+@pytest.mark.parametrize("view", VIEWS[:2])
+@pytest.mark.parametrize("title", TITLES.values())
+def test_no_text_breaks_a_view_and_what_was_typed_stays(title: str, view: str) -> None:
+    app = opened(view, training=title)
+    for text in HOSTILE:
+        choose(app, "Its", text)
+        assert control(app, "Its").value == text
+        assert app.error or app.get("bidi_component") or drawn(app)
+        assert "nan" not in said(app).casefold()
+
+
+def test_a_list_of_other_symbols_gets_a_sentence_and_a_shuffled_one_is_read() -> None:
+    app = opened()
+    choose(app, "Its", "the cat")
+    assert "does not know" in app.error[0].value
+    press(app, "Shuffle")
+    symbols = control(app, "Its").value.split()
+    assert symbols[:10] == symbols[10:]
+    assert len(set(symbols)) == 10
+    assert sent(app)["measures"][0]["values"][-1] > 0.7
+
+
+@pytest.fixture
+def nobody_trains() -> Iterator[None]:
+    """Runs that a test leaves behind are ended."""
+    yield
+    for ticket in range(1, 200):
+        workshop().stop(ticket)
+    workshop().wait(10)
+
+
+def until(app: AppTest, holds: Callable[[AppTest], bool]) -> None:
+    """Looks again and again, as the page itself does every second."""
+    end = time.monotonic() + 60
+    while not holds(app):
+        assert time.monotonic() < end, said(app)
+        time.sleep(0.05)
+        app.run()
+        assert not app.exception
+
+
+def progress(app: AppTest) -> str:
+    return " ".join(bar.proto.text for bar in app.get("progress"))
+
+
+@pytest.mark.usefixtures("nobody_trains")
+def test_a_run_is_seen_growing_others_wait_in_line_and_a_stopped_one_stays() -> None:
+    mine, other = opened(VIEWS[2]), opened(VIEWS[2])
+    press(mine, "Train")
+    until(mine, lambda app: "Training: step" in progress(app))
+    press(other, "Train")
+    assert "Somebody is training. You are next." in said(other)
+    until(mine, lambda app: bool(app.get("bidi_component")) and len(sent(app)["steps"]) > 1)
+    film = sent(mine)
+    assert film["steps"][:2] == [0, 50]
+    assert film["lastStep"] == 1000
+    assert film["charts"][0]["lines"][0]["steps"][0] == 10
+    press(mine, "Stop")
+    assert "Stopped at step" in progress(mine)
+    assert sent(mine)["steps"][:2] == [0, 50]
+    until(other, lambda app: "Training: step" in progress(app))
+    press(other, "Stop")
+
+
+@pytest.mark.usefixtures("nobody_trains")
+def test_who_leaves_the_line_is_out_of_it_and_can_ask_again() -> None:
+    mine, other = opened(VIEWS[2]), opened(VIEWS[2])
+    press(mine, "Train")
+    press(other, "Train")
+    press(other, "Leave the line")
+    assert "Somebody is training" not in said(other)
+    press(mine, "Stop")
+    press(other, "Train")
+    until(other, lambda app: "Training: step" in progress(app))
+
+
+def test_the_list_of_a_run_of_ones_own_starts_as_the_known_one() -> None:
+    app = opened(VIEWS[2])
+    assert control(app, "Its list").value == LIST
+    assert not app.get("bidi_component")
+    assert "One visitor trains at a time" in said(app)
