@@ -43,11 +43,20 @@ class Request:
     continued: tuple[int, ...] = ()  # what the model has written so far, step by step
 
 
+@dataclass(frozen=True)
+class Eviction:
+    """A model that was put away to make room for another one. Chosen again, it is loaded anew."""
+
+    name: str
+    newcomer: str
+
+
 class Engine:
     """Loads each model once, traces each request once, keeps what was used last."""
 
     def __init__(self, model_bytes: int = MODEL_BYTES, trace_bytes: int = TRACE_BYTES) -> None:
-        self._models: LRUCache[str, Model] = LRUCache(model_bytes, getsizeof=model_size)
+        self._models = _Models(model_bytes)
+        self._evictions: list[Eviction] = []
         self._traces: LRUCache[Request, Trace] = LRUCache(trace_bytes, getsizeof=trace_size)
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
         self._keys = _KeyLocks()
@@ -65,12 +74,27 @@ class Engine:
             with self._guard:
                 if name in self._models:
                     return self._models[name]
-            model = load_model(name, progress=self._announcing(name, progress))
+            bound = int(self._models.maxsize)
+            model = load_model(name, progress=self._announcing(name, progress), most_bytes=bound)
+            if model_size(model) > bound:
+                raise ValueError(
+                    f"{name} needs {model_size(model) / MEGABYTE:,.0f} MB of memory and this app "
+                    f"keeps {bound / MEGABYTE:,.0f} MB of models (ATTENTION_MODEL_MB)."
+                )
             # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s.
             gc.collect()
             gc.freeze()
-            self._keep(self._models, name, model)
+            with self._guard:
+                self._models[name] = model
+                gone, self._models.gone = self._models.gone, []
+                self._evictions += [Eviction(one, name) for one in gone]
             return model
+
+    @property
+    def evictions(self) -> tuple[Eviction, ...]:
+        """Every model that was put away since the start, the oldest first."""
+        with self._guard:
+            return tuple(self._evictions)
 
     def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
         """The trace of a request; `waiting` is told the place in line, from 1, while there is one.
@@ -113,6 +137,19 @@ class Engine:
         """Keeps a value unless it alone is over the bound."""
         with self._guard, suppress(ValueError):
             cache[key] = value
+
+
+class _Models(LRUCache[str, "Model"]):
+    """Loaded models within a bound of bytes; `gone` are the names that had to make room."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(most_bytes, getsizeof=model_size)
+        self.gone: list[str] = []
+
+    def popitem(self) -> tuple[str, "Model"]:
+        name, model = super().popitem()
+        self.gone.append(name)
+        return name, model
 
 
 class Line:
@@ -189,8 +226,9 @@ class _KeyLocks:
 
 
 def model_size(model: "Model") -> int:
-    """Bytes of a model's weights."""
-    return sum(weight.nbytes for weight in model.module.state_dict().values())
+    """Bytes of a model's weights, shared ones once."""
+    weights = model.module.state_dict().values()
+    return sum({weight.data_ptr(): weight.nbytes for weight in weights}.values())
 
 
 def trace_size(trace: Trace) -> int:

@@ -1,5 +1,6 @@
 """What can be chosen, and how each model is loaded."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,6 +211,19 @@ class Registry(Mapping[str, Entry]):
 
 models = Registry(_ENTRIES, _HUB_ENTRIES)
 hub_models: Mapping[str, Entry] = Registry(_HUB_ENTRIES, ())
+
+
+def others_allowed() -> bool:
+    """Whether visitors may open models beside the registered ones: the server's owner decides."""
+    return os.environ.get("ATTENTION_OTHER_MODELS", "on") != "off"
+
+
+def may_be_linked(name: str) -> bool:
+    """Whether a link may open a model: a registered one, or another that is on this computer."""
+    if name in models:
+        return True
+    entry = models.found(name) if others_allowed() else None
+    return entry is not None and entry.on_disk
 
 
 def silent(sentence: str, share: float | None) -> None:

@@ -50,11 +50,6 @@ def sentence_box() -> None:
     )
 
 
-def choose_model() -> None:
-    """The model, among those that are registered."""
-    st.selectbox("Model", list(models), format_func=_model_name, **control("model"))
-
-
 def choose_layer(names: Sequence[str]) -> str:
     """The layer among some attention sub-layers, chosen where the page stands; it joins the link."""
     if current().place not in names:
@@ -117,7 +112,7 @@ def offer_model(name: str) -> None:
 
 
 def offer_way_out(model: "Model") -> None:
-    """Buttons that lead back from a text or a change that cannot be run."""
+    """What leads back from a text or a change that cannot be run."""
     if current().target is not None:
         st.button(
             "Let the model write its own target",
@@ -125,6 +120,10 @@ def offer_way_out(model: "Model") -> None:
         )
     if current().change.changes:
         st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    words = getattr(model.tokenizer, "words", ())
+    if words:
+        with st.expander(f"The {len(words)} words that it knows"):
+            st.markdown(plain(" ".join(sorted(words))))
     sample = next((example for example in EXAMPLES if example.model == model.name), None)
     if sample and sample.text != current().text:
         st.button(
@@ -161,11 +160,6 @@ def _open(example: Example) -> None:
             show=current().show,
         )
     )
-
-
-def _model_name(name: str) -> str:
-    entry = models[name]
-    return entry.title if entry.on_disk else f"{entry.title}, to be downloaded"
 
 
 def _layer_name(place: str) -> str:

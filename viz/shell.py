@@ -16,7 +16,7 @@ from model.engine import Request
 from model.intervention import Intervention
 from model.registry import models
 from model.trace import Attention, Trace
-from viz import choices, navigation
+from viz import choices, model_picker, navigation
 from viz.explorer import explorer
 from viz.markdown import plain
 from viz.menu import entry
@@ -111,7 +111,7 @@ def look(
     choices.sentence_box()
     with st.sidebar:
         st.caption("Choose")
-        choices.choose_model()
+        model_picker.choose_model()
         more = st.container()
     model: Model | None = None
     # What is said on the way keeps one place: if elements were counted anew, the explorer below

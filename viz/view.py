@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from model.intervention import Intervention
-from model.registry import models
+from model.registry import may_be_linked, models
 from viz import change_link
 from viz.change_link import read_change, written_change
 from viz.examples import EXAMPLES, FIRST
@@ -102,7 +102,7 @@ def _number(written: str) -> int:
 
 
 def _model(written: str) -> str:
-    if written not in models:
+    if not may_be_linked(written):
         raise ValueError(f"there is no such model here; there are {', '.join(models)}.")
     return written
 

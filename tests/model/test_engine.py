@@ -42,10 +42,10 @@ def test_a_model_wanted_by_many_is_loaded_once(monkeypatch: pytest.MonkeyPatch) 
 def test_those_who_wait_for_a_model_hear_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     real = engine.load_model
 
-    def slow(name: str, *, progress: Callable[..., object]) -> object:
+    def slow(name: str, *, progress: Callable[..., object], **options: object) -> object:
         progress("half way", 0.5)
         time.sleep(0.7)
-        return real(name, progress=progress)
+        return real(name, progress=progress, **options)
 
     monkeypatch.setattr(engine, "load_model", slow)
     shared, heard = Engine(), []
@@ -123,3 +123,25 @@ def test_who_leaves_the_line_does_not_hold_it_up() -> None:
         pytest.fail("the place was taken")
     with line.place(quiet):
         pass
+
+
+def test_two_visitors_on_two_models_keep_both_while_memory_allows_and_hear_when_it_does_not() -> (
+    None
+):
+    roomy = Engine()
+    for name in ("stories", "translate-en-fr", "stories", "translate-en-fr"):
+        roomy.model(name, quiet)
+    assert roomy.has("stories")
+    assert roomy.has("translate-en-fr")
+    assert roomy.evictions == ()
+    sizes = [model_size(roomy.model(name, quiet)) for name in ("stories", "translate-en-fr")]
+    narrow = Engine(model_bytes=max(sizes))
+    narrow.model("stories", quiet)
+    narrow.model("translate-en-fr", quiet)
+    assert not narrow.has("stories")
+    assert narrow.evictions == (engine.Eviction("stories", "translate-en-fr"),)
+
+
+def test_a_model_larger_than_the_memory_for_models_is_refused_with_both_sizes() -> None:
+    with pytest.raises(ValueError, match=r"needs \d+ MB .* keeps 1 MB"):
+        Engine(model_bytes=1_000_000).model("stories", quiet)

