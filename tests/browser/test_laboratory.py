@@ -1,0 +1,113 @@
+"""The laboratory in a real browser: change, compare, undo, click an edge, and open what was saved."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Locator, Page, expect
+
+from model import Intervention, load_model
+from model.export import read_trace
+from model.matrix_csv import read_matrix_csv
+
+TEXT = "Tom Hill saw a red ball"
+HOSTILE = "</script><script>window.acted=1</script> =1+1"
+COMPARED = ".explorer.compared"
+POINTS = ".js-plotly-plot .scatterlayer .point"
+
+
+def edit(page: Page, kind: str) -> Locator:
+    """Opens the editor of one kind of change."""
+    page.get_by_role("radio", name=kind, exact=True).click()
+    return page.locator(".st-key-laboratory-editor")
+
+
+def test_a_change_is_shown_beside_the_baseline_listed_undone_and_linked(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    expect(page.locator(COMPARED)).to_have_count(0)
+    edit(page, "Heads").get_by_role("button", name="L0H1", exact=True).click()
+    expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
+    expect(page.locator(COMPARED)).to_be_visible()
+    expect(page.get_by_text("counterfactual")).to_be_visible()
+    edit(page, "Positions").get_by_text("Positions", exact=True).click()
+    expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"(?=.*ablated=decoder\.0\.self)(?=.*positions=0)"))
+    page.get_by_role("button", name="L0H1 off ✕").click()
+    expect(page.get_by_role("button", name="L0H1 off ✕")).to_have_count(0)
+    page.get_by_role("button", name="Undo", exact=True).click()
+    expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
+    page.get_by_role("button", name="Reset", exact=True).click()
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    expect(page).not_to_have_url(re.compile("ablated|positions=0"))
+
+
+def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/laboratory", text=TEXT, place="decoder.0.self", show="Every position")
+    edit(page, "Edges")
+    cell = page.locator(".st-key-laboratory-editor").locator(POINTS).nth(6 * 3 + 1)
+    cell.scroll_into_view_if_needed()
+    place = cell.bounding_box()
+    assert place is not None
+    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
+    expect(page.get_by_text("Loss of the sentence")).to_be_visible()
+    expect(page.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
+    page.get_by_role("radio", name="Stream", exact=True).click()
+    expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
+
+
+def saved(page: Page, name: str, folder: Path) -> Path:
+    """Presses one button of the box “Save” and keeps the file."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name=name, exact=True).click()
+    file = folder / download.value.suggested_filename
+    download.value.save_as(file)
+    return file
+
+
+def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
+    open_page: Callable[..., Page],
+    fresh_page: Callable[..., Page],
+    troubles: list[str],
+    tmp_path: Path,
+) -> None:
+    page = open_page("/laboratory", text=HOSTILE, place="decoder.1.self", head=2, mask="none")
+    expect(page.locator(COMPARED)).to_be_visible()
+    page.get_by_test_id("stPopoverButton").filter(has_text="Save").click()
+    picture = saved(page, "Picture as a page (HTML)", tmp_path)
+    written = saved(page, "Its numbers (CSV)", tmp_path).read_text("utf-8")
+    report = saved(page, "Report (HTML)", tmp_path)
+    trace = read_trace(saved(page, "The whole trace (safetensors)", tmp_path).read_bytes())
+
+    model, change = load_model("stories"), Intervention(mask="none")
+    expected = model.trace(HOSTILE, intervention=change).find("decoder.1.self").weights(2)
+    np.testing.assert_array_equal(read_matrix_csv(written)["changed"].values, expected)
+    np.testing.assert_array_equal(trace.find("decoder.1.self").weights(2), expected)
+    for file in (picture, report):
+        offline = fresh_page(offline=True)
+        asked: list[str] = []
+        offline.on("request", lambda request, asked=asked: asked.append(request.url))
+        offline.goto(file.as_uri())
+        expect(offline.locator(".js-plotly-plot .heatmaplayer image")).to_have_count(4)
+        shown = offline.evaluate(
+            "Array.from(document.querySelectorAll('.picture')[1]._fullData.at(-1).z, r => [...r])"
+        )
+        np.testing.assert_array_equal(np.array(shown, np.float32), expected)
+        assert offline.evaluate("window.acted") is None
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+        assert offline.locator("img, iframe").count() == 0
+    expect(offline.locator(".formula math")).to_be_visible()
+    expect(offline.get_by_text(HOSTILE)).to_be_visible()
+    with offline.expect_download() as download:
+        offline.get_by_role("button", name="SVG").nth(1).click()
+    assert "<svg" in Path(download.value.path()).read_text("utf-8")
+    opened = {f"request beyond our server: {file.as_uri()}" for file in (picture, report)}
+    troubles[:] = [line for line in troubles if line not in opened]
