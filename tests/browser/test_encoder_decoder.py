@@ -1,0 +1,82 @@
+"""The encoder–decoder page in a real browser: words come out, lines cross, French of one's own."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+LINES = """() => document.querySelector('.js-plotly-plot').data
+    .filter(line => line.mode === 'lines' && line.x[0] !== null && line.line.width < 12)
+    .flatMap(line => line.y.flatMap((from, at) => at % 3 ? [] : [[from, line.y[at + 1]]]))"""
+
+
+def show(page: Page, view: str) -> None:
+    page.get_by_role("radio", name=view, exact=True).click()
+
+
+def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/encoder_decoder")
+    expect(page.get_by_text("are kept for the other pages")).to_be_visible()
+    new = page.locator("mark")
+    expect(new).to_have_text("noir")
+    page.get_by_role("button", name="Play from the start").click()
+    expect(new).to_have_text("chat")
+    expect(new).to_have_text("<end>")
+    expect(page.get_by_role("button", name="Play from the start")).to_be_visible()
+    page.get_by_role("button", name="Back", exact=True).click()
+    expect(new).to_have_text("dort")
+    page.get_by_role("slider", name="Step").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(new).to_have_text("noir")
+    show(page, "Alignment")
+    expect(
+        page.get_by_text("“black cat” becomes “chat noir”: the gold lines cross")
+    ).to_be_visible()
+    expect(page.locator(".js-plotly-plot").filter(has_text="gold")).to_have_count(1)
+    drawn = page.evaluate(LINES)
+    assert [2, 1] in drawn
+    assert [1, 2] in drawn
+    assert [0, 0] in drawn
+
+
+def test_each_kind_of_attention_opens_in_the_explorer(open_page: Callable[..., Page]) -> None:
+    page = open_page(
+        "/encoder_decoder",
+        model="translate-en-fr",
+        text="the old house",
+        show="The three attentions",
+    )
+    for kind, label in (
+        ("Encoder self-attention", "English looks at English"),
+        ("Masked decoder self-attention", "French looks at French"),
+        ("Cross-attention", "French (rows) looks at English (columns)"),
+    ):
+        show(page, kind)
+        expect(page.get_by_text(label)).to_be_visible()
+        expect(page.get_by_text("recomputed here from the recorded Q, K and V")).to_be_visible()
+
+
+def test_words_of_ones_own_are_judged_and_unknown_ones_lead_on(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/encoder_decoder", model="translate-en-fr", text="the black cat sleeps")
+    show(page, "Your own French")
+    french = page.get_by_role("textbox", name="Your French")
+    french.fill("le noir chat dort")
+    french.press("Enter")
+    expect(page.get_by_text("The least expected is “noir”")).to_be_visible()
+    expect(page).to_have_url(re.compile("target=le"))
+    french.fill("le chat bonjour")
+    french.press("Enter")
+    expect(page.get_by_text("This model does not know “bonjour”")).to_be_visible()
+    english = page.get_by_role("textbox", name="Your sentence")
+    english.fill("the hungry cat")
+    english.press("Enter")
+    expect(page.get_by_text("This model does not know “hungry”")).to_be_visible()
+    page.get_by_text("The English words it knows").click()
+    expect(page.get_by_text("Adjectives: old, young")).to_be_visible()
+    page.get_by_role("button", name="Open “the black cat sleeps”").click()
+    expect(page.get_by_text("This model does not know “hungry”")).to_have_count(0)
+    expect(english).to_have_value("the black cat sleeps")
