@@ -76,16 +76,11 @@ class Engine:
                     return self._models[name]
             bound = int(self._models.maxsize)
             model = load_model(name, progress=self._announcing(name, progress), most_bytes=bound)
-            if model_size(model) > bound:
-                raise ValueError(
-                    f"{name} needs {model_size(model) / MEGABYTE:,.0f} MB of memory and this app "
-                    f"keeps {bound / MEGABYTE:,.0f} MB of models (ATTENTION_MODEL_MB)."
-                )
             # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s.
             gc.collect()
             gc.freeze()
+            self._keep(self._models, name, model)
             with self._guard:
-                self._models[name] = model
                 gone, self._models.gone = self._models.gone, []
                 self._evictions += [Eviction(one, name) for one in gone]
             return model

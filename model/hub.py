@@ -29,34 +29,24 @@ TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
 FEWEST = 4  # tokens of the probe
 
 
-def load_hub(
-    folder: Path, name: str, device: torch.device, progress: Progress, *, most_bytes: int = 0
-) -> Model:
+def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:
     """The model of a folder that holds config.json, safetensors and a tokenizer.
 
-    `most_bytes` refuses, before it is loaded, a model that would need more memory; 0: no bound.
     Raises ValueError, with a sentence, for what cannot be loaded or cannot be shown truly.
     """
     try:
-        return _loaded(folder, name, device, progress, most_bytes)
+        return _loaded(folder, name, device, progress)
     except ValueError as refusal:
         raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
 
 
-def _loaded(
-    folder: Path, name: str, device: torch.device, progress: Progress, most_bytes: int
-) -> Model:
+def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:
     progress(f"Reading the files of {name}", None)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     settings = _settings(folder)
     shape = shape_of(settings)
-    size = checked_size(folder)
-    if most_bytes and size > most_bytes:
-        raise ValueError(
-            f"it needs {size / 1e9:.1f} GB of memory and this app keeps {most_bytes / 1e9:.1f} GB "
-            "of models (ATTENTION_MODEL_MB)"
-        )
+    checked_size(folder)
     tokenizer = load_tokenizer(folder)
     progress(f"Loading the weights of {name}", None)
     body = _body(folder, settings, shape)

@@ -59,6 +59,15 @@ def checked_size(folder: Path) -> int:
     return total
 
 
+def check_memory(size: int, most_bytes: int) -> None:
+    """Raises ValueError for weights over a bound of bytes; 0 is no bound."""
+    if most_bytes and size > most_bytes:
+        raise ValueError(
+            f"it needs {size / 1e6:,.0f} MB of memory and this app keeps {most_bytes / 1e6:,.0f} MB "
+            "of models (ATTENTION_MODEL_MB)"
+        )
+
+
 def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

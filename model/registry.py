@@ -223,7 +223,9 @@ def may_be_linked(name: str) -> bool:
     if name in models:
         return True
     entry = models.found(name) if others_allowed() else None
-    return entry is not None and entry.on_disk
+    if entry is None or (entry.folder is not None and not (entry.folder / "config.json").is_file()):
+        return False
+    return entry.on_disk
 
 
 def silent(sentence: str, share: float | None) -> None:

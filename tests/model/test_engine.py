@@ -140,8 +140,3 @@ def test_two_visitors_on_two_models_keep_both_while_memory_allows_and_hear_when_
     narrow.model("translate-en-fr", quiet)
     assert not narrow.has("stories")
     assert narrow.evictions == (engine.Eviction("stories", "translate-en-fr"),)
-
-
-def test_a_model_larger_than_the_memory_for_models_is_refused_with_both_sizes() -> None:
-    with pytest.raises(ValueError, match=r"needs \d+ MB .* keeps 1 MB"):
-        Engine(model_bytes=1_000_000).model("stories", quiet)
