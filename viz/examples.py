@@ -47,6 +47,16 @@ EXAMPLES: tuple[Example, ...] = (
         "The line just below the diagonal: each token looks at the one before it.",
     ),
     Example(
+        "q f m b t x k q f m b t x k q f",
+        "induction",
+        "decoder.1.self",
+        2,
+        15,
+        9,
+        "The slanted line in the lower half: each letter looks at what followed it the time before, "
+        "and the model goes on with that.",
+    ),
+    Example(
         "the black cat sleeps",
         "translate-en-fr",
         "decoder.1.cross",

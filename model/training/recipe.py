@@ -1,6 +1,7 @@
 """What one training run is made of: sizes, data, schedule, and the scores it must reach."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -82,6 +83,7 @@ class Recipe:
     decay: float = 0.01
     clip: float = 1.0
     seed: int = 0
+    start: Callable[[Transformer], None] | None = None  # what is done to fresh weights, in place
     checkpoints: tuple[int, ...] = ()
     measure_every: int = 100  # steps between two exams along the way
 

@@ -51,7 +51,14 @@ class Run:
 
 
 def begin(recipe: Recipe, *, device: str = "cpu") -> Run:
-    """A run at step 0, weights drawn from the recipe's seed."""
+    """A run at step 0, weights drawn from the recipe's seed and started as it says."""
+    run = _drawn(recipe, device)
+    if recipe.start is not None:
+        recipe.start(run.module)
+    return run
+
+
+def _drawn(recipe: Recipe, device: str) -> Run:
     place = torch.device(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
@@ -176,7 +183,7 @@ def save(run: Run, folder: Path) -> None:
 
 def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> Run:
     """The run that was saved in a folder. Raises ValueError if there is none or it does not fit."""
-    run = begin(recipe, device=device)
+    run = _drawn(recipe, device)
     try:
         state = torch.load(folder / "state.pt", map_location=run.device, weights_only=True)
         run.module.load_state_dict(state["module"])

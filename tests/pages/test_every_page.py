@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.registry import models
+from viz.examples import EXAMPLES
 from viz.menu import PAGES, entry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -32,7 +33,8 @@ def opened(file: str, **parameters: str) -> AppTest:
 @pytest.mark.parametrize("model", sorted(models))
 @pytest.mark.parametrize("file", FILES)
 def test_a_page_runs_by_itself(file: str, model: str) -> None:
-    app = opened(file, model=model, text="the old house")
+    sample = next(example for example in EXAMPLES if example.model == model)
+    app = opened(file, model=model, text=sample.text)
     assert not app.exception
     assert not app.error
     assert app.title[0].value == (entry(file).heading or entry(file).title)
