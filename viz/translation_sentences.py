@@ -80,8 +80,9 @@ def look_for(text: str) -> str:
 
 
 def translated_here(name: str) -> bool:
-    """Whether a model of the registry is an encoder–decoder; of others nothing is known yet."""
-    return name not in models or models[name].shape == SHAPE
+    """Whether a model is an encoder–decoder, or may be: of some that is known only once loaded."""
+    entry = models.found(name)
+    return entry is None or entry.shape in (None, SHAPE)
 
 
 def sentence_row() -> None:
@@ -99,8 +100,9 @@ def sentence_row() -> None:
     st.session_state.setdefault(_SEED, 1)
     number.number_input("Seed", 0, 999_999, step=1, key=_SEED)
     draw.button("A made-up sentence", key="encoder-made-up", on_click=_draw, width="stretch")
-    with words:
-        known_words(english_groups(), "English")
+    if current().model == TRANSLATOR:
+        with words:
+            known_words(english_groups(), "English")
     drawn: tuple[int, str] = st.session_state.get(_DRAWN, (0, ""))
     if drawn[1] and drawn[1] == current().text:
         st.caption(f"Drawn from the grammar with seed {drawn[0]}.")
@@ -125,7 +127,7 @@ def open_on_translator() -> None:
         st.caption(
             plain(
                 f"This page needs an encoder and a decoder, so it opened the translator. "
-                f"“{_short(kept.text)}” and {models[kept.model].title} are kept for the other pages."
+                f"“{_short(kept.text)}” and {_title(kept.model)} are kept for the other pages."
             )
         )
 
@@ -173,6 +175,11 @@ def _open(text: str) -> None:
         change_view(replace(current(), text=text, target=None))
     else:
         open_view(translator_view(text))
+
+
+def _title(model: str) -> str:
+    entry = models.found(model)
+    return model if entry is None else entry.title
 
 
 def _short(text: str) -> str:

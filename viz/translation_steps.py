@@ -53,14 +53,13 @@ def _step(seen: Look, *, timed: bool) -> None:
     ids = written_ids(seen.trace)
     _move_on(len(ids), timed=timed)
     step = _controls(len(ids))
-    run = traced(replace(seen.request, target="", continued=ids[: step - 1]))
     french_line(seen.model.tokenizer.named(ids[:step]), step - 1)
     expected, read = st.columns([1, 1], gap="large")
     with expected:
-        _expected(seen, run, ids[step - 1])
-        st.caption(_alike(seen.trace, run, step))
+        _expected(seen, step, ids[step - 1])
+        _alike(seen, ids[: step - 1])
     with read:
-        _read(seen, run, ids[:step], len(ids))
+        _read(seen, ids[:step], len(ids))
 
 
 def _move_on(last: int, *, timed: bool) -> None:
@@ -105,22 +104,22 @@ def _play() -> None:
         st.session_state[_STEP] = 0  # the first step follows at once
 
 
-def _expected(seen: Look, run: Trace, new: int) -> None:
+def _expected(seen: Look, step: int, new: int) -> None:
     """The probabilities of the next word; the chosen one is marked."""
     st.markdown("**What the model expects next**")
-    if run.logits is not None:
-        row = Row(run.logits[-1], Sampling())
+    if seen.trace.logits is not None:
+        row = Row(seen.trace.logits[step - 1], Sampling())
         draw_row(seen, row, "encoder-expected", count=LISTED, chosen=new)
     st.latex(GREEDY)
 
 
-def _read(seen: Look, run: Trace, ids: tuple[int, ...], last: int) -> None:
+def _read(seen: Look, ids: tuple[int, ...], last: int) -> None:
     """The lines of the words so far; those of the new one stand out."""
     st.markdown("**What it reads for that**")
-    attention, head = choose_cross_head(run, links_of(run))
-    weights, source = attention.weights(head), source_words(run)
-    words = seen.model.tokenizer.named(ids)
-    texts = [word.text for word in words]
+    trace = seen.trace
+    attention, head = choose_cross_head(trace, links_of(trace))
+    weights, source = attention.weights(head)[: len(ids)], source_words(trace)
+    texts = [word.text for word in seen.model.tokenizer.named(ids)]
     figure = alignment(
         weights, source=source, target=texts, chosen=len(ids) - 1, names=NAMES, rows=last
     )
@@ -142,13 +141,16 @@ def _quoted(word: str) -> str:
     return plain(f"“{token_label(word)}”")
 
 
-def _alike(whole: Trace, run: Trace, step: int) -> str:
-    """The check of a step: one pass over the whole target gives the same row."""
-    if whole.logits is None or run.logits is None:
-        return ""
-    difference = float(np.abs(whole.logits[step - 1] - run.logits[-1]).max())
-    return (
-        "Check: one pass over the whole French gives this row of logits too; the two differ by at "
-        f"most {difference:.0e}. The masked self-attention makes sure of that: no word sees a "
-        "later one."
+def _alike(seen: Look, before: tuple[int, ...]) -> None:
+    """The check of a step: reading only the words before it gives the same row."""
+    whole = seen.trace
+    run = traced(replace(seen.request, target="", continued=before))
+    same_words = run.target_tokens == whole.target_tokens[: len(before) + 1]
+    if whole.logits is None or run.logits is None or not same_words:
+        return
+    difference = float(np.abs(whole.logits[len(before)] - run.logits[-1]).max())
+    st.caption(
+        "Check: the decoder was run once over the whole French. Run over the words before this one "
+        f"alone, it gives the same logits to {difference:.0e}. The masked self-attention makes "
+        "sure of that: no word sees a later one."
     )

@@ -64,7 +64,7 @@ def test_the_french_comes_out_word_by_word() -> None:
     assert marked(press(app, "Next")).endswith("end&gt;")
     assert next(button for button in app.button if button.label == "Next").disabled
     assert "reads “" in said(app)
-    assert "differ by at most" in said(app)
+    assert "gives the same logits to" in said(app)
 
 
 def test_the_alignment_tells_the_share_on_gold_and_the_crossing() -> None:
