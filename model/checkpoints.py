@@ -203,17 +203,15 @@ class Archive:
         return self._kept(self._readings, (course.key, step, text), read)
 
     def _moved(self, course: Course) -> Movement:
-        vectors = [_vectors(self.model(course, step)) for step in course.steps]
-        parts, first = tuple(vectors[0]), vectors[0]
-
-        def shares(olds: list[dict[str, Tensor]]) -> Array:
-            pairs = zip(vectors, olds, strict=True)
-            return np.array(
-                [[_gap(now[part], old[part], first[part]) for part in parts] for now, old in pairs],
-                np.float32,
-            )
-
-        return Movement(parts, shares([first] * len(vectors)), shares([first, *vectors[:-1]]))
+        first = before = _vectors(self.model(course, course.steps[0]))
+        parts, rows = tuple(first), []
+        for step in course.steps:  # one after another: a large model is not held many times
+            now = _vectors(self.model(course, step))
+            rows.append([[_gap(now[part], old[part], first[part]) for part in parts]
+                         for old in (first, before)])  # fmt: skip
+            before = now
+        shares = np.array(rows, np.float32)  # (checkpoint, since what, part)
+        return Movement(parts, shares[:, 0], shares[:, 1])
 
     def _kept(self, store: Cache[K, V], key: K, make: Callable[[], V]) -> V:
         with self._guard:

@@ -82,7 +82,12 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     expect(page.get_by_test_id("cell")).to_contain_text("1 3 looks at 0 k: 0.")
     page.get_by_text("The numbers as a table").click()
     expect(page.get_by_test_id("film-table").locator("tbody tr, tr")).to_have_count(21)
-    box = curves.locator("svg[viewBox='0 0 460 118']").first.bounding_box()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save all checkpoints (CSV)").click()
+    lines = saved.value.path().read_text().splitlines()
+    assert len(lines) == 1 + 7 * (20 * 21) // 2
+    assert lines[1] == '0,0,"k",0,"k",1.00000'
+    box = curves.locator(".chart > svg").first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] * 0.43, box["y"] + 40)
     expect(film(page)).to_have_attribute("data-step", "400")

@@ -13,7 +13,12 @@ from viz.training_film.message import message
 __all__ = ["film", "message"]
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("map.js", "chart.js", "film.js")  # joined: each uses the functions of those before
+_SCRIPTS = (
+    "map.js",
+    "chart.js",
+    "save.js",
+    "film.js",
+)  # joined: each uses the functions of those before
 
 
 def _read(name: str) -> str:

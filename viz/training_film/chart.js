@@ -1,6 +1,6 @@
 // Curves against the training step as SVG, with the chosen step marked, and bars of moved weights.
 
-const CHART = { width: 460, height: 118, left: 34, right: 10, top: 8, bottom: 20 };
+const CHART = { height: 118, left: 34, right: 10, top: 8, bottom: 20 };
 
 function svg(name, attributes = {}, text = null) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -26,9 +26,14 @@ function numeral(value, decimals = 2) {
   return value === null ? "–" : value.toFixed(decimals);
 }
 
+/** Two decimals; more where two would call a small number nothing. */
+function short(value) {
+  return numeral(value, value !== null && value > 0 && value < 0.01 ? 4 : 2);
+}
+
 /** One chart: its title, its lines by name with the value at the chosen step, and the curves. */
-function chartOf(chart, { step, lastStep, palette, choose }) {
-  const { width, height, left, right, top, bottom } = CHART;
+function chartOf(chart, { width, step, lastStep, palette, choose }) {
+  const { height, left, right, top, bottom } = CHART;
   const x = (at) => left + (at / Math.max(lastStep, 1)) * (width - left - right);
   const y = (value) => top + (1 - value / chart.high) * (height - top - bottom);
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
@@ -58,7 +63,7 @@ function chartOf(chart, { step, lastStep, palette, choose }) {
   picture.onpointerdown = (event) => choose(stepUnder(event));
   picture.onpointermove = (event) => event.buttons && choose(stepUnder(event));
   const names = chart.lines.map((line) =>
-    html("li", {}, swatch(line, palette), `${line.name} `, html("span", { class: "value" }, numeral(valueAt(line, step)))),
+    html("li", {}, swatch(line, palette), `${line.name} `, html("span", { class: "value" }, short(valueAt(line, step)))),
   );
   return html("div", { class: "chart" }, html("h4", {}, chart.title), html("ul", { class: "names" }, ...names), picture);
 }

@@ -1,7 +1,7 @@
 // A training as a film: one head's map at every checkpoint, and what was measured along the way.
 //
-// Python sends all checkpoints at once, so slider and play never wait for the server. Read after map.js and
-// chart.js, whose functions it uses: the three files are joined into one script.
+// Python sends all checkpoints at once, so slider and play never wait for the server. Read after map.js,
+// chart.js and save.js, whose functions it uses: the files are joined into one script.
 
 const PAUSE = 650; // milliseconds between two checkpoints
 const films = new WeakMap();
@@ -32,7 +32,11 @@ class Film {
   }
 
   listen() {
-    const { play, slider, map, numbers } = this.parts;
+    const { play, slider, map, numbers, png, csv } = this.parts;
+    const named = () => `training-${this.data.title.replace(/\W+/g, "-")}`;
+    png.onclick = () =>
+      savePicture(`${named()}-step-${this.step}`, this.parts.title.textContent, map, this.palette);
+    csv.onclick = () => saveNumbers(named(), this.data);
     slider.oninput = () => {
       this.pause();
       this.show(Number(slider.value));
@@ -149,7 +153,8 @@ class Film {
       const gaps = data.steps.map((one) => Math.abs(one - step));
       this.show(gaps.indexOf(Math.min(...gaps)));
     };
-    const now = { step: this.step, lastStep: data.lastStep, palette: this.palette, choose };
+    const width = Math.max(parts.curves.clientWidth, 240);
+    const now = { width, step: this.step, lastStep: data.lastStep, palette: this.palette, choose };
     this.parts.curves.replaceChildren(...data.charts.map((chart) => chartOf(chart, now)));
     parts.movement.replaceChildren(...movementOf(data.movement, this.at, this.palette));
     this.drawTable();
@@ -227,6 +232,7 @@ function paletteFrom(host, theme) {
   };
   return {
     dark,
+    background,
     colourOf,
     masked: theme.masked,
     text: read("--st-text-color", dark ? "#eeeeee" : "#222222"),
