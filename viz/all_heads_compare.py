@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.head_families import Family, family_of, head_label
 from model.heads import distance, entropy
-from model.registry import models
+from model.registry import hub_models, models, others_allowed
 from model.trace import Attention, Trace
 from viz import shell
 from viz.all_heads_choice import choose_family, name_of
@@ -16,6 +16,7 @@ from viz.choices import choose_head, choose_layer
 from viz.examples import EXAMPLES
 from viz.figures.head_weights import narrow_weights
 from viz.markdown import plain
+from viz.model_picker import model_title
 from viz.session import change_view, current, write_link
 from viz.shared import engine
 from viz.shell import Look, traced
@@ -66,7 +67,8 @@ def compare(seen: Look) -> None:
 
 def _second_model(seen: Look, box: DeltaGenerator) -> str:
     """The model on the right: the same one unless another is chosen."""
-    names = list(models)
+    here = [name for name, entry in hub_models.items() if others_allowed() and entry.on_disk]
+    names = list(dict.fromkeys([*models, *here, seen.model.name]))
     chosen = current().second_model
     st.session_state[MODEL] = chosen if chosen in names else seen.model.name
 
@@ -77,7 +79,7 @@ def _second_model(seen: Look, box: DeltaGenerator) -> str:
     model: str = box.selectbox(
         "Model on the right",
         names,
-        format_func=lambda name: models[name].title,
+        format_func=model_title,
         key=MODEL,
         on_change=take,
     )
@@ -142,8 +144,10 @@ def _there(
 
 def _second_trace(seen: Look, name: str, text: str) -> Trace:
     if not engine().has(name):
-        with st.spinner(f"Loading {models[name].title}"):
-            engine().model(name, lambda sentence, share: None)
+        place = st.empty()
+        bar = place.progress(0.0, text=f"Loading {plain(model_title(name))}")
+        engine().model(name, lambda sentence, share: bar.progress(share or 0.0, text=sentence))
+        place.empty()
     request = replace(seen.request, model=name, text=text, target=None, continued=())
     return traced(request)
 

@@ -1,5 +1,7 @@
 """Heads ranked by what they look at, so that nobody has to open all of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -18,6 +20,8 @@ from viz.all_heads_choice import (
 from viz.all_heads_grid import scores_of
 from viz.figures.head_map import head_map
 from viz.markdown import plain
+from viz.navigation import view_link
+from viz.session import current
 from viz.shell import Look
 
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
@@ -50,7 +54,7 @@ def ranking(seen: Look) -> None:
             _list(seen, known, statistic)
         else:
             _map(seen, family, known, statistic)
-        _left_out(known)
+        _left_out(seen, known)
     with one:
         chosen_head(seen, family)
 
@@ -108,8 +112,11 @@ def _map(seen: Look, family: Family, known: Scores, statistic: Statistic) -> Non
     st.caption("Rows are layers, columns heads. Click a cell to see that head.")
 
 
-def _left_out(known: Scores) -> None:
+def _left_out(seen: Look, known: Scores) -> None:
     """Which statistics this text cannot give, and why."""
     for reason in dict.fromkeys(known.refused.values()):
         titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
         st.caption(f"Not ranked here: {', '.join(titles)}. {plain(reason)}")
+    if "induction" in known.refused and not seen.model.new_words(SAID_TWICE):
+        view = replace(current(), text=SAID_TWICE, target=None)
+        view_link("pages/all_heads.py", "Rank them on a list of words said twice →", view)

@@ -36,6 +36,7 @@ from viz.figures.head_bars import part_bars
 from viz.figures.head_map import head_map
 from viz.head_formulas import CONCATENATION, LOGIT
 from viz.markdown import plain
+from viz.session import current
 from viz.shared import engine
 from viz.shell import Look, traced
 from viz.token_choice import keep_within
@@ -93,6 +94,8 @@ def writes(seen: Look) -> None:
             )
         )
         offer_model("stories")
+        if current().model != seen.model.name:
+            st.rerun()  # the whole page: this view alone would go on with the old model
     else:
         _effect_view(seen, _which_logit(seen, seen.trace.logits, boxes[1:]), shown == PARTS)
 
