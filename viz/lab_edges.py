@@ -100,7 +100,7 @@ def _grid(seen: Look, queries: list[str], keys: list[str]) -> None:
         on_select=clicked,
         selection_mode="points",
         config={"displayModeBar": False},
-        width=min(24 * len(keys) + 220, 900),
+        width=min(30 * len(keys) + 140, 900),
     )
     st.caption("Click a cell to cut its edge, click again to mend it. Grey: the mask forbids it.")
 

@@ -9,8 +9,8 @@ MOVED = (
     r"{\lVert x_t^{\text{unchanged}} \rVert}"
 )
 VARIANCE = (
-    r"\mathrm{Var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k"
-    r"\qquad \mathrm{Var}\!\left(\tfrac{q \cdot k}{\sqrt{d_k}}\right) = 1"
+    r"\begin{aligned} \mathrm{Var}(q \cdot k) &= \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k \\"
+    r" \mathrm{Var}\!\left(\tfrac{q \cdot k}{\sqrt{d_k}}\right) &= 1 \end{aligned}"
 )
 SLOPE = (
     r"\frac{\partial p_i}{\partial s_i} = p_i (1 - p_i) \le \tfrac14 \qquad"
@@ -18,14 +18,13 @@ SLOPE = (
 )
 ROUTES = (
     r"\text{softmax}(s + M)_{ij} = \frac{m_{ij}\, \text{softmax}(s)_{ij}}"
-    r"{\sum_l m_{il}\, \text{softmax}(s)_{il}} \qquad M_{ij} = \begin{cases} 0 & m_{ij} = 1 \\"
-    r" -\infty & m_{ij} = 0 \end{cases}"
+    r"{\sum_l m_{il}\, \text{softmax}(s)_{il}}"
 )
 FILL = (
     r"w_{ij} = \frac{e^{\,\text{fill}}}{\sum_l e^{\,\text{masked}_{il}}}"
     r"\qquad e^{-\infty} = 0, \quad e^{0} = 1"
 )
 MASKED_ATTENTION = (
-    r"\text{Attention}(Q, K, V) = \text{softmax}\!\left(s \cdot QK^\top + M\right) V"
-    r"\qquad s = \tfrac{1}{\sqrt{d_k}}"
+    r"\begin{aligned} \text{Attention}(Q, K, V) &= \text{softmax}\!\left(s\, QK^\top + M\right) V \\"
+    r" s &= \tfrac{1}{\sqrt{d_k}} \end{aligned}"
 )

@@ -10,13 +10,13 @@ from model.measured_points import Filling, Precision, filling, routes
 from model.trace import Array, Mask
 from viz.choices import choose_head
 from viz.differences import difference
-from viz.figures.heatmap import Axis, heatmap
+from viz.figures.heatmap import NUMBERED, Axis, heatmap
 from viz.lab_active import fill_name
 from viz.lab_formulas import FILL, ROUTES
 from viz.shell import Look, chart, table
 
 FILLS = (-math.inf, -1e9, -1e20, 0.0)
-BEFORE, AFTER, APART = "−∞ before the softmax", "renormalized after", "Difference"
+BEFORE, AFTER, APART = "Masked before", "Cut after", "Difference"
 
 
 def _masked_head(seen: Look) -> tuple[Array, Mask]:
@@ -67,7 +67,10 @@ def two_routes(seen: Look) -> None:
             quantity="difference" if kind == APART else "weight",
             blocked=~mask,
             limit=max(float(np.abs(drawn).max()), 1e-7),
+            words=_powers(drawn) if kind == APART else None,
         )
+        if kind == APART:
+            figure.data[-1].colorbar.tickformat = ".0e"
         chart(figure, f"laboratory-routes-{kind == APART}")
     frame = pd.DataFrame(
         {
@@ -77,6 +80,13 @@ def two_routes(seen: Look) -> None:
         }
     )
     table(frame, "laboratory-routes", decimals=9)
+
+
+def _powers(values: Array) -> list[list[str]] | None:
+    """Very small numbers as words for the cells, where there are few cells."""
+    if max(values.shape) > NUMBERED:
+        return None
+    return [[difference(float(value)) for value in row] for row in values]
 
 
 def fills_compared(seen: Look) -> None:
@@ -105,7 +115,7 @@ def fills_compared(seen: Look) -> None:
             "row with every key masked: −∞ gives 0/0, a finite fill a uniform row. In float16 −1e9 "
             "does not exist."
         )
-        st.dataframe(pd.DataFrame([_row(one) for one in found]), hide_index=True)
+    st.dataframe(pd.DataFrame([_row(one) for one in found]), hide_index=True)
     st.caption(
         "Computed now by PyTorch on this head's scores. Where a row has every key masked, the app "
         "itself makes it 0 and never divides 0 by 0."
@@ -113,11 +123,11 @@ def fills_compared(seen: Look) -> None:
 
 
 def _row(one: Filling) -> dict[str, str]:
-    stored = "−∞" if math.isinf(one.stored) else f"{one.stored:.4g}"
     return {
         "fill": fill_name(one.fill),
         "written": "before scaling" if one.before_scaling else "after scaling",
-        f"as {one.precision}": stored + (", masked_fill refuses it" if one.refused else ""),
+        f"as {one.precision}": fill_name(one.stored)
+        + (", masked_fill refuses it" if one.refused else ""),
         "largest weight on a masked key": f"{one.leaked:.4f}",
         "largest difference from −∞": difference(one.difference),
         "a row with every key masked": (

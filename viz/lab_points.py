@@ -21,10 +21,10 @@ DEVIATIONS = tuple(float(each) for each in np.geomspace(0.1, 30, 26))
 NOTES_BAND = (0.1, 0.15)  # the average gradient that notes speak of
 LARGEST_SEED = 999_999_999
 _MEASURES: dict[str, tuple[str, str]] = {
-    "Spread of the scores": ("variance", "variance of the scores"),
-    "Entropy of the weights": ("entropy", "entropy in nats"),
+    "Variance": ("variance", "variance of the scores"),
+    "Entropy": ("entropy", "entropy in nats"),
     "Largest weight": ("largest", "largest weight, mean"),
-    "Slope p(1 − p)": ("slope", "p(1 − p), mean"),
+    "p(1 − p)": ("slope", "p(1 − p), mean"),
 }
 
 

@@ -14,9 +14,10 @@ from viz.lab_effects import runs
 from viz.lab_formulas import ENTROPY, LARGEST, MOVED
 from viz.shell import Look, chart, table
 from viz.states import state_names
-from viz.theme import WEIGHT
+from viz.theme import MORE, WEIGHT, rgba
 
 SHARP, EVEN = "Largest weight", "Entropy"
+SPACIOUS = 8  # tokens up to which a cell has room for two decimals
 
 
 def rows_effect(seen: Look) -> None:
@@ -91,12 +92,17 @@ def stream_effect(seen: Look) -> None:
             columns=Axis("token", tokens),
             quantity="difference",
             limit=max(float(moved.share.max()), 1e-6),
+            decimals=2 if len(tokens) <= SPACIOUS else 1,
         )
+        upward = [[0, rgba(MORE, 0)], [1, rgba(MORE, 1)]]  # a distance is never below 0
+        figure.data[-1].update(zmin=0, colorscale=upward)
         chart(figure, f"laboratory-stream-{stack}")
     with words:
         st.latex(MOVED)
         _where_it_moved(moved, names)
-        st.caption(f"Largest difference of any number: {largest_difference(before, after):.3g}.")
+        st.caption(
+            f"Largest difference of any number of any state: {largest_difference(before, after):.3g}."
+        )
     frame = pd.DataFrame(
         {
             "state": names,

@@ -35,6 +35,12 @@ def test_a_change_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(page.get_by_text("counterfactual")).to_be_visible()
     edit(page, "Positions").get_by_text("Positions", exact=True).click()
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
+    scale = page.locator(".explorer .legend .scale").nth(1)
+    expect(scale).to_contain_text("difference")
+    ends = scale.inner_text()
+    page.get_by_test_id("head-3").click()
+    expect(page.locator(".explorer")).to_have_attribute("data-head", "3")
+    expect(scale).to_have_text(ends)  # one scale for all heads
     expect(page).to_have_url(re.compile(r"(?=.*ablated=decoder\.0\.self)(?=.*positions=0)"))
     page.get_by_role("button", name="L0H1 off ✕").click()
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_have_count(0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from viz.theme import LESS, MASKED, SCORE, WEIGHT
+from viz.theme import KEY, LESS, MASKED, WEIGHT
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Curve:
     law: Sequence[float] | None = None
 
 
-PLAIN, SCALED = SCORE, WEIGHT  # colours of what is not scaled and of what is
+PLAIN, SCALED = KEY, WEIGHT  # colours of what is not scaled and of what is
 
 
 def curves(
@@ -36,15 +36,16 @@ def curves(
     band: two values to shade between. mark: a point at which a dotted line stands.
     """
     figure = go.Figure()
-    for curve in drawn:
+    for number, curve in enumerate(drawn):
         if curve.law is not None:
             figure.add_trace(
                 go.Scatter(
                     x=list(points),
                     y=list(curve.law),
-                    name=f"{curve.name}: the law",
+                    name="what the law gives",
                     mode="lines",
-                    line={"color": MASKED, "dash": "dot", "width": 2},
+                    line={"color": MASKED, "dash": "dot", "width": 6},
+                    showlegend=number == 0,
                     hoverinfo="skip",
                 )
             )
@@ -63,7 +64,7 @@ def curves(
     if mark is not None:
         figure.add_vline(mark, line={"dash": "dot", "color": MASKED})
     figure.update_xaxes(title={"text": axis}, type="log", **_ticks(points))
-    kind = {"type": "log"} if logarithmic else {"rangemode": "tozero"}
+    kind = {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}
     figure.update_yaxes(title={"text": unit}, **kind)
     figure.update_layout(
         height=360,
@@ -74,5 +75,6 @@ def curves(
 
 
 def _ticks(points: Sequence[float]) -> Mapping[str, object]:
-    """Each point has its tick, where there are few."""
-    return {"tickvals": list(points)} if len(points) <= 10 else {}
+    """Each point has its tick, where there are few; else a third of each power of ten."""
+    few = len(points) <= 10
+    return {"tickvals": list(points) if few else [0.1, 0.3, 1, 3, 10, 30]}

@@ -25,7 +25,7 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
         quantity="weight",
         blocked=~look,
         words=[[""] * len(keys)] * len(queries),
-        height=min(24 * len(queries) + 90, 620),
+        height=min(20 * len(queries) + 90, 570),
     )
     figure.data[-1].showscale = False
     figure.update_traces(hoverinfo="skip", hovertemplate=None)

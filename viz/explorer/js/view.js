@@ -1,8 +1,10 @@
 // From what is chosen to what is drawn: the matrix of a stage as a panel, the panels as a figure.
 
-import { difference, extent } from "./derive.js";
+import { deriveHead, difference, extent } from "./derive.js";
 import { figureLayout, wholeWindow } from "./geometry.js";
 
+const COMPARED_CELLS = 2 ** 17; // of all heads: up to here their differences share one scale
+const sharedRanges = new WeakMap(); // of a changed layer: its largest differences, by stage
 const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
 
 /** How many positions an axis has. */
@@ -35,9 +37,10 @@ export function panelOf(stage, layer, derived, ranges) {
 }
 
 /** Changed minus baseline. A cell that only one run allows has no difference of masked scores. */
-function differencePanel(stage, before, after) {
+function differencePanel({ stage, layer, baseline, span }, before, after) {
   const values = difference(before.values, after.values);
-  const largest = extent(values);
+  const own = extent(values);
+  const largest = span === "head" ? own : (largestDifference(stage, layer, baseline) ?? own);
   const masked = hiddenInDifference(before.masked, after.masked, stage.name === "masked");
   return {
     ...after,
@@ -45,10 +48,26 @@ function differencePanel(stage, before, after) {
     quantity: "difference",
     low: -(largest || 1),
     high: largest || 1,
-    equal: largest === 0,
+    equal: own === 0,
     masked,
     leaks: before.leaks || after.leaks,
   };
+}
+
+/** The largest difference of a stage over all heads, so that heads compare; null where not all heads
+ *  are here, or where they are too many cells for one click. */
+function largestDifference({ name }, layer, baseline) {
+  const { heads, queries, keys } = layer;
+  if (layer.sent < heads || baseline.sent < heads || heads * queries * keys > COMPARED_CELLS) return null;
+  if (sharedRanges.get(layer)?.baseline !== baseline) sharedRanges.set(layer, { baseline });
+  const known = sharedRanges.get(layer);
+  const matrix = (run, head) => deriveHead(run, head)[MATRIX[name] ?? name];
+  const gap = (head) => {
+    const [before, after] = [matrix(baseline, head), matrix(layer, head)];
+    return before && after ? extent(difference(before, after)) : 0;
+  };
+  known[name] ??= Math.max(...Array.from({ length: heads }, (_, head) => gap(head)));
+  return known[name] || null;
 }
 
 /** Cells hidden in both runs, or, with `either`, in one of them; null if there is none. */
@@ -86,7 +105,7 @@ export function figureOf(plan) {
   let panels = [changed];
   if (before) {
     const unchanged = panelOf(stage, baseline, before, ranges);
-    panels = [unchanged, changed, differencePanel(stage, unchanged, changed)];
+    panels = [unchanged, changed, differencePanel(plan, unchanged, changed)];
   }
   const shown = window ?? wholeWindow(changed.rows, changed.columns);
   const axis = (name, form) => (name === "dimension" ? dimensions(changed.columns) : labels[name][form]);
