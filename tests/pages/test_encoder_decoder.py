@@ -57,6 +57,9 @@ def test_every_view_is_drawn(show: str, text: str) -> None:
 def test_the_french_comes_out_word_by_word() -> None:
     app = opened(text="the black cat sleeps.")
     assert marked(app) == "le chat noir"  # it opens where noun and adjective have changed places
+    (listed,) = [table.value for table in app.dataframe if "logit" in table.value]
+    assert listed["token"][0] == "noir"
+    assert listed["probability"][0] > 0.9
     assert marked(press(app, "Back")) == "le chat"
     for _ in range(3):
         press(app, "Next")
