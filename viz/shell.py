@@ -18,6 +18,7 @@ from model.registry import models
 from model.trace import Attention, Trace
 from viz import choices, model_picker, navigation
 from viz.explorer import explorer
+from viz.lab_fit import fitting_text
 from viz.markdown import plain
 from viz.menu import entry
 from viz.save import save_view
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _SETTLED = "settled-model"  # the model whose layers the view was last brought to
 STYLE = """<style>
 .stMainBlockContainer { padding-top: 2.5rem; padding-bottom: 3rem; max-width: 90rem; }
+[data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: 0.4rem; }
+[data-testid="stSidebarUserContent"] [data-testid="stPageLink"] a { padding-top: 0; padding-bottom: 0; }
 .katex-display { overflow-x: auto; overflow-y: hidden; padding: 0.25rem 0; }
 </style>"""
 
@@ -257,14 +260,28 @@ def _settle(model: "Model") -> None:
 
 def _request(model: "Model", changed: bool, full: bool) -> Request:
     """The run that the view asks for."""
+    text = _readable(model)
+    if changed:
+        _fit_change(model, text)
     view = current()
     return Request(
         model.name,
-        _readable(model),
+        text,
         target=view.target if model.config.shape == "encoder-decoder" else None,
         intervention=view.change if changed else Intervention(),
         full=full,
     )
+
+
+def _fit_change(model: "Model", text: str) -> None:
+    """Leaves out of the change what this model or this text does not have, and says so."""
+    view, length = current(), len(model.tokens(text))
+    change = fitting_text(view.change, model, length)
+    if change != view.change:
+        change_view(replace(view, change=change))
+        st.info(
+            f"Parts of the change did not fit and were left out: this text has {length} tokens."
+        )
 
 
 def _readable(model: "Model") -> str:
