@@ -35,6 +35,13 @@ def edges_editor(seen: Look) -> None:
             args=(seen, query, key),
         )
         st.button(
+            "Cut the chosen cell",
+            key="laboratory-cell",
+            on_click=_toggle_chosen,
+            args=(seen,),
+            help="The cell that is chosen in the picture “Head by head”",
+        )
+        st.button(
             "Cut the whole row",
             key="laboratory-row",
             on_click=_cut_row,
@@ -60,6 +67,13 @@ def _pick(label: str, tokens: list[str], start: int) -> int:
 def toggle(seen: Look, query: int, key: int) -> None:
     """Cuts an edge, or mends it where it is cut."""
     _take(seen, _cuts(seen) ^ {(query, key)})
+
+
+def _toggle_chosen(seen: Look) -> None:
+    """The cell that the reader has chosen in the explorer by now."""
+    (queries, keys), view = seen.labels, current()
+    if view.query < len(queries) and view.key < len(keys):
+        toggle(seen, view.query, view.key)
 
 
 def _cut_row(seen: Look, query: int, keys: int) -> None:

@@ -14,7 +14,7 @@ from model import Intervention
 from model.effects import divergences, losses, movement
 from model.registry import models
 from tests.model.tiny import sentence
-from viz.lab_changes import EDITORS
+from viz.lab_editors import EDITORS
 from viz.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
 from viz.shared import engine
 from viz.view import to_link
@@ -140,6 +140,39 @@ def test_edges_are_cut_mended_and_cut_by_the_row() -> None:
     widget(app, "laboratory-row").click().run()
     assert change(app).blocked == {(3, key) for key in range(6)}
     assert_sound(app)
+
+
+def test_the_cell_chosen_in_the_picture_is_cut() -> None:
+    app = opened("Edges", query="4", key="2")
+    widget(app, "laboratory-cell").click().run()
+    assert change(app).blocked == {(4, 2)}
+    assert_sound(app)
+
+
+def test_dropout_says_what_it_did_to_the_shown_head() -> None:
+    app = opened("Dropout", dropout="0.5", seed="3", place="decoder.0.self", head="1")
+    trace = (
+        engine()
+        .model("stories", lambda *news: None)
+        .trace(TEXT, intervention=Intervention(dropout=0.5, seed=3))
+    )
+    attention = trace.find("decoder.0.self")
+    gone = int((attention.dropped(1)[attention.weights(1) > 0] == 0).sum())
+    assert f"L0H1 {gone} of 21 weights became 0" in said(app)
+
+
+def test_a_shorter_text_and_another_model_leave_out_what_does_not_fit() -> None:
+    app = opened(hidden="1,5", blocked="1:0,5:0", ablated="decoder.1.self:3")
+    (box,) = [box for box in app.text_input if box.label == "Your sentence"]
+    box.set_value("the cat").run()
+    assert_sound(app)
+    assert change(app).hidden == {1}
+    assert change(app).blocked == {(1, 0)}
+    assert "left out" in " ".join(info.value for info in app.info)
+    app.selectbox(key="choose-model").set_value("translate-en-fr").run()
+    assert_sound(app)
+    assert change(app).blocked == frozenset()
+    assert change(app).ablated == {("decoder.1.self", 3)}
 
 
 def test_edges_of_a_model_with_two_stacks_name_the_shown_sublayer() -> None:
