@@ -1,18 +1,18 @@
 """Find out by ablation: each head left out in turn, and what that does."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from threading import Lock
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import streamlit as st
-from cachetools import LRUCache
 
 from model.ablation_map import Ablations, Measure, ablate_each
-from model.engine import Request
 from model.head_families import Head
 from model.intervention import Intervention
+from viz.ablation_runs import Run, Runs
 from viz.all_heads_choice import (
     by_layer,
     cell_of,
@@ -34,8 +34,10 @@ from viz.shell import Look
 from viz.token_choice import keep_within
 
 WATCHED = 8  # likeliest next tokens that are followed
-AT_ONCE = 1e11  # heads × tokens × weights that are run without asking: a few seconds
-STOPPED, TOKEN = "all-heads-ablation-stopped", "all-heads-ablation-token"
+UNASKED = 1e11  # heads × tokens × weights that are run without asking: a few seconds
+AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks
+STOPPED, WANTED = "all-heads-ablation-stopped", "all-heads-ablation-wanted"
+TOKEN = "all-heads-ablation-token"
 LIST, MAP = "List", "Map"
 TITLES: dict[Measure, str] = {
     "probability": "Probability of the next token",
@@ -62,79 +64,84 @@ UNITS: dict[Measure, str] = {
     "loss": "change, nats",
     "moved": "share",
 }
-_found: LRUCache[Request, Ablations] = LRUCache(64)
-_guard = Lock()
+
+
+@st.cache_resource
+def runs() -> Runs:
+    """The runs of this process, shared by all visitors."""
+    return Runs()
 
 
 def ablation(seen: Look) -> None:
     """The map and the ranking of what each head is needed for."""
-    found = _known(seen.request)
-    if found is None or not found.complete:
-        found = _run_or_offer(seen, found)
-    if found is None or not found.heads:
-        return
-    _show(seen, found)
+    run = runs().known(seen.request)
+    with st.container():  # one place, whether there is something to say or not
+        if run is None or not run.complete:
+            run = _run_or_offer(seen, run)
+    if run is not None and run.found is not None:
+        _show(seen, run.found)
 
 
-def _known(request: Request) -> Ablations | None:
-    with _guard:
-        return _found.get(request)
-
-
-def _run_or_offer(seen: Look, found: Ablations | None) -> Ablations | None:
+def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
     """Runs all heads, with progress and a way to stop; asks first where that takes long."""
-    place = st.container()
-    stopped = st.session_state.get(STOPPED) == seen.request
     heads = sum(attention.heads for attention in seen.trace.attention)
-    if stopped or not _is_quick(seen, heads):
-        with place:
-            st.markdown(
-                f"The text is run once for each of the {heads} heads, with that head left out."
-                + (f" Stopped after {len(found.heads)} heads." if found else "")
-            )
-            if not st.button(
-                "Start again" if found else f"Leave out each of the {heads} heads in turn",
-                type="primary",
-                on_click=lambda: st.session_state.pop(STOPPED, None),
-                key="all-heads-ablation-start",
-            ):
-                return found
-    with place:
-        return _run(seen, heads)
+    stopped = st.session_state.get(STOPPED) == seen.request
+    wanted = st.session_state.get(WANTED) == seen.request
+    if stopped or not (wanted or _is_quick(seen, heads)):
+        done = len(run.found.heads) if run is not None and run.found is not None else 0
+        st.markdown(
+            f"The text is run once for each of the {heads} heads, with that head left out."
+            + (f" Stopped after {done} heads." if done else "")
+        )
+        st.button(
+            "Start again" if done else f"Leave out each of the {heads} heads in turn",
+            type="primary",
+            on_click=lambda: st.session_state.update({WANTED: seen.request, STOPPED: None}),
+            key="all-heads-ablation-start",
+        )
+        return run
+    run = runs().started(seen.request, partial(_work, seen))
+    if not run.ended.wait(AT_FIRST):
+        _under_way(seen, run, heads)
+    if run.failed:
+        st.error("The runs ended in an unexpected way; the server's log says more.")
+    return run
 
 
 def _is_quick(seen: Look, heads: int) -> bool:
     weights = sum(weight.numel() for weight in seen.model.module.parameters())
     length = len(seen.trace.tokens) + len(seen.trace.target_tokens)
-    return heads * length * weights < AT_ONCE
+    return heads * length * weights < UNASKED
 
 
-def _run(seen: Look, heads: int) -> Ablations | None:
-    place = st.empty()
-    with place.container():
-        bar = st.progress(0.0, text=f"Leaving out each of {heads} heads in turn")
-        st.button(
-            "Stop",
-            key="all-heads-ablation-stop",
-            on_click=lambda: st.session_state.update({STOPPED: seen.request}),
-        )
-    found: Ablations | None = None
+def _work(seen: Look, run: Run) -> Iterator[Ablations]:
+    def in_line(ahead: int) -> None:
+        run.ahead = ahead
 
-    def turn() -> AbstractContextManager[None]:
-        return engine().turn(
-            lambda ahead: bar.progress(
-                len(found.heads) / heads if found else 0.0,
-                text=f"In line for the model: place {ahead}.",
-            )
-        )
+    @contextmanager
+    def turn() -> Iterator[None]:
+        with engine().turn(in_line):
+            run.ahead = 0
+            yield
 
-    for found in ablate_each(seen.model, seen.trace, _watched(seen), turn):
-        with _guard:
-            _found[seen.request] = found
-        done = len(found.heads)
-        bar.progress(done / heads, text=f"{done} of {heads} heads left out")
-    place.empty()
-    return found
+    return ablate_each(seen.model, seen.trace, _watched(seen), turn)
+
+
+@st.fragment(run_every=SECONDS)
+def _under_way(seen: Look, run: Run, heads: int) -> None:
+    """How far the run is, with a way to stop. Who stops looks no longer, and so it ends."""
+    if run.ended.is_set() or st.session_state.get(STOPPED) == seen.request:
+        st.rerun()
+    run.look()
+    done = len(run.found.heads) if run.found is not None else 0
+    line = f" In line for the model: place {run.ahead}." if run.ahead else ""
+    bar, stop = st.columns([6, 1], vertical_alignment="center")
+    bar.progress(done / heads, text=f"{done} of {heads} heads left out.{line}")
+    stop.button(
+        "Stop",
+        key="all-heads-ablation-stop",
+        on_click=lambda: st.session_state.update({STOPPED: seen.request}),
+    )
 
 
 def _watched(seen: Look) -> tuple[int, ...]:

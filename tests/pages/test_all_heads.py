@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 import viz.all_heads_ablation as ablation_view
 from model import ablation_map
 from model.ablation_map import ablate_each
+from model.engine import Request
 from model.head_families import families
 from model.registry import models
 from tests.model.tiny import sentence
@@ -25,6 +26,12 @@ HOSTILE = {
     "*a* $x^2$ :red[r] `c` <b>x</b> &lt; #000001 🦊 \u202e ``": "minilm",
     "word " * 200: "stories",
 }
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ablations are waited for, however slow this machine is: no browser asks again here."""
+    monkeypatch.setattr(ablation_view, "AT_FIRST", 50)
 
 
 def opened(show: str, **parameters: str) -> AppTest:
@@ -126,22 +133,18 @@ def test_ablation_shows_what_a_pass_without_each_head_says() -> None:
 def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ablation_view, "AT_ONCE", 0)
+    monkeypatch.setattr(ablation_view, "UNASKED", 0)
     text = "the dog found the old ball near the river"
     app = opened("Leave one out", text=text)
+    assert "Without **" not in said(app)
     start = [button for button in app.button if button.label.startswith("Leave out each of the 8")]
     start[0].click().run()
     assert not app.exception
     assert "Without **" in said(app)
-
-    request, complete = next(
-        (request, found) for request, found in ablation_view._found.items() if request.text == text
-    )
-    trace = own("stories").trace(text)
-
+    model = own("stories")
+    run = ablation_view.runs().known(Request("stories", text))
     monkeypatch.setattr(ablation_map, "MOST_ROWS", 3)
-    part = next(ablate_each(own("stories"), trace, complete.watched, nullcontext))
-    ablation_view._found[request] = part
+    run.found = next(ablate_each(model, model.trace(text), run.found.watched, nullcontext))
     app = opened("Leave one out", text=text)
     assert "Stopped after 3 heads" in said(app)
     assert "Without **" in said(app)
