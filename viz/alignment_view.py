@@ -29,6 +29,7 @@ from viz.translation_sentences import look_for
 from viz.translation_steps import NAMES
 
 _WORD = "encoder-alignment-word"
+_ALL = -1
 
 
 def show_alignment(seen: Look) -> None:
@@ -70,16 +71,16 @@ def show_alignment(seen: Look) -> None:
 
 def _word(target: Sequence[str]) -> int | None:
     """The word whose lines stand out; None: all."""
-    options = [None, *range(len(target))]
+    options = [_ALL, *range(len(target))]
     if st.session_state.get(_WORD) not in options:
-        st.session_state[_WORD] = None
-    chosen: int | None = st.selectbox(
+        st.session_state[_WORD] = _ALL
+    chosen: int = st.selectbox(
         "Show the lines of",
         options,
-        format_func=lambda at: "all words" if at is None else f"{token_label(target[at])} ({at})",
+        format_func=lambda at: "all words" if at == _ALL else f"{token_label(target[at])} ({at})",
         key=_WORD,
     )
-    return chosen
+    return None if chosen == _ALL else chosen
 
 
 def _shares(

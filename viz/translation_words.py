@@ -90,7 +90,7 @@ def advise(text: str, groups: Groups, language: str) -> None:
 
 def known_words(groups: Groups, language: str) -> None:
     """The list of words, closed at first."""
-    with st.expander(f"The {language} words it knows"):
+    with st.popover(f"The {language} words it knows", width="stretch"):
         for kind, words in groups.items():
             st.markdown(f"**{plain(kind)}:** {plain(', '.join(words))}")
 
