@@ -24,7 +24,7 @@ VIEWS = {
 
 
 def idea() -> None:
-    words, formula = st.columns([3, 2], gap="large")
+    words, formula = st.columns(2, gap="medium")
     words.markdown(
         f"""
 Every part of attention is there for a reason. Take one away, and see what is lost:

@@ -218,7 +218,8 @@ def standalone(title: str, body: str, figures: Mapping[str, go.Figure]) -> bytes
 
 def _data(figure: go.Figure) -> str:
     """A figure as JSON that cannot end the script it stands in."""
-    data = to_json(figure, validate=False, pretty=False)
+    on_white = go.Figure(figure).update_layout(template="plotly_white")
+    data = to_json(on_white, validate=False, pretty=False)
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

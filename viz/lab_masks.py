@@ -10,12 +10,13 @@ from model.measured_points import Filling, Precision, filling, routes
 from model.trace import Array, Mask
 from viz.choices import choose_head
 from viz.differences import difference
-from viz.figures.heatmap import NUMBERED, Axis, heatmap
+from viz.figures.heatmap import Axis, heatmap
 from viz.lab_active import fill_name
 from viz.lab_formulas import FILL, ROUTES
 from viz.shell import Look, chart, table
 
 FILLS = (-math.inf, -1e9, -1e20, 0.0)
+ROOMY = 7  # up to so many rows and columns a cell has room for a power of ten
 BEFORE, AFTER, APART = "Masked before", "Cut after", "Difference"
 
 
@@ -82,10 +83,10 @@ def two_routes(seen: Look) -> None:
     table(frame, "laboratory-routes", decimals=9)
 
 
-def _powers(values: Array) -> list[list[str]] | None:
-    """Very small numbers as words for the cells, where there are few cells."""
-    if max(values.shape) > NUMBERED:
-        return None
+def _powers(values: Array) -> list[list[str]]:
+    """Very small numbers as words for the cells; nothing where there are too many for them."""
+    if max(values.shape) > ROOMY:
+        return [[""] * values.shape[1]] * len(values)
     return [[difference(float(value)) for value in row] for row in values]
 
 

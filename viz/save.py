@@ -3,17 +3,21 @@
 Files are made when they are asked for, not before.
 """
 
+import html
 from collections.abc import Callable
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.export import trace_file
 from model.registry import models
 from viz.export import HeadPicture, head_picture, picture_csv, picture_figures, standalone
 from viz.formulas import StageName
+from viz.menu import PAGES
 from viz.presets import preset_of
 from viz.report import Subject, report
 from viz.session import current
@@ -40,6 +44,32 @@ def save_view(seen: "Look") -> None:
         )
         st.caption("This view as a link:")
         st.code(subject.link, language=None, wrap_lines=True)
+
+
+def save_figure(figure: go.Figure, key: str) -> None:
+    """A small button under any other picture: the picture as a page, which has PNG and SVG in it."""
+    view = current()
+    title = ": ".join(filter(None, (_page_title(), view.show)))
+    said = f"<p>{html.escape(view.text)}</p><p>{html.escape(models[view.model].title)}</p>"
+    link = f"<p><code>{html.escape(_link())}</code></p>"
+    st.download_button(
+        "Save picture",
+        lambda: standalone(title, said + link, {title: figure}),
+        file_name=f"{key}.html",
+        mime="text/html",
+        key=f"save-{key}",
+        help="A page that opens offline, with buttons for PNG and SVG",
+        type="tertiary",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def _page_title() -> str:
+    """The title of the page that is open, from its address."""
+    stem = urlsplit(st.context.url or "").path.rpartition("/")[2]
+    titles = {PurePath(page.file).stem: page.title for page in PAGES}
+    return titles.get(stem, "Attention visualizer")
 
 
 def _file(label: str, name: str, kind: str, make: Callable[[], bytes]) -> None:

@@ -21,7 +21,7 @@ from viz.explorer import explorer
 from viz.lab_fit import fitting_text
 from viz.markdown import plain
 from viz.menu import entry
-from viz.save import save_view
+from viz.save import save_figure, save_view
 from viz.session import adopt_link, change_view, control, current, write_link
 from viz.shared import engine
 from viz.view import View
@@ -201,8 +201,9 @@ def what_to_look_for() -> None:
 
 
 def chart(figure: go.Figure, key: str) -> None:
-    """A Plotly figure without its tool bar."""
+    """A Plotly figure without its tool bar, and a way to keep it."""
     st.plotly_chart(figure, key=key, config={"displayModeBar": False})
+    save_figure(figure, key)
 
 
 def table(frame: pd.DataFrame, key: str, *, decimals: int = 4) -> None:

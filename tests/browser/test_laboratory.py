@@ -37,7 +37,8 @@ def test_a_change_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
     scale = page.locator(".explorer .legend .scale").nth(1)
     expect(scale).to_contain_text("difference")
-    ends = scale.inner_text()
+    ends = scale.text_content()
+    assert ends
     page.get_by_test_id("head-3").click()
     expect(page.locator(".explorer")).to_have_attribute("data-head", "3")
     expect(scale).to_have_text(ends)  # one scale for all heads
