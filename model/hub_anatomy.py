@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from model.config import NormKind, NormPlace, Shape, Stack
 from model.hub_attention import Attended
 from model.hub_feed_forward import FeedForwardParts, feed_forward_parts
-from model.hub_probe import Call, Probe, is_map, is_norm, is_rotary, is_table
+from model.hub_layers import Layer
+from model.hub_probe import CLOSE, Call, Probe, is_norm, is_rotary, is_table, near
 from model.recorder import Place
-
-CLOSE = 1e-4  # of the values' own size: what rounding in single precision explains
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,21 +104,31 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
     width = table.shape[-1]
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
     placed = _placed(attended, found, shape)
-    by_block: dict[int, list[tuple[int, Place, Attended]]] = {}
+    layers = _layers(placed, found, lists)
+    stacks: list[StackPart] = []
+    for stack in ("encoder", "decoder"):
+        own = [layer for layer in layers if layer.attended[0][1].stack == stack]
+        if own:
+            stacks.append(_stack(stack, own, found, width))
+    rotary = {id(call.module): call.module for _, call in found.calls() if is_rotary(call.module)}
+    return Anatomy(shape, width, tuple(stacks), tuple(rotary.values()))
+
+
+def _layers(
+    placed: Sequence[tuple[int, Place, Attended]], found: Probe, lists: Sequence[nn.ModuleList]
+) -> list[Layer]:
+    """The layers in order, each with what ran in it."""
     blocks: dict[int, nn.Module] = {}
+    attended: dict[int, list[tuple[int, Place, Attended]]] = {}
     for at, place, event in placed:
         block = _block_of(event.module, lists)
         blocks[id(block)] = block
-        by_block.setdefault(id(block), []).append((at, place, event))
-    stacks: list[StackPart] = []
-    for stack in ("encoder", "decoder"):
-        own = [key for key, inside in by_block.items() if inside[0][1].stack == stack]
-        if own:
-            stacks.append(
-                _stack(stack, [(blocks[key], by_block[key]) for key in own], found, width)
-            )
-    rotary = {id(call.module): call.module for _, call in found.calls() if is_rotary(call.module)}
-    return Anatomy(shape, width, tuple(stacks), tuple(rotary.values()))
+        attended.setdefault(id(block), []).append((at, place, event))
+    home = {id(part): key for key, block in blocks.items() for part in block.modules()}
+    inside: dict[int | None, list[tuple[int, Call]]] = {}
+    for at, call in found.calls():
+        inside.setdefault(home.get(id(call.module)), []).append((at, call))
+    return [Layer(block, attended[key], inside.get(key, [])) for key, block in blocks.items()]
 
 
 def _placed(
@@ -163,37 +172,30 @@ def _block_of(module: nn.Module, lists: Sequence[nn.ModuleList]) -> nn.Module:
 
 def _stack(
     stack: Stack,
-    blocks: Sequence[tuple[nn.Module, list[tuple[int, Place, Attended]]]],
+    layers: Sequence[Layer],
     found: Probe,
     width: int,
 ) -> StackPart:
     length = found.target if found.target and stack == "decoder" else found.source
-    calls = list(found.calls())
-    inside = {id(part) for block, _ in blocks for part in block.modules()}
-    spans = [
-        [at for at, call in calls if _within(call.module, block)] + [at for at, _, _ in attended]
-        for block, attended in blocks
-    ]
-    first, last = min(map(min, spans)), max(map(max, spans))
+    inside = {id(part) for layer in layers for part in layer.module.modules()}
+    first = min(layer.span[0] for layer in layers)
+    last = max(layer.span[1] for layer in layers)
     outside = [
         (at, call)
-        for at, call in calls
+        for at, call in found.calls()
         if id(call.module) not in inside and call.gave.ndim == 3 and call.gave.shape[1] == length
     ]
     norms_before = [call for at, call in outside if at < first and _is_wide_norm(call, width)]
     norms_after = [call for at, call in outside if at > last and _is_wide_norm(call, width)]
     if len(norms_before) > 1 or len(norms_after) > 1:
         raise ValueError(f"it has several norms before or after the layers of its {stack}")
-    layouts = {_layout(block, attended, calls) for block, attended in blocks}
+    layouts = {layer.layout() for layer in layers}
     if len(layouts) > 1:
         raise ValueError("its layers are built in different ways")
     place, parallel = layouts.pop()
-    parts = tuple(
-        _block(stack, layer, block, attended, calls, width)
-        for layer, (block, attended) in enumerate(blocks)
-    )
+    parts = tuple(_block(stack, number, layer, width) for number, layer in enumerate(layers))
     tokens, positions, segments = _looked_up(found, stack, length, first)
-    entered = norms_before[0].read if norms_before else _entered(blocks[0], calls, place)
+    entered = norms_before[0].read if norms_before else layers[0].entered(place)
     factor = _token_factor(tokens, positions, segments, entered, width)
     return StackPart(
         stack=stack,
@@ -210,92 +212,16 @@ def _stack(
     )
 
 
-def _within(module: nn.Module, block: nn.Module) -> bool:
-    return any(part is module for part in block.modules())
-
-
 def _is_wide_norm(call: Call, width: int) -> bool:
     return is_norm(call.module) and call.gave.shape[-1] == width
 
 
-def _norm_calls(
-    block: nn.Module,
-    attended: Sequence[tuple[int, Place, Attended]],
-    calls: Sequence[tuple[int, Call]],
-) -> list[tuple[int, Call]]:
-    """The norms of a block in order, without those of queries and keys."""
-    return [
-        (at, call)
-        for at, call in calls
-        if is_norm(call.module)
-        and _within(call.module, block)
-        and not any(_within(call.module, event.module) for _, _, event in attended)
-    ]
-
-
-def _sublayers(
-    block: nn.Module,
-    attended: Sequence[tuple[int, Place, Attended]],
-    calls: Sequence[tuple[int, Call]],
-) -> tuple[list[Call], list[Call]]:
-    """W_O of every attention in a block, and the maps of its feed-forward."""
-    maps = [(at, call) for at, call in calls if is_map(call.module) and _within(call.module, block)]
-    outputs = []
-    for at, place, event in attended:
-        following = [call for where, call in maps if where > at]
-        B, H, T, D = event.output.shape
-        if not following or following[0].read is None or following[0].read.shape != (B, T, H * D):
-            raise ValueError(f"nothing like an output matrix follows its attention {place.name}")
-        merged = event.output.transpose(1, 2).reshape(B, T, H * D)
-        if not _same(following[0].read, merged):
-            raise ValueError(
-                f"it changes the heads' outputs of {place.name} before its output matrix"
-            )
-        outputs.append(following[0])
-    ends = [at for at, call in maps if any(call is output for output in outputs)]
-    return outputs, [call for at, call in maps if at > max(ends)]
-
-
-def _layout(
-    block: nn.Module,
-    attended: Sequence[tuple[int, Place, Attended]],
-    calls: Sequence[tuple[int, Call]],
-) -> tuple[NormPlace, bool]:
-    """Whether a block's norms stand before or after its sub-layers, and whether these read one
-    state."""
-    norms = _norm_calls(block, attended, calls)
-    maps = [at for at, call in calls if is_map(call.module) and _within(call.module, block)]
-    _, feeds = _sublayers(block, attended, calls)
-    sublayers = len(attended) + bool(feeds)
-    if not norms:
-        raise ValueError("its layers have no norms")
-    pre = norms[0][0] < maps[0]
-    if len(norms) == sublayers == 2 and pre:
-        first, second = norms[0][1].read, norms[1][1].read
-        return "pre", first is not None and second is not None and torch.equal(first, second)
-    if len(norms) == sublayers:
-        return ("pre" if pre else "post"), False
-    if len(norms) == 1 and sublayers == 2 and pre:
-        return "pre", True
-    raise ValueError(
-        f"its layers have {len(norms)} norms around {sublayers} sub-layers, a layout that this app "
-        "does not know"
-    )
-
-
-def _block(
-    stack: Stack,
-    layer: int,
-    block: nn.Module,
-    attended: Sequence[tuple[int, Place, Attended]],
-    calls: Sequence[tuple[int, Call]],
-    width: int,
-) -> BlockPart:
-    outputs, feeds = _sublayers(block, attended, calls)
-    norms = [call for _, call in _norm_calls(block, attended, calls)]
-    norms += norms[:1] * (len(attended) + bool(feeds) - len(norms))  # one norm for both: Phi
+def _block(stack: Stack, number: int, layer: Layer, width: int) -> BlockPart:
+    outputs, feeds = layer.sublayers()
+    norms = [call for _, call in layer.norms]
+    norms += norms[:1] * (len(outputs) + bool(feeds) - len(norms))  # one norm for both: Phi
     parts = []
-    for (_, place, event), output, norm in zip(attended, outputs, norms, strict=False):
+    for (_, place, event), output, norm in zip(layer.attended, outputs, norms, strict=False):
         if output.gave.shape[-1] != width:
             raise ValueError(f"the output matrix of {place.name} is not as wide as the model")
         parts.append(
@@ -311,10 +237,10 @@ def _block(
         )
     feed_forward = None
     if feeds:
-        name = f"{stack}.{layer}.feed_forward"
-        norm_part = _norm(norms[len(attended)], f"{name}.norm")
+        name = f"{stack}.{number}.feed_forward"
+        norm_part = _norm(norms[len(outputs)], f"{name}.norm")
         feed_forward = FeedForwardPart(name, feed_forward_parts(feeds), norm_part)
-    return BlockPart(block, tuple(parts), feed_forward)
+    return BlockPart(layer.module, tuple(parts), feed_forward)
 
 
 def _norm(call: Call, name: str) -> NormPart:
@@ -373,20 +299,6 @@ def _role(name: str) -> str:
     return "segments" if "type" in last or "segment" in last else "tokens"
 
 
-def _entered(
-    block: tuple[nn.Module, list[tuple[int, Place, Attended]]],
-    calls: Sequence[tuple[int, Call]],
-    place: NormPlace,
-) -> Tensor | None:
-    """What the first block reads: by its first norm, or by the maps of its attention."""
-    module, attended = block
-    if place == "pre":
-        return _norm_calls(module, attended, calls)[0][1].read
-    return next(
-        call.read for _, call in calls if is_map(call.module) and _within(call.module, module)
-    )
-
-
 def _token_factor(
     tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None, width: int
 ) -> float:
@@ -399,7 +311,7 @@ def _token_factor(
     rows = weight[tokens.read]
     added = sum((call.gave for call in (positions, segments) if call is not None), torch.zeros(1))
     for factor in (1.0, math.sqrt(width)):
-        if _same(rows * factor + added, entered):
+        if near(rows * factor + added, entered):
             return factor
     raise ValueError("its first layer reads more than tokens, positions and segments added up")
 
@@ -411,9 +323,3 @@ def _first_row(positions: Call) -> int:
         return -1
     first = positions.gave.reshape(-1, positions.gave.shape[-1])[0]
     return int((table - first).abs().amax(-1).argmin())
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are equal up to rounding, by the size of the larger."""
-    size = max(float(other.abs().max()), 1e-6)
-    return bool((one.double() - other.double()).abs().max() <= CLOSE * size)

@@ -10,16 +10,19 @@ import os
 import re
 import shutil
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from model.files import file_hash
 from model.hub_files import weight_files
 from model.wheel import Progress, cache_folder
 
 MANIFEST = "hub.json"  # revision, sizes and hashes, written when all files are whole
-SECONDS = 10.0  # to wait for the hub's answer
+SECONDS = 10.0  # to wait for the hub's answer, or for its next bytes
+RETRIES, SECONDS_BETWEEN = 5, 1.0  # where a connection dies and no new byte comes
+PIECE = 2**18  # bytes between two looks at progress and at Stop
+PARTIAL = 206  # the status of an answer that begins where it was asked to
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _WANTED = re.compile(
     r"config\.json|generation_config\.json|tokenizer\.json|tokenizer_config\.json"
@@ -60,6 +63,14 @@ class Listing:
     def size(self) -> int:
         """Bytes to be fetched."""
         return sum(file.size for file in self.files)
+
+
+def bytes_text(size: int) -> str:
+    """A size for readers: kB, MB or GB of 1,000 each."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size / 1e3:,.1f} kB"
 
 
 def endpoint() -> str:
@@ -173,8 +184,8 @@ def fetch(
         free = shutil.disk_usage(waiting).free
         if missing > free:
             raise ValueError(
-                f"{listing.repository} needs {missing / 1e6:,.0f} MB and the disk has "
-                f"{free / 1e6:,.0f} MB left."
+                f"{listing.repository} needs {bytes_text(missing)} and the disk has "
+                f"{bytes_text(free)} left."
             )
         done = 0
         for file in listing.files:
@@ -220,17 +231,16 @@ class _Meter:
         self._progress, self._cancelled = progress, cancelled
 
     def at(self, size: int) -> None:
-        """So many bytes of the current file are here."""
+        """So many bytes of the current file are here. Ends the transfer when that was asked."""
         listing, here = self._listing, self._done + size
+        so_far = f"{bytes_text(here)} of {bytes_text(listing.size)}"
         if self._cancelled is not None and self._cancelled.is_set():
             raise CancelledError(
-                f"The download of {listing.repository} was stopped at {here / 1e6:,.1f} of "
-                f"{listing.size / 1e6:,.1f} MB. Started again, it goes on from there."
+                f"The download of {listing.repository} was stopped at {so_far}. Started again, it "
+                "goes on from there."
             )
-        said = (
-            f"Downloading {listing.repository}: {here / 1e6:,.1f} of {listing.size / 1e6:,.1f} MB"
-        )
-        self._progress(said, min(here / max(listing.size, 1), 1.0))
+        share = min(here / max(listing.size, 1), 1.0)
+        self._progress(f"Downloading {listing.repository}: {so_far}", share)
 
 
 def _fetch_file(listing: Listing, file: HubFile, waiting: Path, meter: _Meter) -> None:
@@ -245,8 +255,8 @@ def _fetch_file(listing: Listing, file: HubFile, waiting: Path, meter: _Meter) -
     except (HTTPError, OSError) as error:
         here = arrived(listing)
         raise ValueError(
-            f"The download of {listing.repository} broke off: {here / 1e6:,.1f} of "
-            f"{listing.size / 1e6:,.1f} MB are here. Started again, it goes on from there. "
+            f"The download of {listing.repository} broke off: {bytes_text(here)} of "
+            f"{bytes_text(listing.size)} are here. Started again, it goes on from there. "
             f"{MEANWHILE}."
         ) from error
     if not _is_listed(part, file):
@@ -259,43 +269,49 @@ def _fetch_file(listing: Listing, file: HubFile, waiting: Path, meter: _Meter) -
 
 
 def _transfer(listing: Listing, file: HubFile, part: Path, meter: _Meter) -> None:
-    """Fetches what is missing of a file, from the byte where it stopped."""
-    from huggingface_hub import hf_hub_url
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
+    """Fetches what is missing of a file, from the byte where it stopped; goes on at once where the
+    connection dies, as long as new bytes come."""
+    from huggingface_hub.errors import HTTPError
+
+    part.touch()
+    failures = 0
+    while part.stat().st_size < file.size:
+        before = part.stat().st_size
+        try:
+            _receive(listing, file, part, meter)
+        except HTTPError as error:
+            failures = 0 if part.stat().st_size > before else failures + 1
+            if failures > RETRIES or getattr(error, "response", None) is not None:
+                raise
+            time.sleep(SECONDS_BETWEEN)
+
+
+def _receive(listing: Listing, file: HubFile, part: Path, meter: _Meter) -> None:
+    """Appends to a file what one answer of the hub brings."""
+    from huggingface_hub import get_session, hf_hub_url
+    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
     url = hf_hub_url(listing.repository, file.name, revision=listing.revision, endpoint=endpoint())
-    part.touch()
     here = part.stat().st_size
-    if here > file.size:
-        part.write_bytes(b"")
-        here = 0
-    with part.open("r+b") as opened:
+    headers = build_hf_headers() | {"Accept-Encoding": "identity"}
+    if here:
+        headers["Range"] = f"bytes={here}-"
+    session = get_session()
+    with (
+        session.stream(
+            "GET", url, headers=headers, timeout=SECONDS, follow_redirects=True
+        ) as answer,
+        part.open("r+b") as opened,
+    ):
+        hf_raise_for_status(answer)
+        here = here if answer.status_code == PARTIAL else 0  # else the whole file comes anew
         opened.seek(here)
-        http_get(
-            url,
-            opened,
-            resume_size=here,
-            headers=build_hf_headers(),
-            expected_size=file.size,
-            tqdm_class=_bar_of(meter, here),
-        )
-
-
-def _bar_of(meter: _Meter, here: int) -> Any:
-    """A progress bar that draws nothing and tells the meter."""
-    from tqdm import tqdm  # type: ignore[import-untyped]
-
-    class Bar(tqdm):
-        def __init__(self, *parts: Any, **settings: Any) -> None:
-            super().__init__(disable=True)
-            self.here = here
-
-        def update(self, n: float | None = 1) -> None:
-            self.here += int(n or 0)
-            meter.at(max(self.here, 0))
-
-    return Bar
+        opened.truncate()
+        for piece in answer.iter_bytes(PIECE):
+            meter.at(here)
+            opened.write(piece)
+            here += len(piece)
+    meter.at(here)
 
 
 def _is_listed(path: Path, file: HubFile) -> bool:

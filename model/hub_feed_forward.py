@@ -7,11 +7,10 @@ from typing import Literal
 from torch import Tensor, nn
 
 from model.config import GATED, Activation
-from model.hub_probe import Call
+from model.hub_probe import CLOSE, Call
 from model.layers import ACTIVATIONS
 
 Half = Literal["all", "first", "second"]
-CLOSE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from model.hub_attention import Attended, witnessed
 
+CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
+
 
 @dataclass(frozen=True, eq=False)
 class Call:
@@ -99,3 +101,9 @@ def _watched(model: nn.Module, events: list[object]) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def near(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal up to rounding, by the size of the second's largest number."""
+    size = max(float(other.abs().max()), 1e-6)
+    return bool((one.double() - other.double()).abs().max() <= CLOSE * size)

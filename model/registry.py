@@ -203,9 +203,9 @@ class Registry(Mapping[str, Entry]):
             if entry.hub == name:
                 return entry
         if _is_folder(name):
-            return Entry(name, Path(name).name or name, None, "A folder.", folder=Path(name))
+            return Entry(name, Path(name).name or name, None, "", folder=Path(name))
         if "/" in name and is_hub_id(name):
-            return Entry(name, name, None, "A model of the Hugging Face hub.", hub=name)
+            return Entry(name, name, None, "", hub=name)
         return None
 
 

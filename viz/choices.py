@@ -8,6 +8,7 @@ import streamlit as st
 
 from model.intervention import Intervention, MaskChoice
 from model.registry import models
+from model.tokenizers import GPT2Subset
 from viz.examples import EXAMPLES, Example
 from viz.markdown import plain
 from viz.navigation import page_link
@@ -137,7 +138,9 @@ def warn_of_new_words(model: "Model", text: str) -> None:
     if not words or model.name == READS_ALL:
         return
     listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
-    st.info(plain(f"New to this model: {listed}. It reads them byte by byte."))
+    spelled = isinstance(model.tokenizer, GPT2Subset)
+    how = "It reads them byte by byte" if spelled else "It reads a token for the unknown instead"
+    st.info(plain(f"New to this model: {listed}. {how}."))
     offer_model(READS_ALL)
 
 

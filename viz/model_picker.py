@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.hub_download import Listing, UnreachableError, arrived, listed
+from model.hub_download import Listing, UnreachableError, arrived, bytes_text, listed
 from model.registry import Entry, hub_models, models, others_allowed
 from model.sources import fetched, folder_of
 from model.wheel import Progress
@@ -85,7 +85,7 @@ def _others() -> None:
             _under_way(waited)
             return
         if said := st.session_state.get(SAID):
-            st.error(plain(said))
+            st.warning(plain(said))
         wanted = typed or named
         if not wanted:
             st.caption(
@@ -112,7 +112,7 @@ def _offer(entry: Entry) -> None:
     if entry.about:
         st.caption(plain(entry.about))
     if entry.on_disk:
-        st.caption(f"On this computer: {_megabytes(_size(folder_of(entry)))}.")
+        st.caption(f"On this computer: {bytes_text(_size(folder_of(entry)))}.")
         st.button("Open", key="picker-open", type="primary", on_click=_start, args=(entry.name,))
         return
     try:
@@ -131,8 +131,8 @@ def _offer(entry: Entry) -> None:
     else:
         here = arrived(listing)
         st.caption(
-            f"To be downloaded from the hub: {_megabytes(listing.size - here)}"
-            + (f"; {_megabytes(here)} are here already." if here else ".")
+            f"To be downloaded from the hub: {bytes_text(listing.size - here)}"
+            + (f"; {bytes_text(here)} are here already." if here else ".")
         )
     st.button(
         "Download and open",
@@ -146,10 +146,6 @@ def _offer(entry: Entry) -> None:
 @st.cache_data(ttl=LISTED_SECONDS, max_entries=50, show_spinner="Asking the hub")
 def _listed(repository: str) -> Listing:
     return listed(repository)
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size < 1e9 else f"{size / 1e9:,.2f} GB"
 
 
 def _size(folder: Path) -> int:

@@ -29,8 +29,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 16_384)
-        monkeypatch.setattr("huggingface_hub.file_download.time.sleep", quiet)
+        monkeypatch.setattr("model.hub_download.PIECE", 16_384)
+        monkeypatch.setattr("model.hub_download.SECONDS_BETWEEN", 0.0)
         yield server
 
 
@@ -61,7 +61,7 @@ def test_a_connection_that_dies_half_way_goes_on_where_it_stopped(hub: Hub) -> N
 
 def test_a_download_that_broke_off_says_so_and_is_resumed_the_next_time(hub: Hub) -> None:
     hub.deaths = [20_000, *[0] * 20]
-    with pytest.raises(ValueError, match=r"broke off: .* MB are here.*work meanwhile"):
+    with pytest.raises(ValueError, match=r"broke off: .* kB are here.*work meanwhile"):
         load_model(NAME, device="cpu")
     hub.deaths = []
     here = arrived(listed(NAME))
