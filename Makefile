@@ -3,18 +3,20 @@
 # make lint     formatting, lint and types only
 # make unit     the tests that need no browser
 # make browser  the tests that drive a real Chromium
+# make bench    measure speed, memory and page weight beside other tools (12 minutes on a quiet machine)
 # make format   rewrite the code in the house format
 # make clean    remove the environment and the caches
 #
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the unit tests
+# PARTS         of make bench: recording, sessions, weight, clicks; all if empty
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: run test lint unit browser format clean chromium
+.PHONY: run test lint unit browser bench format clean chromium
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -37,12 +39,16 @@ unit: .venv/.installed-dev
 browser: .venv/.installed-dev chromium
 	$(BIN)/python -m pytest tests/browser
 
+# Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
+bench: .venv/.installed-dev .venv-bench/.installed chromium
+	$(BIN)/python -m tests.bench $(PARTS)
+
 format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip's script is the last file a new environment gets, so it stands for the whole of it.
@@ -65,6 +71,16 @@ $(BIN)/pip:
 	@echo "Installing what the app and its tests need. The first time this takes a few minutes."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_OPTIONS) -r requirements-dev.txt
 	@touch .venv/.installed-run $@
+
+# BertViz's pages ask a content delivery network for these scripts; here they come from npm, where there is one.
+.venv-bench/.installed: requirements-bench.txt | $(BIN)/pip
+	@echo "Installing what the benchmarks measure beside us."
+	$(BIN)/python -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_OPTIONS) -r requirements-bench.txt
+	if command -v npm >/dev/null; then \
+	    npm install --silent --no-audit --no-fund --prefix .venv-bench/js requirejs@2.3.6 d3@5.7.0 jquery@2.2.4; \
+	fi
+	@touch $@
 
 chromium:
 	@if [ -n "$$CHROMIUM" ] || command -v chromium chromium-browser google-chrome >/dev/null; then \

@@ -226,6 +226,7 @@ class Explorer {
     const { state, root } = this;
     this.available = this.parts.stage.clientWidth; // first: it is quick while nothing is changed
     for (const name of REPORTED) root.dataset[name] = state[name];
+    root.dataset.queries = this.layer.queries;
     root.dataset.ready = "false";
     this.beside = false;
     this.controls.mark(this);

@@ -1,0 +1,53 @@
+"""`make bench`: every measurement in one run, each printed as a table and kept as JSON in docs/bench.
+
+`python -m tests.bench [--short] [PART …]`. Times mean something on a quiet machine only: where others
+keep it busy, nothing in docs/bench is touched and the JSON stays in a temporary folder.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench import clicks, recording, sessions, tables, weight
+from tests.bench.machine import QUIET, load, machine
+
+PARTS = {
+    "recording": recording.measure,
+    "sessions": sessions.measure,
+    "weight": weight.measure,
+    "clicks": clicks.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if none is named")
+    parser.add_argument("--short", action="store_true", help="few repetitions, nothing published")
+    asked = parser.parse_args()
+    busy = load() > QUIET
+    scratch = Path(tempfile.mkdtemp(prefix="attention-bench-"))
+    target = scratch if busy or asked.short else tables.FOLDER
+    facts = machine()
+    for name in asked.parts or PARTS:
+        start = time.monotonic()
+        print(f"\n{name}", flush=True)
+        measured = PARTS[name](scratch, asked.short)
+        measured = {"machine": facts} | measured
+        measured["minutes"] = round((time.monotonic() - start) / 60, 1)
+        target.mkdir(parents=True, exist_ok=True)
+        (target / f"{name}.json").write_text(
+            json.dumps(measured, indent=1) + "\n", encoding="utf-8"
+        )
+        print(tables.TABLES[name](measured), flush=True)
+        print(f"{measured['minutes']} minutes", flush=True)
+    if target is tables.FOLDER:
+        tables.write_readme()
+    elif busy:
+        print(f"The machine is busy (load {facts['load_before']}): these are upper bounds.")
+    print(f"Written to {target}")
+
+
+if __name__ == "__main__":
+    main()

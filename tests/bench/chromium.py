@@ -1,0 +1,167 @@
+"""A Chromium with a stopwatch: from a click to the frame that shows what it asked for.
+
+A click's own time stamp starts the watch. At every frame the wanted state is looked for; the message
+posted from the frame that first has it arrives when that frame is on its way to the screen. Headless and
+without a graphics card, one frame (17 ms) is the least that can be seen.
+"""
+
+import base64
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from playwright.sync_api import Browser, CDPSession, Locator, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SCREEN = {"width": 1440, "height": 900}
+PATIENCE = 60_000  # milliseconds until a measurement is given up
+STOPWATCH = """
+window.explorerRoot = () => {
+    if (window.knownRoot?.isConnected) return window.knownRoot;
+    for (const holder of document.querySelectorAll("*")) {
+        const root = holder.shadowRoot?.querySelector(".explorer");
+        if (root) return (window.knownRoot = root);
+    }
+    return null;
+};
+window.startWatch = (wanted, event) => {
+    window.watched = new Promise((resolve) => {
+        document.addEventListener(event, (click) => {
+            const look = () => {
+                let seen = false;
+                try { seen = wanted(); } catch { seen = false; }
+                if (!seen) return requestAnimationFrame(look);
+                const channel = new MessageChannel();
+                channel.port1.onmessage = () => resolve(performance.now() - click.timeStamp);
+                channel.port2.postMessage(null);
+            };
+            requestAnimationFrame(look);
+        }, { capture: true, once: true });
+    });
+};
+"""
+
+
+@dataclass
+class Wire:
+    """Bytes that came over the network since `clear`: HTTP bodies as sent, and websocket frames."""
+
+    session: CDPSession
+    http: int = 0
+    frames: int = 0
+    requests: int = 0
+
+    def __post_init__(self) -> None:
+        self.session.on("Network.loadingFinished", self._finished)
+        self.session.on("Network.webSocketFrameReceived", self._received)
+        self.session.send("Network.enable")
+
+    def clear(self) -> None:
+        self.http = self.frames = self.requests = 0
+
+    @property
+    def total(self) -> int:
+        return self.http + self.frames
+
+    def _finished(self, event: dict[str, float]) -> None:
+        self.http += int(event["encodedDataLength"])
+        self.requests += 1
+
+    def _received(self, event: dict[str, dict[str, object]]) -> None:
+        frame = event["response"]
+        content = str(frame["payloadData"])
+        binary = frame["opcode"] == 2
+        self.frames += len(base64.b64decode(content)) if binary else len(content.encode())
+
+
+@dataclass
+class Tab:
+    """One visitor's page."""
+
+    page: Page
+    session: CDPSession
+    wire: Wire
+    troubles: list[str] = field(default_factory=list)
+
+    def throttle(self, rate: float) -> None:
+        """Makes the browser's main thread so many times slower."""
+        self.session.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+
+    def milliseconds(self, act: Callable[[], None], wanted: str, event: str = "click") -> float:
+        """Time from the click that `act` makes to the frame in which `wanted`, JavaScript, holds."""
+        self.page.evaluate(f"window.startWatch(() => {wanted}, '{event}')")
+        act()
+        passed: float = self.page.evaluate("window.watched")
+        return passed
+
+    def dom_nodes(self) -> int:
+        """Elements of the page, those in shadow roots included."""
+        count: int = self.page.evaluate(
+            """() => {
+                const count = (root) => [...root.querySelectorAll("*")].reduce(
+                    (sum, node) => sum + 1 + (node.shadowRoot ? count(node.shadowRoot) : 0), 0);
+                return count(document);
+            }"""
+        )
+        return count
+
+    def explorer(self) -> Locator:
+        """The explorer, once everything in it is drawn."""
+        found = self.page.get_by_test_id("explorer").and_(self.page.locator("[data-ready=true]"))
+        found.wait_for(state="visible", timeout=PATIENCE)
+        return found
+
+    def wait_for(self, wanted: str) -> None:
+        """Waits until `wanted`, JavaScript, holds. The page's content policy forbids what playwright's
+        own waiting does."""
+        self.page.evaluate(
+            f"""() => new Promise((done) => {{
+                const look = () => (({wanted}) ? done() : requestAnimationFrame(look));
+                look();
+            }})"""
+        )
+
+    def rest(self, milliseconds: int = 350) -> None:
+        """Time for the report of a choice and for the server's answer, so that clicks stand alone."""
+        self.page.wait_for_timeout(milliseconds)
+
+
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    """A headless Chromium from CHROMIUM or PATH. Raises RuntimeError if there is none."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), "")
+    if not found:
+        raise RuntimeError(f"No Chromium: set CHROMIUM, or put one of {NAMES} on PATH.")
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=found, args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def tab(browser: Browser, address: str = "") -> Iterator[Tab]:
+    """A fresh visitor's page with the stopwatch in it."""
+    context = browser.new_context(viewport=SCREEN, base_url=address or None)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.add_init_script(STOPWATCH)
+    session = context.new_cdp_session(page)
+    made = Tab(page, session, Wire(session))
+    page.on("pageerror", lambda error: made.troubles.append(str(error)))
+    try:
+        yield made
+    finally:
+        context.close()

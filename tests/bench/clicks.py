@@ -1,0 +1,226 @@
+"""From a click to the picture: head, stage, token, layer, mask, page, at 32, 256 and 1,024 tokens.
+
+32 tokens: the shipped GPT, where Plotly draws. 256: MiniLM-L6, where the canvas draws. 1,024: a random
+model of GPT-2's size. The same with the browser's main thread four times slower, and the bytes that
+came over the network.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+from playwright.sync_api import Browser
+
+from tests.bench import gpt2_size
+from tests.bench.chromium import Tab, browsing, tab
+from tests.bench.numbers import median, p90
+from tests.bench.server import Server, serving
+from viz.menu import MENU
+
+WARM = 3
+TIMES = 20
+SLOW = 4  # times slower: a weak laptop
+PAINTED = "explorerRoot().dataset.painted === 'true'"
+QUIET = (
+    "document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"
+    " && !document.querySelector('[data-stale=true], [data-testid=stSkeleton]')"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text to click on: the model that reads it, and how the pages say its layers and masks."""
+
+    tokens: int
+    model: str
+    text: str
+    layers: tuple[str, ...]
+    masks: tuple[str, str]
+    page: str = "attention"
+
+    @property
+    def path(self) -> str:
+        parameters = {"text": self.text, "model": self.model, "place": self.layers[0]}
+        return f"/{self.page}?{urlencode(parameters)}"
+
+
+CASES = (
+    Case(
+        32,
+        "stories",
+        gpt2_size.text_of(32).strip(),
+        ("decoder.0.self", "decoder.1.self"),
+        ("the model's own", "none: all may look"),
+    ),
+    Case(
+        256,
+        "minilm",
+        gpt2_size.text_of(254).strip(),  # [CLS] and [SEP] make it 256
+        ("encoder.0.self", "encoder.1.self"),
+        ("the model's own", "causal: no future"),
+    ),
+)
+LONG = Case(
+    1024,
+    gpt2_size.NAME,
+    gpt2_size.text_of(1024).strip(),
+    ("decoder.0.self", "decoder.1.self"),
+    ("the model's own", "none: all may look"),
+)
+
+
+def measure(scratch: Path, short: bool) -> dict[str, object]:
+    times = 4 if short else TIMES
+    gpt2_size.save(scratch)
+    rows: list[dict[str, object]] = []
+    with serving(scratch / "server.log", scratch) as server, browsing() as browser:
+        for case in CASES:
+            for rate in (1, SLOW):
+                rows += _case(browser, server, case, rate, times)
+        pages = _pages(browser, server, times)
+        long = {} if short else _long(browser, server, times)
+    return {"rows": rows, "pages": pages, "long": long}
+
+
+def _case(
+    browser: Browser, server: Server, case: Case, rate: int, times: int
+) -> list[dict[str, object]]:
+    with tab(browser, server.address) as opened:
+        opened.page.goto(case.path)
+        root = opened.explorer()
+        opened.rest(1500)
+        opened.throttle(rate)
+        facts = {"tokens": case.tokens, "model": case.model, "slower": rate}
+        facts |= {"drawn_by": root.get_attribute("data-renderer")}
+        rows = [
+            facts | {"switch": name} | _timed(opened, acts, times)
+            for name, acts in _switches(opened, case).items()
+        ]
+        for row in rows:
+            print(row, flush=True)
+        _expect_no_trouble(opened)
+        return rows
+
+
+@dataclass(frozen=True)
+class Act:
+    """One click and what must be seen after it."""
+
+    click: Callable[[], None]
+    wanted: str
+    prepare: Callable[[], None] = lambda: None
+
+
+def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
+    page = opened.page
+
+    def inside(testid: str, wanted: str) -> Act:
+        locator = page.get_by_test_id(testid)
+        return Act(lambda: locator.click(), f"{wanted} && {PAINTED}")
+
+    def data(name: str, value: object) -> str:
+        return f"explorerRoot().dataset.{name} === '{value}'"
+
+    def layer(number: int) -> Act:
+        box = page.get_by_test_id("stSelectbox").filter(has_text="Layer").get_by_role("combobox")
+        option = page.get_by_role("option").nth(number)
+        wanted = f"explorerRoot().querySelector('.title').textContent.includes('L{number}H')"
+        return Act(lambda: option.click(), f"{wanted} && {PAINTED}", prepare=box.click)
+
+    def radio(name: str, compared: bool) -> Act:
+        button = page.get_by_test_id("stRadio").get_by_text(name, exact=True)
+        wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
+        return Act(lambda: button.click(), f"{wanted} && {PAINTED}")
+
+    def scaling(compared: bool) -> Act:
+        toggle = page.get_by_text("Divide scores by")
+        wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
+        return Act(lambda: toggle.click(), f"{wanted} && {PAINTED}")
+
+    stages = ("scores", "scaled", "masked", "weights")
+    tokens = (3, 11, 17, 5)
+    return {
+        "head": [inside(f"head-{n}", data("head", n)) for n in (1, 2, 3, 0)],
+        "stage": [inside(f"stage-{name}", data("stage", name)) for name in stages],
+        "token": [inside(f"chip-query-{n}", data("query", n)) for n in tokens],
+        "layer": [layer(1), layer(0)],
+        "mask": [radio(case.masks[1], True), radio(case.masks[0], False)],
+        "scaling": [scaling(True), scaling(False)],
+    }
+
+
+def _timed(opened: Tab, acts: Sequence[Act], times: int) -> dict[str, object]:
+    """Median and p90 of the acts in turn, the first round left out, and the bytes of one."""
+    passed = []
+    for n in range(WARM + times):
+        act = acts[n % len(acts)]
+        if n == WARM:
+            opened.wire.clear()
+        act.prepare()
+        passed.append(opened.milliseconds(act.click, act.wanted))
+        opened.explorer()
+        opened.rest()
+    kept = passed[WARM:]
+    size = opened.wire.total / times
+    return {"median_ms": median(kept), "p90_ms": p90(kept), "bytes": round(size)}
+
+
+def _pages(browser: Browser, server: Server, times: int) -> list[dict[str, object]]:
+    """From one page to another through the menu, once Plotly is loaded: each page from Home, the
+    explorer's page oftenest."""
+    rows = []
+    home = MENU[""][0]
+    with tab(browser, server.address) as opened:
+        opened.page.goto(CASES[0].path)
+        opened.explorer()
+        for group, entries in MENU.items():
+            for entry in entries if group else ():
+                explorer = entry.file == "pages/attention.py"
+                passed = []
+                for n in range((times if explorer else min(times, 6)) + 1):
+                    _open(opened, home.title, home.heading)
+                    spent = _open(opened, entry.title, entry.heading or entry.title, explorer)
+                    passed += [spent] if n else []  # the first run of a page reads its modules
+                row = {"page": entry.title, "times": len(passed)}
+                rows.append(row | {"median_ms": median(passed), "p90_ms": p90(passed)})
+                print(rows[-1], flush=True)
+        _expect_no_trouble(opened)
+    return rows
+
+
+def _open(opened: Tab, title: str, heading: str, explorer: bool = False) -> float:
+    link = opened.page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True)
+    seen = f"document.querySelector('h1')?.textContent.trim() === {heading!r} && {QUIET}"
+    if explorer:
+        seen = f"{seen} && {PAINTED}"
+    passed = opened.milliseconds(lambda: link.click(), seen)
+    opened.rest()
+    return passed
+
+
+def _long(browser: Browser, server: Server, times: int) -> dict[str, object]:
+    """1,024 tokens: from Enter in the sentence box to the picture, then heads."""
+    with tab(browser, server.address) as opened:
+        opened.page.goto(replace(LONG, text="the cat sat").path)
+        opened.explorer()
+        opened.rest(1500)
+        opened.wire.clear()
+        box = opened.page.get_by_label("Your sentence")
+        box.fill(LONG.text)
+        wanted = f"explorerRoot().dataset.queries === '1024' && {PAINTED}"
+        first = opened.milliseconds(lambda: box.press("Enter"), wanted, "keydown")
+        opened.explorer()
+        sent = opened.wire.total
+        opened.rest(1500)
+        heads = _switches(opened, LONG)["head"]
+        print({"first_picture_ms": first, "bytes": sent}, flush=True)
+        timed = _timed(opened, heads, times)
+        print(timed, flush=True)
+        _expect_no_trouble(opened)
+        return {"first_picture_ms": first, "first_bytes": sent, "head": timed}
+
+
+def _expect_no_trouble(opened: Tab) -> None:
+    if opened.troubles:
+        raise RuntimeError(f"The page failed while it was measured: {opened.troubles}")

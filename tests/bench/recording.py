@@ -1,0 +1,64 @@
+"""What recording a pass costs: its time over a plain pass, and its peak memory.
+
+Ours at both levels and explicit, beside Hugging Face's eager attention with `output_attentions` and
+TransformerLens's `run_with_cache`, on random models of one size. Each measurement has a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.bench import gpt2_size
+from tests.bench.numbers import median
+
+LENGTHS = (32, 256, 1024)
+REPEATS = {32: 15, 256: 7, 1024: 3}
+WAYS = {
+    "ours": ("plain", "attention", "full", "explicit"),
+    "Hugging Face": ("plain", "output_attentions"),
+    "TransformerLens": ("plain", "run_with_cache"),
+}
+OTHERS = Path(".venv-bench/bin/python")
+
+
+def measure(scratch: Path, short: bool) -> dict[str, object]:
+    folder = gpt2_size.save(scratch)
+    rows = []
+    for tokens in LENGTHS[:2] if short else LENGTHS:
+        for library, ways in WAYS.items():
+            plain = None
+            for way in ways:
+                repeats = 0 if way == "plain" else 2 if short else REPEATS[tokens]
+                found = _one(library, way, tokens, repeats, folder)
+                plain = plain or found
+                rows.append(_row(library, way, tokens, found, plain))
+                print(rows[-1], flush=True)
+    return {"rows": rows}
+
+
+def _one(library: str, way: str, tokens: int, repeats: int, folder: Path) -> dict[str, list[float]]:
+    python = str(OTHERS) if library == "TransformerLens" else sys.executable
+    script = Path(__file__).with_name("recorded_pass.py")
+    done = subprocess.run(
+        [python, str(script), library, way, str(tokens), str(repeats), str(folder)],
+        check=True,
+        capture_output=True,
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"},
+        text=True,
+    )
+    found: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _row(library: str, way: str, tokens: int, found: dict, plain: dict) -> dict[str, object]:
+    """Ratios are of one process's own passes in turn; memory is beside the plain process's."""
+    seconds = found["recorded_s"]
+    row: dict[str, object] = {"library": library, "way": way, "tokens": tokens}
+    if seconds:
+        ratios = [r / p for r, p in zip(seconds, found["plain_s"], strict=True)]
+        row |= {"seconds": median(seconds), "time_ratio": median(ratios)}
+        row |= {"plain_seconds": median(found["plain_s"])}
+    row |= {"process_mb": found["process_mb"], "above_model_mb": found["above_model_mb"]}
+    return row | {"memory_ratio": found["process_mb"] / plain["process_mb"]}

@@ -1,0 +1,83 @@
+"""A server of our own for a measurement, on a free port of this machine, ended after it."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SECONDS_TO_START = 120
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server: its address and its process."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def memory(self) -> float:
+        """Megabytes that the process holds now."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+@contextmanager
+def serving(log: Path, models: Path | None = None) -> Iterator[Server]:
+    """Starts the app as `make run` does; `models` holds the folder of one model more."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    settings = {
+        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+        "STREAMLIT_SERVER_PORT": str(port),
+        "STREAMLIT_SERVER_HEADLESS": "true",
+    }
+    module = ["viz.server"] if models is None else ["tests.bench.serve", str(models)]
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", *module],
+            cwd=REPOSITORY,
+            env=os.environ | settings,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        try:
+            server = Server(port, process)
+            wait_until_ready(server, log)
+            yield server
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def wait_until_ready(server: Server, log: Path) -> None:
+    """Waits until the default model is loaded. Raises RuntimeError if the server does not come up."""
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline and server.process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{server.address}/readyz", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            pass
+        time.sleep(0.2)
+    raise RuntimeError(f"The server is not ready:\n{log.read_text()[-4000:]}")

@@ -1,0 +1,202 @@
+"""The measured numbers as Markdown, and the section of the README that quotes them.
+
+`python -m tests.bench.tables` writes the section anew from docs/bench/*.json.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "bench"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- benchmarks: written by `make bench` -->", "<!-- end of benchmarks -->"
+BEFORE = "## Settings"  # where the section goes when there is none yet
+Measured = dict[str, Any]
+
+
+def recording(measured: Measured) -> str:
+    rows = [
+        (
+            f"{row['tokens']:,}",
+            row["library"],
+            row["way"],
+            _seconds(row.get("plain_seconds")),
+            _seconds(row.get("seconds")),
+            _times(row.get("time_ratio")),
+            f"{row['process_mb']:,.0f} MB",
+            _times(row["memory_ratio"]) if row["way"] != "plain" else "",
+            f"{row['above_model_mb']:,.0f} MB",
+        )
+        for row in measured["rows"]
+    ]
+    head = ("tokens", "library", "way", "plain pass", "recorded", "time", "process's peak")
+    return _table((*head, "memory", "above the model"), rows)
+
+
+def sessions(measured: Measured) -> str:
+    rows = [
+        (
+            row["sessions"],
+            f"{row['runs_a_second']:.0f}",
+            _ms(row["median_ms"]),
+            _ms(row["p90_ms"]),
+            _ms(row["head_median_ms"]),
+            _ms(row["mask_median_ms"]),
+            row["failed"],
+        )
+        for row in measured["rows"]
+    ]
+    head = ("sessions", "runs a second", "median", "p90", "head", "mask", "failed")
+    memory = measured["memory"]
+    first, last = memory["megabytes"][0], memory["megabytes"][-1]
+    words = (
+        f"One visitor reading {memory['sentences']} different sentences takes the server from "
+        f"{first:,.0f} to {last:,.0f} MB ({', '.join(f'{m:,.0f}' for m in memory['megabytes'])})."
+    )
+    return f"{_table(head, rows)}\n\n{words}"
+
+
+def weight(measured: Measured) -> str:
+    rows = [
+        (
+            f"{row['tokens']:,}",
+            row["page"],
+            _megabytes(row["bytes"]),
+            _megabytes(row.get("bytes_a_layer")),
+            _megabytes(row.get("program_bytes")),
+            "not opened" if row["nodes"] is None else f"{row['nodes']:,}",
+            "" if row["seconds"] is None else f"{row['seconds']:.1f} s",
+        )
+        for row in measured["rows"]
+    ]
+    head = ("tokens", "page", "all heads", "a layer", "program, once", "DOM nodes", "opened in")
+    return _table(head, rows)
+
+
+def clicks(measured: Measured) -> str:
+    rows = [
+        (
+            row["tokens"],
+            row["model"],
+            row["drawn_by"],
+            "" if row["slower"] == 1 else f"{row['slower']}× slower",
+            row["switch"],
+            _ms(row["median_ms"]),
+            _ms(row["p90_ms"]),
+            f"{row['bytes'] / 1000:,.1f} kB",
+        )
+        for row in measured["rows"]
+    ]
+    head = ("tokens", "model", "drawn by", "browser", "switch", "median", "p90", "on the wire")
+    parts = [_table(head, rows)]
+    long = measured["long"]
+    if long:
+        head_switch = long["head"]
+        parts.append(
+            f"1,024 tokens in a random model of GPT-2's size: first picture "
+            f"{long['first_picture_ms'] / 1000:.1f} s after Enter "
+            f"({_megabytes(long['first_bytes'])} sent), head switch {_ms(head_switch['median_ms'])} "
+            f"(p90 {_ms(head_switch['p90_ms'])})."
+        )
+    pages = [(row["page"], _ms(row["median_ms"]), _ms(row["p90_ms"])) for row in measured["pages"]]
+    parts.append(_table(("page opened from Home", "median", "p90"), pages))
+    return "\n\n".join(parts)
+
+
+TABLES: dict[str, Callable[[Measured], str]] = {
+    "recording": recording,
+    "sessions": sessions,
+    "weight": weight,
+    "clicks": clicks,
+}
+TITLES = {
+    "recording": "What recording a pass costs",
+    "sessions": "Many visitors: heads and masks switched without a pause",
+    "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
+    "clicks": "From a click to the picture",
+}
+NOTES = {
+    "recording": (
+        "Random weights of GPT-2's size (124M). Ratios are to the same library's plain pass; memory is "
+        "the peak of the whole process, and what of it lies above the loaded model."
+    ),
+    "sessions": "Each session has its own sentence and asks again as soon as it is answered.",
+    "weight": (
+        "Ours: what comes over the network while every layer and head is opened, and the largest page. "
+        "BertViz: its HTML of the same weights."
+    ),
+    "clicks": (
+        "From the click's time stamp to the frame that shows it, in a headless Chromium without a "
+        "graphics card, server and browser on the same machine."
+    ),
+}
+
+
+def section(folder: Path = FOLDER) -> str:
+    """The README's section from the files of a folder; nothing if there are none."""
+    found = {
+        name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in TABLES
+        if (folder / f"{name}.json").is_file()
+    }
+    if not found:
+        return ""
+    lines = [BEGIN, "## Benchmarks", _machine(next(iter(found.values()))["machine"])]
+    for name, measured in found.items():
+        lines += [f"### {TITLES[name]}", NOTES[name], TABLES[name](measured)]
+    return "\n\n".join([*lines, END])
+
+
+def quoted(readme: str) -> str:
+    """The section as a README has it; nothing if it has none."""
+    if BEGIN not in readme:
+        return ""
+    return readme[readme.index(BEGIN) : readme.index(END) + len(END)]
+
+
+def write_readme() -> None:
+    """Puts the section into the README, in place of the one that is there."""
+    readme, new = README.read_text(encoding="utf-8"), section()
+    old = quoted(readme)
+    if old:
+        readme = readme.replace(old, new)
+    else:
+        readme = readme.replace(BEFORE, f"{new}\n\n{BEFORE}", 1)
+    README.write_text(readme, encoding="utf-8")
+
+
+def _machine(facts: Measured) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    return (
+        f"`make bench` measures all of this side by side in one run. Here: {facts['processor']}, "
+        f"{facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}, Python "
+        f"{facts['python']}, {versions}."
+    )
+
+
+def _table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    names = list(head)
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def _ms(value: float) -> str:
+    return f"{value:,.0f} ms"
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f} s" if value < 1 else f"{value:.2f} s"
+
+
+def _times(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}×"
+
+
+def _megabytes(value: float | None) -> str:
+    return "" if value is None else f"{value / 1e6:,.2f} MB"
+
+
+if __name__ == "__main__":
+    write_readme()

@@ -1,0 +1,66 @@
+"""The README quotes the measured numbers, and a measurement says on which machine it was made."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bench import tables
+from tests.bench.numbers import median, p90
+
+FILES = sorted(tables.FOLDER.glob("*.json"))
+MACHINE = {
+    "processor": "A processor",
+    "cores": 2,
+    "memory_gb": 8,
+    "system": "Linux x86_64",
+    "python": "3.11",
+    "versions": {"torch": "2"},
+}
+RECORDED = {
+    "machine": MACHINE,
+    "rows": [
+        {
+            "tokens": 1024,
+            "library": "ours",
+            "way": "attention",
+            "plain_seconds": 2.0,
+            "seconds": 2.1,
+            "time_ratio": 1.05,
+            "process_mb": 1000.0,
+            "memory_ratio": 1.1,
+            "above_model_mb": 200.0,
+        }
+    ],
+}
+
+
+def test_the_readme_quotes_the_files() -> None:
+    assert tables.quoted(tables.README.read_text(encoding="utf-8")) == tables.section()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
+    from tests.bench.machine import QUIET
+
+    machine = json.loads(file.read_text(encoding="utf-8"))["machine"]
+    assert all(machine[field] for field in MACHINE)
+    assert machine["load_before"] <= QUIET
+
+
+def test_another_number_in_a_file_is_another_table(tmp_path: Path) -> None:
+    (tmp_path / "recording.json").write_text(json.dumps(RECORDED))
+    first = tables.section(tmp_path)
+    assert "| 1,024 | ours | attention | 2.00 s | 2.10 s | 1.05× |" in first
+    changed = copy.deepcopy(RECORDED)
+    changed["rows"][0]["time_ratio"] = 1.06  # type: ignore[index]
+    (tmp_path / "recording.json").write_text(json.dumps(changed))
+    assert tables.section(tmp_path) != first
+
+
+def test_nine_of_ten_lie_at_or_below_the_ninetieth_percentile() -> None:
+    numbers = list(range(1, 22))
+    assert median(numbers) == 11
+    assert sum(number <= p90(numbers) for number in numbers) / 21 >= 0.9
+    assert p90([3.0]) == 3.0
