@@ -16,6 +16,7 @@ from viz.choices import choose_head, choose_layer
 from viz.figures.head_marks import Cell
 from viz.figures.head_weights import narrow_weights
 from viz.navigation import view_link
+from viz.save import save_figure
 from viz.session import change_view, current, write_link
 from viz.shell import Look
 
@@ -89,6 +90,7 @@ def clickable(figure: go.Figure, heads: Sequence[Head], key: str, alt: str) -> N
         config={"displayModeBar": False},
         alt=alt,
     )
+    save_figure(figure, key)
 
 
 def _take_mark(key: str, heads: tuple[Head, ...]) -> None:

@@ -41,7 +41,7 @@ from viz.shared import engine
 from viz.shell import Look, traced
 from viz.token_choice import keep_within
 
-LENGTH, EFFECT, PARTS = "Length of what it writes", "Effect on a logit", "All parts of a logit"
+LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts"
 OFFERED = 8  # likeliest next tokens
 TOKEN = "all-heads-token"
 
