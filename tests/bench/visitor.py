@@ -70,7 +70,6 @@ class Visitor:
     _kept: dict[str, tuple[ForwardMsg, int]] = field(default_factory=dict)
     _components: set[str] = field(default_factory=set)
     _runs: int = 0
-    _script: str = ""
     _socket: ClientConnection | None = None
 
     async def __aenter__(self) -> "Visitor":
@@ -119,8 +118,7 @@ class Visitor:
         self._runs += 1
         state = ClientState(
             query_string=self.query,
-            page_script_hash=self._script,
-            page_name="" if self._script else self.page,
+            page_name=self.page,
             fragment_id=fragment,
             cached_message_hashes=list(self._kept),
         )
@@ -146,9 +144,7 @@ class Visitor:
             kind = message.WhichOneof("type")
         elif message.metadata.cacheable:
             self._kept[message.hash] = (message, self._runs)
-        if kind == "new_session":
-            self._script = message.new_session.page_script_hash
-        elif kind == "page_info_changed":
+        if kind == "page_info_changed":
             self.query = message.page_info_changed.query_string
         elif kind == "delta":
             self._note(message)
