@@ -26,9 +26,19 @@ V = TypeVar("V")
 
 MEGABYTE = 1_000_000
 MODEL_BYTES = int(os.environ.get("ATTENTION_MODEL_MB", "2000")) * MEGABYTE
-TRACE_BYTES = int(os.environ.get("ATTENTION_TRACE_MB", "300")) * MEGABYTE
+LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
 SECONDS_BETWEEN_NEWS = 0.2
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
+
+
+def default_trace_megabytes() -> int:
+    """A tenth of the machine's memory: a trace of 1,024 tokens of a GPT-2 takes 440 MB, and two of
+    them lie side by side where a run is changed."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MEGABYTE
+    return min(max(machine // 10, LEAST_TRACE_MB), MOST_TRACE_MB)
+
+
+TRACE_BYTES = int(os.environ.get("ATTENTION_TRACE_MB", default_trace_megabytes())) * MEGABYTE
 
 
 @dataclass(frozen=True)

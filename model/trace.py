@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from model.config import NormKind, Stack
 from model.intervention import Intervention
+from model.recomputed import largest_gap
 
 Array = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -114,9 +115,21 @@ class Attention:
 
     def check(self) -> float:
         """Largest |weights · value - recorded output| over heads, queries and dimensions."""
-        return max(
-            float(np.abs(self.context(head) - self.output[head]).max())
-            for head in range(self.heads)
+        return max(self._gap(head) for head in range(self.heads))
+
+    def _gap(self, head: int) -> float:
+        if self.steps:
+            return float(np.abs(self.context(head) - self.output[head]).max())
+        mask = self.own_mask
+        return largest_gap(
+            self.query[head],
+            self._of(1, head),
+            self._of(2, head),
+            self.output[head],
+            scale=self.scale,
+            mask=mask if mask is None or mask.ndim == 2 else mask[head],
+            look_ahead=self.look_ahead,
+            fill=self.fill,
         )
 
     def _of(self, which: int, head: int) -> Array:
