@@ -72,7 +72,8 @@ def hub_attention(
     if attention_mask is not None and attention_mask.dtype.is_floating_point:
         raise ValueError("it adds numbers to its attention scores instead of masking them")
     own = getattr(module, "scaling", None)
-    if scaling == 1.0 and isinstance(own, float) and own != 1.0:  # OPT has scaled its queries before
+    if scaling == 1.0 and isinstance(own, float) and own != 1.0:
+        # OPT has scaled its queries before: the factor goes back to where it can be seen.
         query, scaling = query / own, own
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     look_ahead = attention_mask is None and causal

@@ -113,7 +113,7 @@ def _offer(entry: Entry) -> None:
         st.caption(plain(entry.about))
     if entry.on_disk:
         st.caption(f"On this computer: {bytes_text(_size(folder_of(entry)))}.")
-        st.button("Open", key="picker-open", type="primary", on_click=_start, args=(entry.name,))
+        st.button("Open it", key="picker-open", type="primary", on_click=_start, args=(entry.name,))
         return
     try:
         listing = _listed(entry.hub or "")

@@ -44,6 +44,7 @@ LIKENESS_LOOK: dict[Kind, str] = {
 }
 LONGEST, FIRST_DRAWN, FEWEST = 256, 64, 8  # positions drawn
 FIRST_COLUMNS = (0, 4, 10, 20)
+SAME = 1e-2  # rounding of large angles stays below
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +139,24 @@ def _kind(seen: Look) -> Kind:
 def _table(seen: Look, kind: Kind) -> PositionTable | None:
     """The table of a kind at this model's sizes; None for learned ones that it does not have."""
     config = seen.model.config
-    own = config.positions == kind
+    if kind == "learned":
+        values = learned(seen.model)
+        return None if values is None else PositionTable(kind, values, config.positions == kind)
     if kind == "sinusoidal":
-        return PositionTable(kind, sinusoidal(config.context, config.width), own)
-    if kind == "rotary":
-        base = config.rotary_base
-        return PositionTable(kind, rotary(config.context, config.head_width, base), own)
-    values = learned(seen.model)
-    return None if values is None else PositionTable(kind, values, own)
+        formula = sinusoidal(config.context, config.width)
+    else:
+        formula = rotary(config.context, config.head_width, config.rotary_base)
+    own = config.positions == kind and _is_used(seen, formula)
+    return PositionTable(kind, formula, own)
+
+
+def _is_used(seen: Look, formula: Array) -> bool:
+    """Whether the pass used the formula's numbers: models of the hub may turn a part of each head,
+    stretch the angles, or order the columns otherwise."""
+    used = seen.trace.positions
+    if used is None or used.shape[-1] != formula.shape[-1]:
+        return False
+    return bool(np.abs(formula[: len(used)] - used).max() < SAME)
 
 
 def _no_table(seen: Look) -> None:

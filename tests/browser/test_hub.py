@@ -1,0 +1,142 @@
+"""Models of the hub on the page: offered with their size, downloaded, stopped, opened, refused; and
+the heads of real weights where they are known to be."""
+
+import contextlib
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Locator, Page, expect
+
+from model.registry import models
+from model.sources import fetched
+from model.wheel import cache_folder
+from tests.browser.conftest import SECONDS_TO_START, end, free_port, start_server, wait_for_health
+from tests.model.hub_models import saved
+from tests.model.hub_server import Hub, serving
+
+REAL = ("minilm", "smollm2-135m-instruct")
+TINY, REFUSED = "somebody/tiny-llama", "somebody/tiny-gemma2"
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    with serving({TINY: saved("llama"), REFUSED: saved("gemma2")}) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose hub is on this computer, with a cache that holds the real weights only."""
+    for name in REAL:
+        fetched(models[name], lambda *news: None)
+    cache, log = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("log") / "server.log"
+    for name in REAL:
+        (cache / name).symlink_to(cache_folder(name))
+    port = free_port()
+    with pytest.MonkeyPatch.context() as patch, log.open("wb") as output:
+        patch.setenv("HF_ENDPOINT", hub.address)
+        patch.setenv("HF_HUB_OFFLINE", "0")
+        patch.setenv("ATTENTION_CACHE", str(cache))
+        with start_server(port, output.fileno()) as process:
+            try:
+                wait_for_health(f"http://127.0.0.1:{port}", process, log)
+                wait_until_ready(f"http://127.0.0.1:{port}")
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                end(process)
+
+
+def wait_until_ready(address: str) -> None:
+    """Waits for the first model: the time of the first page is not what is tested here."""
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{address}/readyz", timeout=5).close()
+            return
+        time.sleep(0.2)
+
+
+def offered(page: Page, name: str) -> Locator:
+    """The button that brings a model, once the picker has looked it up."""
+    box = page.get_by_label("Or any other id of the hub, or a folder")
+    if not box.is_visible():
+        page.get_by_text("Other models", exact=True).click()
+    box.fill(name)
+    box.press("Enter")
+    return page.get_by_role("button", name="Download and open")
+
+
+def drawn(page: Page) -> NDArray[np.float64]:
+    """(query, key): the weights that Plotly draws, what is not allowed as 0."""
+    explorer = page.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-ready", "true", timeout=150_000)
+    rows = explorer.locator(".figure > .plotly").evaluate(
+        "plot => Array.from(plot._fullData[0].z, row => Array.from(row))"
+    )
+    return np.array([[value or 0.0 for value in row] for row in rows])
+
+
+def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_there(
+    open_page: Callable[..., Page], hub: Hub
+) -> None:
+    page = open_page("/attention")
+    hub.slowly = 3.0
+    button = offered(page, TINY)
+    expect(button).to_be_visible()
+    size = sum(path.stat().st_size for path in saved("llama").iterdir()) / 1e3
+    expect(page.get_by_text("To be downloaded from the hub")).to_contain_text(f"{size:,.1f} kB")
+    button.click()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("it goes on from there")).to_be_visible()
+    assert "model=" not in page.url  # the page has stayed with its model
+    hub.slowly = 0.0
+    button.click()
+    page.wait_for_url("**model=somebody**", timeout=60_000)
+    expect(page.get_by_test_id("head-5")).to_be_visible()
+    assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)
+    offered(page, REFUSED).click()
+    expect(page.get_by_text("caps its attention scores")).to_be_visible(timeout=60_000)
+    assert "tiny-llama" in page.url
+    expect(page.get_by_test_id("head-5")).to_be_visible()
+
+
+def test_a_folder_opens_by_its_path_and_a_wrong_name_is_told(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = open_page("/attention")
+    offered(page, "nonsense")
+    expect(page.get_by_text("is no folder here")).to_be_visible()
+    (tmp_path / "config.json").write_text("{}")
+    offered(page, str(tmp_path))
+    page.get_by_role("button", name="Open it", exact=True).click()
+    expect(page.get_by_text("is damaged").or_(page.get_by_text("lacks a size"))).to_be_visible()
+    offered(page, str(saved("bert")))
+    page.get_by_role("button", name="Open it", exact=True).click()
+    page.wait_for_url("**model=**bert**", timeout=60_000)
+    assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)
+
+
+def test_smollm2s_induction_head_copies_and_minilms_head_reads_the_token_before(
+    page: Page, open_page: Callable[..., Page]
+) -> None:
+    words = ["river", "stone", "seven", "blue", "paper", "cloud", "engine", "garden", "north",
+             "silver", "window", "music"]  # fmt: skip
+    twice = " ".join([*words, *words])
+    view = {"model": REAL[1], "place": "decoder.18.self", "head": 6, "text": twice}
+    page.goto(f"/attention?{urlencode(view)}")
+    weights, period = drawn(page), len(words)
+    assert weights.shape == (2 * period, 2 * period)
+    copied = range(period + 2, 2 * period - 1)  # the first word has another token, without a space
+    induction = [weights[query, query - period + 1] for query in copied]
+    assert np.mean(induction) >= 0.85
+    expect(page.get_by_test_id("check")).to_contain_text("✓")
+    open_page("/attention", model="minilm", place="encoder.0.self", head=2, text=" ".join(words))
+    expect(page.get_by_test_id("head-11")).to_be_visible(timeout=60_000)
+    before = np.diagonal(drawn(page), -1)
+    assert before.mean() >= 0.9
