@@ -186,7 +186,12 @@ def _read(description: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) ->
 
 
 def _read_tokens(written: Sequence[Mapping[str, Any]]) -> tuple[Token, ...]:
-    return tuple(Token(**{**token, "raw": bytes.fromhex(token["raw"])}) for token in written)
+    return tuple(_read_token(token) for token in written)
+
+
+def _read_token(written: Mapping[str, Any]) -> Token:
+    span = None if written["span"] is None else tuple(written["span"])
+    return Token(**{**written, "raw": bytes.fromhex(written["raw"]), "span": span})
 
 
 def _read_attention(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Attention:

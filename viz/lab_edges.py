@@ -21,7 +21,7 @@ def edges_editor(seen: Look) -> None:
     queries, keys = seen.labels
     if len(seen.model.stacks()) > 1:
         st.caption(
-            f"Edges are cut in {layer_name(seen.place)}, the layer chosen on the left, for the "
+            f"Edges are cut in {layer_name(seen.place)}, the chosen layer, for the "
             "sub-layers of this model join other tokens."
         )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

@@ -172,7 +172,7 @@ def _heads(seen: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width="content"):
             _several(
-                f"Heads of {layer_name(place)} whose output is zero (choose another layer on the left)",
+                f"Heads of {layer_name(place)} whose output is zero (another layer: in the list “Layer”)",
                 heads,
                 chosen=seen.attention.ablated,
                 name=lambda head: f"{layer_name(place)}H{head}",

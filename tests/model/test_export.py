@@ -1,6 +1,7 @@
 """What leaves the app comes back as it was: the trace file and the CSV."""
 
 import io
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,11 @@ from safetensors.numpy import save as save_arrays
 from model import Intervention, Model, Trace
 from model.export import read_trace, trace_file
 from model.matrix_csv import bared, matrix_csv, read_matrix_csv, sheltered
+from model.trace import Attention, FeedForwardRecord, NormRecord, Token
+from tests.model import hub_models
 from tests.model.tiny import loaded, run
+
+RECORDS = (Trace, Attention, NormRecord, FeedForwardRecord, Token, Intervention)
 
 HOSTILE = [
     "=1+1",
@@ -39,6 +44,8 @@ def assert_same_arrays(ours: object, theirs: object) -> None:
 def assert_same_trace(before: Trace, after: Trace) -> None:
     for name in ("model", "text", "intervention", "tokens", "target_tokens"):
         assert getattr(before, name) == getattr(after, name)
+    spans = [[token.span for token in trace.tokens] for trace in (before, after)]
+    assert spans[0] == spans[1]  # they do not count when tokens are compared
     for ours, theirs in zip(before.attention, after.attention, strict=True):
         for name in ("name", "kind", "stack", "layer", "heads", "scale", "fill", "ablated"):
             assert getattr(ours, name) == getattr(theirs, name)
@@ -83,6 +90,26 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
         file = trace_file(trace)
         assert_same_trace(trace, read_trace(file))
         assert len(file) < 1.1 * trace.nbytes + 60_000  # what is recorded once is stored once
+
+
+@pytest.mark.parametrize("family", ["mistral", "bart"])
+def test_a_trace_of_a_hub_model_comes_back_too(family: str) -> None:
+    model = hub_models.loaded(family)
+    target = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
+    trace = model.trace(hub_models.TEXT, target, Intervention(scale=0.5))
+    assert_same_trace(trace, read_trace(trace_file(trace)))
+
+
+def test_every_field_of_a_record_is_written() -> None:
+    """A field that a record gains must be written and read, and named here."""
+    assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
+        "Trace": 12,
+        "Attention": 13,
+        "NormRecord": 9,
+        "FeedForwardRecord": 3,
+        "Token": 5,
+        "Intervention": 10,
+    }
 
 
 def test_the_file_is_plain_safetensors_with_the_names_that_the_documentation_gives() -> None:
