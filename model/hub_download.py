@@ -89,12 +89,20 @@ def hub_folder(repository: str) -> Path:
     own = cache_folder(repository.replace("/", "--"))
     if is_whole(own):
         return own
-    from huggingface_hub import try_to_load_from_cache
+    shared = _shared_folder(repository)
+    return shared if shared is not None and _has_weights(shared) else own
 
-    found = try_to_load_from_cache(repository, "config.json")
-    if isinstance(found, str) and _has_weights(Path(found).parent):
-        return Path(found).parent
-    return own
+
+def _shared_folder(repository: str) -> Path | None:
+    """The newest snapshot in the cache of the hub's own library, which takes a while to import."""
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    place = cache / f"models--{repository.replace('/', '--')}"
+    try:
+        revision = (place / "refs" / "main").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return place / "snapshots" / revision
 
 
 def is_whole(folder: Path) -> bool:

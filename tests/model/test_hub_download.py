@@ -152,3 +152,17 @@ def test_every_named_model_of_the_hub_can_be_asked_for_by_its_name_or_id() -> No
         assert models.found(name) is entry
         assert models.found(entry.hub) is entry
     assert models.found("no-such-model") is None
+
+
+def test_what_another_program_fetched_is_used_where_it_lies(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "shared" / "models--somebody--tiny-llama"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("abc")
+    (place / "snapshots").mkdir()
+    (place / "snapshots" / "abc").symlink_to(saved("llama"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "shared"))
+    assert is_here(NAME)
+    load_model(NAME, device="cpu")
+    assert hub.asked == []
