@@ -425,6 +425,7 @@ def test_the_filled_formula_holds_the_cells_own_numbers(stage: Stage) -> None:
     assert sorted(map(abs, shown), reverse=True) == list(map(abs, shown))
     np.testing.assert_allclose(sorted(shown), sorted(products), atol=6e-5)
     stage.part("order-index").click()
+    stage.ready()
     shown = [
         float(text.replace("\u2212", "-"))
         for text in terms.locator(":nth-child(5)").all_inner_texts()

@@ -27,6 +27,7 @@ import { axisLength, cellOf, figureOf } from "./view.js";
 
 const REPORT_DELAY = 250; // milliseconds
 const DERIVED_CELLS = 2 ** 24; // cells of derived matrices kept; beyond, older heads are dropped
+const FORESEEN_CELLS = 2 ** 18; // up to this size, all heads of a layer are derived in advance
 const TALLEST = 460; // pixels of a picture's box
 const NARROWEST = 120;
 const AGREES = 1e-4; // of the largest output: recomputed and recorded numbers count as equal
@@ -259,6 +260,20 @@ class Explorer {
     this.drawTable();
     this.beside = true;
     this.settle();
+    this.foresee();
+  }
+
+  /** Derives the other heads while nothing else is to do, so that a switch only has to draw. */
+  foresee() {
+    const { layer } = this;
+    if (this.foreseen === layer || layer.queries * layer.keys > FORESEEN_CELLS) return;
+    this.foreseen = layer;
+    const derive = (head) => {
+      if (this.layer !== layer || !hasHead(layer, head)) return;
+      this.derivedOf(layer, head).weights;
+      whenIdle(() => derive(head + 1));
+    };
+    whenIdle(() => derive(layer.first));
   }
 
   /** Says that everything is drawn, once it is. */
@@ -363,4 +378,9 @@ function newer(here, sent) {
   if (!sent) return null;
   const enough = here?.digest === sent.digest && (here.value !== null || sent.value === null);
   return enough ? here : decodeLayer(sent);
+}
+
+function whenIdle(task) {
+  if (globalThis.requestIdleCallback) requestIdleCallback(task);
+  else setTimeout(task, 50);
 }
