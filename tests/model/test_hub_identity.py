@@ -1,5 +1,6 @@
 """Models of Hugging Face's library: the same weights, logits and states as with eager attention."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,17 @@ def test_greedy_text_is_what_the_library_generates() -> None:
         )[0]
         read = ids.shape[1] if model.config.shape == "decoder" else 1
         assert [token.id for token in made] == theirs[read:].tolist(), family
+
+
+def test_two_visitors_with_other_changes_on_one_model_do_not_see_each_other() -> None:
+    model = loaded("bart")
+    changes = [Intervention(), Intervention(positions=False), Intervention(scale=1.0)] * 6
+    alone = {change: run(model, change, record="full") for change in set(changes)}
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        together = list(pool.map(lambda change: run(model, change, record="full"), changes))
+    for change, trace in zip(changes, together, strict=True):
+        expected = alone[change]
+        assert len(trace.attention) == len(expected.attention)
+        assert len(trace.norms) == len(expected.norms)
+        for stack, states in expected.states.items():
+            np.testing.assert_allclose(trace.states[stack][-1], states[-1], atol=1e-5)
