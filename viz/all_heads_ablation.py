@@ -221,7 +221,8 @@ def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
     if found.measures[chosen].ndim < 2:
         return chosen, 0
     keep_within(TOKEN, len(found.watched))
-    names = [token_label(one.text, 24) for one in seen.model.tokenizer.named(found.watched)]
+    tokens = seen.model.tokenizer.named(found.watched)
+    names = [f"{at}. {token_label(token.text, 24)}" for at, token in enumerate(tokens, 1)]
     watched: int = boxes[1].selectbox(
         "Next token", range(len(names)), format_func=names.__getitem__, key=TOKEN
     )

@@ -177,7 +177,7 @@ def _which_logit(seen: Look, logits: Array, boxes: Sequence[DeltaGenerator]) -> 
     place: int = boxes[1].selectbox(
         "Next token",
         range(len(likely)),
-        format_func=lambda at: f"{texts[at]} (probability {row[likely[at]]:.3f})",
+        format_func=lambda at: f"{at + 1}. {texts[at]} (probability {row[likely[at]]:.3f})",
         key=TOKEN,
     )
     token = likely[place]

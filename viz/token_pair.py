@@ -27,6 +27,8 @@ def pick_pair(queries: Sequence[Token], keys: Sequence[Token]) -> tuple[int, int
 def _row(label: str, tokens: Sequence[Token], field: str) -> None:
     """One row of tokens; the chosen one is pressed."""
     state = f"pair-{field}"
+    # With its position each label is another one: of equal labels Streamlit takes the first.
+    labels = [f"{at} {token_label(token.text, 24)}" for at, token in enumerate(tokens)]
     st.session_state[state] = getattr(current(), field)
 
     def take() -> None:
@@ -36,7 +38,7 @@ def _row(label: str, tokens: Sequence[Token], field: str) -> None:
         st.selectbox(
             label,
             range(len(tokens)),
-            format_func=lambda at: f"{at} {token_label(tokens[at].text, 24)}",
+            format_func=labels.__getitem__,
             key=state,
             on_change=take,
         )
@@ -45,7 +47,7 @@ def _row(label: str, tokens: Sequence[Token], field: str) -> None:
         label,
         range(len(tokens)),
         required=True,
-        format_func=lambda at: plain(token_label(tokens[at].text, 24)),
+        format_func=lambda at: plain(labels[at]),
         key=state,
         on_change=take,
     )

@@ -1,0 +1,74 @@
+"""All heads in a real browser: a click on a tile, a cell, a word; the way to the explorer."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page, expect
+
+TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
+MIDDLE = """number => {
+    const charts = [...document.querySelectorAll('.js-plotly-plot')];
+    const chart = charts.find(one => (one._fullData || []).some(trace => trace.name === 'heads'));
+    if (!chart) return null;
+    const marks = chart._fullData.find(trace => trace.name === 'heads');
+    const {xaxis, yaxis} = chart._fullLayout, box = chart.getBoundingClientRect();
+    return [box.left + xaxis._offset + xaxis.c2p(marks.x[number]),
+            box.top + yaxis._offset + yaxis.c2p(marks.y[number])];
+}"""
+NODES = "document.querySelectorAll('*').length"
+
+
+def click_head(page: Page, number: int, *, aside: int = 0) -> None:
+    """Clicks the head of this number, counted layer by layer; aside: so many pixels off its middle."""
+    page.wait_for_function(f"({MIDDLE})(0) !== null")
+    x, y = page.evaluate(MIDDLE, number)
+    page.mouse.click(x + aside, y + aside)
+
+
+def show(page: Page, view: str) -> None:
+    page.get_by_role("radio", name=view, exact=True).click()
+
+
+def linked(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def test_a_tile_opens_its_head_and_the_link_leads_to_the_explorer(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/all_heads", model="stories", text=TEXT, place="decoder.0.self", head=0)
+    expect(page.get_by_text("Open L0H0 in the explorer")).to_be_visible()
+    click_head(page, 6, aside=15)
+    expect(page.get_by_text("Open L1H2 in the explorer")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Head", exact=True)).to_have_value("2")
+    page.get_by_text("Open L1H2 in the explorer").click()
+    page.wait_for_url("**/attention?**")
+    assert linked(page) | {"text": [TEXT], "head": ["2"]} == linked(page)
+    expect(page.get_by_text("Attention, step by step").first).to_be_visible()
+
+
+def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., Page]) -> None:
+    page = open_page("/all_heads", model="stories", text=TEXT)
+    show(page, "From word to word")
+    page.get_by_role("radiogroup", name="Looks").get_by_role("radio").nth(10).click()
+    page.get_by_role("radiogroup", name="Is looked at").get_by_role("radio").nth(6).click()
+    expect(page.get_by_text("looks most: 0.9")).to_be_visible()
+    show(page, "Leave one out")
+    expect(page.get_by_text("goes from 0.99")).to_be_visible()
+    click_head(page, 1)
+    expect(page.get_by_text("Leave out L0H1 in the laboratory")).to_be_visible()
+    show(page, "What heads write")
+    expect(page.get_by_text("All heads together add")).to_be_visible()
+    show(page, "All parts")
+    expect(page.get_by_text("direct effect")).to_be_visible()
+    show(page, "Averages and rollout")
+    expect(page.get_by_text("Not a quantity of the model.")).to_be_visible()
+
+
+def test_a_grid_of_many_heads_on_a_long_text_is_a_light_page(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/all_heads", model="minilm", text="the cat saw a dog " * 50)
+    expect(page.get_by_text("the largest weight of a block of 8")).to_be_visible()
+    page.wait_for_function(f"({MIDDLE})(71) !== null")
+    assert page.evaluate(NODES) < 3000
