@@ -44,6 +44,7 @@ class TransformerConfig:
     dropout: float = 0.0  # in training, on embeddings and sub-layer outputs
     key_heads: int = 0  # heads of keys and values, shared by equal groups of queries; 0: all
     head_size: int = 0  # d_k; 0: width / heads
+    hidden_bias: bool = True  # of the feed-forward's maps
     parallel: bool = False  # attention and feed-forward read the same state (GPT-NeoX)
 
     def __post_init__(self) -> None:

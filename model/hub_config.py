@@ -45,6 +45,7 @@ def config_of(anatomy: Anatomy, body: Any) -> TransformerConfig:
         rotary_base=_rotary_base(body.config),
         key_heads=0 if key_heads == heads else key_heads,
         head_size=0 if fitting else head_width,
+        hidden_bias=_outer_bias(first),
         parallel=source.parallel,
     )
 
@@ -90,6 +91,11 @@ def _has_bias(attention: nn.Module) -> bool:
     """Whether the maps to queries, keys and values add a bias."""
     maps = [part for part in attention.modules() if is_map(part)]
     return getattr(maps[0], "bias", None) is not None if maps else False
+
+
+def _outer_bias(block: BlockPart) -> bool:
+    feeds = block.feed_forward
+    return feeds is None or getattr(feeds.parts.outer, "bias", None) is not None
 
 
 def _rotary_base(described: Any) -> float:

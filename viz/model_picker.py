@@ -64,8 +64,10 @@ def _choose() -> None:
 
 
 def _others() -> None:
-    waited = st.session_state.get(WAITED)
-    with st.expander("Other models", expanded=waited is not None or SAID in st.session_state):
+    state = st.session_state
+    waited = state.get(WAITED)
+    in_use = waited is not None or any(state.get(key) for key in (SAID, TYPED, NAMED))
+    with st.expander("Other models", expanded=in_use):  # else it would close at the next rerun
         named = st.selectbox(
             "From the Hugging Face hub",
             list(hub_models),

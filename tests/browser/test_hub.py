@@ -79,7 +79,7 @@ def drawn(page: Page) -> NDArray[np.float64]:
     rows = explorer.locator(".figure > .plotly").evaluate(
         "plot => Array.from(plot._fullData[0].z, row => Array.from(row))"
     )
-    return np.array([[value or 0.0 for value in row] for row in rows])
+    return np.nan_to_num(np.array(rows, dtype=float))
 
 
 def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_there(

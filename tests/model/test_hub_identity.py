@@ -10,6 +10,8 @@ import transformers
 
 from model import Intervention, Model, Trace, load_model
 from model.heads import entropy
+from model.recorded_shapes import counted_parameters
+from model.worked.arithmetic.sizes import parameter_parts
 from tests.model.hub_models import FAMILIES, REFUSED, TARGET, TEXT, loaded, saved
 
 
@@ -211,3 +213,9 @@ def test_two_visitors_with_other_changes_on_one_model_do_not_see_each_other() ->
         assert len(trace.norms) == len(expected.norms)
         for stack, states in expected.states.items():
             np.testing.assert_allclose(trace.states[stack][-1], states[-1], atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "distilbert", "llama", "qwen2", "gemma", "gpt_neox"])
+def test_parameters_counted_from_the_sizes_are_those_of_the_tensors(family: str) -> None:
+    model = loaded(family)
+    assert sum(parameter_parts(model.config).values()) == counted_parameters(model)

@@ -105,16 +105,21 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     layers = encoder + decoder
     crossing = decoder if config.shape == "encoder-decoder" else 0
     norm = norm_parameters(width) if config.norm == "layer" else width
-    biases = 3 * width * config.qkv_bias + width * config.output_bias
+    read = config.heads * config.head_width  # of all heads side by side
+    shared = (config.key_heads or config.heads) * config.head_width
+    attention = 2 * width * (read + shared)
+    attention += (read + 2 * shared) * config.qkv_bias + width * config.output_bias
     feeds = feed_forward_parameters(width, config.hidden) if config.hidden else 0
     if config.activation in GATED and config.hidden:
         feeds += width * config.hidden + config.hidden
+    if config.hidden and not config.hidden_bias:
+        feeds -= width + config.hidden * (2 if config.activation in GATED else 1)
     parts = {
         "Token embedding": config.vocabulary * width,
         "Position embedding": config.context * width * (config.positions == "learned"),
         "Segment embedding": config.segments * width,
         "Norm after the embedding": norm * config.embedding_norm,
-        "Attention": (layers + crossing) * (projection_parameters(width) + biases),
+        "Attention": (layers + crossing) * attention,
         "Feed-forward": layers * feeds,
         "Norms in the blocks": (layers * (1 + bool(config.hidden)) + crossing) * norm,
         "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place == "pre"),
