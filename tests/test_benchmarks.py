@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import tables
-from tests.bench.numbers import median, p90
+from tests.bench.quantiles import median, p90
 
 FILES = sorted(tables.FOLDER.glob("*.json"))
 MACHINE = {

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 
 from tests.bench import gpt2_size
 from tests.bench.chromium import Tab, browsing, tab
-from tests.bench.numbers import median, p90
+from tests.bench.quantiles import median, p90
 from tests.bench.server import Server, serving
 from viz.menu import MENU
 
@@ -93,12 +93,10 @@ def _case(
         opened.throttle(rate)
         facts = {"tokens": case.tokens, "model": case.model, "slower": rate}
         facts |= {"drawn_by": root.get_attribute("data-renderer")}
-        rows = [
-            facts | {"switch": name} | _timed(opened, acts, times)
-            for name, acts in _switches(opened, case).items()
-        ]
-        for row in rows:
-            print(row, flush=True)
+        rows = []
+        for name, acts in _switches(opened, case).items():
+            rows.append(facts | {"switch": name} | _timed(opened, acts, times))
+            print(rows[-1], flush=True)
         _expect_no_trouble(opened)
         return rows
 
@@ -134,7 +132,7 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         return Act(lambda: button.click(), f"{wanted} && {PAINTED}")
 
     def scaling(compared: bool) -> Act:
-        toggle = page.get_by_text("Divide scores by")
+        toggle = page.get_by_test_id("stSidebar").get_by_text("Divide scores by")
         wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
         return Act(lambda: toggle.click(), f"{wanted} && {PAINTED}")
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tests.bench import gpt2_size
-from tests.bench.numbers import median
+from tests.bench.quantiles import median
 
 LENGTHS = (32, 256, 1024)
 REPEATS = {32: 15, 256: 7, 1024: 3}
@@ -42,7 +42,7 @@ def _one(library: str, way: str, tokens: int, repeats: int, folder: Path) -> dic
     python = str(OTHERS) if library == "TransformerLens" else sys.executable
     script = Path(__file__).with_name("recorded_pass.py")
     done = subprocess.run(
-        [python, str(script), library, way, str(tokens), str(repeats), str(folder)],
+        [python, "-P", str(script), library, way, str(tokens), str(repeats), str(folder)],
         check=True,
         capture_output=True,
         env=os.environ | {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"},

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.bench.numbers import median, p90
+from tests.bench.quantiles import median, p90
 from tests.bench.server import Server, serving
 from tests.bench.visitor import Visitor
 

@@ -86,7 +86,7 @@ def _open_layer(opened: Tab, layer: int) -> None:
 
 def _bertviz(browser: Browser, scratch: Path) -> list[dict[str, object]]:
     script = Path(__file__).with_name("bertviz_pages.py")
-    subprocess.run([OTHERS, script, scratch / "weights.npy", scratch], check=True)
+    subprocess.run([OTHERS, "-P", script, scratch / "weights.npy", scratch], check=True)
     rows = []
     for view in ("model_view", "head_view"):
         file = scratch / f"{view}.html"

@@ -225,7 +225,8 @@ class Explorer {
   /** Draws the picture now and everything beside it right after the browser has shown it. */
   render() {
     const { state, root } = this;
-    this.available = this.parts.stage.clientWidth; // first: it is quick while nothing is changed
+    root.classList.toggle("compared", this.baseline !== null); // gives the picture another width
+    this.available = this.parts.stage.clientWidth; // before the rest: it is quick while nothing is changed
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = this.layer.queries;
     root.dataset.ready = "false";
@@ -292,7 +293,6 @@ class Explorer {
     const { stage, state, palette, available, picture, isLong } = this;
     const { window, span } = state;
     const [derived, before] = this.runs();
-    this.root.classList.toggle("compared", before !== null);
     const drawn = [derived, before, palette, stage, window, span, available, picture.plotly];
     if (!this.drawn || drawn.some((part, n) => part !== this.drawn[n])) {
       this.drawn = drawn;
