@@ -40,7 +40,9 @@ def test_a_page_runs_by_itself(file: str, model: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("file", FILES)
 def test_no_text_breaks_a_page_and_what_was_typed_stays(file: str, text: str) -> None:
-    app = opened(file, text=text)
+    # That page lends its own sentence to visitors of other models; theirs is kept for other pages.
+    model = "translate-en-fr" if file == "pages/encoder_decoder.py" else "stories"
+    app = opened(file, text=text, model=model)
     assert not app.exception
     boxes = [box for box in app.text_input if box.label == "Your sentence"]
     assert all(box.value == text for box in boxes)
