@@ -204,7 +204,7 @@ def _long(browser: Browser, server: Server, times: int) -> dict[str, object]:
         opened.explorer()
         opened.rest(1500)
         opened.wire.clear()
-        box = opened.page.get_by_label("Your sentence")
+        box = opened.page.get_by_role("textbox", name="Your sentence")
         box.fill(LONG.text)
         wanted = f"explorerRoot().dataset.queries === '1024' && {PAINTED}"
         first = opened.milliseconds(lambda: box.press("Enter"), wanted, "keydown")
