@@ -54,6 +54,13 @@ _MINILM_WHEEL = Wheel(
 
 _ENTRIES = (
     Entry(
+        "house-gpt",
+        "House GPT (GPT, 4 layers × 8 heads)",
+        "decoder",
+        "GPT-2's architecture and tokens, small, trained on public-domain books: any sentence works. "
+        "It ships with the app.",
+    ),
+    Entry(
         "stories",
         "Stories (GPT, 2 layers × 4 heads)",
         "decoder",

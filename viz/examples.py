@@ -19,13 +19,23 @@ class Example:
 EXAMPLES: tuple[Example, ...] = (
     Example(
         "Tom Hill saw a red ball. Anna gave the ball to Tom",
-        "stories",
+        "house-gpt",
         "decoder.1.self",
-        3,
+        7,
         12,
         1,
         "The last row: the second “Tom” looks at “Hill”, the word that followed the first one. "
         "The model goes on with “Hill”.",
+    ),
+    Example(
+        "Frank Churchill met Jane. They spoke of Frank",
+        "house-gpt",
+        "decoder.0.self",
+        2,
+        8,
+        7,
+        "The line just below the diagonal: this head looks at the one before it, at every token. The "
+        "heads of layer 1 lean on it: go there and see “Frank” look at “Churchill”.",
     ),
     Example(
         "cat dog mat hat cup cat dog mat hat cup cat",

@@ -145,7 +145,7 @@ def recipe() -> Recipe:
         task=task,
         start=lambda module: seedling.plant(module, task.frequent_words),
         gates=(
-            Gate("below_bigram", at_least=0.15),
+            Gate("below_bigram", at_least=0.3),
             Gate("previous_token", at_least=0.8),
             Gate("induction", at_least=0.6),
         ),
