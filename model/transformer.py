@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from model.attention import MultiHeadAttention, causal_mask, combined_mask, padding_mask
 from model.config import Stack, TransformerConfig
 from model.layers import Block, Embedding, FeedForward, Norm
+from model.memory import make_room
 from model.recorder import current
 
 
@@ -95,6 +96,8 @@ class Transformer(nn.Module):
             memory_mask=padded if reads_memory else None,
             angles=self._angles(ids),
         )
+        if current().keeps:
+            make_room(ids.numel() * self.config.vocabulary)
         return self.logits(x)
 
     def logits(self, normed: Tensor) -> Tensor:
