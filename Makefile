@@ -9,7 +9,7 @@
 #
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
-# WORKERS       processes for the unit tests
+# WORKERS       processes for the tests
 # PARTS         of make bench: recording, sessions, weight, clicks; all if empty
 
 SHELL := /bin/bash
@@ -37,7 +37,7 @@ unit: .venv/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
 browser: .venv/.installed-dev chromium
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadfile
 
 # Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
 bench: .venv/.installed-dev .venv-bench/.installed chromium

@@ -86,7 +86,9 @@ def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
     troubles: list[str],
     tmp_path: Path,
 ) -> None:
-    page = open_page("/laboratory", text=HOSTILE, place="decoder.1.self", head=2, mask="none")
+    page = open_page(
+        "/laboratory", model="stories", text=HOSTILE, place="decoder.1.self", head=2, mask="none"
+    )
     expect(page.locator(COMPARED)).to_be_visible()
     page.get_by_test_id("stPopoverButton").filter(has_text="Save").click()
     picture = saved(page, "Picture as a page (HTML)", tmp_path)
