@@ -163,6 +163,7 @@ def test_whoever_comes_with_another_model_finds_the_translator_and_goes_on_with_
     None
 ):
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app.query_params["model"] = "stories"
     app.query_params["text"] = "Anna King met Sam Gray"
     app.run()
     app.switch_page("pages/encoder_decoder.py").run()
