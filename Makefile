@@ -37,7 +37,7 @@ unit: .venv/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
 browser: .venv/.installed-dev chromium
-	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist worksteal
 
 # Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
 bench: .venv/.installed-dev .venv-bench/.installed chromium

@@ -14,7 +14,7 @@ from viz.axes import token_label
 from viz.figures.token_rows import colour_end
 from viz.norm_look import TOKEN, NormLook, choose_norm, norm_check, norm_rows
 from viz.other_norms import beside, two_variances, where
-from viz.shell import Look, table, views
+from viz.shell import Look, chosen_view, table
 from viz.theme import QuantityName
 
 STAGES = ("Input", "Normalized", "Output", "Per token")
@@ -24,7 +24,7 @@ FOUR_DECIMALS = st.column_config.NumberColumn(format="%.4f")
 @st.fragment
 def norm_views(seen: Look) -> None:
     """One norm, chosen by name: what it does, and how other norms would treat the same input."""
-    views(VIEWS, choose_norm(seen))
+    chosen_view(VIEWS, choose_norm(seen))  # a click on a mark changes the choice: one fragment
 
 
 def _this_norm(look: NormLook) -> None:

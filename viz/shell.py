@@ -151,6 +151,12 @@ def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[
 
 @st.fragment
 def views(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
+    """`chosen_view` as a fragment: what is clicked inside it leaves the rest of the page alone, and
+    its arguments as they were."""
+    chosen_view(options, *arguments)
+
+
+def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
     """A row of buttons, one a view of the page, and the chosen one, called with the arguments.
 
     The choice joins the link; only the chosen view is drawn.
