@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: run test lint unit browser bench format clean chromium
+.PHONY: run test lint unit weights browser bench format clean chromium
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -33,11 +33,14 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(TYPED)
 
-unit: .venv/.installed-dev
+unit: weights
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
-browser: .venv/.installed-dev chromium
+browser: weights chromium
 	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist worksteal
+
+weights: .venv/.installed-dev
+	$(BIN)/python -m tests.weights
 
 # Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
 bench: .venv/.installed-dev .venv-bench/.installed chromium

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model import Model, Trace, heads, models
+from model import Model, Trace, heads
 from model.assets import ASSETS, load_asset
 from model.head_families import Family, families, head_label
 from model.head_ranking import STATISTICS, looking, scores, separators
@@ -100,13 +100,3 @@ def test_ablating_the_head_ranked_first_for_the_previous_token_ends_copying(name
     assert repeat_accuracy(module, lists, ablated=[first]) <= 0.2
     others = [head for head in DECODER.heads(trace) if head[0] == first[0] and head != first]
     assert max(repeat_accuracy(module, lists, ablated=[head]) for head in others) > 0.2
-
-
-SMOLLM2 = "smollm2-135m-instruct"
-
-
-@pytest.mark.skipif(not models[SMOLLM2].on_disk, reason="SmolLM2 is not downloaded here")
-def test_the_ranking_finds_the_induction_head_of_smollm2() -> None:
-    trace = loaded(SMOLLM2).trace("apple river stone cloud window garden " * 2)
-    best = [head_label(head) for head, _ in scores(trace, DECODER).ranked("induction")[:3]]
-    assert "L18H6" in best

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from model import Intervention, Model, load_model
+from model.head_families import families, head_label
+from model.head_ranking import scores
 from model.heads import at_offset, induction, on_first
 from model.registry import models
 from model.sources import folder_of
@@ -65,3 +67,10 @@ def test_converted_weights_stay_on_disk_without_the_packed_ones(smollm2: Model) 
     assert models[NAME].on_disk
     assert (folder / "model.safetensors").stat().st_size < 280_000_000
     assert not list(folder.glob("*.gguf"))
+
+
+def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
+    trace = smollm2.trace("apple river stone cloud window garden " * 2)
+    (decoder,) = families(trace)
+    best = [head_label(head) for head, _ in scores(trace, decoder).ranked("induction")[:3]]
+    assert "L18H6" in best

@@ -1,0 +1,18 @@
+"""Fetches the pretrained models that tests need, once, before tests run side by side.
+
+`python -m tests.weights` fails where one cannot be had: such tests must not be left out in silence.
+"""
+
+from model.registry import models
+from model.sources import fetched
+
+NAMES = ("minilm", "smollm2-135m-instruct")
+
+
+def main() -> None:
+    for name in NAMES:
+        print(f"{name}: {fetched(models[name], lambda sentence, share: None).name}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
