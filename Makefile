@@ -37,7 +37,7 @@ unit: weights
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
 browser: weights chromium
-	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadfile
 
 weights: .venv/.installed-dev
 	$(BIN)/python -m tests.weights
