@@ -14,17 +14,14 @@ from model.head_families import Head
 from model.intervention import Intervention
 from viz.ablation_runs import Run, Runs
 from viz.all_heads_choice import (
-    by_layer,
-    cell_of,
     choose_family,
     chosen_head,
-    clickable,
     listed,
     name_of,
     opened,
 )
+from viz.all_heads_map import MAP, map_of_heads, map_or_list
 from viz.axes import token_label
-from viz.figures.head_map import head_map
 from viz.head_formulas import ABLATION
 from viz.markdown import plain
 from viz.navigation import view_link
@@ -38,7 +35,6 @@ UNASKED = 1e11  # heads × tokens × weights that are run without asking: a few 
 AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks
 STOPPED, WANTED = "all-heads-ablation-stopped", "all-heads-ablation-wanted"
 TOKEN = "all-heads-ablation-token"
-LIST, MAP = "List", "Map"
 TITLES: dict[Measure, str] = {
     "probability": "Probability of the next token",
     "logit": "Its logit",
@@ -162,36 +158,25 @@ def _show(seen: Look, found: Ablations) -> None:
     )
     picture, one = st.columns([3, 2], gap="large")
     with picture:
-        shown = st.segmented_control(
-            "Show as",
-            (MAP, LIST),
-            default=MAP,
-            required=True,
-            key="all-heads-ablation-as",
-            label_visibility="collapsed",
-        )
+        shown = map_or_list("ablation")
     with one:
         family = choose_family(seen)
         chosen_head(seen, family)
     with picture:
         if shown == MAP:
             effects = dict(zip(found.heads, change, strict=True))
-            heads = family.heads(seen.trace)
-            values = np.array([effects.get(head, np.nan) for head in heads])
-            figure = head_map(
-                by_layer(seen, family, values),
+            values = np.array([effects.get(head, np.nan) for head in family.heads(seen.trace)])
+            map_of_heads(
+                seen,
+                family,
+                values,
                 quantity="stream" if measure in ("moved", "divergence") else "difference",
                 title=UNITS[measure],
-                chosen=cell_of(seen, family),
-                words=[
-                    f"{name_of(seen, head)}<br>"
-                    + ("not run" if np.isnan(value) else f"{value:+.4f}")
-                    for head, value in zip(heads, values, strict=True)
-                ],
+                words=lambda value: "not run" if np.isnan(value) else f"{value:+.4f}",
+                key=f"all-heads-ablation-{measure}-{watched}",
+                alt=f"Effect of leaving out each head; the largest is that of {name_of(seen, top)}.",
                 decimals=3 if measure in ("probability", "moved") else 2,
             )
-            alt = f"Effect of leaving out each head; the largest is that of {name_of(seen, top)}."
-            clickable(figure, heads, f"all-heads-ablation-{measure}-{watched}", alt)
         else:
             _list(seen, found, by_size, measure, watched)
         st.latex(ABLATION)

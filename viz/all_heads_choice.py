@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
-from numpy.typing import NDArray
 
 from model.head_families import Family, Head, families, family_of, head_label
 from viz import shell
@@ -64,11 +62,6 @@ def cell_of(seen: Look, family: Family) -> Cell:
     """Where the chosen head stands among its family: layer and head, counted from 0."""
     names = [attention.name for attention in family.members(seen.trace)]
     return names.index(current().place), current().head
-
-
-def by_layer(seen: Look, family: Family, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """values (head of the family,) as (layer, head)."""
-    return values.reshape(len(family.members(seen.trace)), -1)
 
 
 def name_of(seen: Look, head: Head) -> str:

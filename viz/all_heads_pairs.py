@@ -5,22 +5,17 @@ import streamlit as st
 
 from model.head_ranking import looking
 from viz.all_heads_choice import (
-    by_layer,
-    cell_of,
     choose_family,
     chosen_head,
-    clickable,
     listed,
     name_of,
 )
+from viz.all_heads_map import MAP, map_of_heads, map_or_list
 from viz.axes import token_label
-from viz.figures.head_map import head_map
 from viz.head_formulas import PAIR
 from viz.markdown import plain
 from viz.shell import Look
 from viz.token_pair import pick_pair
-
-LIST, MAP = "List", "Map"
 
 
 def from_word_to_word(seen: Look) -> None:
@@ -49,27 +44,17 @@ def from_word_to_word(seen: Look) -> None:
         )
     picture, one = st.columns([3, 2], gap="large")
     with picture:
-        shown = st.segmented_control(
-            "Show as",
-            (MAP, LIST),
-            default=MAP,
-            required=True,
-            key="all-heads-pairs-as",
-            label_visibility="collapsed",
-        )
-        if shown == MAP:
-            figure = head_map(
-                by_layer(seen, family, found),
+        if map_or_list("pairs") == MAP:
+            map_of_heads(
+                seen,
+                family,
+                found,
                 quantity="weight",
                 title="weight",
-                chosen=cell_of(seen, family),
-                words=[
-                    f"{name_of(seen, head)}<br>weight {value:.4f}"
-                    for head, value in zip(heads, found, strict=True)
-                ],
+                words="weight {:.4f}".format,
+                key=f"all-heads-pairs-{query}-{key}",
+                alt=f"Weight of every head; the highest is {found[order[0]]:.3f}.",
             )
-            alt = f"Weight of every head; the highest is {found[order[0]]:.3f}."
-            clickable(figure, heads, f"all-heads-pairs-{query}-{key}", alt)
         else:
             ranked = [heads[place] for place in order]
             frame = pd.DataFrame(

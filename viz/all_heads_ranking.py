@@ -9,23 +9,19 @@ import streamlit as st
 from model.head_families import Family
 from model.head_ranking import STATISTICS, Scores, Statistic
 from viz.all_heads_choice import (
-    by_layer,
-    cell_of,
     choose_family,
     chosen_head,
-    clickable,
     listed,
     name_of,
 )
 from viz.all_heads_grid import scores_of
-from viz.figures.head_map import head_map
+from viz.all_heads_map import LIST, map_of_heads, map_or_list
 from viz.markdown import plain
 from viz.navigation import view_link
 from viz.session import current
 from viz.shell import Look
 
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
-LIST, MAP = "List", "Map"
 SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
 
 
@@ -42,15 +38,7 @@ def ranking(seen: Look) -> None:
     )
     picture, one = st.columns([3, 2], gap="large")
     with picture:
-        shown = st.segmented_control(
-            "Show as",
-            (LIST, MAP),
-            default=LIST,
-            required=True,
-            key="all-heads-ranking-as",
-            label_visibility="collapsed",
-        )
-        if shown == LIST:
+        if map_or_list("ranking", first=LIST) == LIST:
             _list(seen, known, statistic)
         else:
             _map(seen, family, known, statistic)
@@ -93,21 +81,15 @@ def _list(seen: Look, known: Scores, statistic: Statistic) -> None:
 def _map(seen: Look, family: Family, known: Scores, statistic: Statistic) -> None:
     values = known.values[statistic.name]
     share = statistic.unit.startswith("weight")
-    figure = head_map(
-        by_layer(seen, family, values),
+    map_of_heads(
+        seen,
+        family,
+        values,
         quantity="weight" if share else "score",
         title=statistic.unit,
-        chosen=cell_of(seen, family),
-        words=[
-            f"{name_of(seen, head)}<br>{statistic.title.lower()}: {value:.4f}"
-            for head, value in zip(known.heads, values, strict=True)
-        ],
-    )
-    clickable(
-        figure,
-        known.heads,
-        f"all-heads-ranking-map-{statistic.name}",
-        f"{statistic.title} of every head; highest {float(np.max(values)):.3f}.",
+        words=lambda value: f"{statistic.title.lower()}: {value:.4f}",
+        key=f"all-heads-ranking-map-{statistic.name}",
+        alt=f"{statistic.title} of every head; highest {float(np.max(values)):.3f}.",
     )
     st.caption("Rows are layers, columns heads. Click a cell to see that head.")
 

@@ -22,18 +22,15 @@ from model.prediction import probabilities
 from model.trace import Array
 from viz import shell
 from viz.all_heads_choice import (
-    by_layer,
-    cell_of,
     choose_family,
     chosen_head,
-    clickable,
     name_of,
 )
+from viz.all_heads_map import map_of_heads
 from viz.axes import token_label
 from viz.choices import offer_model
 from viz.differences import difference
 from viz.figures.head_bars import part_bars
-from viz.figures.head_map import head_map
 from viz.head_formulas import CONCATENATION, LOGIT
 from viz.markdown import plain
 from viz.session import current
@@ -112,17 +109,16 @@ def _lengths_view(seen: Look) -> None:
     )
     picture, one = st.columns([3, 2], gap="large")
     with picture:
-        figure = head_map(
-            by_layer(seen, family, means),
+        map_of_heads(
+            seen,
+            family,
+            means,
             quantity="stream",
             title="mean length",
-            chosen=cell_of(seen, family),
-            words=[
-                f"{name_of(seen, head)}<br>length {value:.4f}"
-                for head, value in zip(heads, means, strict=True)
-            ],
+            words="length {:.4f}".format,
+            key="all-heads-lengths",
+            alt="Mean length of what each head writes.",
         )
-        clickable(figure, heads, "all-heads-lengths", "Mean length of what each head writes.")
         st.latex(CONCATENATION)
         st.caption(
             "Check: what the heads write, each through its rows of W_O, and the bias together "
@@ -186,7 +182,6 @@ def _which_logit(seen: Look, logits: Array, boxes: Sequence[DeltaGenerator]) -> 
 
 def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
     family = choose_family(seen)
-    heads = family.heads(seen.trace)
     effects = {(part.name, part.head): part.effect for part in parts}
     if family.stack != "decoder":
         st.info(
@@ -194,20 +189,19 @@ def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
             "counted in what the cross-attention heads write. Choose heads of the decoder."
         )
         return
-    values = np.array([effects[head] for head in heads])
+    values = np.array([effects[head] for head in family.heads(seen.trace)])
     picture, one = st.columns([3, 2], gap="large")
     with picture:
-        figure = head_map(
-            by_layer(seen, family, values),
+        map_of_heads(
+            seen,
+            family,
+            values,
             quantity="difference",
             title="adds to the logit",
-            chosen=cell_of(seen, family),
-            words=[
-                f"{name_of(seen, head)}<br>adds {value:+.4f}"
-                for head, value in zip(heads, values, strict=True)
-            ],
+            words="adds {:+.4f}".format,
+            key=f"all-heads-effect-{key}",
+            alt="What each head adds to the logit.",
         )
-        clickable(figure, heads, f"all-heads-effect-{key}", "What each head adds to the logit.")
         st.latex(LOGIT)
     with one:
         chosen_head(seen, family)
