@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import Activation, TransformerConfig
-from model.hub_files import described, weight_files
+from model.hub.files import described, weight_files
 from model.tokenizers import GPT2Subset, gpt2
 from model.trace import Token
 from model.transformer import Transformer
@@ -143,7 +143,7 @@ def _vocabulary(folder: Path) -> dict[str, int] | None:
 
 def _spelled() -> dict[str, int]:
     """GPT-2's vocabulary as its files write it."""
-    from model.hub_tokenizer import letters_of_bytes
+    from model.hub.tokenizer import letters_of_bytes
 
     letters = letters_of_bytes()
     spelled = {

@@ -6,7 +6,7 @@ import torch
 
 from model.assets import ASSETS, load_asset
 from model.bert import load_bert
-from model.hub_files import check_memory, checked_size, described
+from model.hub.files import check_memory, checked_size, described
 from model.live import Model
 from model.registry import OWN_BERT, Entry
 from model.sources import fetched
@@ -44,7 +44,7 @@ def from_hub_layout(
             return Model(name, *load_gpt2(folder), _device(device))
     except ValueError as refusal:
         raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
-    from model.hub import load_hub  # Hugging Face's library takes seconds to import
+    from model.hub.loading import load_hub  # Hugging Face's library takes seconds to import
 
     return load_hub(folder, name, _device(device), progress)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.config import Shape
-from model.hub_download import is_hub_id
+from model.hub.download import is_hub_id
 from model.sources import is_on_disk
 from model.wheel import Progress, Wheel, WheelFile
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.gguf import fetch_converted, is_converted
-from model.hub_download import (
+from model.hub.download import (
     UnreachableError,
     check_hashes,
     fetch,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from viz import shell
-from viz.all_heads import VIEWS
+from viz.all_heads.views import VIEWS
 from viz.by_hand import by_hand_of
 from viz.glossary import glossary_link
 from viz.head_formulas import CONCATENATION

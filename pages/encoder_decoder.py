@@ -3,20 +3,20 @@
 import streamlit as st
 
 from viz import shell
-from viz.alignment_view import show_alignment
 from viz.by_hand import by_hand_of
 from viz.formulas import ATTENTION
 from viz.glossary import glossary_link
-from viz.translation_attentions import three_attentions
-from viz.translation_formulas import CROSSED, DECODER, ENCODER
-from viz.translation_sentences import (
+from viz.translation.alignment import show_alignment
+from viz.translation.attentions import three_attentions
+from viz.translation.formulas import CROSSED, DECODER, ENCODER
+from viz.translation.sentences import (
     SHAPE,
     offer_translator,
     open_on_translator,
     sentence_row,
 )
-from viz.translation_steps import translate
-from viz.translation_target import own_target
+from viz.translation.steps import translate
+from viz.translation.target import own_target
 
 shell.open_page("pages/encoder_decoder.py")
 with st.container():

@@ -3,12 +3,12 @@
 import streamlit as st
 
 from viz import shell
-from viz.activation_view import activation_view
 from viz.by_hand import by_hand_of
-from viz.dropout_view import dropout_view
-from viz.feed_forward_formulas import FEED_FORWARD, RESIDUAL
-from viz.neuron_views import neurons, on_the_curve
-from viz.stream_views import contributions_view, gradient_view
+from viz.feed_forward.activations import activation_view
+from viz.feed_forward.dropout import dropout_view
+from viz.feed_forward.formulas import FEED_FORWARD, RESIDUAL
+from viz.feed_forward.neurons import neurons, on_the_curve
+from viz.feed_forward.stream import contributions_view, gradient_view
 
 shell.open_page("pages/feed_forward.py")
 seen = shell.look(layers=False, full=True)

@@ -4,12 +4,12 @@ import streamlit as st
 
 from viz import shell
 from viz.glossary import glossary_link
-from viz.lab_changes import changes, what_to_see
-from viz.lab_effects import every_position, next_token_effect
-from viz.lab_formulas import MASKED_ATTENTION
-from viz.lab_points import measured_points
-from viz.lab_rows import rows_effect, stream_effect
-from viz.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
+from viz.laboratory.changes import changes, what_to_see
+from viz.laboratory.effects import every_position, next_token_effect
+from viz.laboratory.formulas import MASKED_ATTENTION
+from viz.laboratory.points import measured_points
+from viz.laboratory.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
+from viz.laboratory.rows import rows_effect, stream_effect
 
 shell.open_page("pages/laboratory.py")
 seen = shell.look(changed=True)

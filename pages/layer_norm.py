@@ -4,8 +4,8 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
-from viz.norm_formulas import LAYER_NORM
-from viz.norm_views import norm_views
+from viz.norms.formulas import LAYER_NORM
+from viz.norms.views import norm_views
 
 shell.open_page("pages/layer_norm.py")
 seen = shell.look(layers=False, full=True)

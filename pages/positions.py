@@ -4,10 +4,10 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
-from viz.position_formulas import SINUSOIDAL, sum_of
-from viz.position_sum import position_sum
-from viz.position_tables import position_likeness, position_table
-from viz.word_order import word_order
+from viz.positions.formulas import SINUSOIDAL, sum_of
+from viz.positions.sum import position_sum
+from viz.positions.tables import position_likeness, position_table
+from viz.positions.word_order import word_order
 
 shell.open_page("pages/positions.py")
 seen = shell.look(layers=False)

@@ -6,11 +6,11 @@ from viz import shell
 from viz.by_hand import by_hand_of
 from viz.choices import offer_model
 from viz.glossary import glossary_link
-from viz.logit_lens import logit_lens
 from viz.markdown import plain
-from viz.next_token import next_token
-from viz.prediction_formulas import ENTROPY, SOFTMAX
-from viz.token_by_token import token_by_token
+from viz.prediction.formulas import ENTROPY, SOFTMAX
+from viz.prediction.logit_lens import logit_lens
+from viz.prediction.next_token import next_token
+from viz.prediction.token_by_token import token_by_token
 
 shell.open_page("pages/prediction.py")
 seen = shell.look(layers=False)

@@ -4,11 +4,11 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
-from viz.cost_choice import choose_sizes
-from viz.cost_formulas import ATTENTION_SHAPES, GROWTH
-from viz.cost_views import growth_view, memory_view, operations_view, time_view
+from viz.cost.choice import choose_sizes
+from viz.cost.formulas import ATTENTION_SHAPES, GROWTH
+from viz.cost.shapes import parameters, shapes
+from viz.cost.views import growth_view, memory_view, operations_view, time_view
 from viz.glossary import glossary_link
-from viz.shape_views import parameters, shapes
 
 shell.open_page("pages/shapes_and_cost.py")
 seen = shell.look(layers=False, full=True)

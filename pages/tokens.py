@@ -4,11 +4,11 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
-from viz.token_formulas import LOOK_UP
-from viz.token_list import token_list, two_tokenizers
-from viz.token_vectors import nearest, vector_look_up
-from viz.token_windows import token_windows
-from viz.two_sentences import two_sentences
+from viz.tokens.formulas import LOOK_UP
+from viz.tokens.listing import token_list, two_tokenizers
+from viz.tokens.two_sentences import two_sentences
+from viz.tokens.vectors import nearest, vector_look_up
+from viz.tokens.windows import token_windows
 
 shell.open_page("pages/tokens.py")
 seen = shell.look(layers=False)

@@ -2,9 +2,9 @@
 
 from viz import shell
 from viz.by_hand import by_hand_of
-from viz.training_here import here
-from viz.training_idea import idea
-from viz.training_views import beside, watch
+from viz.training.here import here
+from viz.training.idea import idea
+from viz.training.views import beside, watch
 
 VIEWS = {
     "Watch it form": watch,

@@ -7,8 +7,8 @@ from model.worked.slip import Slip
 from viz import shell
 from viz.by_hand import introduce, work_through, worked_example
 from viz.markdown import plain
-from viz.worked_choice import TOPICS, adopt_link, choice, choose, chosen, write_link
-from viz.worked_inputs import with_own_numbers
+from viz.worked.choice import TOPICS, adopt_link, choice, choose, chosen, write_link
+from viz.worked.inputs import with_own_numbers
 
 TABS = ("Step by step", "Slips in the notes")
 

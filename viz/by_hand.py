@@ -13,8 +13,8 @@ from viz.figures.worked_step import labels, worked_step
 from viz.markdown import plain
 from viz.navigation import page_link
 from viz.number_text import number, numbers
-from viz.printed_table import printed_table
 from viz.shell import chart, table
+from viz.worked.printed_table import printed_table
 
 PLACES = "worked-steps"  # session state: the open step of each example
 SCROLLING = """<style>

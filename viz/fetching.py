@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from model.hub_download import CancelledError
+from model.hub.download import CancelledError
 from model.wheel import Progress
 
 Work = Callable[[Progress, threading.Event], object]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.hub_download import Listing, UnreachableError, arrived, bytes_text, listed
+from model.hub.download import Listing, UnreachableError, arrived, bytes_text, listed
 from model.registry import Entry, hub_models, models, others_allowed
 from model.sources import fetched, folder_of
 from model.wheel import Progress

@@ -11,7 +11,7 @@ from viz.axes import token_label
 from viz.differences import difference
 from viz.export import HeadPicture, picture_figures, standalone
 from viz.formulas import formulas
-from viz.lab_active import parts
+from viz.laboratory.active import parts
 from viz.theme import QUANTITIES
 
 _INK = re.compile(r"@ink:(\w+)@")

@@ -17,8 +17,8 @@ from model.export import trace_file
 from model.registry import models
 from viz.export import HeadPicture, head_picture, picture_csv, picture_figures, standalone
 from viz.formulas import StageName
+from viz.laboratory.presets import preset_of
 from viz.menu import PAGES
-from viz.presets import preset_of
 from viz.report import Subject, report
 from viz.session import current
 from viz.view import to_link

@@ -18,7 +18,7 @@ from model.registry import models
 from model.trace import Attention, Trace
 from viz import choices, model_picker, navigation
 from viz.explorer import explorer
-from viz.lab_fit import fitting_text
+from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
 from viz.menu import entry
 from viz.save import save_figure, save_view

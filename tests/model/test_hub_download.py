@@ -8,7 +8,7 @@ import huggingface_hub.constants
 import pytest
 
 from model import load_model
-from model.hub_download import CancelledError, arrived, hub_folder, is_here, listed
+from model.hub.download import CancelledError, arrived, hub_folder, is_here, listed
 from model.registry import hub_models, models
 from model.sources import fetched
 from tests.model.hub_models import TEXT, saved
@@ -29,8 +29,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr("model.hub_download.PIECE", 16_384)
-        monkeypatch.setattr("model.hub_download.SECONDS_BETWEEN", 0.0)
+        monkeypatch.setattr("model.hub.download.PIECE", 16_384)
+        monkeypatch.setattr("model.hub.download.SECONDS_BETWEEN", 0.0)
         yield server
 
 

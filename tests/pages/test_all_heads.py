@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import viz.all_heads_ablation as ablation_view
+import viz.all_heads.ablation as ablation_view
 from model import ablation_map
 from model.ablation_map import ablate_each
 from model.engine import Request
 from model.head_families import families
 from model.registry import models
 from tests.model.tiny import sentence
-from viz.all_heads import VIEWS
+from viz.all_heads.views import VIEWS
 from viz.shared import engine
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "all_heads.py"

@@ -10,8 +10,8 @@ from model import load_model
 from model.alignment import gold_phrase, source_words, target_words
 from model.training import grammar
 from viz.shared import engine
-from viz.translation_sentences import FIRST, SENTENCES, made_up
-from viz.translation_words import english_groups, french_groups, near, unknown
+from viz.translation.sentences import FIRST, SENTENCES, made_up
+from viz.translation.words import english_groups, french_groups, near, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "pages" / "encoder_decoder.py"

@@ -14,8 +14,8 @@ from model import Intervention
 from model.effects import divergences, losses, movement
 from model.registry import models
 from tests.model.tiny import sentence
-from viz.lab_editors import EDITORS
-from viz.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
+from viz.laboratory.editors import EDITORS
+from viz.laboratory.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
 from viz.shared import engine
 from viz.view import to_link
 
@@ -282,7 +282,7 @@ def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
 
 def points_page() -> None:
     from viz import shell
-    from viz.lab_points import measured_points
+    from viz.laboratory.points import measured_points
 
     shell.open_page("pages/laboratory.py")
     measured_points(shell.look(changed=True))

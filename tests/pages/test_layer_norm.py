@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from model import Trace
 from model.registry import models
 from tests.model.tiny import sentence
-from viz.norm_views import STAGES, VIEWS
+from viz.norms.views import STAGES, VIEWS
 from viz.shared import engine
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "layer_norm.py"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from viz.cost_choice import PRESETS, SENTENCE
+from viz.cost.choice import PRESETS, SENTENCE
 from viz.shared import engine
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "shapes_and_cost.py"

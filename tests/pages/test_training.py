@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.checkpoints import shipped_course, shipped_courses
-from viz.training_choice import LIST
-from viz.training_rooms import workshop
+from viz.training.choice import LIST
+from viz.training.rooms import workshop
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "training.py"
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}

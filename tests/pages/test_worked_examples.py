@@ -8,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 from model.worked import examples, slips
 from viz.by_hand import worked_example
-from viz.worked_choice import TOPICS, names_of
-from viz.worked_inputs import frame, values
+from viz.worked.choice import TOPICS, names_of
+from viz.worked.inputs import frame, values
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 NAMES = [example.name for example in examples()]

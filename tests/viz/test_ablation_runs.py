@@ -7,8 +7,8 @@ import pytest
 
 from model.ablation_map import Ablations
 from model.engine import Request
-from viz import ablation_runs
-from viz.ablation_runs import Run, Runs
+from viz.all_heads import runs as ablation_runs
+from viz.all_heads.runs import Run, Runs
 
 REQUEST = Request("stories", "the cat")
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.model.tiny import loaded, sentence
-from viz.norm_formulas import LAYER_NORM, RMS_NORM, norm_in_general, norm_in_numbers
+from viz.norms.formulas import LAYER_NORM, RMS_NORM, norm_in_general, norm_in_numbers
 
 
 @pytest.mark.parametrize(("name", "general"), [("gpt", LAYER_NORM), ("llama", RMS_NORM)])

@@ -9,8 +9,8 @@ from model import Intervention, Model, Trace
 from model.effects import losses, row_statistics
 from model.prediction import probabilities
 from tests.model.tiny import loaded
-from viz.lab_active import fill_name, parts
-from viz.presets import PRESETS, Preset, opened, preset_of
+from viz.laboratory.active import fill_name, parts
+from viz.laboratory.presets import PRESETS, Preset, opened, preset_of
 from viz.view import from_link, to_link
 
 SATURATES, LEAKS, COPIES, ORDER, EMPTY, HIDDEN = PRESETS

@@ -8,7 +8,7 @@ import pytest
 from model.worked import examples
 from model.worked.example import Step
 from model.worked.printed import Printed
-from viz.printed_table import printed_table
+from viz.worked.printed_table import printed_table
 
 PRINTED = [
     (example.name, step)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from model.checkpoints import Archive, shipped_course
-from viz.training_film import message
-from viz.training_film.message import charts, head_name, part_name, patterns
+from viz.training.film import message
+from viz.training.film.message import charts, head_name, part_name, patterns
 
 ARCHIVE = Archive()
 

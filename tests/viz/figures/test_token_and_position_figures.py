@@ -16,9 +16,9 @@ from viz.figures.summands import summands
 from viz.figures.token_rows import colour_end
 from viz.figures.windows import WRITTEN, sliding_windows
 from viz.figures.word_pairs import DIMENSIONS, PAIRS, word_pairs
-from viz.position_formulas import cell_in_numbers
-from viz.token_formulas import number_of_windows
-from viz.token_strip import token_strip
+from viz.positions.formulas import cell_in_numbers
+from viz.tokens.formulas import number_of_windows
+from viz.tokens.strip import token_strip
 
 HOSTILE = "<b>x</b>"
 

@@ -1,0 +1,1 @@
+"""Any model of Hugging Face's library, through our `attend`, proven at load."""

@@ -1,0 +1,69 @@
+"""The maps of a feed-forward layer and its activation, told by their numbers on one pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+
+from model.config import GATED, Activation
+from model.hub.probe import CLOSE, Call
+from model.layers import ACTIVATIONS
+
+Half = Literal["all", "first", "second"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForwardParts:
+    """The map whose values are activated (or a half of it), and the map back to the width."""
+
+    before: nn.Module
+    half: Half  # which part of its values: both maps of a gated layer may be one matrix
+    outer: nn.Module
+    activation: Activation
+    hidden: int
+
+    def activated(self, values: Tensor) -> Tensor:
+        """(…, M): the values before the activation, among all that the map gave."""
+        if self.half == "all":
+            return values
+        return values.chunk(2, -1)[0 if self.half == "first" else 1]
+
+
+def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
+    """The parts of a layer with one map before the activation, or two, or two in one.
+
+    Of the known activations the nearest is taken. Raises ValueError where none is near.
+    """
+    *inner, outer = maps
+    hidden = outer.read
+    if hidden is None or not 1 <= len(inner) <= 2:
+        raise ValueError(
+            f"its feed-forward has {len(maps)} maps, a layout that this app does not know"
+        )
+    size = max(float(hidden.abs().max()), 1e-6)
+    found: list[tuple[float, FeedForwardParts]] = []
+    for module, before, half, other in _candidates(inner, hidden.shape[-1]):
+        for name in GATED if other is not None else sorted(set(ACTIVATIONS) - GATED):
+            made = ACTIVATIONS[name](before) * (1.0 if other is None else other)
+            if made.shape == hidden.shape:
+                parts = FeedForwardParts(module, half, outer.module, name, hidden.shape[-1])
+                found.append((float((made - hidden).abs().max()) / size, parts))
+    nearest = min(found, key=lambda pair: pair[0], default=None)
+    if nearest is None or nearest[0] > CLOSE:
+        raise ValueError("its feed-forward computes something else than a known activation")
+    return nearest[1]
+
+
+def _candidates(
+    inner: Sequence[Call], width: int
+) -> list[tuple[nn.Module, Tensor, Half, Tensor | None]]:
+    """What may be activated: the map, its values; and what these may be multiplied by."""
+    module, first = inner[0].module, inner[0].gave
+    if len(inner) == 2:
+        second = inner[1].gave
+        return [(module, first, "all", second), (inner[1].module, second, "all", first)]
+    if first.shape[-1] == 2 * width:
+        one, other = first.chunk(2, -1)
+        return [(module, one, "first", other), (module, other, "second", one)]
+    return [(module, first, "all", None)]

@@ -1,0 +1,197 @@
+"""Any model of Hugging Face's library from a folder in the hub's layout: loaded, proven, or refused.
+
+Nothing of a model is taken on trust. What each part does is read from one pass, and at load the
+same text is run by the library's own eager attention: weights and logits must agree. Where they do
+not, or where a part cannot be told, the model is refused with a sentence.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from torch import Tensor
+
+from model.config import Shape
+from model.hub.anatomy import anatomy
+from model.hub.attention import NAME, register
+from model.hub.check import Reference, check
+from model.hub.config import config_of, shape_of
+from model.hub.files import checked_size, described
+from model.hub.module import HubTransformer
+from model.hub.probe import probe
+from model.hub.tokenizer import HubTokenizer, load_tokenizer
+from model.live import Model
+from model.wheel import Progress
+
+TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
+FEWEST = 4  # tokens of the probe
+
+
+def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:
+    """The model of a folder that holds config.json, safetensors and a tokenizer.
+
+    Raises ValueError, with a sentence, for what cannot be loaded or cannot be shown truly.
+    """
+    try:
+        return _loaded(folder, name, device, progress)
+    except ValueError as refusal:
+        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+
+
+def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:
+    progress(f"Reading the files of {name}", None)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    settings = _settings(folder)
+    shape = shape_of(settings)
+    checked_size(folder)
+    tokenizer = load_tokenizer(folder)
+    progress(f"Loading the weights of {name}", None)
+    body = _body(folder, settings, shape)
+    progress(f"Checking {name} against the library's own attention", None)
+    start, end = _bounds(body, tokenizer, shape)
+    source, target = _probe_ids(tokenizer, body, shape, start)
+    reference = _reference(body, shape, source, target)
+    register()
+    body.set_attn_implementation(NAME)
+    found = probe(
+        body,
+        lambda: _result(_pass(body, shape, source, target), shape),
+        source=source.shape[1],
+        target=0 if target is None else target.shape[1],
+    )
+    parts = anatomy(body, found, shape)
+    model = Model(
+        name,
+        HubTransformer(body, parts, config_of(parts, body)),
+        HubTokenizer(tokenizer, start=start, end=end),
+        torch.device("cpu"),
+        target_tokenizer=HubTokenizer(tokenizer, start=start, end=end, target=True),
+    )
+    check(model, reference)
+    return model.on(device)
+
+
+def _settings(folder: Path) -> Any:
+    """The library's config of a folder."""
+    raw = described(folder)
+    kind = raw.get("model_type")
+    if raw.get("quantization_config"):
+        raise ValueError("its weights are quantized; only plain floating-point weights are read")
+    try:
+        return transformers.AutoConfig.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if "auto_map" in raw:
+            raise ValueError(
+                f"its architecture {kind!r} needs code of its own, and code that comes with a model "
+                "is never run"
+            ) from error
+        raise ValueError(
+            f"Hugging Face's library does not know its architecture {kind!r}, or its config is "
+            "damaged"
+        ) from error
+
+
+def _body(folder: Path, settings: Any, shape: Shape) -> Any:
+    """The library's model with every weight from the files, as float32, with eager attention."""
+    classes = {
+        "decoder": transformers.AutoModelForCausalLM,
+        "encoder": transformers.AutoModel,
+        "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
+    }
+    try:
+        body, told = classes[shape].from_pretrained(
+            folder,
+            config=settings,
+            dtype=torch.float32,
+            attn_implementation="eager",
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except (
+        OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError,
+        SafetensorError,
+    ) as error:  # fmt: skip
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(
+            f"Hugging Face's library cannot load it ({lines[0].rstrip('.')[:200]})"
+        ) from error
+    missing = [key for key in told["missing_keys"] if "pooler" not in key]
+    if missing or told["mismatched_keys"]:
+        count = len(missing) + len(told["mismatched_keys"])
+        raise ValueError(f"its files lack {count} of its weights, or have them in other sizes")
+    return body.eval().requires_grad_(False)
+
+
+def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:
+    """The token that a decoder's text begins with, and the one that ends it."""
+    start = end = None
+    for settings in (getattr(body, "generation_config", None), body.config):
+        if shape == "encoder-decoder" and start is None:
+            start = getattr(settings, "decoder_start_token_id", None)
+        given = getattr(settings, "eos_token_id", None)
+        end = end if end is not None else given[0] if isinstance(given, list) else given
+    if shape == "encoder-decoder" and start is None:
+        raise ValueError("its config names no token that begins the decoder's text")
+    end = tokenizer.eos_token_id if end is None else end
+    return start, None if shape == "encoder" else end
+
+
+def _probe_ids(
+    tokenizer: Any, body: Any, shape: Shape, start: int | None
+) -> tuple[Tensor, Tensor | None]:
+    """A text to try the model with, (1, S), and another (1, T) of another length for a decoder."""
+    ids = [int(id_) for id_ in tokenizer(TEXT)["input_ids"]]
+    rows = body.get_input_embeddings().weight.shape[0]
+    if max(ids, default=rows) >= rows:
+        raise ValueError(f"its tokenizer has more tokens than the {rows:,} that the model knows")
+    longest = getattr(body.config, "max_position_embeddings", None)
+    if isinstance(longest, int):
+        ids = ids[: max(longest - 2, 1)]
+    if len(ids) < FEWEST:
+        raise ValueError(f"it reads fewer than {FEWEST} tokens")
+    target = torch.tensor([[start, *ids[: len(ids) - 3]]]) if start is not None else None
+    return torch.tensor([ids]), target if shape == "encoder-decoder" else None
+
+
+def _pass(body: Any, shape: Shape, source: Tensor, target: Tensor | None, **others: bool) -> Any:
+    if shape == "encoder":
+        return body(input_ids=source, **others)
+    if target is not None:
+        return body(input_ids=source, decoder_input_ids=target, use_cache=False, **others)
+    return body(input_ids=source, use_cache=False, **others)
+
+
+def _result(passed: Any, shape: Shape) -> Tensor:
+    result: Tensor = passed.last_hidden_state if shape == "encoder" else passed.logits
+    return result
+
+
+def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -> Reference:
+    """What the library's eager attention makes of the probe."""
+    try:
+        with torch.inference_mode():
+            passed = _pass(body, shape, source, target, output_attentions=True)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise ValueError(f"Hugging Face's library cannot run it ({error})") from error
+    weights: dict[str, tuple[Tensor, ...] | None]
+    if shape == "encoder-decoder":
+        weights = {
+            "encoder.self": passed.encoder_attentions,
+            "decoder.self": passed.decoder_attentions,
+            "decoder.cross": passed.cross_attentions,
+        }
+    else:
+        weights = {f"{shape}.self": passed.attentions}
+    if any(found is None or not found or found[0] is None for found in weights.values()):
+        raise ValueError(
+            "the library does not hand out its attention weights, so that ours cannot be checked"
+        )
+    known = {kind: found for kind, found in weights.items() if found is not None}
+    return Reference(source, target, known, _result(passed, shape))

@@ -1,0 +1,255 @@
+"""Find out by ablation: each head left out in turn, and what that does."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.ablation_map import Ablations, Measure, ablate_each
+from model.head_families import Head
+from model.intervention import Intervention
+from viz.all_heads.choice import (
+    choose_family,
+    chosen_head,
+    listed,
+    name_of,
+    opened,
+)
+from viz.all_heads.map import MAP, map_of_heads, map_or_list
+from viz.all_heads.runs import Run, Runs
+from viz.axes import token_label
+from viz.head_formulas import ABLATION
+from viz.markdown import plain
+from viz.navigation import view_link
+from viz.session import current
+from viz.shared import engine
+from viz.shell import Look
+from viz.token_choice import keep_within
+
+WATCHED = 8  # likeliest next tokens that are followed
+UNASKED = 1e11  # heads × tokens × weights that are run without asking: a few seconds
+AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks
+STOPPED, WANTED = "all-heads-ablation-stopped", "all-heads-ablation-wanted"
+TOKEN = "all-heads-ablation-token"
+TITLES: dict[Measure, str] = {
+    "probability": "Probability of the next token",
+    "logit": "Its logit",
+    "divergence": "Divergence of the prediction",
+    "loss": "Loss of the text",
+    "moved": "How far the final vectors move",
+}
+MEANINGS: dict[Measure, str] = {
+    "probability": "the probability of one token at the end of the text, without the head minus with "
+    "it. Blue: the head helped it.",
+    "logit": "the logit of one token at the end of the text, without the head minus with it. Blue: "
+    "the head helped it.",
+    "divergence": "how far the whole prediction at the end of the text moves, in nats (KL).",
+    "loss": "the mean −ln p of the text's own tokens, without the head minus with it, in nats a "
+    "token. Red: the head helped.",
+    "moved": "the mean distance by which the final vectors of all tokens move, as a share of their "
+    "length.",
+}
+UNITS: dict[Measure, str] = {
+    "probability": "change",
+    "logit": "change",
+    "divergence": "nats",
+    "loss": "change, nats",
+    "moved": "share",
+}
+
+
+@st.cache_resource
+def runs() -> Runs:
+    """The runs of this process, shared by all visitors."""
+    return Runs()
+
+
+def ablation(seen: Look) -> None:
+    """The map and the ranking of what each head is needed for."""
+    run = runs().known(seen.request)
+    with st.container():  # one place, whether there is something to say or not
+        if run is None or not run.complete:
+            run = _run_or_offer(seen, run)
+    if run is not None and run.found is not None:
+        _show(seen, run.found)
+
+
+def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
+    """Runs all heads, with progress and a way to stop; asks first where that takes long."""
+    heads = sum(attention.heads for attention in seen.trace.attention)
+    stopped = st.session_state.get(STOPPED) == seen.request
+    wanted = st.session_state.get(WANTED) == seen.request
+    if stopped or not (wanted or _is_quick(seen, heads)):
+        done = len(run.found.heads) if run is not None and run.found is not None else 0
+        st.markdown(
+            f"The text is run once for each of the {heads} heads, with that head left out."
+            + (f" Stopped after {done} heads." if done else "")
+        )
+        st.button(
+            "Start again" if done else f"Leave out each of the {heads} heads in turn",
+            type="primary",
+            on_click=lambda: st.session_state.update({WANTED: seen.request, STOPPED: None}),
+            key="all-heads-ablation-start",
+        )
+        return run
+    run = runs().started(seen.request, partial(_work, seen))
+    if not run.ended.wait(AT_FIRST):
+        _under_way(seen, run, heads)
+    if run.failed:
+        st.error("The runs ended in an unexpected way; the server's log says more.")
+    return run
+
+
+def _is_quick(seen: Look, heads: int) -> bool:
+    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    length = len(seen.trace.tokens) + len(seen.trace.target_tokens)
+    return heads * length * weights < UNASKED
+
+
+def _work(seen: Look, run: Run) -> Iterator[Ablations]:
+    def in_line(ahead: int) -> None:
+        run.ahead = ahead
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        with engine().turn(in_line):
+            run.ahead = 0
+            yield
+
+    return ablate_each(seen.model, seen.trace, _watched(seen), turn)
+
+
+@st.fragment(run_every=SECONDS)
+def _under_way(seen: Look, run: Run, heads: int) -> None:
+    """How far the run is, with a way to stop. Who stops looks no longer, and so it ends."""
+    if run.ended.is_set() or st.session_state.get(STOPPED) == seen.request:
+        st.rerun()
+    run.look()
+    done = len(run.found.heads) if run.found is not None else 0
+    line = f" In line for the model: place {run.ahead}." if run.ahead else ""
+    bar, stop = st.columns([6, 1], vertical_alignment="center")
+    bar.progress(done / heads, text=f"{done} of {heads} heads left out.{line}")
+    stop.button(
+        "Stop",
+        key="all-heads-ablation-stop",
+        on_click=lambda: st.session_state.update({STOPPED: seen.request}),
+    )
+
+
+def _watched(seen: Look) -> tuple[int, ...]:
+    """The likeliest next tokens of the unchanged run."""
+    if seen.trace.logits is None:
+        return ()
+    return tuple(map(int, np.argsort(-seen.trace.logits[-1], kind="stable")[:WATCHED]))
+
+
+def _show(seen: Look, found: Ablations) -> None:
+    measure, watched = _measure(seen, found)
+    change = found.change(measure, watched)
+    by_size = np.argsort(-np.abs(change), kind="stable")
+    top = found.heads[by_size[0]]
+    st.markdown(
+        f"**What to look for.** {_largest(seen, found, measure, watched, int(by_size[0]))} "
+        f"Shown is {MEANINGS[measure]}"
+    )
+    picture, one = st.columns([3, 2], gap="large")
+    with picture:
+        shown = map_or_list("ablation")
+    with one:
+        family = choose_family(seen)
+        chosen_head(seen, family)
+    with picture:
+        if shown == MAP:
+            effects = dict(zip(found.heads, change, strict=True))
+            values = np.array([effects.get(head, np.nan) for head in family.heads(seen.trace)])
+            map_of_heads(
+                seen,
+                family,
+                values,
+                quantity="stream" if measure in ("moved", "divergence") else "difference",
+                title=UNITS[measure],
+                words=lambda value: "not run" if np.isnan(value) else f"{value:+.4f}",
+                key=f"all-heads-ablation-{measure}-{watched}",
+                alt=f"Effect of leaving out each head; the largest is that of {name_of(seen, top)}.",
+                decimals=3 if measure in ("probability", "moved") else 2,
+            )
+        else:
+            _list(seen, found, by_size, measure, watched)
+        st.latex(ABLATION)
+        st.caption(
+            "One pass of the model for each head, with that head's output set to zero. Such a model "
+            "was never trained. Heads can stand in for one another, so a small effect does not say "
+            "that a head does nothing."
+        )
+        _to_the_laboratory(seen, opened())
+
+
+def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
+    """What is measured, and of which next token."""
+    present: list[Measure] = list(found.measures)
+    key = f"all-heads-measure-{len(present)}"
+    boxes = st.columns([3, 1], vertical_alignment="bottom")
+    measure: Measure | None = boxes[0].segmented_control(
+        "Measure",
+        present,
+        default=present[0],
+        required=True,
+        format_func=TITLES.__getitem__,
+        key=key,
+        label_visibility="collapsed",
+    )
+    chosen = measure or present[0]
+    if found.measures[chosen].ndim < 2:
+        return chosen, 0
+    keep_within(TOKEN, len(found.watched))
+    tokens = seen.model.tokenizer.named(found.watched)
+    names = [f"{at}. {token_label(token.text, 24)}" for at, token in enumerate(tokens, 1)]
+    watched: int = boxes[1].selectbox(
+        "Next token", range(len(names)), format_func=names.__getitem__, key=TOKEN
+    )
+    return chosen, watched
+
+
+def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place: int) -> str:
+    """The head that matters most, in one sentence with its numbers."""
+    name = f"**{name_of(seen, found.heads[place])}**"
+    values, before = found.measures[measure], found.unchanged[measure]
+    if values.ndim > 1:
+        (token,) = seen.model.tokenizer.named([found.watched[watched]])
+        what = f"{measure} of **{plain(token_label(token.text))}**"
+        return (
+            f"Without {name} the {what} goes from {before[watched]:.3f} to "
+            f"{values[place, watched]:.3f}."
+        )
+    if measure == "loss":
+        return f"Without {name} the loss goes from {before:.3f} to {values[place]:.3f}."
+    if measure == "divergence":
+        return f"Without {name} the prediction moves most: {values[place]:.3f} nats."
+    return f"Without {name} the final vectors move most: by {values[place]:.1%} of their length."
+
+
+def _list(seen: Look, found: Ablations, order: np.ndarray, measure: Measure, watched: int) -> None:
+    heads = [found.heads[place] for place in order]
+    values = found.measures[measure]
+    column = values[:, watched] if values.ndim > 1 else values
+    frame = pd.DataFrame(
+        {
+            "head left out": [name_of(seen, head) for head in heads],
+            "change": found.change(measure, watched)[order],
+            "without it": column[order],
+        }
+    )
+    listed(frame, heads, f"all-heads-ablation-list-{measure}-{watched}")
+
+
+def _to_the_laboratory(seen: Look, head: Head) -> None:
+    """Several heads are left out together in the laboratory."""
+    view_link(
+        "pages/laboratory.py",
+        f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →",
+        replace(current(), show="", change=Intervention(ablated=frozenset({head}))),
+    )

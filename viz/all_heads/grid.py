@@ -1,0 +1,102 @@
+"""All heads at once: the layer × head grid, and the chosen head beside it."""
+
+from functools import lru_cache
+
+import pandas as pd
+import streamlit as st
+
+from model.engine import Request
+from model.head_families import Family, Head
+from model.head_ranking import STATISTICS, Scores, scores
+from model.head_tiles import Tiles, tiles
+from viz import shell
+from viz.all_heads.choice import cell_of, choose_family, chosen_head, clickable, name_of
+from viz.figures.head_grid import head_grid
+from viz.shell import Look, traced
+
+SHARES = tuple(one for one in STATISTICS if one.unit.startswith("weight"))  # comparable: 0 to 1
+
+
+@lru_cache(maxsize=16)
+def tiles_of(request: Request, family: Family) -> Tiles:
+    """The tiles of a run's heads."""
+    return tiles(traced(request), family)
+
+
+@lru_cache(maxsize=64)
+def scores_of(request: Request, family: Family) -> Scores:
+    """The scores of a run's heads."""
+    return scores(traced(request), family)
+
+
+def grid(seen: Look) -> None:
+    """Every head as a small tile; a click on a tile shows it large."""
+    family = choose_family(seen)
+    found, known = tiles_of(seen.request, family), scores_of(seen.request, family)
+    st.markdown(f"**What to look for.** {_look_for(seen, known)}")
+    picture, one = st.columns([5, 3], gap="large")
+    with picture:
+        clickable(
+            head_grid(
+                found,
+                chosen=cell_of(seen, family),
+                words=[f"{name_of(seen, head)}<br>{_role(known, head)}" for head in known.heads],
+            ),
+            known.heads,
+            "all-heads-grid",
+            f"Grid of {len(known.heads)} heads, rows are layers, columns heads.",
+        )
+        st.caption(f"{_how_to_read(found)} Click a tile to see it large.")
+    with one:
+        chosen_head(seen, family)
+    shell.checked(seen)
+    shell.table(_table(seen, known), "all-heads-grid")
+
+
+def _look_for(seen: Look, known: Scores) -> str:
+    """The shapes that are worth finding, each with the head that has it most on this text."""
+    shapes = {
+        "previous": "a line just below the diagonal is a previous-token head",
+        "next": "one just above it a next-token head",
+        "first": "a dark first column parks its weight on the first token",
+        "induction": "a slanted line further down is an induction head",
+    }
+    said = []
+    for name, shape in shapes.items():
+        if name in known.values:
+            head, value = known.ranked(name)[0]
+            if value >= 0.3:
+                said.append(f"{shape} ({name_of(seen, head)}: {value:.2f})")
+    if not said:
+        return "Tiles that differ: heads of one layer read the same vectors, each in its own way."
+    sentence = "; ".join(said)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _role(known: Scores, head: Head) -> str:
+    """What a head does most on this text: its highest share."""
+    place = known.heads.index(head)
+    present = [one for one in SHARES if one.name in known.values]
+    if not present:
+        return "click to see it large"
+    best = max(present, key=lambda one: known.values[one.name][place])
+    return f"{best.title.lower()}: {known.values[best.name][place]:.2f}"
+
+
+def _how_to_read(found: Tiles) -> str:
+    queries, keys = found.block
+    sentence = (
+        "In each tile a row is a query, a column a key. All tiles share one scale from 0 to 1. "
+        "Grey: not allowed."
+    )
+    if max(queries, keys) == 1:
+        return sentence
+    return (
+        f"{sentence} The text is long, so one cell is the largest weight of a block of {queries} "
+        f"queries × {keys} keys."
+    )
+
+
+def _table(seen: Look, known: Scores) -> pd.DataFrame:
+    columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
+    return pd.DataFrame({"head": [name_of(seen, head) for head in known.heads], **columns})

@@ -1,0 +1,104 @@
+"""Heads ranked by what they look at, so that nobody has to open all of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.head_families import Family
+from model.head_ranking import STATISTICS, Scores, Statistic
+from viz.all_heads.choice import (
+    choose_family,
+    chosen_head,
+    listed,
+    name_of,
+)
+from viz.all_heads.grid import scores_of
+from viz.all_heads.map import LIST, map_of_heads, map_or_list
+from viz.markdown import plain
+from viz.navigation import view_link
+from viz.session import current
+from viz.shell import Look
+
+BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
+SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
+
+
+def ranking(seen: Look) -> None:
+    """One statistic at a time: what it means, the heads by it, and the chosen head."""
+    family = choose_family(seen)
+    known = scores_of(seen.request, family)
+    statistic = _statistic(known)
+    head, value = known.ranked(statistic.name)[0]
+    st.markdown(
+        f"**{statistic.title}.** {statistic.meaning} "
+        f"**What to look for.** Highest here: **{name_of(seen, head)}** with {value:.3f}"
+        f"{'' if statistic.unit.startswith('weight') else ' ' + statistic.unit}."
+    )
+    picture, one = st.columns([3, 2], gap="large")
+    with picture:
+        if map_or_list("ranking", first=LIST) == LIST:
+            _list(seen, known, statistic)
+        else:
+            _map(seen, family, known, statistic)
+        _left_out(seen, known)
+    with one:
+        chosen_head(seen, family)
+
+
+def _statistic(known: Scores) -> Statistic:
+    """The statistic to rank by, among those that this text has rows for."""
+    present = [one.name for one in STATISTICS if one.name in known.values]
+    if st.session_state.get("all-heads-statistic") not in present:
+        st.session_state["all-heads-statistic"] = present[0]
+    chosen = st.segmented_control(
+        "Rank by",
+        present,
+        required=True,
+        format_func=lambda name: BY_NAME[name].title,
+        key="all-heads-statistic",
+    )
+    return BY_NAME[chosen or present[0]]
+
+
+def _list(seen: Look, known: Scores, statistic: Statistic) -> None:
+    order = [head for head, _ in known.ranked(statistic.name)]
+    places = [known.heads.index(head) for head in order]
+    first = [statistic, *(one for one in STATISTICS if one is not statistic)]
+    columns = {
+        one.title: known.values[one.name][places] for one in first if one.name in known.values
+    }
+    frame = pd.DataFrame({"head": [name_of(seen, head) for head in order], **columns})
+    helps = {one.title: f"{one.meaning} ({one.unit})" for one in STATISTICS}
+    listed(frame, order, f"all-heads-ranking-{statistic.name}", **helps)
+    st.caption(
+        "Each score is taken from the whole rows of weights. Click a column's name to sort by it, "
+        "the box before a row to open that head."
+    )
+
+
+def _map(seen: Look, family: Family, known: Scores, statistic: Statistic) -> None:
+    values = known.values[statistic.name]
+    share = statistic.unit.startswith("weight")
+    map_of_heads(
+        seen,
+        family,
+        values,
+        quantity="weight" if share else "score",
+        title=statistic.unit,
+        words=lambda value: f"{statistic.title.lower()}: {value:.4f}",
+        key=f"all-heads-ranking-map-{statistic.name}",
+        alt=f"{statistic.title} of every head; highest {float(np.max(values)):.3f}.",
+    )
+    st.caption("Rows are layers, columns heads. Click a cell to see that head.")
+
+
+def _left_out(seen: Look, known: Scores) -> None:
+    """Which statistics this text cannot give, and why."""
+    for reason in dict.fromkeys(known.refused.values()):
+        titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
+        st.caption(f"Not ranked here: {', '.join(titles)}. {plain(reason)}")
+    if "induction" in known.refused and not seen.model.new_words(SAID_TWICE):
+        view = replace(current(), text=SAID_TWICE, target=None)
+        view_link("pages/all_heads.py", "Rank them on a list of words said twice →", view)

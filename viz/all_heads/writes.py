@@ -1,0 +1,254 @@
+"""What each head writes to the stream, and what it adds to the logit of the next token."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.contributions import (
+    Part,
+    logit_check,
+    parts_of_logit,
+    writes_check,
+    written_lengths,
+)
+from model.engine import Request
+from model.head_families import Family
+from model.prediction import probabilities
+from model.trace import Array
+from viz import shell
+from viz.all_heads.choice import (
+    choose_family,
+    chosen_head,
+    name_of,
+)
+from viz.all_heads.map import map_of_heads
+from viz.axes import token_label
+from viz.choices import offer_model
+from viz.differences import difference
+from viz.figures.head_bars import part_bars
+from viz.head_formulas import CONCATENATION, LOGIT
+from viz.markdown import plain
+from viz.session import current
+from viz.shared import engine
+from viz.shell import Look, traced
+from viz.token_choice import keep_within
+
+LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts"
+OFFERED = 8  # likeliest next tokens
+TOKEN = "all-heads-token"
+
+
+@dataclass(frozen=True)
+class Logit:
+    """The logit that is taken apart."""
+
+    position: int  # after this token
+    token: int  # id
+    label: str  # the token, as Markdown may show it
+    value: float
+
+
+@lru_cache(maxsize=32)
+def _lengths(request: Request, family: Family) -> tuple[np.ndarray, float]:
+    """(head of the family, token) lengths, and the largest difference of the sums."""
+    model, trace = engine().model(request.model, lambda sentence, share: None), traced(request)
+    members = family.members(trace)
+    lengths = np.concatenate([written_lengths(model, one) for one in members])
+    lengths.flags.writeable = False
+    return lengths, max(writes_check(model, trace, one.name) for one in members)
+
+
+@lru_cache(maxsize=64)
+def _parts(request: Request, position: int, token: int) -> tuple[tuple[Part, ...], float]:
+    model, trace = engine().model(request.model, lambda sentence, share: None), traced(request)
+    parts = parts_of_logit(model, trace, position, token)
+    return parts, logit_check(trace, parts, position, token)
+
+
+def writes(seen: Look) -> None:
+    """Length, effect on one logit, or everything that adds up to it."""
+    boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
+    shown = boxes[0].segmented_control(
+        "Picture",
+        (EFFECT, PARTS, LENGTH),
+        default=EFFECT,
+        required=True,
+        key="all-heads-writes-as",
+        label_visibility="collapsed",
+    )
+    if shown == LENGTH:
+        _lengths_view(seen)
+    elif seen.trace.logits is None:
+        st.info(
+            plain(
+                f"{seen.model.name} is an encoder: it predicts no next token, so there is no logit "
+                "to add to. Its heads' writing has a length, see there; a GPT such as stories has both."
+            )
+        )
+        offer_model("stories")
+        if current().model != seen.model.name:
+            st.rerun()  # the whole page: this view alone would go on with the old model
+    else:
+        _effect_view(seen, _which_logit(seen, seen.trace.logits, boxes[1:]), shown == PARTS)
+
+
+def _lengths_view(seen: Look) -> None:
+    family = choose_family(seen)
+    lengths, apart = _lengths(seen.request, family)
+    means, heads = lengths.mean(1).astype(np.float64), family.heads(seen.trace)
+    largest, smallest = int(means.argmax()), int(means.argmin())
+    st.markdown(
+        f"**What to look for.** {name_of(seen, heads[largest])} writes most: a vector of length "
+        f"{means[largest]:.2f} on average. {name_of(seen, heads[smallest])} writes least: "
+        f"{means[smallest]:.2f}. A sharp pattern of weights can still write next to nothing."
+    )
+    picture, one = st.columns([3, 2], gap="large")
+    with picture:
+        map_of_heads(
+            seen,
+            family,
+            means,
+            quantity="stream",
+            title="mean length",
+            words="length {:.4f}".format,
+            key="all-heads-lengths",
+            alt="Mean length of what each head writes.",
+        )
+        st.latex(CONCATENATION)
+        st.caption(
+            "Check: what the heads write, each through its rows of W_O, and the bias together "
+            f"differ from what the stream received by at most {difference(apart)}."
+        )
+    with one:
+        chosen_head(seen, family)
+    frame = pd.DataFrame({"head": [name_of(seen, head) for head in heads], "mean length": means})
+    shell.table(frame, "all-heads-lengths")
+
+
+def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
+    parts, apart = _parts(seen.request, of.position, of.token)
+    heads = [part for part in parts if part.kind == "head"]
+    best = max(heads, key=lambda part: part.effect)
+    together = sum(part.effect for part in heads)
+    st.markdown(
+        f"**What to look for.** The logit of **{of.label}** is {of.value:.2f}. "
+        f"**{name_of(seen, (best.name, best.head or 0))}** adds most of all heads: "
+        f"{best.effect:+.2f}. All heads together add {together:+.2f}, everything else "
+        f"{of.value - together:+.2f}."
+    )
+    (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")
+    st.caption(
+        "Check: all parts together, each followed through the norms with their recorded mean and "
+        f"deviation, differ from the model's own logit by {difference(apart)}."
+    )
+    frame = pd.DataFrame(
+        {
+            "part": [_part_name(seen, part) for part in parts],
+            "length of what is written": [part.length for part in parts],
+            "adds to the logit": [part.effect for part in parts],
+        }
+    )
+    shell.table(frame, f"all-heads-parts-{every_part}")
+
+
+def _which_logit(seen: Look, logits: Array, boxes: Sequence[DeltaGenerator]) -> Logit:
+    """After which token, and of which next token: the last and the likeliest to begin with."""
+    tokens = seen.trace.tokens_of("decoder")
+    position: int = boxes[0].selectbox(
+        "After the token",
+        range(len(tokens)),
+        index=len(tokens) - 1,
+        format_func=lambda at: f"{at} {token_label(tokens[at].text, 24)}",
+        key=f"all-heads-position-{len(tokens)}",  # a text of another length opens on its own end
+    )
+    row = probabilities(logits[position])
+    likely = [int(id_) for id_ in np.argsort(-row, kind="stable")[:OFFERED]]
+    texts = [token_label(one.text, 24) for one in seen.model.tokenizer.named(likely)]
+    keep_within(TOKEN, len(likely))
+    place: int = boxes[1].selectbox(
+        "Next token",
+        range(len(likely)),
+        format_func=lambda at: f"{at + 1}. {texts[at]} (probability {row[likely[at]]:.3f})",
+        key=TOKEN,
+    )
+    token = likely[place]
+    return Logit(position, token, plain(texts[place]), float(logits[position, token]))
+
+
+def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
+    family = choose_family(seen)
+    effects = {(part.name, part.head): part.effect for part in parts}
+    if family.stack != "decoder":
+        st.info(
+            "The heads of the encoder reach the logit only through cross-attention: what they do is "
+            "counted in what the cross-attention heads write. Choose heads of the decoder."
+        )
+        return
+    values = np.array([effects[head] for head in family.heads(seen.trace)])
+    picture, one = st.columns([3, 2], gap="large")
+    with picture:
+        map_of_heads(
+            seen,
+            family,
+            values,
+            quantity="difference",
+            title="adds to the logit",
+            words="adds {:+.4f}".format,
+            key=f"all-heads-effect-{key}",
+            alt="What each head adds to the logit.",
+        )
+        st.latex(LOGIT)
+    with one:
+        chosen_head(seen, family)
+
+
+def _bars(seen: Look, parts: tuple[Part, ...], key: str) -> None:
+    ranked = sorted(parts, key=lambda part: -abs(part.effect))
+    shown, rest = ranked[:16], ranked[16:]
+    names = [_part_name(seen, part) for part in shown]
+    values = [part.effect for part in shown]
+    if rest:
+        names.append(f"{len(rest)} smaller parts")
+        values.append(sum(part.effect for part in rest))
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        shell.chart(part_bars(names, values, title="adds to the logit"), f"all-heads-parts-{key}")
+    with words:
+        st.latex(LOGIT)
+        st.markdown(
+            "The stream is a sum, and the norms on the way to the logit are linear once their mean "
+            "and deviation are held at what they were. So each summand *p* has its own part in the "
+            "logit; *u* is the row of the output matrix of the token *t*, and each norm's β is a part "
+            "of its own. This is the **direct effect**: what a head changes in later layers is "
+            "counted there."
+        )
+
+
+def _part_name(seen: Look, part: Part) -> str:
+    """A part in words: "L1H3", "bias of L1 self-attention", "feed-forward 0"."""
+    if part.kind == "head":
+        return name_of(seen, (part.name, part.head or 0))
+    if part.kind == "embedding":
+        return {"tokens": "token vector", "positions": "position", "segments": "segment"}[part.name]
+    if part.name == "output":
+        return "bias of the output matrix"
+    _, layer, *rest = part.name.split(".")
+    if part.kind == "feed_forward":
+        return f"feed-forward {layer}"
+    if part.kind == "bias":
+        return f"bias of {'cross-' if rest == ['cross'] else ''}attention {layer}"
+    return "β of the " + ("final norm" if layer == "final" else f"norm after {_norm(part.name)}")
+
+
+def _norm(name: str) -> str:
+    """Where a norm stands, from its name decoder.1.feed_forward.norm."""
+    _, layer, *rest = name.split(".")
+    if layer == "embedding":
+        return "the embedding"
+    kind = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
+    return f"{kind[rest[0]]} {layer}"

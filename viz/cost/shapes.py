@@ -1,0 +1,176 @@
+"""The shape after every operation, and the parameters: counted, beside what is really there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from model.config import TransformerConfig
+from model.operations import Operation, operations
+from model.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
+from model.worked.arithmetic.sizes import parameter_parts
+from viz.cost.choice import Sizes
+from viz.cost.formulas import ATTENTION_SHAPES, PARAMETERS, head_width
+from viz.figures.amounts import Amount, amounts, percent
+from viz.markdown import plain
+from viz.shell import Look, chart, table
+from viz.theme import FEED_FORWARD, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
+
+_PLACES = {
+    "embedding": "Embedding",
+    "self": "Self-attention",
+    "cross": "Cross-attention",
+    "feed_forward": "Feed-forward",
+    "final": "Final norm",
+    "output": "Output",
+}
+_COLOURS = {
+    "Q, K and V": QUERY,
+    "Scores": SCORE,
+    "Scaled": SCORE,
+    "Weights": WEIGHT,
+    "Context": OUTPUT,
+    "After W_O": OUTPUT,
+    "Hidden layer": FEED_FORWARD,
+    "Activation": FEED_FORWARD,
+    "Back to the width": FEED_FORWARD,
+}
+_PARTS = {
+    "Token embedding": STREAM,
+    "Attention": WEIGHT,
+    "Feed-forward": FEED_FORWARD,
+    "Output matrix": OUTPUT,
+}
+
+
+def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
+    """A walk through one part of the model: each operation, its formula, its shape."""
+    steps = operations(sizes.config, sizes.lengths)
+    rows = compared(steps, recorded_shapes(seen.trace) if own else {})
+    st.markdown(
+        "**What to look for.** Only the scores and weights have the length twice in their shape. "
+        "Cutting into heads makes no new number: width = heads · dₖ."
+    )
+    place = _place(steps)
+    shown = [row for row in rows if row[0].place == place]
+    listed, picture = st.columns([2, 1], gap="medium")
+    with listed:
+        st.dataframe(_frame(shown, own), key="cost-shapes", hide_index=True, height="content")
+    with picture:
+        bars = [
+            Amount(step.name, step.numbers, _numbers(step), _COLOURS.get(step.name, STREAM))
+            for step, _, _ in shown
+        ]
+        chart(amounts(bars, unit="numbers that are new", logarithmic=True), "cost-numbers")
+        st.latex(head_width(sizes.config))
+    if place.endswith(("self", "cross")):
+        st.latex(ATTENTION_SHAPES)
+    if own:
+        _check(seen, rows)
+
+
+def _place(steps: Sequence[Operation]) -> str:
+    places = list(dict.fromkeys(step.place for step in steps))
+    stacks = {place.partition(".")[0] for place in places}
+
+    def named(place: str) -> str:
+        stack, _, part = place.partition(".")
+        return f"{stack.title()}: {_PLACES[part].lower()}" if len(stacks) > 1 else _PLACES[part]
+
+    first = next(place for place in places if place.endswith(".self"))
+    chosen: str = st.segmented_control(
+        "Part of the model", places, format_func=named, default=first, required=True,
+        key=f"cost-place-{len(places)}-{places[-1]}", label_visibility="collapsed",
+    )  # fmt: skip
+    return chosen
+
+
+def _numbers(step: Operation) -> str:
+    if not step.numbers:
+        return "none" if len(step.shape) > 2 else "ids"
+    return f"{step.numbers:,}" + (f" × {step.times}" if step.times > 1 else "")
+
+
+def _frame(rows: Sequence[tuple[Operation, Shape | None, bool | None]], own: bool) -> pd.DataFrame:
+    columns = {
+        "operation": [step.name for step, _, _ in rows],
+        "formula": [step.formula for step, _, _ in rows],
+        "shape": [_written(step.shape) for step, _, _ in rows],
+    }
+    if own:
+        columns["recorded"] = ["—" if shape is None else _written(shape) for _, shape, _ in rows]
+    columns["axes"] = [" × ".join(step.axes).replace("d_k", "dₖ") for step, _, _ in rows]
+    return pd.DataFrame(columns)
+
+
+def _written(shape: Shape) -> str:
+    return " × ".join(f"{length:,}" for length in shape)
+
+
+def _check(seen: Look, rows: Sequence[tuple[Operation, Shape | None, bool | None]]) -> None:
+    """How many recorded shapes are the counted ones, and what a word costs in tokens."""
+    read = [same for _, _, same in rows if same is not None]
+    words = len(seen.request.text.split())
+    typed = sum(not token.special for token in seen.trace.tokens)
+    st.caption(
+        plain(
+            f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of "
+            "each stack, are those of the formula, without the batch axis. A dash: a view of "
+            "another array, or not kept. "
+            f"Your text has {words:,} words and {typed:,} tokens: {words / max(typed, 1):.2f} words "
+            "a token."
+        )
+    )
+
+
+def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
+    """The weights by part, and what tying and biases change."""
+    parts = parameter_parts(sizes.config)
+    total = sum(parts.values())
+    largest = max(parts, key=parts.__getitem__)
+    st.markdown(
+        f"**What to look for.** The largest part is **{largest.lower()}** with "
+        f"{parts[largest] / total:.1%}. Heads, dropout and length add none."
+    )
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        bars = [
+            Amount(name, count, f"{count:,} ({percent(count / total)})", _PARTS.get(name, MASKED))
+            for name, count in parts.items()
+        ]
+        chart(amounts(bars, unit="parameters"), "cost-parameters")
+        table(pd.DataFrame({"part": list(parts), "parameters": list(parts.values())}),
+              "cost-parameters", decimals=0)  # fmt: skip
+    with words:
+        st.latex(PARAMETERS)
+        st.metric("All parameters", f"{total:,}")
+        if own:
+            counted = counted_parameters(seen.model)
+            st.caption(
+                f"Check: counted over the model's own tensors: {counted:,}. "
+                f"Difference: {counted - total:,}."
+            )
+        if sizes.config.decoder_layers:
+            _variants(sizes.config)
+
+
+def _variants(config: TransformerConfig) -> None:
+    """The same sizes with the output tied or not, with biases on Q, K and V or not."""
+    variants = {
+        "separate output, no QKV biases": replace(config, tied=False, qkv_bias=False),
+        "tied output, no QKV biases": replace(config, tied=True, qkv_bias=False),
+        "tied output, QKV biases": replace(config, tied=True, qkv_bias=True),
+    }
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "output and biases": list(variants),
+                "parameters": [
+                    f"{sum(parameter_parts(variant).values()):,}" for variant in variants.values()
+                ],
+            }
+        ),
+        key="cost-variants",
+        hide_index=True,
+    )

@@ -1,0 +1,1 @@
+"""What the page of the feed-forward layers and the stream draws."""

@@ -1,0 +1,1 @@
+"""What the laboratory draws: the changes, how to make them, and their effects."""

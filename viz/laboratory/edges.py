@@ -1,0 +1,128 @@
+"""Cutting single edges: from one token to another, by a click on their cell."""
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from viz.axes import token_label
+from viz.figures.lab_edges import CLICKED, edges
+from viz.laboratory.active import layer_name
+from viz.session import current, set_change
+from viz.shell import Look
+
+Mask = NDArray[np.bool_]
+_TOKEN = 18  # characters
+
+
+def edges_editor(seen: Look) -> None:
+    """Two lists of tokens and a button; for short texts also a grid to click."""
+    queries, keys = seen.labels
+    if len(seen.model.stacks()) > 1:
+        st.caption(
+            f"Edges are cut in {layer_name(seen.place)}, the chosen layer, for the "
+            "sub-layers of this model join other tokens."
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        query = _pick("Token that looks", queries, current().query)
+        key = _pick("may not look at", keys, current().key)
+        cut = (query, key) in _cuts(seen)
+        st.button(
+            "Mend this edge" if cut else "Cut this edge",
+            key="laboratory-edge",
+            on_click=toggle,
+            args=(seen, query, key),
+        )
+        st.button(
+            "Cut the chosen cell",
+            key="laboratory-cell",
+            on_click=_toggle_chosen,
+            args=(seen,),
+            help="The cell that is chosen in the picture “Head by head”",
+        )
+        st.button(
+            "Cut the whole row",
+            key="laboratory-row",
+            on_click=_cut_row,
+            args=(seen, query, len(keys)),
+            help="Every key of this token: a row with nothing to look at",
+        )
+    if max(len(queries), len(keys)) <= CLICKED:
+        _grid(seen, queries, keys)
+
+
+def _pick(label: str, tokens: list[str], start: int) -> int:
+    """One position; it starts at the cell that is chosen in the picture."""
+    position: int = st.selectbox(
+        label,
+        range(len(tokens)),
+        index=min(start, len(tokens) - 1),
+        format_func=lambda at: f"{at} {token_label(tokens[at], _TOKEN)}",
+        key=f"laboratory-{label}-{start}-{len(tokens)}",
+    )
+    return position
+
+
+def toggle(seen: Look, query: int, key: int) -> None:
+    """Cuts an edge, or mends it where it is cut."""
+    _take(seen, _cuts(seen) ^ {(query, key)})
+
+
+def _toggle_chosen(seen: Look) -> None:
+    """The cell that the reader has chosen in the explorer by now."""
+    (queries, keys), view = seen.labels, current()
+    if view.query < len(queries) and view.key < len(keys):
+        toggle(seen, view.query, view.key)
+
+
+def _cut_row(seen: Look, query: int, keys: int) -> None:
+    _take(seen, _cuts(seen) | {(query, key) for key in range(keys)})
+
+
+def _cuts(seen: Look) -> frozenset[tuple[int, int]]:
+    return current().change.blocked
+
+
+def _take(seen: Look, blocked: frozenset[tuple[int, int]]) -> None:
+    """A model with two stacks must name the sub-layer in which edges are cut."""
+    change = current().change
+    only = change.only
+    if len(seen.model.stacks()) > 1 and blocked:
+        only = frozenset({seen.place}) if only is None else only | {seen.place}
+    set_change(replace(change, blocked=blocked, only=only))
+
+
+def _grid(seen: Look, queries: list[str], keys: list[str]) -> None:
+    cut = np.zeros((len(queries), len(keys)), bool)
+    applies = seen.request.intervention.applies(seen.place)
+    for query, key in _cuts(seen) if applies else ():
+        if query < len(queries) and key < len(keys):
+            cut[query, key] = True
+    look = _allowed(seen, cut)
+    picture = f"laboratory-edges-{hash((seen.request, seen.place))}"
+
+    def clicked() -> None:
+        points = st.session_state[picture].selection.points
+        if points:
+            query, key = divmod(int(points[0]["point_index"]), len(keys))
+            toggle(seen, query, key)
+
+    st.plotly_chart(
+        edges(look, cut, queries=queries, keys=keys),
+        key=picture,
+        on_select=clicked,
+        selection_mode="points",
+        config={"displayModeBar": False},
+        width=min(30 * len(keys) + 140, 900),
+    )
+    st.caption("Click a cell to cut its edge, click again to mend it. Grey: the mask forbids it.")
+
+
+def _allowed(seen: Look, cut: Mask) -> Mask:
+    """Where a query may look, the cuts aside."""
+    mask = seen.attention.mask
+    if mask is None:
+        return np.ones_like(cut)
+    own = mask if mask.ndim == 2 else mask[seen.head]
+    return own | cut

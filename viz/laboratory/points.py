@@ -1,0 +1,218 @@
+"""Four things that notes say of attention, measured live, each with its picture and its check."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.measured_points import Spread, slopes, slopes_by_spread, spread
+from viz.differences import difference
+from viz.figures.heatmap import Axis, heatmap
+from viz.figures.lab_curves import PLAIN, SCALED, Curve, curves
+from viz.laboratory.formulas import SLOPE, VARIANCE
+from viz.laboratory.masks import fills_compared, two_routes
+from viz.shell import Look, chart, table
+from viz.theme import WEIGHT
+
+WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
+DEVIATIONS = tuple(float(each) for each in np.geomspace(0.1, 30, 26))
+NOTES_BAND = (0.1, 0.15)  # the average gradient that notes speak of
+LARGEST_SEED = 999_999_999
+_MEASURES: dict[str, tuple[str, str]] = {
+    "Variance": ("variance", "variance of the scores"),
+    "Entropy": ("entropy", "entropy in nats"),
+    "Largest weight": ("largest", "largest weight, mean"),
+    "p(1 − p)": ("slope", "p(1 − p), mean"),
+}
+
+
+def measured_points(seen: Look) -> None:
+    """One point at a time; the first two are sampled, the others are of the shown head."""
+    points: dict[str, Callable[[Look], None]] = {
+        "Why √dₖ": _why_scale,
+        "Gradient through softmax": _gradient,
+        "Two routes to a mask": two_routes,
+        "What to fill with": fills_compared,
+    }
+    point = st.segmented_control(
+        "The notes' points, measured",
+        list(points),
+        default="Why √dₖ",
+        required=True,
+        key="laboratory-point",
+    )
+    points[point](seen)
+
+
+@lru_cache(maxsize=64)
+def _spread(width: int, keys: int, seed: int) -> Spread:
+    return spread(width, keys=keys, seed=seed)
+
+
+def _sample() -> tuple[int, int]:
+    """How many keys a row has, and the seed of the draw."""
+    keys, seed = st.columns(2)
+    return (
+        int(keys.number_input("Keys in a row", 2, 64, 16, key="laboratory-keys")),
+        int(seed.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw")),
+    )
+
+
+def _why_scale(seen: Look) -> None:
+    own = seen.attention.query.shape[-1]
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        measure = st.segmented_control(
+            "Measure",
+            list(_MEASURES),
+            default=next(iter(_MEASURES)),
+            required=True,
+            key="laboratory-measure",
+        )
+        keys, seed = _sample()
+        st.latex(VARIANCE)
+        st.markdown(
+            "**What to look for.** A sum of dₖ products of variance 1 has variance dₖ. Divided by "
+            "√dₖ it is 1 again, at every width, so the weights stay as even as they were. Without, "
+            "one key takes nearly everything, and no gradient gets through."
+        )
+    found = [_spread(width, keys, seed) for width in WIDTHS]
+    name, unit = _MEASURES[measure]
+    plain = [getattr(one.plain, name) for one in found]
+    scaled = [getattr(one.scaled, name) for one in found]
+    spreads = name == "variance"
+    with picture:
+        figure = curves(
+            WIDTHS,
+            (
+                Curve("not scaled", plain, PLAIN, WIDTHS if spreads else None),
+                Curve("divided by √dₖ", scaled, SCALED, [1.0] * len(WIDTHS) if spreads else None),
+            ),
+            axis="width of a head, dₖ",
+            unit=unit,
+            logarithmic=spreads,
+            mark=own,
+        )
+        chart(figure, f"laboratory-spread-{name}")
+    off = max(abs(one.scaled.variance - 1) for one in found)
+    st.caption(
+        f"Sampled: 400 rows of {keys} keys at each width, independent standard normal numbers, seed "
+        f"{seed}. Dotted line: dₖ = {own}, this model's heads. Check: the scaled variance is 1 to "
+        f"within {off:.1%}, by chance."
+    )
+    table(
+        pd.DataFrame(
+            {
+                "dₖ": WIDTHS,
+                "variance": [one.plain.variance for one in found],
+                "variance, scaled": [one.scaled.variance for one in found],
+                "entropy": [one.plain.entropy for one in found],
+                "entropy, scaled": [one.scaled.entropy for one in found],
+                "largest": [one.plain.largest for one in found],
+                "largest, scaled": [one.scaled.largest for one in found],
+            }
+        ),
+        "laboratory-spread",
+    )
+
+
+def _gradient(seen: Look) -> None:
+    view = st.segmented_control(
+        "Show",
+        ("By spread of the scores", "One row"),
+        default="By spread of the scores",
+        required=True,
+        key="laboratory-gradient",
+    )
+    if view == "One row":
+        _one_row()
+    else:
+        _by_spread()
+
+
+def _by_spread() -> None:
+    """Mean p(1 - p) over rows of random scores, from nearly equal scores to far apart ones."""
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        keys, seed = _sample()
+        st.latex(SLOPE)
+        found = slopes_by_spread(DEVIATIONS, keys=keys, seed=seed)
+        st.markdown(
+            f"Each weight moves with its own score by p(1 − p). {_band(found, keys)} Scores that "
+            "lie far apart let nearly nothing through: the softmax is saturated."
+        )
+    with picture:
+        drawn = Curve(f"{keys} keys", [float(each) for each in found], WEIGHT)
+        figure = curves(
+            DEVIATIONS,
+            (drawn,),
+            axis="standard deviation of the scores",
+            unit="p(1 − p), mean",
+            band=NOTES_BAND,
+        )
+        chart(figure, "laboratory-slopes")
+    st.caption(
+        f"Sampled: 400 rows of {keys} normal scores, seed {seed}, stretched to each deviation. Blue "
+        "band: .1 to .15, the average gradient that notes speak of."
+    )
+    frame = pd.DataFrame({"standard deviation": DEVIATIONS, "p(1 − p), mean": found})
+    table(frame, "laboratory-slopes")
+
+
+def _band(found: np.ndarray, keys: int) -> str:
+    """Where the average of the notes holds, for so many keys."""
+    low, high = NOTES_BAND
+    inside = [at for at, value in zip(DEVIATIONS, found, strict=True) if low <= value <= high]
+    equal = (1 - 1 / keys) / keys
+    if inside:
+        return (
+            f"Notes say that the average gradient is often .1 to .15: with {keys} keys that holds "
+            f"for scores with a deviation from {inside[0]:.2g} to {inside[-1]:.2g}."
+        )
+    return (
+        f"Notes say that the average gradient is often .1 to .15: with {keys} keys that holds for no "
+        f"spread, and equal scores give {equal:.3f}."
+    )
+
+
+def _one_row() -> None:
+    """All derivatives of one row, by the formula and by autograd."""
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        written = st.text_input("Scores of one row", "2, 4, 1", key="laboratory-scores")
+        st.latex(SLOPE)
+    try:
+        found = slopes(_numbers(written))
+    except ValueError as refusal:
+        st.warning(f"{refusal} Write numbers with commas between them.")
+        return
+    names = [f"{at}" for at in range(len(found.weights))]
+    with picture:
+        figure = heatmap(
+            found.jacobian,
+            rows=Axis("weight of key", names, tokens=False),
+            columns=Axis("score of key", names, tokens=False),
+            quantity="difference",
+            limit=0.25,
+            decimals=4,
+        )
+        chart(figure, "laboratory-jacobian")
+    weights = ", ".join(f"{weight:.4f}" for weight in found.weights)
+    st.caption(
+        f"Weights {weights}. A row of derivatives adds up to 0: what one key gains the others lose. "
+        f"Check: PyTorch's autograd differs by at most {difference(found.check)}."
+    )
+    table(pd.DataFrame(found.jacobian, columns=[f"score {name}" for name in names]), "jacobian")
+
+
+def _numbers(written: str) -> list[float]:
+    """Up to twelve numbers between commas. Raises ValueError for anything else."""
+    try:
+        found = [float(part) for part in written.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError("This is not a row of numbers.") from None
+    if not 1 <= len(found) <= 12 or not all(abs(each) <= 1e6 for each in found):
+        raise ValueError("A row here has 1 to 12 numbers, none beyond a million.")
+    return found

@@ -1,0 +1,128 @@
+"""The live part of the layer norm page: one norm of the model, token by token."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.norms import token_statistics
+from model.trace import NormRecord
+from viz.axes import token_label
+from viz.figures.token_rows import colour_end
+from viz.norms import formulas as norm_formulas
+from viz.norms.look import TOKEN, NormLook, choose_norm, norm_check, norm_rows
+from viz.norms.others import beside, two_variances, where
+from viz.shell import Look, chosen_view, table
+from viz.theme import QuantityName
+
+STAGES = ("Input", "Normalized", "Output", "Per token")
+FOUR_DECIMALS = st.column_config.NumberColumn(format="%.4f")
+
+
+@st.fragment
+def norm_views(seen: Look) -> None:
+    """One norm, chosen by name: what it does, and how other norms would treat the same input."""
+    chosen_view(VIEWS, choose_norm(seen))  # a click on a mark changes the choice: one fragment
+
+
+def _this_norm(look: NormLook) -> None:
+    st.markdown(f"**What to look for.** {_change_of_size(look.norm)}")
+    picture, formula = st.columns([2, 1], gap="large")
+    with picture:
+        stage = st.segmented_control(
+            "Stage",
+            STAGES,
+            default="Input",
+            required=True,
+            key="layer-norm-stage",
+            label_visibility="collapsed",
+        )
+        if stage == "Per token":
+            _statistics(look)
+        else:
+            _rows(look, stage)
+    with formula:
+        st.latex(norm_formulas.norm_in_general(look.norm))
+        st.markdown(f"Token {look.chosen}, dimension {look.dimension}:")
+        st.latex(norm_formulas.norm_in_numbers(look.norm, look.token, look.dimension))
+    norm_check(look.norm)
+    table(_dimensions(look), "layer-norm-dimensions")
+
+
+def _change_of_size(norm: NormRecord) -> str:
+    """What the norm does to the tokens' sizes, in the numbers of this sentence."""
+    before = token_statistics(norm.input).deviation
+    after = token_statistics(norm.normalized).deviation
+    if len(before) == 1:
+        return (
+            f"The token's deviation is {before[0]:.2f} before the norm, {after[0]:.2f} normalized."
+        )
+    return (
+        f"Before the norm the tokens' deviations run from {before.min():.2f} to {before.max():.2f}; "
+        f"normalized, from {after.min():.2f} to {after.max():.2f}. γ and β then stretch and shift "
+        "single dimensions."
+    )
+
+
+def _rows(look: NormLook, stage: str) -> None:
+    stages: dict[str, tuple[np.ndarray, QuantityName]] = {
+        "Input": (look.norm.input, "stream"),
+        "Normalized": (look.norm.normalized, "stream"),
+        "Output": (look.norm.output, "output"),
+    }
+    values, quantity = stages[stage]
+    norm_rows(look, values, quantity, f"layer-norm-{stage}", colour_end(values))
+
+
+def _statistics(look: NormLook) -> None:
+    """A row a token: mean, variance and deviation before, normalized and after."""
+    frame = pd.DataFrame({"token": [token_label(token) for token in look.tokens]})
+    stages = {
+        "input": look.norm.input,
+        "normalized": look.norm.normalized,
+        "output": look.norm.output,
+    }
+    for name, values in stages.items():
+        found = token_statistics(values)
+        frame[f"{name}: mean"] = found.mean.round(6) + 0.0  # no "-0.0000"
+        frame[f"{name}: variance"] = found.variance
+        frame[f"{name}: deviation"] = found.deviation
+    key = f"layer-norm-statistics-{look.token}"
+    st.dataframe(
+        frame,
+        key=key,
+        on_select=partial(_take_row, key),
+        selection_mode="single-row",
+        column_config=dict.fromkeys(frame.columns[1:], FOUR_DECIMALS),
+    )
+    st.caption("Choose a row to fill the formula with that token's numbers.")
+
+
+def _take_row(key: str) -> None:
+    rows = st.session_state[key].selection.rows
+    if rows:
+        st.session_state[TOKEN] = int(rows[0])
+
+
+def _dimensions(look: NormLook) -> pd.DataFrame:
+    """The chosen token's row through every stage."""
+    norm, token = look.norm, look.token
+    return pd.DataFrame(
+        {
+            "input": norm.input[token],
+            "normalized": norm.normalized[token],
+            "γ": norm.gamma,
+            "β": norm.beta,
+            "output": norm.output[token],
+        }
+    ).rename_axis("dimension")
+
+
+VIEWS: dict[str, Callable[[NormLook], None]] = {
+    "This norm": _this_norm,
+    "Two variances": two_variances,
+    "RMS norm beside it": beside,
+    "Where it stands": where,
+}

@@ -1,0 +1,174 @@
+"""The next token after a chosen position: logits, the softmax, and what is drawn from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.heads import entropy
+from model.prediction import Distribution, Sampling, likeliest, probabilities, temperature
+from model.trace import Array
+from viz.axes import token_label
+from viz.figures.distribution import Bars, distribution
+from viz.markdown import plain
+from viz.prediction.formulas import SOFTMAX, Way, with_numbers
+from viz.prediction.sampling import UNCHANGED, in_words, sampling_controls
+from viz.shell import Look, chart, table
+
+LISTED = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One row of logits and what is made of it, over the whole vocabulary."""
+
+    logits: Array  # (vocabulary,)
+    sampling: Sampling
+
+    @property
+    def own(self) -> Distribution:
+        return probabilities(self.logits)
+
+    @property
+    def drawn(self) -> Distribution:
+        return self.sampling.of(self.logits)
+
+
+def next_token(seen: Look) -> None:
+    """The page's first view: one position, its likeliest next tokens, three ways to change them."""
+    logits = seen.trace.logits
+    if logits is None:
+        return
+    st.markdown(
+        "**What to look for.** The longest bar is what the model expects next. Choose an earlier "
+        "token, or raise the temperature: the other bars grow."
+    )
+    picture, choices = st.columns([3, 2], gap="large")
+    with choices:
+        position = _position(seen)
+        row = Row(logits[position], sampling_controls(logits.shape[-1]))
+    with picture:
+        ids = draw_row(seen, row, "prediction-next")
+        st.caption(_sums(row, ids))
+        _what_follows(seen, row, position)
+    with choices:
+        _numbers_of_one(seen, row, ids)
+
+
+def draw_row(
+    seen: Look, row: Row, key: str, *, count: int = LISTED, chosen: int | None = None
+) -> tuple[int, ...]:
+    """Bars of a row's likeliest tokens, with the table behind them; the ids that are listed.
+
+    chosen: the id of a token that was chosen: it is listed and marked in any case.
+    """
+    own, drawn = row.own, row.drawn
+    ids = likeliest(own, drawn, count).ids
+    if chosen is not None and chosen not in ids:
+        ids = (*ids[:-1], chosen)
+    texts = [token.text for token in seen.model.tokenizer.named(ids)]
+    changed = row.sampling != UNCHANGED
+    figure = distribution(
+        texts,
+        [float(row.logits[id_]) for id_ in ids],
+        _bars(own, ids),
+        _bars(drawn, ids) if changed else None,
+        chosen=None if chosen is None else ids.index(chosen),
+    )
+    chart(figure, key)
+    table(_frame(row, ids, texts, changed), key, decimals=6)
+    return ids
+
+
+def _bars(shares: Distribution, ids: Sequence[int]) -> Bars:
+    listed = shares[list(ids)]
+    unlisted = np.delete(shares, list(ids))
+    return Bars([float(share) for share in listed], float(unlisted.sum()))
+
+
+def _frame(row: Row, ids: Sequence[int], texts: Sequence[str], changed: bool) -> pd.DataFrame:
+    own, drawn = _bars(row.own, ids), _bars(row.drawn, ids)
+    columns: dict[str, object] = {
+        "token": [*map(token_label, texts), "all others"],
+        "id": [*map(str, ids), "—"],
+        "logit": [*(float(row.logits[id_]) for id_ in ids), None],
+        "probability": own.all,
+    }
+    return pd.DataFrame(columns | ({"drawn with": drawn.all} if changed else {}))
+
+
+def _sums(row: Row, ids: Sequence[int]) -> str:
+    """What the bars add up to, how many tokens stay, and how undecided the model is."""
+    drawn, own = row.drawn, row.own
+    bars = _bars(drawn, ids)
+    undecided = float(entropy(drawn))
+    sentence = (
+        f"Listed {sum(bars.shares):.4f} + other {bars.others:.4f} = {sum(bars.all):.6f}, over all "
+        f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} can come next. Entropy "
+        f"{undecided:.4f} nats: as undecided as among {np.exp(undecided):,.1f} equal tokens"
+    )
+    if row.sampling == UNCHANGED:
+        return f"{sentence}."
+    return f"{sentence}; the model's own is {float(entropy(own)):.4f}."
+
+
+def _position(seen: Look) -> int:
+    """The position whose next token is looked at; the last one whenever the text is another."""
+    tokens = seen.trace.tokens_of("decoder")
+    key, read = "prediction-position", "prediction-read"
+    if st.session_state.get(read) != seen.request or key not in st.session_state:
+        st.session_state[read] = seen.request
+        st.session_state[key] = len(tokens) - 1
+    position: int = st.selectbox(
+        "After which token",
+        range(len(tokens) - 1, -1, -1),
+        format_func=lambda place: f"{token_label(tokens[place].text, 24)} ({place})",
+        key=key,
+    )
+    return position
+
+
+def _what_follows(seen: Look, row: Row, position: int) -> None:
+    """What the model gave the token that really comes next in the text, where there is one."""
+    tokens = seen.trace.tokens_of("decoder")
+    if position + 1 >= len(tokens):
+        return
+    following, own = tokens[position + 1], row.own
+    rank = int((own > own[following.id]).sum()) + 1
+    st.markdown(
+        f"In your text **{plain(token_label(following.text))}** comes next. The model gave it "
+        f"{own[following.id]:.4f}, rank {rank:,} of {len(own):,}."
+    )
+
+
+def _numbers_of_one(seen: Look, row: Row, ids: Sequence[int]) -> None:
+    """The formula, with the numbers of one token of the list, and the three changes in words."""
+    st.latex(SOFTMAX)
+    names = [token_label(token.text, 24) for token in seen.model.tokenizer.named(ids)]
+    listed: int = st.selectbox(
+        "Fill the formula with the numbers of",
+        range(len(ids)),
+        format_func=lambda place: f"{names[place]} ({place + 1})",
+        key="prediction-filled",
+    )
+    st.latex(with_numbers(way(row, ids[listed])))
+    for sentence in in_words(row.sampling, row.logits):
+        st.caption(plain(sentence))
+
+
+def way(row: Row, id_: int) -> Way:
+    """The numbers on one token's way from its logit to the share it is drawn with."""
+    logits = row.logits.astype(np.float64)
+    warmed = temperature(row.logits, row.sampling.temperature)
+    drawn = row.drawn
+    return Way(
+        logit=float(logits[id_]),
+        largest=float(logits.max()),
+        temperature=row.sampling.temperature,
+        total=float(np.exp((logits - logits.max()) / row.sampling.temperature).sum()),
+        warmed=float(warmed[id_]),
+        kept=float(warmed[drawn > 0].sum()),
+        drawn=float(drawn[id_]),
+    )

@@ -1,0 +1,132 @@
+"""Trainings that were shipped: one head along the checkpoints, and untrained beside trained."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.checkpoints import Film
+from viz.axes import token_label
+from viz.examples import EXAMPLES
+from viz.figures.heatmap import weights_of_head
+from viz.markdown import plain
+from viz.shell import chart, table
+from viz.training.choice import Seen, seen_training
+from viz.training.film import film, message
+from viz.training.film.message import measures, patterns
+from viz.training.formulas import BEFORE, MOVED, SHARPEST, STRIPE
+from viz.training.rooms import archive
+
+LOOK_FOR = {
+    "induction": (
+        "Press Play. At step 0 the head spreads its weight without a rule. Later the weight moves into the "
+        "framed cells: each symbol looks at what followed it the time before. The loss falls at "
+        "the same steps."
+    ),
+    "previous_token": (
+        "Press Play. The weight moves to the line just below the diagonal: each token looks at the "
+        "one before it. The induction head needs this one, so it forms first."
+    ),
+    "alignment": (
+        "Press Play. The weight moves from everywhere to one cell a row: the token of a row "
+        "writes the next French word and looks at its English one. Where the two languages order "
+        "words otherwise, the cells leave the diagonal."
+    ),
+}
+OTHERWISE = (
+    "Press Play, or move the slider. A head that has found its job puts its weight into few cells, "
+    "and the mean largest weight of a row rises."
+)
+SYMBOLS = r"R:\ \text{the tokens that stood in the text before};\quad w_{ij}:\ \text{weights}"
+
+
+def watch() -> None:
+    """The slider over the checkpoints."""
+    seen = seen_training()
+    if seen is None:
+        return
+    st.markdown(f"**What to look for.** {_look_for(seen)}")
+    say_what_is_cut(seen.film)
+    movement = archive().movement(seen.course)
+    film(
+        message(seen.course, seen.film, movement, place=seen.place, head=seen.head),
+        mount="training-film",
+    )
+    checked(seen.film)
+    formulas(seen)
+
+
+def beside() -> None:
+    """The same head at step 0 and at the end, on the same scale."""
+    seen = seen_training()
+    if seen is None:
+        return
+    st.markdown(
+        "**What to look for.** Left, the weights as they were drawn at random: the head spreads "
+        "its attention without a rule. Right, the same head after training. Both have one scale, 0 to 1."
+    )
+    say_what_is_cut(seen.film)
+    steps = seen.film.steps
+    queries = [token.text for token in seen.film.queries(seen.place)]
+    keys = [token.text for token in seen.film.keys(seen.place)]
+    numbers = measures(seen.film, seen.place, seen.head)
+    for column, at in zip(st.columns(2, gap="large"), (0, -1), strict=True):
+        reading = seen.film.readings[at]
+        attention = reading.attention[seen.place]
+        with column:
+            which = "untrained" if at == 0 else "trained"
+            st.markdown(f"**Head {seen.name}, {which}: step {steps[at]:,}**")
+            chart(
+                weights_of_head(attention, seen.head, queries=queries, keys=keys),
+                f"training-beside-{which}",
+            )
+            for one in numbers:
+                st.caption(f"{one.name}: {one.values[at]:.4f}")
+            labels = [f"{n} {token_label(key)}" for n, key in enumerate(keys)]
+            frame = pd.DataFrame(np.asarray(attention.weights(seen.head)), columns=labels)
+            frame.insert(
+                0, "query", [f"{n} {token_label(query)}" for n, query in enumerate(queries)]
+            )
+            table(frame, f"training-beside-{which}")
+    checked(seen.film)
+
+
+def formulas(seen: Seen) -> None:
+    """The formulas of the numbers beside the film."""
+    found = {pattern.name for pattern in patterns(seen.film, seen.place)}
+    shown = [
+        ("What followed last time", STRIPE, "induction" in found),
+        ("The token before", BEFORE, "previous_token" in found),
+        ("Largest weight of a row", SHARPEST, True),
+        ("How far weights moved", MOVED, True),
+    ]
+    kept = [(name, formula) for name, formula, holds in shown if holds]
+    for column, (name, formula) in zip(st.columns(len(kept)), kept, strict=True):
+        column.caption(name)
+        column.latex(formula)
+
+
+def say_what_is_cut(shown: Film) -> None:
+    """Says how much of a long text is left out; one place, whether there is something to say or not."""
+    with st.container():
+        if shown.unread:
+            read = len(shown.last.tokens)
+            st.warning(f"The first {read:,} tokens are read; {shown.unread:,} more are left out.")
+
+
+def checked(shown: Film) -> None:
+    """The check line."""
+    st.caption(
+        f"Check: at all {len(shown.steps)} checkpoints, attention outputs and norms recomputed from "
+        f"what was recorded differ from the model's own by at most {shown.check:.0e}."
+    )
+
+
+def _look_for(seen: Seen) -> str:
+    for example in EXAMPLES:
+        where = (example.model, example.text, example.place, example.head)
+        if where == (seen.course.key, seen.film.text, seen.place, seen.head):
+            return plain(f"Press Play. {example.look_for}")
+    for what in seen.course.heads:
+        if what in LOOK_FOR and seen.course.found(what) == (seen.place, seen.head):
+            return plain(LOOK_FOR[what])
+    return plain(OTHERWISE)
