@@ -45,7 +45,7 @@ def sentence_box() -> None:
         EXAMPLES,
         index=None,
         key="example",
-        format_func=lambda example: example.text,
+        format_func=lambda example: f"{example.title}: {example.text}",
         placeholder="Start from an example",
         on_change=_open_chosen_example,
     )
