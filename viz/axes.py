@@ -8,12 +8,14 @@ import html
 import math
 import unicodedata
 
+from viz.visible import visible
+
 LABELS = 32  # more labels than this on one axis make a picture slow and illegible
-_VISIBLE = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡"}
+LONGEST = 200  # characters of any label
 _WORD_JOINER = "\u2060"
 
 
-def token_label(text: str, limit: int | None = None) -> str:
+def token_label(text: str, limit: int = LONGEST) -> str:
     """A token's text as plain visible text: for `textContent`, canvases and table cells.
 
     A leading space becomes "·", other spaces "␣", a line break "⏎"; control, bidi, zero-width and
@@ -23,13 +25,13 @@ def token_label(text: str, limit: int | None = None) -> str:
     if not text:
         return "∅"
     leading = len(text) > 1 and text[0] == " " and text[1] != " "
-    label = ("·" if leading else "") + "".join(map(_visible, text[1:] if leading else text))
-    if unicodedata.combining(label[0]):
+    label = ("·" if leading else "") + visible((text[1:] if leading else text).replace(" ", "␣"))
+    if unicodedata.category(label[0])[0] == "M":
         label = "◌" + label
-    return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
+    return label if len(label) <= limit else label[: limit - 1] + "…"
 
 
-def plotly_label(text: str, limit: int | None = None) -> str:
+def plotly_label(text: str, limit: int = LONGEST) -> str:
     """A token's text for Plotly's ticks, titles and hover texts, which read a kind of HTML.
 
     Tags and entities are escaped. A word joiner after "#" keeps Streamlit from taking "#000001" for
@@ -48,16 +50,3 @@ def tick_positions(count: int, limit: int = LABELS) -> tuple[int, ...]:
     if count <= 0:
         return ()
     return tuple(range(0, count, math.ceil(count / limit)))
-
-
-def _visible(character: str) -> str:
-    if character == " ":
-        return "␣"
-    if character in _VISIBLE:
-        return _VISIBLE[character]
-    if ord(character) < 32:
-        return chr(0x2400 + ord(character))
-    kind = unicodedata.category(character)
-    if kind[0] == "C" or kind in ("Zl", "Zp", "Zs"):
-        return f"‹U+{ord(character):04X}›"
-    return character

@@ -1,6 +1,6 @@
 """A change of the mechanism as parameters of a link, and back. Pure."""
 
-import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import get_args
@@ -10,25 +10,28 @@ from model.intervention import Intervention, MaskChoice
 MASKS: tuple[MaskChoice, ...] = get_args(MaskChoice)
 PARAMETERS = frozenset(field.name for field in fields(Intervention))
 _LENGTH_LIMIT = 20_000  # characters of one parameter
+_NUMBER = re.compile(
+    r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,4})?|[+-]?inf", re.ASCII | re.I
+)
 _UNCHANGED = Intervention()
 
 
 def written_change(change: Intervention) -> dict[str, str]:
     """The parameters of a link that bring a change back; what is unchanged is left out."""
     return {
-        field.name: _written(value)
+        field.name: _put(value)
         for field in fields(Intervention)
         if (value := getattr(change, field.name)) != getattr(_UNCHANGED, field.name)
     }
 
 
-def read_change(parameters: Mapping[str, str]) -> tuple[Intervention, tuple[str, ...]]:
+def read_change(parameters: Mapping[str, object]) -> tuple[Intervention, tuple[str, ...]]:
     """The change of a link, and a sentence for each part that could not be read. Never raises."""
     values: dict[str, object] = {}
     problems = []
     for name in sorted(PARAMETERS & parameters.keys()):
         try:
-            value = _READERS[name](_short(parameters[name]))
+            value = _READERS[name](_short(written(parameters[name])))
             Intervention(**{name: value})  # type: ignore[arg-type]
         except ValueError as error:
             problems.append(f"The link's “{name}” was left out: {error}")
@@ -37,7 +40,21 @@ def read_change(parameters: Mapping[str, str]) -> tuple[Intervention, tuple[str,
     return Intervention(**values), tuple(problems)  # type: ignore[arg-type]
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
+    """A parameter as it stands in a link. Raises ValueError for what no link can hold."""
+    if not isinstance(value, str):
+        raise ValueError("it is not a text.")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number from 0 up, of ordinary digits. Raises ValueError for anything else."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise ValueError("it is not a number from 0 up, or one too large.")
+    return int(text)
+
+
+def _put(value: object) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, frozenset):
@@ -55,19 +72,9 @@ def _short(text: str) -> str:
 
 
 def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError("it is not a number.") from None
-    if math.isnan(number):
+    if not _NUMBER.fullmatch(text):
         raise ValueError("it is not a number.")
-    return number
-
-
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise ValueError("it is not a number from 0 up.")
-    return int(text)
+    return float(text)
 
 
 def _switch(text: str) -> bool:
@@ -90,25 +97,25 @@ def _edge(text: str) -> tuple[int, int]:
     query, colon, key = text.partition(":")
     if not colon:
         raise ValueError("each edge is written as query:key.")
-    return _whole(query), _whole(key)
+    return whole(query), whole(key)
 
 
 def _head(text: str) -> tuple[str, int]:
     name, colon, head = text.rpartition(":")
     if not colon:
         raise ValueError("each head is written as layer:head.")
-    return name, _whole(head)
+    return name, whole(head)
 
 
 _READERS: dict[str, Callable[[str], object]] = {
     "scale": _number,
     "mask": _mask,
-    "hidden": _members(_whole),
+    "hidden": _members(whole),
     "blocked": _members(_edge),
     "fill": _number,
     "positions": _switch,
     "ablated": _members(_head),
     "dropout": _number,
-    "seed": _whole,
+    "seed": whole,
     "only": _members(str),
 }

@@ -2,8 +2,20 @@
 
 import re
 
+from viz.visible import visible
+
+_SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
+# Made into links, icons, emoji and arrows even where each sign is escaped.
+_REPLACED = re.compile(r":(?=\S)|@|www(?=\.)|[<>~-](?=[-=>])", re.IGNORECASE)
+_WORD_JOINER = "\u2060"
+
 
 def plain(text: str) -> str:
-    """The text with everything that Markdown would read as a sign escaped, on one line."""
-    escaped = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
-    return " ".join(escaped.split())
+    """The text with everything that Markdown would read as a sign escaped, on one line, and nothing
+    hidden in it.
+
+    A word joiner, which takes no room, parts what Streamlit would replace all the same: addresses,
+    icons, emoji names and arrows.
+    """
+    shown = visible(" ".join(text.split()))
+    return _SIGNS.sub(r"\\\1", _REPLACED.sub(rf"\g<0>{_WORD_JOINER}", shown))

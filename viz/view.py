@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields, replace
 
 from model.intervention import Intervention
 from model.registry import may_be_linked, models
+from model.tokenizers import clean
 from viz import change_link
-from viz.change_link import read_change, written_change
-from viz.examples import EXAMPLES, FIRST
+from viz.change_link import read_change, whole, written, written_change
+from viz.examples import EXAMPLES, FIRST, Example
 from viz.explorer import STAGES, Selection
 
 TEXT_LIMIT = 20_000  # characters of a sentence in the box or in a link
@@ -55,25 +56,39 @@ class View:
         )
 
 
+def example_view(example: Example) -> View:
+    """What an example opens: its head, and the weights with the chosen cell."""
+    return View(
+        text=example.text,
+        model=example.model,
+        place=example.place,
+        head=example.head,
+        query=example.query,
+        key=example.key,
+    )
+
+
 _PLAIN = tuple(field.name for field in fields(View) if field.name != "change")
 PARAMETERS = change_link.PARAMETERS.union(_PLAIN)  # of the link, that are the view's
 
 
 def to_link(view: View) -> dict[str, str]:
-    """The query parameters that reopen a view."""
+    """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
+    replaced."""
     default = View()
     plain = {
-        name: str(value)
+        name: clean(str(value))
         for name in _PLAIN
         if (value := getattr(view, name)) != getattr(default, name)
     }
     return plain | written_change(view.change)
 
 
-def from_link(parameters: Mapping[str, str]) -> tuple[View, tuple[str, ...]]:
+def from_link(parameters: Mapping[str, object]) -> tuple[View, tuple[str, ...]]:
     """The view of a link, and a sentence for each part that could not be read.
 
-    Never raises: what cannot be read takes its default. Parameters of other pages are left alone.
+    Never raises, whatever the parameters are: what cannot be read takes its default. Parameters of
+    other pages are left alone.
     """
     change, unread = read_change(parameters)
     view, problems = View(change=change), list(unread)
@@ -81,7 +96,7 @@ def from_link(parameters: Mapping[str, str]) -> tuple[View, tuple[str, ...]]:
         if name not in parameters:
             continue
         try:
-            value = _READERS[name](parameters[name])
+            value = _READERS[name](written(parameters[name]))
         except ValueError as error:
             problems.append(f"The link's “{name}” was left out: {error}")
         else:
@@ -89,28 +104,29 @@ def from_link(parameters: Mapping[str, str]) -> tuple[View, tuple[str, ...]]:
     return view, tuple(problems)
 
 
-def _text(written: str) -> str:
-    if len(written) > TEXT_LIMIT:
+def _text(given: str) -> str:
+    if len(given) > TEXT_LIMIT:
         raise ValueError(f"it is longer than {TEXT_LIMIT:,} characters.")
-    return written
+    return clean(given)
 
 
-def _number(written: str) -> int:
-    if not (written.isascii() and written.isdigit() and int(written[:9]) < _NUMBER_LIMIT):
-        raise ValueError("it is not a number from 0 up.")
-    return int(written)
+def _number(given: str) -> int:
+    number = whole(given)
+    if number >= _NUMBER_LIMIT:
+        raise ValueError(f"it is not below {_NUMBER_LIMIT:,}.")
+    return number
 
 
-def _model(written: str) -> str:
-    if not may_be_linked(written):
+def _model(given: str) -> str:
+    if not may_be_linked(given):
         raise ValueError(f"there is no such model here; there are {', '.join(models)}.")
-    return written
+    return given
 
 
-def _stage(written: str) -> str:
-    if written not in STAGES:
+def _stage(given: str) -> str:
+    if given not in STAGES:
         raise ValueError(f"it must be one of {', '.join(STAGES)}.")
-    return written
+    return given
 
 
 _READERS: dict[str, Callable[[str], str | int]] = {
@@ -124,5 +140,5 @@ _READERS: dict[str, Callable[[str], str | int]] = {
     "show": _text,
     "target": _text,
     "second_text": _text,
-    "second_model": lambda written: _model(written) if written else "",
+    "second_model": lambda given: _model(given) if given else "",
 }
