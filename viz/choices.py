@@ -13,7 +13,7 @@ from viz.examples import EXAMPLES, Example
 from viz.markdown import plain
 from viz.navigation import page_link
 from viz.session import change_view, control, current, open_view, set_change, write_link
-from viz.view import TEXT_LIMIT, View
+from viz.view import TEXT_LIMIT, example_view
 
 if TYPE_CHECKING:
     from model.live import Model
@@ -152,17 +152,7 @@ def _open_chosen_example() -> None:
 
 
 def _open(example: Example) -> None:
-    open_view(
-        View(
-            text=example.text,
-            model=example.model,
-            place=example.place,
-            head=example.head,
-            query=example.query,
-            key=example.key,
-            show=current().show,
-        )
-    )
+    open_view(replace(example_view(example), show=current().show))
 
 
 def _layer_name(place: str) -> str:

@@ -83,6 +83,11 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
     ),
     "Learn": (
         PageEntry(
+            "pages/examples.py",
+            "Examples",
+            "Sentences worth opening, each with the head to look at and what is to be seen.",
+        ),
+        PageEntry(
             "pages/training.py",
             "Training",
             "Before all this: random numbers. How training turns them into heads that do a job.",

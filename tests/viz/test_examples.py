@@ -8,6 +8,7 @@ import pytest
 from model import Model, Trace, load_model
 from model.trace import Array
 from viz.examples import EXAMPLES, Example
+from viz.view import example_view, from_link, to_link
 
 LEAST = 0.5  # of a row's weight: more than all other keys together
 
@@ -99,3 +100,10 @@ def test_the_same_words_look_at_each_other() -> None:
 def test_the_diagonal_line_is_of_each_token_alone() -> None:
     example = next(one for one in EXAMPLES if one.title == "Only itself")
     assert np.median(np.diagonal(weights_of(example))) > 0.9
+
+
+@named(list(EXAMPLES))
+def test_a_link_to_an_example_opens_it_and_says_what_to_look_for(example: Example) -> None:
+    opened, trouble = from_link(to_link(example_view(example)))
+    assert (opened, trouble) == (example_view(example), ())
+    assert opened.look_for == example.look_for
