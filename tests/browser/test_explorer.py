@@ -140,6 +140,8 @@ def serve(route: Route) -> None:
         route.fulfill(body=page, content_type="text/html")
     elif path == "explorer.js":
         route.fulfill(body=bundle.script(), content_type="text/javascript")
+    elif path == assets.PLOTLY_ADDRESS:
+        route.fulfill(path=assets.PLOTLY)
     elif path.startswith("app/static/"):
         route.fulfill(path=assets.STATIC / path.removeprefix("app/static/"))
     else:
@@ -149,7 +151,6 @@ def serve(route: Route) -> None:
 @pytest.fixture(scope="module")
 def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     """Call it for a page at the explorer's address; `without` names a file that cannot be loaded."""
-    assets.ensure_plotly()
     pages: list[Page] = []
 
     def new(*, width: int = 1040, without: str | None = None) -> Page:

@@ -5,8 +5,7 @@ scaled and masked scores, weights and output from them, so a switch of head, sta
 the server. What the reader chose is reported here afterwards.
 """
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import get_args
@@ -14,6 +13,7 @@ from typing import get_args
 import streamlit as st
 
 from viz.explorer import assets, bundle
+from viz.explorer.layers import layer_choices
 from viz.explorer.message import AttentionRecord, payload
 from viz.explorer.packing import packed
 from viz.formulas import StageName
@@ -63,13 +63,17 @@ def explorer(
     selection: Selection,
     check: float,
     baseline: AttentionRecord | None = None,
+    layers: Sequence[str] = (),
+    open_layer: Callable[[str], object] = lambda name: None,
     mount: str = "explorer",
 ) -> Selection:
     """Draws one attention layer and returns what the reader has chosen in it.
 
     attention: the layer of the run to show. queries, keys: the text of each token. baseline: the same
     layer of the unchanged run, to lay beside it; it has as many tokens. check: largest difference between
-    recomputed and recorded numbers of the whole trace. mount: a name for this place on the page.
+    recomputed and recorded numbers of the whole trace. layers: names of the layers to choose among, none
+    where the page has them elsewhere; `open_layer` is called with the one that the reader chooses, before
+    the page runs again. mount: a name for this place on the page.
 
     `selection` is where the reader starts. Later it counts only when it differs from what was passed,
     returned and reported before, as after a link or an example; otherwise the reader's own choice stays.
@@ -92,12 +96,24 @@ def explorer(
         stage=chosen.stage,
     )
     place: dict[str, object] = {
+        "layers": layer_choices(layers),
         "selection": asdict(memory.sent),
         "mount": mount,
         "revision": memory.revision,
         "assets": _addresses(),
     }
-    _component(key=mount, data=packed(message | place), on_selection_change=_nothing)
+
+    def opened() -> None:
+        name = st.session_state[mount].get("layer")
+        if name in layers:  # it comes from the browser
+            open_layer(name)
+
+    _component(
+        key=mount,
+        data=packed(message | place),
+        on_selection_change=_nothing,
+        on_layer_change=opened,
+    )
     return chosen
 
 
@@ -137,10 +153,6 @@ def _reported(mount: str, revision: int) -> Selection | None:
 
 @cache
 def _addresses() -> dict[str, str]:
-    try:
-        assets.ensure_plotly()
-    except OSError as error:  # the explorer then draws on its own canvas
-        logging.getLogger(__name__).warning("Plotly's script could not be copied: %s", error)
     return assets.addresses()
 
 

@@ -1,49 +1,32 @@
-"""Plotly and KaTeX for the browser, as files that Streamlit serves from the folder `static`.
+"""Plotly and KaTeX for the browser, as files of the app's own address.
 
-KaTeX lies there. Plotly's script is 4.8 MB and comes with the plotly package, so it is copied from there
-when it is missing or of another version, and is not kept in the repository.
+KaTeX lies in the folder `static`, which Streamlit serves. Plotly's script is 4.8 MB and comes with the
+plotly package; `viz.server` serves it from there, so nothing is written beside the code. Where another
+server runs the pages, the browser finds no Plotly and the explorer draws on its own canvas.
 """
 
-import os
-import shutil
-import tempfile
-from importlib.resources import files
 from pathlib import Path
 
+import plotly
+
 STATIC = Path(__file__).parents[2] / "static"
-_PLOTLY = "plotly.min.js"
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+PLOTLY_ADDRESS = "app/static/plotly.min.js"
 _KATEX = ("katex/katex.min.js", "katex/katex.min.css")
 
 
-def ensure_plotly(static: Path = STATIC) -> Path:
-    """Puts the installed package's plotly.min.js into `static` and returns its path there.
-
-    Nothing is written when a file of the same size is there. The copy appears at once and whole, so
-    several processes may do this at the same time. Raises OSError if the folder cannot be written.
-    """
-    target = static / _PLOTLY
-    with files("plotly").joinpath("package_data", _PLOTLY).open("rb") as source:
-        size = os.fstat(source.fileno()).st_size
-        if target.exists() and target.stat().st_size == size:
-            return target
-        static.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=static, prefix=".plotly-") as folder:
-            copy = Path(folder) / _PLOTLY
-            with copy.open("wb") as whole:
-                shutil.copyfileobj(source, whole)
-            copy.replace(target)
-    return target
-
-
-def addresses(static: Path = STATIC) -> dict[str, str]:
+def addresses(static: Path = STATIC, plotly_script: Path = PLOTLY) -> dict[str, str]:
     """Where the browser finds the files, relative to the app's address; empty for one that is missing.
 
     The size after "?" changes with the file, so that a browser's cache never hands out an old one.
     """
-    names = {"plotly": _PLOTLY, "katex": _KATEX[0], "katexStyle": _KATEX[1]}
-    return {key: _address(static, name) for key, name in names.items()}
+    katex, style = (_address(static / name, f"app/static/{name}") for name in _KATEX)
+    return {
+        "plotly": _address(plotly_script, PLOTLY_ADDRESS),
+        "katex": katex,
+        "katexStyle": style,
+    }
 
 
-def _address(static: Path, name: str) -> str:
-    file = static / name
-    return f"app/static/{name}?{file.stat().st_size}" if file.exists() else ""
+def _address(file: Path, address: str) -> str:
+    return f"{address}?{file.stat().st_size}" if file.exists() else ""

@@ -1,35 +1,24 @@
-"""Plotly's script is put beside KaTeX once, whole, and again only when it changes."""
+"""The browser is told where Plotly and KaTeX lie, and that is where they are."""
 
-import os
-from importlib.resources import files
 from pathlib import Path
+
+from plotly.offline import get_plotlyjs
 
 from viz.explorer import assets, bundle
 
 
-def installed_size() -> int:
-    with files("plotly").joinpath("package_data", "plotly.min.js").open("rb") as source:
-        return os.fstat(source.fileno()).st_size
-
-
-def test_the_script_is_copied_whole_into_a_folder_that_may_not_exist_yet(tmp_path: Path) -> None:
-    made = assets.ensure_plotly(tmp_path / "static")
-    assert made.stat().st_size == installed_size()
-    assert [file.name for file in made.parent.iterdir()] == ["plotly.min.js"]
-
-
-def test_an_older_copy_is_replaced_and_a_good_one_left_alone(tmp_path: Path) -> None:
-    target = tmp_path / "plotly.min.js"
-    target.write_text("old")
-    assets.ensure_plotly(tmp_path)
-    assert target.stat().st_size == installed_size()
-    before = target.stat().st_mtime_ns
-    assets.ensure_plotly(tmp_path)
-    assert target.stat().st_mtime_ns == before
+def test_plotlys_script_is_that_of_the_installed_package() -> None:
+    said = assets.addresses()["plotly"]
+    assert said == f"{assets.PLOTLY_ADDRESS}?{assets.PLOTLY.stat().st_size}"
+    assert get_plotlyjs()[:200] == assets.PLOTLY.read_text(encoding="utf-8")[:200]
 
 
 def test_a_missing_file_has_no_address(tmp_path: Path) -> None:
-    assert assets.addresses(tmp_path) == {"plotly": "", "katex": "", "katexStyle": ""}
+    assert assets.addresses(tmp_path, tmp_path / "plotly.min.js") == {
+        "plotly": "",
+        "katex": "",
+        "katexStyle": "",
+    }
 
 
 def test_what_is_kept_in_the_repository_has_an_address_and_its_licence() -> None:
