@@ -60,12 +60,13 @@ def on_keys(weights: Array, keys: Mask) -> float:
     return float(weights[:, keys].sum(-1).mean())
 
 
-def after_the_same(ids: Sequence[int]) -> Mask:
+def after_the_same(tokens: Sequence[int] | Sequence[str]) -> Mask:
     """(query, key): True where the token before the key is the query's token, said earlier.
 
-    The key itself stands before the query: in "a b … a" the second "a" would look at "b".
+    The key itself stands before the query: in "a b … a" the second "a" would look at "b". In "a a"
+    nothing is looked at, for there the token that followed is the query itself.
     """
-    these = np.asarray(ids)
+    these = np.asarray(tokens)
     follows = np.zeros((len(these), len(these)), dtype=bool)
     follows[:, 1:] = these[:, None] == these[None, :-1]
     mask: Mask = np.tril(follows, -1)

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from model.heads import after_the_same
 from model.trace import Array, Mask, read_only
 
 PatternName = Literal["induction", "previous_token"]
@@ -38,11 +39,7 @@ def induction_pattern(tokens: Sequence[int] | Sequence[str]) -> Pattern:
 
     On a list said twice its mean weight is the induction score of Olsson et al. (2022).
     """
-    row = np.asarray(tokens)
-    same = np.tril(row[:, None] == row[None], -1)  # (query, earlier token)
-    cells = np.zeros_like(same)
-    cells[:, 1:] = same[:, :-1]
-    return Pattern("induction", read_only(cells))
+    return Pattern("induction", read_only(after_the_same(tokens)))
 
 
 def previous_token_pattern(length: int) -> Pattern:

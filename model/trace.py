@@ -74,11 +74,17 @@ class Attention:
 
     @property
     def mask(self) -> Mask | None:
-        """(query, key), True = may look. None only where every query may look at every key."""
+        """(query, key), True = may look; (head, query, key) where heads have masks of their own.
+        None only where every query may look at every key."""
         if self.look_ahead:
             queries, keys = self.vectors[0].shape[1], self.vectors[1].shape[1]
             return read_only(np.tri(queries, keys, dtype=bool))
         return self.own_mask
+
+    def mask_of(self, head: int) -> Mask | None:
+        """(query, key): the mask of one head, where each may have its own."""
+        mask = self.mask
+        return mask if mask is None or mask.ndim == 2 else mask[head]
 
     def scores(self, head: int) -> Array:
         """(query, key): query · key."""
@@ -94,7 +100,7 @@ class Attention:
         """(query, key): scaled scores, with the fill where the mask forbids to look."""
         if "masked" in self.steps:
             return self.steps["masked"][head]
-        scaled, mask = self.scaled(head), self.mask
+        scaled, mask = self.scaled(head), self.mask_of(head)
         return scaled if mask is None else read_only(np.where(mask, scaled, np.float32(self.fill)))
 
     def weights(self, head: int) -> Array:
@@ -120,14 +126,13 @@ class Attention:
     def _gap(self, head: int) -> float:
         if self.steps:
             return float(np.abs(self.context(head) - self.output[head]).max())
-        mask = self.own_mask
         return largest_gap(
             self.query[head],
             self._of(1, head),
             self._of(2, head),
             self.output[head],
             scale=self.scale,
-            mask=mask if mask is None or mask.ndim == 2 else mask[head],
+            mask=None if self.look_ahead else self.mask_of(head),
             look_ahead=self.look_ahead,
             fill=self.fill,
         )

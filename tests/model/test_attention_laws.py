@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -171,6 +172,18 @@ def test_the_check_that_pages_show_notices_a_wrong_number() -> None:
         wrong.flat[3] += 0.01
         values = {name: getattr(record, name) for name in record.__dataclass_fields__}
         assert type(record)(**{**values, field: wrong}).check() > 1e-3
+
+
+def test_heads_may_have_masks_of_their_own() -> None:
+    attention = loaded("gpt").trace("the cat saw the dog").attention[0]
+    masks = np.random.default_rng(0).random((attention.heads, 5, 5)) > 0.5
+    own = replace(attention, own_mask=masks, look_ahead=False)
+    for head, mask in enumerate(masks):
+        shared = replace(attention, own_mask=mask, look_ahead=False)
+        np.testing.assert_array_equal(own.masked(head), shared.masked(head))
+        np.testing.assert_array_equal(own.weights(head) > 0, mask)
+    exact = np.stack([own.context(head) for head in range(own.heads)])
+    assert replace(own, output=exact).check() < NEAR < own.check()
 
 
 def test_equal_words_keep_their_own_rows() -> None:

@@ -85,7 +85,7 @@ def test_a_token_looks_at_everything_that_followed_it_before() -> None:
     pattern = induction_pattern([5, 6, 5, 7, 5])
     assert [tuple(cell) for cell in np.argwhere(pattern.cells)] == [(2, 1), (4, 1), (4, 3)]
     assert pattern.rows == 2
-    alone = induction_pattern([1, 2, 3])
+    alone = induction_pattern(["a", "a", "b"])  # what followed the first "a" is the second itself
     assert alone.rows == 0
     with pytest.raises(ValueError, match="No token of this text"):
         alone.mean_weight(np.eye(3, dtype=np.float32))
