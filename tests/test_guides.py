@@ -1,0 +1,94 @@
+"""What the guides say to write is run as it stands in them."""
+
+import math
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.intervention import Intervention
+from model.registry import Entry
+from model.worked import Example
+from viz import menu
+from viz.change_link import read_change, written_change
+from viz.laboratory.active import parts
+from viz.menu import PageEntry
+
+ROOT = Path(__file__).resolve().parents[1]
+GUIDE = (ROOT / "docs" / "how-to-add.md").read_text(encoding="utf-8")
+CHANGES = (
+    Intervention(scale=0.5),
+    Intervention(mask="none"),
+    Intervention(hidden=frozenset({1})),
+    Intervention(blocked=frozenset({(2, 1)})),
+    Intervention(fill=-1e9),
+    Intervention(positions=False),
+    Intervention(ablated=frozenset({("decoder.0.self", 1)})),
+    Intervention(dropout=0.25),
+    Intervention(dropout=0.25, seed=3),
+    Intervention(scale=0.5, only=frozenset({"decoder.0.self"})),
+)
+
+
+def code(name: str) -> str:
+    """The box of the guide that has this name behind its language."""
+    found = re.search(rf"^```python {name}\n(.*?)^```$", GUIDE, re.M | re.S)
+    assert found, f"the guide has no box {name!r}"
+    return found[1]
+
+
+def test_the_page_of_the_guide_has_ten_lines_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = code("page")
+    assert len(source.splitlines()) <= 10
+    added: PageEntry = eval(code("menu"), {"PageEntry": PageEntry})
+    monkeypatch.setitem(menu.MENU, "Learn", (*menu.MENU["Learn"], added))
+    monkeypatch.setattr(menu, "PAGES", (*menu.PAGES, added))
+    monkeypatch.setattr("viz.navigation.PAGES", (*menu.PAGES,))
+    app = AppTest.from_string(source, default_timeout=60).run()
+    assert not app.exception
+    assert not app.error
+    assert app.title[0].value == "One head"
+    assert any("differ from the model's own by at most" in line.value for line in app.caption)
+
+
+def test_the_worked_example_of_the_guide_is_one() -> None:
+    module = ModuleType("mean_and_spread")
+    exec(code("worked"), module.__dict__)
+    (example,) = module.examples()
+    assert isinstance(example, Example)
+    mean, distances = (step.result for step in example.with_inputs(scores=[4.0, 4.0, 7.0]).steps)
+    np.testing.assert_allclose(mean, 5.0)
+    np.testing.assert_allclose(distances, [-1.0, -1.0, 2.0])
+
+
+def test_the_model_of_the_guide_is_an_entry() -> None:
+    entry: Entry = eval(code("model"), {"Entry": Entry})
+    assert entry.hub == "organisation/name"
+
+
+def test_the_changes_tried_here_are_of_every_field() -> None:
+    tried = {
+        field.name
+        for change in CHANGES
+        for field in fields(Intervention)
+        if getattr(change, field.name) != getattr(Intervention(), field.name)
+    }
+    assert tried == {field.name for field in fields(Intervention)}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_change_is_carried_by_a_link_and_listed_in_words(change: Intervention) -> None:
+    assert read_change(written_change(change)) == (change, ())
+    assert not math.isnan(change.fill)
+    listed = parts(change)
+    assert listed
+    assert any(replace(part.without, seed=0) != replace(change, seed=0) for part in listed)
+
+
+@pytest.mark.parametrize("path", re.findall(r"`((?:model|viz|tests|pages)/[\w/]+\.py)`", GUIDE))
+def test_every_file_that_the_guide_names_is_there(path: str) -> None:
+    assert (ROOT / path).is_file() or path == "pages/one_head.py"
