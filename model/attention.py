@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model import limits
 from model.intervention import Intervention
 from model.recorder import AttentionTensors, Place, current
 
@@ -73,8 +74,9 @@ def attend(
     groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None with a
     causal place means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
     Returns (B, H, T, D). A row whose every key is masked gives zeros. The current recorder sees the
-    vectors, and its intervention changes the pass.
+    vectors, and its intervention changes the pass; a pass that is over its limits ends here.
     """
+    limits.look()
     recorder = current()
     change = recorder.intervention if recorder.intervention.applies(place.name) else Intervention()
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

@@ -1,11 +1,12 @@
 """Loaded models and recent traces, shared by all visitors and bounded in bytes.
 
-Forward passes share the cores, so they stand in one line; whoever waits is told the place.
+Forward passes share the cores, so they stand in one line; whoever waits is told the place, and whoever
+leaves ends the own pass.
 """
 
 import gc
-import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,8 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cachetools import LRUCache
 
+from model import limits
+from model.events import Event, Found, Loaded, Passed, Refused
 from model.intervention import Intervention
+from model.line import KeyLocks, Line, nothing
 from model.registry import load_model
+from model.setting import MEGABYTE
+from model.settings import settings
 from model.trace import Trace
 from model.wheel import Progress
 
@@ -24,21 +30,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 
-MEGABYTE = 1_000_000
-MODEL_BYTES = int(os.environ.get("ATTENTION_MODEL_MB", "2000")) * MEGABYTE
-LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
-SECONDS_BETWEEN_NEWS = 0.2
 PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
-
-
-def default_trace_megabytes() -> int:
-    """A tenth of the machine's memory: a trace of 1,024 tokens of a GPT-2 takes 440 MB, and two of
-    them lie side by side where a run is changed."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MEGABYTE
-    return min(max(machine // 10, LEAST_TRACE_MB), MOST_TRACE_MB)
-
-
-TRACE_BYTES = int(os.environ.get("ATTENTION_TRACE_MB", default_trace_megabytes())) * MEGABYTE
 
 
 @dataclass(frozen=True)
@@ -61,17 +53,44 @@ class Eviction:
     newcomer: str
 
 
-class Engine:
-    """Loads each model once, traces each request once, keeps what was used last."""
+@dataclass(frozen=True)
+class Holdings:
+    """What an engine keeps at one moment."""
 
-    def __init__(self, model_bytes: int = MODEL_BYTES, trace_bytes: int = TRACE_BYTES) -> None:
-        self._models = _Models(model_bytes)
+    models: tuple[str, ...]
+    model_bytes: int
+    traces: int
+    trace_bytes: int
+    waiting: int  # in the line for passes
+
+
+class Engine:
+    """Loads each model once, traces each request once, keeps what was used last.
+
+    The bounds are those of the settings unless given. wanted: called now and then by whoever waits or
+    computes; it ends a pass by raising, where the visitor has left. tell: hears what happens.
+    """
+
+    def __init__(
+        self,
+        model_bytes: int | None = None,
+        trace_bytes: int | None = None,
+        *,
+        wanted: Callable[[], object] = nothing,
+        tell: Callable[[Event], object] = lambda event: None,
+    ) -> None:
+        bounds = settings()
+        self._models = _Models(model_bytes or bounds.model_megabytes * MEGABYTE)
+        self._traces: LRUCache[Request, Trace] = LRUCache(
+            trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=trace_size
+        )
+        self._line = Line(PASSES_AT_ONCE, bounds.longest_line)
+        self._seconds = bounds.pass_seconds
+        self._wanted, self._tell = wanted, tell
         self._evictions: list[Eviction] = []
-        self._traces: LRUCache[Request, Trace] = LRUCache(trace_bytes, getsizeof=trace_size)
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
-        self._keys = _KeyLocks()
+        self._keys = KeyLocks()
         self._guard = threading.Lock()
-        self._line = Line(PASSES_AT_ONCE)
 
     def has(self, name: str) -> bool:
         """Whether a model is loaded, so that no waiting is needed."""
@@ -84,11 +103,7 @@ class Engine:
             with self._guard:
                 if name in self._models:
                     return self._models[name]
-            bound = int(self._models.maxsize)
-            model = load_model(name, progress=self._announcing(name, progress), most_bytes=bound)
-            # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s.
-            gc.collect()
-            gc.freeze()
+            model = self._load(name, progress)
             self._keep(self._models, name, model)
             with self._guard:
                 gone, self._models.gone = self._models.gone, []
@@ -101,17 +116,34 @@ class Engine:
         with self._guard:
             return tuple(self._evictions)
 
+    @property
+    def holdings(self) -> Holdings:
+        """What is kept now, and how many wait."""
+        with self._guard:
+            return Holdings(
+                models=tuple(self._models),
+                model_bytes=int(self._models.currsize),
+                traces=len(self._traces),
+                trace_bytes=int(self._traces.currsize),
+                waiting=self._line.waiting,
+            )
+
     def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
         """The trace of a request; `waiting` is told the place in line, from 1, while there is one.
 
-        Raises ValueError as `Model.trace` does, for texts and changes that cannot be run.
+        Raises ValueError as `Model.trace` does, for texts and changes that cannot be run, and where
+        the line is full or the pass takes too long. A pass that is ended leaves nothing behind.
         """
-        with self._keys.held(request):
+        with self._keys.held(request, self._wanted):
             with self._guard:
-                if request in self._traces:
-                    return self._traces[request]
+                known = self._traces.get(request)
+            self._tell(Found(request.model, known is not None))
+            if known is not None:
+                return known
             model = self.model(request.model, lambda sentence, share: None)
-            with self._line.place(waiting):
+            asked = time.perf_counter()
+            with self._refusals(request.model), self.turn(waiting):
+                began = time.perf_counter()
                 trace = model.trace(
                     request.text,
                     request.target,
@@ -119,15 +151,40 @@ class Engine:
                     continued=request.continued,
                     record="full" if request.full else "attention",
                 )
+            ended = time.perf_counter()
+            tokens = len(trace.tokens) + len(trace.target_tokens)
+            self._tell(Passed(request.model, tokens, ended - began, began - asked))
             self._keep(self._traces, request, trace)
             return trace
 
     @contextmanager
-    def turn(self, waiting: Callable[[int], object]) -> Iterator[None]:
-        """A turn in the line of passes, for a computation that is no single trace. Whoever has much
-        to compute takes many short turns, so that others come in between."""
-        with self._line.place(waiting):
+    def turn(
+        self, waiting: Callable[[int], object], *, in_background: bool = False
+    ) -> Iterator[None]:
+        """A turn in the line of passes, also for a computation that is no single trace. Whoever has
+        much to compute takes many short turns, so that others come in between.
+
+        Passes in it end when its visitor leaves or the time is over. in_background: for work of which
+        there is little at once, that has its own way to see whether it is wanted, and is never turned
+        away. Raises LineFullError and PassTooLongError.
+        """
+        wanted = nothing if in_background else self._wanted
+        place = self._line.place(waiting, wanted, however_long=in_background)
+        with place, limits.within(self._seconds, wanted):
             yield
+
+    def _load(self, name: str, progress: Progress) -> "Model":
+        began = time.perf_counter()
+        bound = int(self._models.maxsize)
+        with self._refusals(name):
+            model = load_model(name, progress=self._announcing(name, progress), most_bytes=bound)
+        # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s. What
+        # was frozen when an earlier model came may be garbage by now: it gets its chance.
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._tell(Loaded(name, time.perf_counter() - began, model_size(model)))
+        return model
 
     def _announcing(self, name: str, progress: Progress) -> Progress:
         """Progress told to whoever loads the model, and kept for those who wait for it."""
@@ -137,6 +194,15 @@ class Engine:
             progress(sentence, share)
 
         return announce
+
+    @contextmanager
+    def _refusals(self, model: str) -> Iterator[None]:
+        """Tells of the refusals of the body, and lets them go on."""
+        try:
+            yield
+        except ValueError as refusal:
+            self._tell(Refused(model, type(refusal).__name__))
+            raise
 
     def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
         """Keeps a value unless it alone is over the bound."""
@@ -155,79 +221,6 @@ class _Models(LRUCache[str, "Model"]):
         name, model = super().popitem()
         self.gone.append(name)
         return name, model
-
-
-class Line:
-    """A line in front of something that few can use at once, first come, first served."""
-
-    def __init__(self, at_once: int) -> None:
-        self._free = at_once
-        self._waiting: list[object] = []
-        self._moved = threading.Condition()
-
-    @contextmanager
-    def place(self, waiting: Callable[[int], object]) -> Iterator[None]:
-        """Waits for a turn. `waiting` hears the place in line (1 = next)."""
-        ticket = object()
-        with self._moved:
-            self._waiting.append(ticket)
-        try:
-            self._stand(ticket, waiting)
-        except BaseException:
-            with self._moved:
-                self._waiting.remove(ticket)
-                self._moved.notify_all()
-            raise
-        try:
-            yield
-        finally:
-            with self._moved:
-                self._free += 1
-                self._moved.notify_all()
-
-    def _stand(self, ticket: object, waiting: Callable[[int], object]) -> None:
-        told = 0
-        while True:
-            with self._moved:
-                place = self._waiting.index(ticket) + 1
-                if place <= self._free:
-                    self._waiting.remove(ticket)
-                    self._free -= 1
-                    return
-                if place == told:
-                    self._moved.wait()
-                    continue
-            waiting(place)  # outside the lock: it may draw on a page, or be ended with it
-            told = place
-
-
-class _KeyLocks:
-    """One lock a key, so that two who ask for the same thing do the work once."""
-
-    def __init__(self) -> None:
-        self._locks: dict[object, tuple[threading.RLock, int]] = {}
-        self._guard = threading.Lock()
-
-    @contextmanager
-    def held(self, key: object, meanwhile: Callable[[], object] = lambda: None) -> Iterator[None]:
-        """Holds the key's lock; calls `meanwhile` now and then while somebody else holds it."""
-        with self._guard:
-            lock, users = self._locks.get(key, (threading.RLock(), 0))
-            self._locks[key] = (lock, users + 1)
-        try:
-            while not lock.acquire(timeout=SECONDS_BETWEEN_NEWS):
-                meanwhile()
-            try:
-                yield
-            finally:
-                lock.release()
-        finally:
-            with self._guard:
-                lock, users = self._locks[key]
-                if users == 1:
-                    del self._locks[key]
-                else:
-                    self._locks[key] = (lock, users - 1)
 
 
 def model_size(model: "Model") -> int:

@@ -6,9 +6,10 @@ import torch
 
 from model.assets import ASSETS, load_asset
 from model.bert import load_bert
+from model.entries import OWN_BERT, Entry
 from model.hub.files import check_memory, checked_size, described
 from model.live import Model
-from model.registry import OWN_BERT, Entry
+from model.settings import settings
 from model.sources import fetched
 from model.wheel import Progress
 
@@ -57,4 +58,20 @@ def _has_type(folder: Path) -> bool:
 
 
 def _device(name: str | None) -> torch.device:
-    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    """The device that is named, in the call or by the server's owner; else CUDA where there is one.
+
+    Raises ValueError where the owner named CUDA and there is none.
+    """
+    name = name or settings().device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError("ATTENTION_DEVICE names CUDA, and PyTorch finds none on this computer.")
+    return torch.device(name)
+
+
+def use_threads() -> None:
+    """Lets one pass use as many threads as the server's owner decided, in every thread to come."""
+    threads = settings().threads
+    if threads is not None:
+        torch.set_num_threads(threads)

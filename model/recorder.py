@@ -12,6 +12,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from model import limits
 from model.config import NormKind, Stack
 from model.intervention import Intervention
 
@@ -91,7 +92,8 @@ class Recorder:
         return self.level == "full"
 
     def stream(self, stack: Stack, state: Tensor) -> Tensor:
-        """Notes one state of the residual stream and hands it on."""
+        """Notes one state of the residual stream and hands it on; a pass over its limits ends here."""
+        limits.look()
         if self.keeps:
             self.streams.setdefault(stack, []).append(state)
         return state

