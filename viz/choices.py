@@ -106,7 +106,7 @@ def fitting(change: Intervention, model: "Model") -> Intervention:
 def offer_model(name: str) -> None:
     """A button that opens the same sentence in another model."""
     st.button(
-        f"Read it with {models[name].title}",
+        f"Read it with {plain(models[name].title)}",
         key=f"offer-{name}",
         on_click=lambda: change_view(replace(current(), model=name)),
     )

@@ -24,6 +24,7 @@ from viz.menu import entry
 from viz.save import save_figure, save_view
 from viz.session import adopt_link, change_view, control, current, write_link
 from viz.shared import engine
+from viz.table_text import sheltered_table
 from viz.view import View
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def table(frame: pd.DataFrame, key: str, *, decimals: int = 4) -> None:
     with st.expander("The numbers as a table"):
         numbers = frame.select_dtypes("number").columns
         formats = dict.fromkeys(numbers, st.column_config.NumberColumn(format=f"%.{decimals}f"))
-        st.dataframe(frame, key=f"table-{key}", column_config=formats)
+        st.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=formats)
 
 
 def checked(seen: Look) -> None:
@@ -234,9 +235,9 @@ def _loaded(name: str) -> "Model":
         return engine().model(name, lambda sentence, share: None)
     place = st.empty()
     with place.container():
-        bar = st.progress(0.0, text=f"Loading {models[name].title}")
+        bar = st.progress(0.0, text=plain(f"Loading {models[name].title}"))
         model = engine().model(
-            name, lambda sentence, share: bar.progress(share or 0.0, text=sentence)
+            name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence))
         )
     place.empty()
     return model
@@ -297,8 +298,9 @@ def _readable(model: "Model") -> str:
     kept = model.kept(text)
     if kept != text:
         length, context = len(model.tokens(text)), model.config.context
+        title = plain(models[model.name].title)
         st.warning(
-            f"Your text is {length:,} tokens long and {models[model.name].title} reads {context:,}: "
+            f"Your text is {length:,} tokens long and {title} reads {context:,}: "
             f"the first {context:,} are shown. Your text stays in the box."
         )
     choices.warn_of_new_words(model, kept)

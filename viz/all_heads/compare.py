@@ -146,7 +146,9 @@ def _second_trace(seen: Look, name: str, text: str) -> Trace:
     if not engine().has(name):
         place = st.empty()
         bar = place.progress(0.0, text=f"Loading {plain(model_title(name))}")
-        engine().model(name, lambda sentence, share: bar.progress(share or 0.0, text=sentence))
+        engine().model(
+            name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence))
+        )
         place.empty()
     request = replace(seen.request, model=name, text=text, target=None, continued=())
     return traced(request)

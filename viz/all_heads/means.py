@@ -17,6 +17,7 @@ from viz.all_heads.choice import choose_family
 from viz.axes import token_label
 from viz.figures.heatmap import Axis, heatmap
 from viz.head_formulas import MEAN, ROLLOUT
+from viz.markdown import plain
 from viz.shell import Look, traced
 from viz.token_choice import keep_within
 
@@ -100,8 +101,7 @@ def _layer(box: DeltaGenerator, layers: int, kind: str | None) -> int:
 def _look_for(kind: str, values: Array, keys: list[str]) -> str:
     share = values.mean(0)
     most = int(share.argmax())
-    label = token_label(keys[most]).replace("`", "ˋ")
-    place = f"``{label}`` (position {most})"
+    place = f"**{plain(token_label(keys[most]))}** (position {most})"
     if kind == ROLLED:
         return (
             f"Rollout spreads: by this layer {place} has {share[most]:.2f} of an average row, "

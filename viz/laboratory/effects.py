@@ -15,6 +15,7 @@ from viz.figures.next_tokens import next_tokens
 from viz.laboratory.formulas import DIVERGENCE, LOSS
 from viz.markdown import plain
 from viz.shell import Look, chart, table, traced
+from viz.table_text import sheltered_table
 from viz.theme import WEIGHT
 
 LISTED = 6
@@ -44,7 +45,11 @@ def next_token_effect(seen: Look) -> None:
         )
         frame = _ranks(seen, ours, theirs)
         shares = st.column_config.NumberColumn(format="%.4f")
-        st.dataframe(frame, hide_index=True, column_config={"before": shares, "after": shares})
+        st.dataframe(
+            sheltered_table(frame),
+            hide_index=True,
+            column_config={"before": shares, "after": shares},
+        )
     with picture:
         likely = expectation(ours, theirs, LISTED)
         named = seen.model.tokenizer.named(likely.ids)

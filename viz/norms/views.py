@@ -15,6 +15,7 @@ from viz.norms import formulas as norm_formulas
 from viz.norms.look import TOKEN, NormLook, choose_norm, norm_check, norm_rows
 from viz.norms.others import beside, two_variances, where
 from viz.shell import Look, chosen_view, table
+from viz.table_text import sheltered_table
 from viz.theme import QuantityName
 
 STAGES = ("Input", "Normalized", "Output", "Per token")
@@ -91,7 +92,7 @@ def _statistics(look: NormLook) -> None:
         frame[f"{name}: deviation"] = found.deviation
     key = f"layer-norm-statistics-{look.token}"
     st.dataframe(
-        frame,
+        sheltered_table(frame),
         key=key,
         on_select=partial(_take_row, key),
         selection_mode="single-row",

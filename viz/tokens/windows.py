@@ -10,7 +10,9 @@ from model.windows import Window, windows
 from viz.axes import token_label
 from viz.figures.windows import sliding_windows
 from viz.shell import Look, chart, table
+from viz.table_text import sheltered_table
 from viz.tokens.formulas import INPUTS, number_of_windows
+from viz.visible import visible
 
 DRAWN = 8  # windows at most
 LONGEST, WIDEST_STEP = 16, 16
@@ -72,13 +74,15 @@ def _pairs(window: Window[int], texts: Sequence[str]) -> None:
     """Every position of one window with the token it is to predict."""
     labels = [token_label(text) for text in texts]
     st.dataframe(
-        pd.DataFrame(
-            {
-                "after reading": [
-                    "".join(texts[window.start : place + 1]) for place in window.inputs
-                ],
-                "predict": [labels[place] for place in window.target],
-            }
+        sheltered_table(
+            pd.DataFrame(
+                {
+                    "after reading": [
+                        visible("".join(texts[window.start : place + 1])) for place in window.inputs
+                    ],
+                    "predict": [labels[place] for place in window.target],
+                }
+            )
         ),
         hide_index=True,
         key="tokens-pairs",
