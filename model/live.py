@@ -9,6 +9,7 @@ import torch
 from model.collect import array_of, trace_of
 from model.config import Stack, TransformerConfig
 from model.intervention import Intervention
+from model.memory import enough_memory
 from model.recorder import Place, Recorder, recording
 from model.runnable import Runnable
 from model.tokenizers import Tokenizer, clean
@@ -118,19 +119,20 @@ class Model:
     ) -> tuple[Trace, Array]:
         """One pass over given tokens: its trace, and logits or an encoder's last states (token, …)."""
         recorder = Recorder(intervention, record, explicit, self.config.source)
-        with recording(recorder), torch.inference_mode():
-            result = self._run(tokens, target_tokens)
-            angles = self.module.embedding.angles(len(tokens), self.device)
-        trace = trace_of(
-            recorder,
-            model=self.name,
-            text=text,
-            tokens=tokens,
-            target_tokens=target_tokens,
-            angles=angles,
-            logits=None if self.config.shape == "encoder" else result,
-        )
-        return trace, array_of(result)
+        with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
+            with recording(recorder), torch.inference_mode():
+                result = self._run(tokens, target_tokens)
+                angles = self.module.embedding.angles(len(tokens), self.device)
+            trace = trace_of(
+                recorder,
+                model=self.name,
+                text=text,
+                tokens=tokens,
+                target_tokens=target_tokens,
+                angles=angles,
+                logits=None if self.config.shape == "encoder" else result,
+            )
+            return trace, array_of(result)
 
     def on(self, device: torch.device) -> "Model":
         """The same model on a device: the weights are moved, not copied."""
