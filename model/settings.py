@@ -148,7 +148,6 @@ class Settings:
             "where models run: `cpu`, `cuda`, `cuda:1`, …; `auto`: CUDA where there is one",
             "`auto`",
             device_of,
-            is_loopback,
             always("auto"),
         ),
     ]
