@@ -1,96 +1,29 @@
 """Which part of a Hugging Face model plays which role, read from one pass and proven on it.
 
 What cannot be told is refused with a sentence: a number under a wrong name would be worse than no
-picture. Axes: B batch, T tokens, C width of the model, M width of the feed-forward.
+picture. Axes: B batch, T tokens, C width of the model.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from model.config import NormKind, NormPlace, Shape, Stack
+from model.config import NormKind, Shape, Stack
 from model.hub.attention import Attended
-from model.hub.feed_forward import FeedForwardParts, feed_forward_parts
+from model.hub.feed_forward import feed_forward_parts
 from model.hub.layers import Layer
-from model.hub.probe import CLOSE, Call, Probe, is_norm, is_rotary, is_table, near
+from model.hub.looked_up import first_row, looked_up, model_width, token_factor
+from model.hub.parts import (
+    Anatomy,
+    AttentionPart,
+    BlockPart,
+    FeedForwardPart,
+    NormPart,
+    StackPart,
+)
+from model.hub.probe import CLOSE, Call, Probe, is_norm, is_rotary
 from model.recorder import Place
-
-
-@dataclass(frozen=True, eq=False)
-class NormPart:
-    """A norm: x to (x - mean)/deviation · gamma + beta."""
-
-    name: str  # decoder.3.self.norm
-    module: nn.Module
-    kind: NormKind
-    epsilon: float
-    offset: float  # added to the module's weight to make gamma: 1 where the module keeps gamma - 1
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionPart:
-    """An attention sub-layer: where the library calls the attention function, and W_O."""
-
-    place: Place
-    module: nn.Module
-    output: nn.Module  # (B, T, H·D) to (B, T, C)
-    heads: int
-    key_heads: int
-    head_width: int
-    norm: NormPart
-
-
-@dataclass(frozen=True, eq=False)
-class FeedForwardPart:
-    """A feed-forward sub-layer."""
-
-    name: str  # decoder.3.feed_forward
-    parts: FeedForwardParts
-    norm: NormPart
-
-
-@dataclass(frozen=True, eq=False)
-class BlockPart:
-    """One layer: its sub-layers in order."""
-
-    module: nn.Module
-    attentions: tuple[AttentionPart, ...]
-    feed_forward: FeedForwardPart | None
-
-
-@dataclass(frozen=True, eq=False)
-class StackPart:
-    """One stack: what it looks up, its layers, the norms around them."""
-
-    stack: Stack
-    tokens: nn.Module
-    token_factor: float  # what the rows of the token table are multiplied by
-    positions: nn.Module | None
-    first_position: int  # the row of position 0 in a table of positions
-    segments: nn.Module | None
-    embedding_norm: NormPart | None
-    blocks: tuple[BlockPart, ...]
-    final_norm: NormPart | None
-    norm_place: NormPlace
-    parallel: bool  # attention and feed-forward read the same state, and both are added
-
-
-@dataclass(frozen=True, eq=False)
-class Anatomy:
-    """The parts of a model in order of execution."""
-
-    shape: Shape
-    width: int
-    stacks: tuple[StackPart, ...]
-    rotary: tuple[nn.Module, ...]
-
-    def attentions(self) -> tuple[AttentionPart, ...]:
-        return tuple(
-            part for stack in self.stacks for block in stack.blocks for part in block.attentions
-        )
 
 
 def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
@@ -100,8 +33,7 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
         raise ValueError("none of its layers goes through the library's attention interface")
     if len({id(event.module) for _, event in attended}) < len(attended):
         raise ValueError("some of its layers share one set of weights, and are run several times")
-    table = _tables(found)[0].gave
-    width = table.shape[-1]
+    width = model_width(found)
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
     placed = _placed(attended, found, shape)
     layers = _layers(placed, found, lists)
@@ -177,43 +109,56 @@ def _stack(
     width: int,
 ) -> StackPart:
     length = found.target if found.target and stack == "decoder" else found.source
-    inside = {id(part) for layer in layers for part in layer.module.modules()}
     first = min(layer.span[0] for layer in layers)
-    last = max(layer.span[1] for layer in layers)
-    outside = [
-        (at, call)
-        for at, call in found.calls()
-        if id(call.module) not in inside and call.gave.ndim == 3 and call.gave.shape[1] == length
-    ]
-    norms_before = [call for at, call in outside if at < first and _is_wide_norm(call, width)]
-    norms_after = [call for at, call in outside if at > last and _is_wide_norm(call, width)]
-    if len(norms_before) > 1 or len(norms_after) > 1:
-        raise ValueError(f"it has several norms before or after the layers of its {stack}")
+    embedding_norm, final_norm = _norms_around(stack, layers, found, (length, width))
     layouts = {layer.layout() for layer in layers}
     if len(layouts) > 1:
         raise ValueError("its layers are built in different ways")
     place, parallel = layouts.pop()
     parts = tuple(_block(stack, number, layer, width) for number, layer in enumerate(layers))
-    tokens, positions, segments = _looked_up(found, stack, length, first)
-    entered = norms_before[0].read if norms_before else layers[0].entered(place)
-    factor = _token_factor(tokens, positions, segments, entered, width)
+    tokens, positions, segments = looked_up(found, stack, length, first)
+    entered = layers[0].entered(place) if embedding_norm is None else embedding_norm.read
+    factor = token_factor(tokens, positions, segments, entered, width)
     return StackPart(
         stack=stack,
         tokens=tokens.module,
         token_factor=factor,
         positions=None if positions is None else positions.module,
-        first_position=0 if positions is None else _first_row(positions),
+        first_position=0 if positions is None else first_row(positions),
         segments=None if segments is None else segments.module,
-        embedding_norm=_norm(norms_before[0], f"{stack}.embedding.norm") if norms_before else None,
+        embedding_norm=_named(embedding_norm, f"{stack}.embedding.norm"),
         blocks=parts,
-        final_norm=_norm(norms_after[0], f"{stack}.final.norm") if norms_after else None,
+        final_norm=_named(final_norm, f"{stack}.final.norm"),
         norm_place=place,
         parallel=parallel,
     )
 
 
-def _is_wide_norm(call: Call, width: int) -> bool:
-    return is_norm(call.module) and call.gave.shape[-1] == width
+def _norms_around(
+    stack: Stack, layers: Sequence[Layer], found: Probe, size: tuple[int, int]
+) -> tuple[Call | None, Call | None]:
+    """The norm before the first layer and the one after the last, over states of size (T, C).
+
+    Raises ValueError where several stand there.
+    """
+    inside = {id(part) for layer in layers for part in layer.module.modules()}
+    first = min(layer.span[0] for layer in layers)
+    last = max(layer.span[1] for layer in layers)
+    norms = [
+        (at, call)
+        for at, call in found.calls()
+        if is_norm(call.module) and id(call.module) not in inside
+        if call.gave.ndim == 3 and tuple(call.gave.shape[1:]) == size
+    ]
+    before = [call for at, call in norms if at < first]
+    after = [call for at, call in norms if at > last]
+    if len(before) > 1 or len(after) > 1:
+        raise ValueError(f"it has several norms before or after the layers of its {stack}")
+    return next(iter(before), None), next(iter(after), None)
+
+
+def _named(call: Call | None, name: str) -> NormPart | None:
+    return None if call is None else _norm(call, name)
 
 
 def _block(stack: Stack, number: int, layer: Layer, width: int) -> BlockPart:
@@ -266,60 +211,3 @@ def _norm(call: Call, name: str) -> NormPart:
         kind_name = type(module).__name__
         raise ValueError(f"its {name} ({kind_name}) is neither a layer norm nor an RMS norm")
     return nearest
-
-
-def _tables(found: Probe) -> list[Call]:
-    return [call for _, call in found.calls() if is_table(call.module)]
-
-
-def _looked_up(
-    found: Probe, stack: Stack, length: int, first: int
-) -> tuple[Call, Call | None, Call | None]:
-    """What a stack looks up before its first layer: tokens, positions, segments."""
-    before = [
-        call
-        for at, call in found.calls()
-        if at < first and is_table(call.module) and call.gave.shape[-2] == length
-    ]
-    roles: dict[str, Call] = {}
-    for call in before:
-        role = _role(call.name)
-        if role in roles and roles[role].module is not call.module:
-            raise ValueError(f"its {stack} looks up {role} in two tables")
-        roles[role] = call
-    if "tokens" not in roles:
-        raise ValueError(f"no token table was found in its {stack}")
-    return roles["tokens"], roles.get("positions"), roles.get("segments")
-
-
-def _role(name: str) -> str:
-    last = name.rpartition(".")[2].lower()
-    if "pos" in last or last == "wpe":
-        return "positions"
-    return "segments" if "type" in last or "segment" in last else "tokens"
-
-
-def _token_factor(
-    tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None, width: int
-) -> float:
-    """1, or the root of the width, whichever makes the sum of what was looked up the first state."""
-    if entered is None:
-        raise ValueError("what its first layer reads was not seen")
-    weight = getattr(tokens.module, "weight", None)
-    if not isinstance(weight, Tensor) or weight.shape[-1] != width or tokens.read is None:
-        raise ValueError("its token table is not as wide as its layers")
-    rows = weight[tokens.read]
-    added = sum((call.gave for call in (positions, segments) if call is not None), torch.zeros(1))
-    for factor in (1.0, math.sqrt(width)):
-        if near(rows * factor + added, entered):
-            return factor
-    raise ValueError("its first layer reads more than tokens, positions and segments added up")
-
-
-def _first_row(positions: Call) -> int:
-    """The row of its table that the first position uses; -1 where positions are no table."""
-    table = getattr(positions.module, "weight", None)
-    if not isinstance(table, Tensor):
-        return -1
-    first = positions.gave.reshape(-1, positions.gave.shape[-1])[0]
-    return int((table - first).abs().amax(-1).argmin())

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from model.config import PositionKind, Shape, TransformerConfig
-from model.hub.anatomy import Anatomy, BlockPart, StackPart
+from model.hub.parts import Anatomy, BlockPart, StackPart
 from model.hub.probe import is_map
 
 LONGEST = 4_096  # tokens: a longer text would not fit on a page

@@ -1,8 +1,7 @@
 """A Hugging Face model behind the same face as our own transformer.
 
-Hooks are registered once, when the model is loaded, and write into the recorder of the current
-context: one model serves many sessions, and nothing of a pass is kept on it.
-Axes: B batch, T tokens, S source tokens, C width of the model, M width of the feed-forward.
+Nothing of a pass is kept on it: its hooks write into the recorder of the current context.
+Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -13,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.config import Stack, TransformerConfig
-from model.hub.anatomy import Anatomy, NormPart, StackPart
-from model.hub.attention import PLACE
-from model.hub.feed_forward import FeedForwardParts
-from model.recorder import NormTensors, Place, current
+from model.config import TransformerConfig
+from model.hub.hooks import hook_model
+from model.hub.parts import Anatomy, StackPart
+from model.recorder import Place, current
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +74,7 @@ class HubTransformer(nn.Module):
         self._attentions = [
             HubAttention(part.place, part.heads, part.output) for part in anatomy.attentions()
         ]
-        for part in anatomy.attentions():
-            setattr(part.module, PLACE, part.place)
-        for stack in anatomy.stacks:
-            _hook_stack(stack)
-        for rotary in anatomy.rotary:
-            rotary.register_forward_hook(_unturned)
+        hook_model(anatomy)
 
     @property
     def output(self) -> nn.Linear | None:
@@ -177,20 +170,6 @@ def as_linear(map_: nn.Module) -> nn.Linear:
     return linear
 
 
-def batched(x: Tensor) -> Tensor:
-    """(B, T, C): OPT leaves the batch axis out of some of its tensors."""
-    return x if x.ndim == 3 else x[None]
-
-
-def gamma_and_beta(part: NormPart) -> tuple[Tensor, Tensor | None]:
-    """(C,) each: what a norm multiplies by and what it adds, if anything."""
-    gamma, beta = part.module.weight, getattr(part.module, "bias", None)
-    if not isinstance(gamma, Tensor):
-        raise ValueError(f"{part.name} has no weight")
-    shifted = gamma if part.offset == 0 else gamma + part.offset
-    return shifted, beta if isinstance(beta, Tensor) else None
-
-
 def _ids(given: object) -> set[int]:
     if isinstance(given, int):
         return {given}
@@ -200,150 +179,3 @@ def _ids(given: object) -> set[int]:
 def _position_rows(stack: StackPart) -> Tensor | None:
     table = None if stack.positions is None else getattr(stack.positions, "weight", None)
     return None if not isinstance(table, Tensor) else table.detach()[stack.first_position :]
-
-
-def _unturned(module: nn.Module, read: object, gave: tuple[Tensor, Tensor]) -> object:
-    """Rotary cosines and sines as they are, or those of position 0 at every position."""
-    if current().intervention.positions:
-        return gave
-    cosine, sine = gave
-    return cosine[..., :1, :].expand_as(cosine), sine[..., :1, :].expand_as(sine)
-
-
-def _hook_stack(stack: StackPart) -> None:
-    """The hooks of one stack, in the order in which its parts run."""
-    name = stack.stack
-    _hook_tables(stack)
-    if stack.embedding_norm is not None:
-        post = stack.norm_place == "post"
-        _hook_norm(stack.embedding_norm, after=name if post else None)
-    elif stack.norm_place == "post":
-        _hook_state(stack.blocks[0].module, name)
-    for block in stack.blocks:
-        for part in block.attentions:
-            _hook_norm(part.norm, **_states(stack, name))
-        if stack.parallel:
-            _hook_sum(block.attentions[-1].output, name)
-        if block.feed_forward is not None:
-            states = {} if stack.parallel else _states(stack, name)
-            _hook_norm(block.feed_forward.norm, **states)
-            _hook_feed_forward(block.feed_forward.name, block.feed_forward.parts)
-    if stack.final_norm is not None:
-        _hook_norm(stack.final_norm, before=name if stack.norm_place == "pre" else None)
-    elif stack.norm_place == "pre":
-        _hook_last(stack.blocks[-1].module, name)
-
-
-def _states(stack: StackPart, name: Stack) -> dict[str, Stack]:
-    """Pre-norm: what a norm reads is a state of the stream. Post-norm: what it gives."""
-    return {"before" if stack.norm_place == "pre" else "after": name}
-
-
-def _hook_norm(part: NormPart, *, before: Stack | None = None, after: Stack | None = None) -> None:
-    """Notes a norm with the kernel's own statistics, and the state before or after it."""
-
-    def hook(module: nn.Module, read: tuple[Tensor, ...], gave: Tensor) -> None:
-        recorder, x = current(), batched(read[0])
-        if not recorder.keeps:
-            return
-        if before is not None:
-            recorder.stream(before, x)
-        gamma, beta = gamma_and_beta(part)
-        if part.kind == "layer":
-            _, mean, inverse = torch.native_layer_norm(x, (x.shape[-1],), gamma, beta, part.epsilon)
-        else:
-            inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + part.epsilon)
-            mean = torch.zeros_like(inverse)
-        output = batched(gave) if recorder.keeps_all else None
-        recorder.norms.append(
-            NormTensors(part.name, part.kind, x, mean, inverse, part.epsilon, gamma, beta, output)
-        )
-        if after is not None:
-            recorder.stream(after, batched(gave))
-
-    part.module.register_forward_hook(hook)
-
-
-def _hook_state(block: nn.Module, stack: Stack) -> None:
-    """Notes what a block reads."""
-
-    def hook(module: nn.Module, read: tuple[object, ...], named: dict[str, object]) -> None:
-        states = [value for value in (*read, *named.values()) if isinstance(value, Tensor)]
-        current().stream(stack, states[0])
-
-    block.register_forward_pre_hook(hook, with_kwargs=True)
-
-
-def _hook_last(block: nn.Module, stack: Stack) -> None:
-    """Notes what the last block gives."""
-
-    def hook(module: nn.Module, read: object, gave: Tensor | tuple[Tensor, ...]) -> None:
-        current().stream(stack, gave if isinstance(gave, Tensor) else gave[0])
-
-    block.register_forward_hook(hook)
-
-
-def _hook_sum(output: nn.Module, stack: Stack) -> None:
-    """Notes the state before plus what attention wrote, where both sub-layers read one state."""
-
-    def hook(module: nn.Module, read: object, gave: Tensor) -> None:
-        recorder = current()
-        if recorder.keeps:
-            recorder.stream(stack, recorder.streams[stack][-1] + batched(gave))
-
-    output.register_forward_hook(hook)
-
-
-def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
-    """Notes the values before the activation, and what the second map reads."""
-
-    def inner(module: nn.Module, read: object, gave: Tensor) -> None:
-        recorder = current()
-        if recorder.keeps_all:
-            recorder.unfinished[name] = parts.activated(batched(gave))
-
-    def outer(module: nn.Module, read: tuple[Tensor, ...]) -> None:
-        recorder = current()
-        if recorder.keeps_all:
-            before = recorder.unfinished.pop(name)
-            recorder.feed_forward.append((name, before, batched(read[0])))
-
-    parts.before.register_forward_hook(inner)
-    parts.outer.register_forward_pre_hook(outer)
-
-
-def _hook_tables(stack: StackPart) -> None:
-    """Notes what is looked up; positions are zero when an intervention leaves them out.
-
-    Both stacks of an encoder–decoder may share a table, and then both are told of each look-up.
-    """
-
-    def tokens(module: nn.Module, read: tuple[Tensor, ...], gave: Tensor) -> None:
-        weight = module.weight
-        if current().keeps and isinstance(weight, Tensor):
-            _note(stack.stack, "tokens", weight[read[0]] * stack.token_factor)
-
-    def segments(module: nn.Module, read: object, gave: Tensor) -> None:
-        _note(stack.stack, "segments", gave)
-
-    def positions(module: nn.Module, read: object, gave: Tensor) -> Tensor:
-        used = gave if current().intervention.positions else torch.zeros_like(gave)
-        _note(stack.stack, "positions", used)
-        return used
-
-    stack.tokens.register_forward_hook(tokens)
-    if stack.positions is not None:
-        stack.positions.register_forward_hook(positions)
-    if stack.segments is not None:
-        stack.segments.register_forward_hook(segments)
-
-
-def _note(stack: Stack, name: str, summand: Tensor) -> None:
-    recorder = current()
-    if not recorder.keeps:
-        return
-    parts = recorder.summands.setdefault(stack, {})
-    if (
-        stack == "decoder" or name not in parts
-    ):  # a shared table: the encoder first, then the decoder
-        parts[name] = batched(summand)

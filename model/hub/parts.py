@@ -1,0 +1,86 @@
+"""The parts of a Hugging Face model that play a role here, each with its name and its module.
+
+Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
+"""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from model.config import NormKind, NormPlace, Shape, Stack
+from model.hub.feed_forward import FeedForwardParts
+from model.recorder import Place
+
+
+@dataclass(frozen=True, eq=False)
+class NormPart:
+    """A norm: x to (x - mean)/deviation · gamma + beta."""
+
+    name: str  # decoder.3.self.norm
+    module: nn.Module
+    kind: NormKind
+    epsilon: float
+    offset: float  # added to the module's weight to make gamma: 1 where the module keeps gamma - 1
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionPart:
+    """An attention sub-layer: where the library calls the attention function, and W_O."""
+
+    place: Place
+    module: nn.Module
+    output: nn.Module  # (B, T, H·D) to (B, T, C)
+    heads: int
+    key_heads: int
+    head_width: int
+    norm: NormPart
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForwardPart:
+    """A feed-forward sub-layer."""
+
+    name: str  # decoder.3.feed_forward
+    parts: FeedForwardParts
+    norm: NormPart
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPart:
+    """One layer: its sub-layers in order."""
+
+    module: nn.Module
+    attentions: tuple[AttentionPart, ...]
+    feed_forward: FeedForwardPart | None
+
+
+@dataclass(frozen=True, eq=False)
+class StackPart:
+    """One stack: what it looks up, its layers, the norms around them."""
+
+    stack: Stack
+    tokens: nn.Module
+    token_factor: float  # what the rows of the token table are multiplied by
+    positions: nn.Module | None
+    first_position: int  # the row of position 0 in a table of positions
+    segments: nn.Module | None
+    embedding_norm: NormPart | None
+    blocks: tuple[BlockPart, ...]
+    final_norm: NormPart | None
+    norm_place: NormPlace
+    parallel: bool  # attention and feed-forward read the same state, and both are added
+
+
+@dataclass(frozen=True, eq=False)
+class Anatomy:
+    """The parts of a model in order of execution."""
+
+    shape: Shape
+    width: int
+    stacks: tuple[StackPart, ...]
+    rotary: tuple[nn.Module, ...]
+
+    def attentions(self) -> tuple[AttentionPart, ...]:
+        return tuple(
+            part for stack in self.stacks for block in stack.blocks for part in block.attentions
+        )
