@@ -9,7 +9,7 @@ from viz.formulas import ATTENTION
 from viz.glossary import glossary_link
 
 shell.open_page("pages/attention.py")
-seen = shell.look(switches=True)
+seen = shell.look(switches=True, layers=False)
 
 
 def idea() -> None:
@@ -33,8 +33,7 @@ It is a soft look-up: a dictionary whose keys match by degree.
 
 
 def live() -> None:
-    shell.what_to_look_for()
-    shell.explore(seen)
+    shell.explore(seen, layers=True, above=shell.what_to_look_for)
     effect_on_prediction(seen)
 
 

@@ -44,8 +44,12 @@ class Look:
     """What the visitor looks at: a run of the model, and the unchanged run where it is changed."""
 
     request: Request
-    place: str  # name of the attention sub-layer
     model: "Model"
+
+    @property
+    def place(self) -> str:
+        """Name of the chosen attention sub-layer."""
+        return current().place
 
     @property
     def trace(self) -> Trace:
@@ -129,7 +133,7 @@ def look(
                     choices.choose_layer(model.attention_names)
                 if switches:
                     choices.choose_change(model)
-            seen = _run(Look(_request(model, switches or changed, full), current().place, model))
+            seen = _run(Look(_request(model, switches or changed, full), model))
         except ValueError as refusal:
             st.error(plain(str(refusal)))
             if model is not None:
@@ -183,8 +187,13 @@ def traced(request: Request) -> Trace:
 
 
 @st.fragment
-def explore(seen: Look) -> None:
-    """The explorer on the chosen layer; head, stage and cell join the link when they change."""
+def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lambda: None) -> None:
+    """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
+
+    layers: whether the layer is chosen in it, which leaves the rest of the page alone. above: what is
+    said above it, anew with each choice.
+    """
+    above()
     attention, (queries, keys) = seen.attention, seen.labels
     chosen = explorer(
         attention,
@@ -193,6 +202,8 @@ def explore(seen: Look) -> None:
         selection=current().selection,
         check=seen.trace.check(),
         baseline=None if seen.baseline is None else seen.baseline.find(seen.place),
+        layers=seen.model.attention_names if layers else (),
+        open_layer=lambda name: change_view(replace(current(), place=name)),
     )
     change_view(current().at(chosen))
     write_link()

@@ -121,10 +121,8 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         return f"explorerRoot().dataset.{name} === '{value}'"
 
     def layer(number: int) -> Act:
-        box = page.get_by_test_id("stSelectbox").filter(has_text="Layer").get_by_role("combobox")
-        option = page.get_by_role("option").nth(number)
-        wanted = f"explorerRoot().querySelector('.title').textContent.includes('L{number}H')"
-        return Act(lambda: option.click(), f"{wanted} && {PAINTED}", prepare=box.click)
+        title = f"explorerRoot().querySelector('.title').textContent.includes('L{number}H')"
+        return inside(f"layer-{number}", title)
 
     def radio(name: str, compared: bool) -> Act:
         button = page.get_by_test_id("stRadio").get_by_text(name, exact=True)

@@ -41,7 +41,7 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     type_sentence(page, SENTENCE)
     choose(page, "Model", "MiniLM")
     expect(page.get_by_test_id("title")).to_contain_text("L0")
-    choose(page, "Layer", "1 · encoder")
+    page.get_by_test_id("layer-1").click()
     expect(page.get_by_test_id("title")).to_contain_text("L1")
     page.get_by_test_id("head-8").click()
     expect(explorer(page)).to_have_attribute("data-head", "8")

@@ -13,7 +13,6 @@ from typing import get_args
 import streamlit as st
 
 from viz.explorer import assets, bundle
-from viz.explorer.layers import layer_choices
 from viz.explorer.message import AttentionRecord, payload
 from viz.explorer.packing import packed
 from viz.formulas import StageName
@@ -94,9 +93,9 @@ def explorer(
         check=check,
         baseline=baseline,
         stage=chosen.stage,
+        layers=layers,
     )
     place: dict[str, object] = {
-        "layers": layer_choices(layers),
         "selection": asdict(memory.sent),
         "mount": mount,
         "revision": memory.revision,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from viz.axes import plotly_label, token_label
+from viz.explorer.layers import layer_choices
 from viz.explorer.stages import stages
 from viz.formulas import formulas
 from viz.theme import MASKED, QUANTITIES
@@ -74,24 +75,27 @@ def payload(
     check: float,
     baseline: AttentionRecord | None = None,
     stage: str = "weights",
+    layers: Sequence[str] = (),
 ) -> Json:
     """Everything the browser draws from, but for the selection. Arrays are numpy's; `packed` packs them.
 
     queries, keys: the text of each token. head: the chosen head; where all heads of a long text are too
     much for one message, its block of heads is sent. check: largest difference of the whole trace.
-    stage: the chosen stage, which decides whether a large layer's values come along.
+    stage: the chosen stage, which decides whether a large layer's values come along. layers: names of
+    those to choose among.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
     """
     _check_counts(attention, queries, keys, "attention")
     if baseline is not None:
         _check_counts(baseline, queries, keys, "baseline")
-    layers = 1 if baseline is None else 2
-    complete = stage in SHOW_VALUES or layers * _bytes(attention, complete=True) <= LIGHT
-    sent = _sent_heads(attention, head, layers=layers, complete=complete)
+    runs = 1 if baseline is None else 2
+    complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
+    sent = _sent_heads(attention, head, runs=runs, complete=complete)
     masked = attention.mask is not None and not bool(np.all(attention.mask))
     return {
         "layer": _layer(attention, sent, complete),
         "baseline": None if baseline is None else _layer(baseline, sent, complete),
+        "layers": layer_choices(layers),
         "queries": _labels(queries),
         "keys": _labels(keys),
         "stages": [
@@ -131,10 +135,10 @@ def _check_counts(
         )
 
 
-def _sent_heads(attention: AttentionRecord, head: int, *, layers: int, complete: bool) -> range:
+def _sent_heads(attention: AttentionRecord, head: int, *, runs: int, complete: bool) -> range:
     """The block of heads, as large as the budget allows, in which this head lies."""
     count = attention.heads
-    each = layers * _bytes(attention, complete=complete) // count
+    each = runs * _bytes(attention, complete=complete) // count
     block = min(max(BUDGET // max(each, 1), 1), count)
     first = min(max(head, 0), count - 1) // block * block
     return range(first, min(first + block, count))

@@ -73,10 +73,10 @@ def three_attentions(seen: Look) -> None:
             args=(trace,),
         )
     with right:
-        place = choose_layer(here.names(trace))
+        choose_layer(here.names(trace))
     st.markdown(f"**What to look for.** {here.look_for}")
     whose_french()
-    explore(replace(look, place=place))
+    explore(look)
 
 
 def _take(trace: Trace) -> None:

@@ -1,4 +1,4 @@
-// The bar of heads and the strip of stages: radio buttons with small pictures.
+// The bars of layers and heads and the strip of stages: radio buttons, most with small pictures.
 
 import { hasHead } from "./derive.js";
 import { check, element, radioKeys } from "./elements.js";
@@ -10,20 +10,49 @@ const MAP = 22; // pixels of that picture
 const THUMBNAIL = 56; // and of a stage's
 
 export class Controls {
-  /** `choose` takes { head } or { stage }. */
-  constructor(heads, strip, choose) {
-    Object.assign(this, { heads, strip, choose });
+  /** `choose` takes { head } or { stage }, `open` the name of another layer. */
+  constructor({ layers, heads, strip }, choose, open) {
+    Object.assign(this, { layers, heads, strip, choose, open });
   }
 
-  /** Builds the buttons anew where heads or stages are others than before. */
-  build({ layer, stages, state }) {
+  /** Builds the buttons anew where layers, heads or stages are others than before. */
+  build({ layer, layers, stages, state }) {
     const { heads, ablated, label } = layer;
+    const layerSignature = layers.map(({ name }) => name).join();
+    if (layerSignature !== this.builtLayers) this.buildLayers(layers);
+    this.builtLayers = layerSignature;
+    this.markLayer(layers, layer.name);
     const headSignature = `${label} ${heads} ${ablated}`;
     if (headSignature !== this.builtHeads) this.buildHeads(layer, state);
     this.builtHeads = headSignature;
     const stageSignature = stages.map(({ name, step }) => name + step).join();
     if (stageSignature !== this.builtStages) this.buildStages(stages, state);
     this.builtStages = stageSignature;
+  }
+
+  buildLayers(layers) {
+    const radios = layers.map(({ name, label, title }, n) =>
+      element(
+        "button",
+        {
+          type: "button",
+          role: "radio",
+          "aria-label": title,
+          title,
+          "data-testid": `layer-${n}`,
+          onclick: () => this.open(name),
+        },
+        label,
+      ),
+    );
+    this.layers.replaceChildren(...radios);
+    this.layers.hidden = !layers.length;
+    radioKeys(this.layers, layers.length, () => this.layerAt, (n) => this.open(layers[n].name));
+  }
+
+  markLayer(layers, chosen) {
+    this.layerAt = layers.findIndex(({ name }) => name === chosen);
+    check([...this.layers.children], this.layerAt);
   }
 
   buildHeads({ heads, ablated, label }, state) {

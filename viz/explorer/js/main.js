@@ -37,13 +37,14 @@ const explorers = new WeakMap();
 // What the reader chose last, by mount. Streamlit may mount a place anew, with this script run anew.
 const choices = (globalThis[Symbol.for("attention-explorer-choices")] ??= new Map());
 
-export default function mount({ data, parentElement, setStateValue }) {
+export default function mount({ data, parentElement, setStateValue, setTriggerValue }) {
   let explorer = explorers.get(parentElement);
   if (explorer?.root !== parentElement.querySelector(".explorer")) {
     explorer = new Explorer(parentElement);
     explorers.set(parentElement, explorer);
   }
   explorer.report = (selection) => setStateValue("selection", selection);
+  explorer.ask = (layer) => setTriggerValue("layer", layer);
   explorer.receive(unpacked(data, explorer.received));
   return () => explorer.close();
 }
@@ -57,7 +58,11 @@ class Explorer {
     const part = (name) => this.root.querySelector(`.${name}`);
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
     this.picture = new Picture(this.root, this.parts, this.actions());
-    this.controls = new Controls(this.parts.heads, this.parts.strip, (change) => this.choose(change));
+    this.controls = new Controls(
+      this.parts,
+      (change) => this.choose(change),
+      (name) => this.open(name),
+    );
     this.sentence = new Sentence(this.parts.sentence);
     this.resize = new ResizeObserver(() => this.schedule());
     this.resize.observe(this.parts.stage);
@@ -72,6 +77,7 @@ class Explorer {
     this.palette = palette;
     this.received = data;
     this.adoptLayers(data);
+    this.layers = data.layers;
     this.stages = data.stages;
     this.labels = { query: data.queries, key: data.keys };
     if (!known || data.revision !== known.revision) this.adopt(data);
@@ -157,6 +163,13 @@ class Explorer {
     clearTimeout(this.timer);
     const wait = this.isHere ? REPORT_DELAY : 0;
     this.timer = setTimeout(() => this.report(selection), wait);
+  }
+
+  /** Asks Python for another layer; its button is marked at once, the picture follows when it is here. */
+  open(name) {
+    this.controls.markLayer(this.layers, name);
+    if (name !== this.layer.name) this.root.dataset.ready = "false";
+    this.ask(name);
   }
 
   /** What the picture's pointer and keys do. */
