@@ -9,7 +9,7 @@ import torch
 from model.collect import array_of, trace_of
 from model.config import Stack, TransformerConfig
 from model.intervention import Intervention
-from model.memory import enough_memory
+from model.memory import enough_memory, into_memory
 from model.recorder import Place, Recorder, recording
 from model.runnable import Runnable
 from model.tokenizers import Tokenizer, clean
@@ -44,6 +44,7 @@ class Model:
         self.name = name
         self.device = device or torch.device("cpu")
         self.module = module.to(self.device).eval().requires_grad_(False)
+        into_memory(self.module.parameters())
         self.tokenizer = tokenizer
         self._target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
 

@@ -3,11 +3,12 @@
 import ctypes
 import gc
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
 import torch
+from torch import Tensor
 
 _NO_MEMORY = (  # what PyTorch and the libraries below it say; only CUDA has a class of its own
     "can't allocate memory",
@@ -55,6 +56,17 @@ def _give_back() -> None:
     _trim()(0)
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
+
+
+def into_memory(weights: Iterable[Tensor]) -> None:
+    """Copies, in their places, the weights that are still read from their file.
+
+    safetensors hands out weights that the system reads from the disk when they are first used. Were
+    the file cut short or changed meanwhile, the process would be killed, or would show other numbers.
+    """
+    for weight in weights:
+        if not weight.untyped_storage().resizable():  # memory that is not PyTorch's own
+            weight.data = weight.data.clone()
 
 
 def make_room(numbers: int) -> None:
