@@ -115,14 +115,16 @@ def load_model(
     """
     progress("Starting PyTorch", None)
     from model import loading  # torch takes seconds to import: the page is drawn first
+    from model.memory import enough_memory
 
     loading.use_threads()
     entry = models.found(name)
     if entry is None:
         raise ValueError(_unknown(name))
-    if entry.folder is not None:
-        return loading.from_folder(entry.folder, name, device, progress, most_bytes)
-    return loading.registered(entry, device, progress, most_bytes)
+    with enough_memory(f"the model {name[:60]}"):
+        if entry.folder is not None:
+            return loading.from_folder(entry.folder, name, device, progress, most_bytes)
+        return loading.registered(entry, device, progress, most_bytes)
 
 
 def _unknown(name: str) -> str:

@@ -23,6 +23,7 @@ from model.hub.module import HubTransformer
 from model.hub.probe import probe
 from model.hub.tokenizer import HubTokenizer, load_tokenizer
 from model.live import Model
+from model.memory import is_out_of_memory
 from model.wheel import Progress
 
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
@@ -118,6 +119,8 @@ def _body(folder: Path, settings: Any, shape: Shape) -> Any:
         OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError,
         SafetensorError,
     ) as error:  # fmt: skip
+        if is_out_of_memory(error):
+            raise MemoryError from error
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
             f"Hugging Face's library cannot load it ({lines[0].rstrip('.')[:200]})"
