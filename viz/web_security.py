@@ -1,8 +1,8 @@
 """What the app answers to, and what it refuses before any of its code runs.
 
 The order, from the outside: every answer gets the browser's rules and no error its details; then
-what a request wants, its size, where it comes from, and by which name it reached us. Streamlit's own checks of hosts
-and origins stay on behind these.
+what a request wants, its size, where it comes from, and by which name it reached us. Streamlit's own
+checks of hosts and origins stay on behind these.
 """
 
 import logging
@@ -57,11 +57,11 @@ class BrowserRules:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
+        state = "waiting"
 
         async def send_with_rules(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] in _STARTS
+            nonlocal state
+            state = _NEXT.get(message["type"], state)
             if message["type"] in _ANSWERS:
                 _put_rules(MutableHeaders(scope=message), scope)
             await send(message)
@@ -73,13 +73,15 @@ class BrowserRules:
             await self.app(scope, receive, send_with_rules)
         except Exception:  # the border: the log gets the cause, the visitor a sentence
             _logger.exception("A request failed: %s", scope["type"])
-            if scope["type"] == "http" and not started:
+            if state == "open":
+                await send({"type": "websocket.close", "code": 1011})
+            elif state == "waiting" and scope["type"] == "http":
                 answer = PlainTextResponse("This went wrong on our side.", status_code=500)
                 await answer(scope, receive, send_with_rules)
 
 
 _ANSWERS = {"http.response.start", "websocket.http.response.start"}
-_STARTS = {*_ANSWERS, "websocket.accept", "websocket.close"}
+_NEXT = {name: "answered" for name in (*_ANSWERS, "websocket.close")} | {"websocket.accept": "open"}
 
 
 def _put_rules(headers: MutableHeaders, scope: Scope) -> None:
