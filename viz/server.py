@@ -1,20 +1,25 @@
-"""The ASGI face of the app: starts the engine before the first visitor, says when it is ready, and
+"""The ASGI face of the app: starts the engine before the first visitor, says when it is ready, counts, and
 stands behind the checks of `viz.web_security`. `python -m viz.server` is what `make run` starts."""
 
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import streamlit as st
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit.web import cli
 
+from model.settings import settings
+from viz import logs
 from viz.examples import FIRST
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
+from viz.metrics import Counting, metrics
 from viz.shared import engine
 from viz.web_security import web_security
 
@@ -36,24 +41,38 @@ async def plotly_script(_: Request) -> Response:
 
 def preload() -> None:
     """Loads the default model. A refusal is left to the page, which says it to the visitor."""
+    began = time.monotonic()
     try:
         engine().model(FIRST.model, lambda sentence, share: None)
-    except ValueError as error:
-        print(f"The default model is not ready: {error}", flush=True)
+    except ValueError as error:  # the sentence holds nobody's text: nobody was there yet
+        logs.event("not ready", model=FIRST.model, reason=str(error))
+    else:
+        logs.event("ready", seconds=round(time.monotonic() - began, 1))
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
+    logs.set_up()
+    logs.event("start", address=st.get_option("server.address"), port=st.get_option("server.port"))
     threading.Thread(target=preload, name="preload", daemon=True).start()
     yield
+    logs.event("stop")
 
 
 app = st.App(
     APP,
-    routes=[Route("/readyz", ready), Route(f"/{PLOTLY_ADDRESS}", plotly_script)],
-    middleware=web_security(),
+    routes=[
+        Route("/readyz", ready),
+        Route("/metrics", metrics),
+        Route(f"/{PLOTLY_ADDRESS}", plotly_script),
+    ],
+    middleware=[Middleware(Counting), *web_security()],
     lifespan=lifespan,
 )
 
 if __name__ == "__main__":  # the command line, so that STREAMLIT_SERVER_PORT and the like count
+    try:
+        settings()
+    except ValueError as refusal:
+        sys.exit(str(refusal))
     cli.main(["run", __file__, *sys.argv[1:]], prog_name="streamlit")

@@ -116,7 +116,7 @@ def _work(seen: Look, run: Run) -> Iterator[Ablations]:
 
     @contextmanager
     def turn() -> Iterator[None]:
-        with engine().turn(in_line):
+        with engine().turn(in_line, in_background=True):
             run.ahead = 0
             yield
 

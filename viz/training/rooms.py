@@ -15,8 +15,12 @@ def archive() -> Archive:
 
 @cache
 def workshop() -> Workshop:
-    return Workshop(turn=_turn)
+    return Workshop(turn=_turn_in_background)
 
 
 def _turn() -> AbstractContextManager[None]:
     return engine().turn(lambda place: None)
+
+
+def _turn_in_background() -> AbstractContextManager[None]:
+    return engine().turn(lambda place: None, in_background=True)

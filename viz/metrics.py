@@ -1,0 +1,144 @@
+"""What the server counts, in Prometheus' format at `/metrics`: no visitor's text, no visitor's address."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from model.engine import Engine
+from model.events import Event, Found, Loaded, Passed
+from model.settings import settings
+from viz.logs import known
+
+MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
+DOORS = ("_stcore", "app", "metrics", "readyz", "static")  # parts of the server; the rest are pages
+FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-real-ip")  # headers that a proxy adds
+
+disable_created_metrics()  # when a counter began is told by the process's start
+REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+_requests = Counter(
+    "attention_requests", "HTTP requests answered", ["door", "status"], registry=REGISTRY
+)
+_sessions = Gauge("attention_sessions", "Websockets that are open now", registry=REGISTRY)
+_runs = Counter("attention_page_runs", "Times a page was drawn", ["page"], registry=REGISTRY)
+_asked = Counter("attention_traces", "Traces asked for", ["kept"], registry=REGISTRY)
+_refused = Counter("attention_refusals", "Refused requests by kind", ["kind"], registry=REGISTRY)
+_loads = Counter("attention_model_loads", "Models loaded", ["model"], registry=REGISTRY)
+_waits = Histogram(
+    "attention_wait_seconds", "Time in line for a pass", buckets=MOMENTS, registry=REGISTRY
+)
+_passes = Histogram(
+    "attention_pass_seconds", "Time of a pass", ["model"], buckets=MOMENTS, registry=REGISTRY
+)
+
+
+class _Holdings(Collector):
+    """What an engine keeps, asked for when the numbers are read."""
+
+    engine: Engine | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        if self.engine is None:
+            return
+        now = self.engine.holdings
+        for name, meaning, value in (
+            ("attention_line_length", "Passes waiting in line", now.waiting),
+            ("attention_cache_bytes", "Bytes of the traces that are kept", now.trace_bytes),
+            ("attention_cache_traces", "Traces that are kept", now.traces),
+            ("attention_model_bytes", "Bytes of the loaded models", now.model_bytes),
+            ("attention_models_loaded", "Models that are loaded", len(now.models)),
+        ):
+            yield GaugeMetricFamily(name, meaning, value=value)
+
+
+_holdings = _Holdings()
+REGISTRY.register(_holdings)
+
+
+def watch(engine: Engine) -> None:
+    """Tells from now on what this engine keeps."""
+    _holdings.engine = engine
+
+
+def count(event: Event) -> None:
+    """Counts what happened in the engine."""
+    if isinstance(event, Found):
+        _asked.labels("yes" if event.hit else "no").inc()
+    elif isinstance(event, Loaded):
+        _loads.labels(known(event.model)).inc()
+    elif isinstance(event, Passed):
+        _waits.observe(event.waited)
+        _passes.labels(known(event.model)).observe(event.seconds)
+    else:
+        _refused.labels(event.kind).inc()
+
+
+def count_page(file: str) -> None:
+    """Counts one run of a page. `file`: its file, one of the menu's."""
+    _runs.labels(file).inc()
+
+
+async def metrics(request: Request) -> Response:
+    """The numbers, for whom the server's owner lets read them; 404 for everybody else."""
+    if not _may_read(request.scope):
+        return PlainTextResponse("There is nothing here.", status_code=404)
+    return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+
+
+def _may_read(scope: Scope) -> bool:
+    allowed = settings().metrics
+    if allowed != "local":
+        return allowed == "on"
+    headers, client = Headers(scope=scope), scope.get("client")
+    if client is None or any(name in headers for name in FORWARDED):
+        return False
+    try:
+        return ip_address(client[0]).is_loopback
+    except ValueError:
+        return False
+
+
+class Counting:
+    """Counts requests, and the websockets that are open: one a page that somebody has before them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        accepted = False
+
+        async def counted(message: Message) -> None:
+            nonlocal accepted
+            if message["type"] == "http.response.start":
+                _requests.labels(_door(scope["path"]), str(message["status"])).inc()
+            elif message["type"] == "websocket.accept":
+                accepted = True
+                _sessions.inc()
+            await send(message)
+
+        try:
+            await self.app(scope, receive, counted)
+        finally:
+            if accepted:
+                _sessions.dec()
+
+
+def _door(path: str) -> str:
+    first = path.strip("/").partition("/")[0]
+    return first if first in DOORS else "page"
