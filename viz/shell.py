@@ -6,6 +6,7 @@ session; every control shows a part of it and writes it back, and the link alway
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -31,12 +32,7 @@ if TYPE_CHECKING:
     from model.live import Model
 
 _SETTLED = "settled-model"  # the model whose layers the view was last brought to
-STYLE = """<style>
-.stMainBlockContainer { padding-top: 2.5rem; padding-bottom: 3rem; max-width: 90rem; }
-[data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: 0.4rem; }
-[data-testid="stSidebarUserContent"] [data-testid="stPageLink"] a { padding-top: 0; padding-bottom: 0; }
-.katex-display { overflow-x: auto; overflow-y: hidden; padding: 0.25rem 0; }
-</style>"""
+STYLE = Path(__file__).with_name("style.css")
 
 
 @dataclass(frozen=True)

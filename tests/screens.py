@@ -1,0 +1,90 @@
+"""Pictures of every page as a visitor first sees it: wide and phone, light and dark.
+
+`python -m tests.screens` (`make screens`) writes docs/screens. Names of pages as arguments take these
+alone; --tall takes the whole page instead of the first screen, --to another folder.
+"""
+
+import argparse
+import io
+import tempfile
+from pathlib import Path, PurePath
+
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+from tests.bench.chromium import PATIENCE, browsing
+from tests.bench.server import serving
+from tests.browser.conftest import wait_until_settled
+from viz.menu import PAGES
+
+SCREENS = Path(__file__).resolve().parents[1] / "docs" / "screens"
+WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}
+THEMES = ("light", "dark")
+COLOURS = 200  # of a picture: keeps the whole folder at a few megabytes
+TALL = 3000  # pixels: higher than any page
+SETTLED = 1200  # milliseconds for pictures that are drawn after the page has come to rest
+
+
+def address(file: str) -> str:
+    """The address of a page's file."""
+    return "/" if file == "app.py" else f"/{PurePath(file).stem}"
+
+
+def name(file: str) -> str:
+    """What a page's pictures are called."""
+    return "home" if file == "app.py" else PurePath(file).stem
+
+
+def take(browser: Browser, base: str, names: list[str], folder: Path, *, tall: bool) -> None:
+    """Takes the named pages, or all; prints each as it is done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for width, (across, down) in WIDTHS.items():
+        screen = {"width": across, "height": TALL if tall else down}
+        for page in PAGES:
+            if names and name(page.file) not in names:
+                continue
+            with browser.new_context(viewport=screen, base_url=base) as context:
+                opened = context.new_page()
+                opened.set_default_timeout(PATIENCE)
+                opened.goto(address(page.file))
+                for theme in THEMES:
+                    opened.emulate_media(color_scheme=theme)
+                    picture = folder / f"{name(page.file)}-{width}-{theme}.png"
+                    picture.write_bytes(compact(settled_picture(opened)))
+                    print(f"{picture.name} {picture.stat().st_size // 1000} kB", flush=True)
+
+
+def settled_picture(page: Page) -> bytes:
+    """A PNG of what is on the screen, once nothing moves."""
+    wait_until_settled(page)
+    for explorer in page.get_by_test_id("explorer").all():
+        explorer.and_(page.locator("[data-ready=true]")).wait_for(state="visible")
+    page.wait_for_timeout(SETTLED)
+    return page.screenshot(animations="disabled")
+
+
+def compact(png: bytes) -> bytes:
+    """The same picture with few colours: a quarter of its size."""
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    few = picture.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    written = io.BytesIO()
+    few.save(written, "PNG", optimize=True)
+    return written.getvalue()
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("names", nargs="*")
+    reader.add_argument("--to", type=Path, default=SCREENS)
+    reader.add_argument("--tall", action="store_true")
+    asked = reader.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        serving(Path(scratch) / "server.log") as server,
+        browsing() as browser,
+    ):
+        take(browser, server.address, asked.names, asked.to, tall=asked.tall)
+
+
+if __name__ == "__main__":
+    main()
