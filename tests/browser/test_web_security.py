@@ -1,0 +1,78 @@
+"""What the browser sees of every page: its own address, and nothing that the app's policy forbids."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, Request, WebSocket, expect
+
+from viz.menu import PAGES
+
+WRITE_DOWN_VIOLATIONS = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
+  `${event.effectiveDirective}: ${event.blockedURI} ${event.sourceFile}`));
+"""
+
+
+@pytest.fixture(scope="module")
+def addresses() -> set[str]:
+    """Scheme and place of whatever the pages of this module asked for."""
+    return set()
+
+
+def note(page: Page, addresses: set[str]) -> None:
+    def asked(what: Request | WebSocket) -> None:
+        parts = urlsplit(what.url)
+        addresses.add(f"{parts.scheme}://{parts.netloc}" if parts.netloc else parts.scheme)
+
+    page.on("request", asked)
+    page.on("websocket", asked)
+
+
+def test_every_page_asks_its_own_address_only_and_keeps_to_the_policy(
+    open_page: Callable[..., Page],
+    page: Page,
+    settle: Callable[..., Page],
+    server: str,
+    addresses: set[str],
+) -> None:
+    note(page, addresses)
+    page.add_init_script(WRITE_DOWN_VIOLATIONS)
+    open_page("/")
+    menu = page.get_by_test_id("stSidebar")
+    for entry in PAGES[1:]:
+        menu.get_by_role("link", name=entry.title, exact=True).click()
+        expect(page).to_have_url(re.compile(f"/{Path(entry.file).stem}([?#]|$)"))
+        settle()
+    violations = page.evaluate("window.violations")
+    # Streamlit's reader of messages tries to compile its arithmetic, and does without when it may not.
+    assert [found for found in violations if not found.startswith("script-src: wasm-eval")] == []
+    own = {server, server.replace("http:", "ws:")}
+    assert own <= addresses <= {*own, "data", "blob"}
+
+
+def test_the_browser_itself_refuses_what_the_policy_forbids(
+    open_page: Callable[..., Page], page: Page, troubles: list[str]
+) -> None:
+    page.add_init_script(WRITE_DOWN_VIOLATIONS)
+    open_page("/glossary")
+    page.evaluate(
+        """() => {
+          const picture = document.createElement("img");
+          picture.src = "https://elsewhere.example/picture.png";
+          const script = document.createElement("script");
+          script.textContent = "window.ran = true";
+          const frame = document.createElement("iframe");
+          frame.src = location.href;
+          document.body.append(picture, script, frame);
+        }"""
+    )
+    expect(page.locator("iframe")).to_be_attached()
+    page.wait_for_function("window.violations.length >= 3")
+    found = page.evaluate("window.violations.map((line) => line.split(':')[0])")
+    assert {"img-src", "script-src-elem", "frame-src"} <= set(found)
+    assert page.evaluate("window.ran") is None
+    troubles.clear()  # each refusal is an error in the console, as it should be
