@@ -4,27 +4,29 @@ import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
 from viz.menu import MENU, PAGES
+from viz.session import carried_link
 from viz.view import View, to_link
 
 
 def menu() -> None:
-    """All pages, in their groups."""
+    """All pages, in their groups. Each link carries the view."""
+    carried = carried_link()
     for group, pages in MENU.items():
         if group:
             st.caption(group)
         for page in pages:
-            page_link(page.file, page.title)
+            page_link(page.file, page.title, **carried)
 
 
 def path(file: str) -> None:
     """Links to the page before and the page after this one."""
     files = [page.file for page in PAGES]
-    here = files.index(file)
+    here, carried = files.index(file), carried_link()
     with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         if here > 0:
-            page_link(PAGES[here - 1].file, f"← {PAGES[here - 1].title}")
+            page_link(PAGES[here - 1].file, f"← {PAGES[here - 1].title}", **carried)
         if here + 1 < len(PAGES):
-            page_link(PAGES[here + 1].file, f"{PAGES[here + 1].title} →")
+            page_link(PAGES[here + 1].file, f"{PAGES[here + 1].title} →", **carried)
 
 
 def page_link(file: str, label: str, **parameters: str) -> None:

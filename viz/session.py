@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.intervention import Intervention
 from viz.explorer import forget
@@ -12,6 +13,8 @@ from viz.view import PARAMETERS, View, from_link, to_link
 
 _VIEW, _LINK, _NOTES, _PAST, _PAGE = "view", "link", "link-notes", "past-changes", "page"
 _ARRIVED, _LENT = "arrived", "lent-view"
+_CARRIED = "carried-link"
+_CARRIED_LIMIT = 1_000  # characters: every link of the menu holds them
 _PAST_LIMIT = 50  # changes that can be undone
 
 
@@ -100,7 +103,8 @@ def adopt_link(page: str) -> tuple[str, ...]:
     before = st.session_state.get(_PAGE)
     moved = before not in (None, page)
     st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page
-    if _VIEW in st.session_state and (not parameters or parameters == st.session_state.get(_LINK)):
+    known: tuple[object, ...] = ({}, st.session_state.get(_LINK), st.session_state.get(_CARRIED))
+    if _VIEW in st.session_state and parameters in known and not _came_back_to(parameters):
         if moved:
             change_view(kept_view() or current())
             st.session_state.pop(_LENT, None)
@@ -110,6 +114,25 @@ def adopt_link(page: str) -> tuple[str, ...]:
     view, problems = from_link(parameters)
     open_view(view)
     return problems
+
+
+def carried_link() -> dict[str, str]:
+    """What a link to another page carries of the view, so that arriving there adds one entry to the
+    browser's history and a new tab opens on the same view. Nothing where the text is long."""
+    parameters = to_link(replace(current(), show=""))
+    if sum(map(len, parameters.values())) > _CARRIED_LIMIT:
+        parameters = {}
+    st.session_state[_CARRIED] = parameters
+    return parameters
+
+
+def _came_back_to(parameters: dict[str, str]) -> bool:
+    """Whether the browser's Back or Forward led to a link that says what to show."""
+    context = get_script_run_ctx()
+    if context is None or not context.is_history_navigation:
+        return False
+    # A bare address is the first view, unless it is a page that was reached without its view.
+    return bool(parameters) or bool(st.session_state.get(_CARRIED))
 
 
 def write_link() -> None:
