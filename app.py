@@ -5,6 +5,7 @@ import streamlit as st
 from viz import shell
 from viz.figures.heatmap import weights_of_head
 from viz.pipeline import pipeline
+from viz.tour.card import invitation
 
 shell.open_page("app.py")
 seen = shell.look()
@@ -20,5 +21,6 @@ with words:
         "at once, so the same word gets another vector in another sentence."
     )
     st.page_link("pages/attention.py", label="See how these weights come about →")
+    invitation("home")
 pipeline(seen)
 shell.checked(seen)

@@ -7,6 +7,7 @@ from viz.all_heads.views import VIEWS
 from viz.by_hand import by_hand_of
 from viz.glossary import glossary_link
 from viz.head_formulas import CONCATENATION
+from viz.questions.show import try_yourself
 
 shell.open_page("pages/all_heads.py")
 seen = shell.look(layers=False)
@@ -38,4 +39,9 @@ def hand() -> None:
     by_hand_of(("ladder-multi-head", "one-matrix-then-split", "head-widths"))
 
 
-shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS, seen))
+def live() -> None:
+    shell.views(VIEWS, seen)
+    try_yourself("all-heads", seen)
+
+
+shell.beats(idea=idea, hand=hand, live=live)

@@ -7,6 +7,7 @@ from viz.by_hand import by_hand
 from viz.effect import effect_on_prediction
 from viz.formulas import ATTENTION
 from viz.glossary import glossary_link
+from viz.questions.show import try_yourself
 
 shell.open_page("pages/attention.py")
 seen = shell.look(switches=True, layers=False)
@@ -35,6 +36,7 @@ It is a soft look-up: a dictionary whose keys match by degree.
 def live() -> None:
     shell.explore(seen, layers=True, above=shell.what_to_look_for)
     effect_on_prediction(seen)
+    try_yourself("attention", seen)
 
 
 shell.beats(idea=idea, hand=lambda: by_hand("the-cat-sat"), live=live)

@@ -10,6 +10,7 @@ from viz.laboratory.formulas import MASKED_ATTENTION
 from viz.laboratory.points import measured_points
 from viz.laboratory.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
 from viz.laboratory.rows import rows_effect, stream_effect
+from viz.questions.show import try_yourself
 
 shell.open_page("pages/laboratory.py")
 seen = shell.look(changed=True)
@@ -48,6 +49,7 @@ def live() -> None:
     changes(seen)
     what_to_see()
     shell.views(VIEWS, seen)
+    try_yourself("laboratory", seen)
 
 
 shell.beats(idea=idea, hand=lambda: measured_points(seen), live=live)

@@ -11,6 +11,8 @@ from viz.prediction.formulas import ENTROPY, SOFTMAX
 from viz.prediction.logit_lens import logit_lens
 from viz.prediction.next_token import next_token
 from viz.prediction.token_by_token import token_by_token
+from viz.questions.show import try_yourself
+from viz.tour.card import hides
 
 shell.open_page("pages/prediction.py")
 seen = shell.look(layers=False)
@@ -59,7 +61,11 @@ def live() -> None:
         )
         offer_model("stories")
         return
+    if hides(seen):
+        st.caption("The picture opens when you have answered the question of the tour, above.")
+        return
     shell.views(VIEWS, seen)
+    try_yourself("prediction", seen)
 
 
 def hand() -> None:

@@ -26,6 +26,7 @@ from viz.save import save_figure, save_view
 from viz.session import adopt_link, change_view, control, current, write_link
 from viz.shared import engine
 from viz.table_text import sheltered_table
+from viz.tour import card as tour
 from viz.view import View
 
 if TYPE_CHECKING:
@@ -88,8 +89,10 @@ def open_page(file: str) -> None:
     page = entry(file)
     st.set_page_config(page_title=f"{page.title} · Attention visualizer", layout="wide")
     notes = adopt_link(file)
+    tour.open_page(file)
     with st.sidebar:
         navigation.menu()
+        tour.invitation("menu", quiet=True)
     st.html(STYLE)
     heading, path = st.columns([3, 2], vertical_alignment="bottom")
     with heading:
@@ -113,6 +116,7 @@ def look(
     Stops the page with a sentence where there is nothing to run; what was typed stays.
     """
     choices.sentence_box()
+    card = st.container()  # of the tour: one place, whether there is a tour or not
     with st.sidebar:
         st.caption("Choose")
         model_picker.choose_model()
@@ -134,10 +138,14 @@ def look(
             st.error(plain(str(refusal)))
             if model is not None:
                 choices.offer_way_out(model)
+            with card:
+                tour.card(None)
             write_link()  # now: after the stop nothing is written any more
             st.stop()
         write_link()
-        return seen
+    with card:
+        tour.card(seen)
+    return seen
 
 
 def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
@@ -172,6 +180,7 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
     if current().show == names[0]:  # what opens by itself need not stand in the link
         change_view(replace(current(), show=""))
     write_link()
+    tour.notice()
 
 
 def traced(request: Request) -> Trace:
@@ -204,6 +213,7 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
     change_view(current().at(chosen))
     write_link()
     save_view(seen)
+    tour.notice()
 
 
 def what_to_look_for() -> None:

@@ -119,7 +119,7 @@ def explorer(
 def forget(mount: str = "explorer") -> None:
     """Lets the next `selection` count in any case, for instance when an example is opened again."""
     memory = st.session_state.get(_memory_key(mount))
-    if memory is not None:
+    if isinstance(memory, _Memory):  # else it has forgotten already
         st.session_state[_memory_key(mount)] = memory.revision
 
 

@@ -1,0 +1,172 @@
+"""Questions on what a change of the mechanism does: each compares a changed run with the unchanged one.
+
+Pure: the runs are asked for, not made here.
+"""
+
+import numpy as np
+
+from model.intervention import Intervention
+from model.prediction import probabilities
+from viz.questions.question import CLEAR, Question, Scene, quoted, token_name
+from viz.questions.rows import OPTIONS, open_keys, row_of
+
+_MOVED, _STILL = 0.05, 0.01  # a probability or weight that moves between the two is not asked for
+_SAME = 1e-6  # rounding stays below
+_DIRECTIONS = ("It grows", "It hardly moves", "It shrinks")
+
+
+def without_scaling(scene: Scene, number: int) -> Question | None:
+    """What becomes of the largest weight of a row when scores are not divided by √dₖ?"""
+    ours = scene.attention
+    theirs = scene.run(Intervention(scale=1.0)).find(scene.place)
+    query, head = row_of(ours, number), scene.head
+    keys = open_keys(ours, query, head)
+    before, after = (float(run.weights(head)[query].max()) for run in (ours, theirs))
+    answer = _direction(before, after)
+    if len(keys) < 3 or ours.scale in (0, 1) or answer is None:
+        return None
+    wide = [float(np.ptp(run.scaled(head)[query, keys])) for run in (ours, theirs)]
+    looking = token_name(scene.trace.queries_of(ours)[query], query)
+    deeper = (
+        " The vectors of this layer changed too, for no layer before it is scaled either."
+        if ours.layer
+        else ""
+    )
+    return Question(
+        f"Scores are no longer divided by √dₖ = {1 / ours.scale:.4g}. What happens to the largest "
+        f"weight in the row of {looking}, in head {scene.head_name}?",
+        _DIRECTIONS,
+        answer,
+        f"It was {before:.3f} and becomes {after:.3f}.",
+        f"The scores of this row lay within {wide[0]:.2f} of each other, and now within "
+        f"{wide[1]:.2f}. The further apart scores lie, the more the softmax gives to the largest."
+        f"{deeper}",
+    )
+
+
+def lifted_mask(scene: Scene, number: int) -> Question | None:
+    """What becomes of the last row when every token may look at every other?"""
+    ours = scene.attention
+    if number or ours.kind != "causal" or ours.query.shape[1] < 2:
+        return None
+    theirs = scene.run(Intervention(mask="none")).find(scene.place)
+    before, after = (run.weights(scene.head)[-1] for run in (ours, theirs))
+    moved = float(np.abs(after - before).max())
+    if _SAME < moved < _MOVED / 2:
+        return None
+    if moved <= _SAME:
+        moved = 0.0
+        why = (
+            "The mask never hid anything from the last token: all others stand before it. And this is "
+            "the first layer, so every query and key is what it was."
+        )
+    else:
+        why = (
+            "The mask never hid anything from the last token. But in the layers before, the other "
+            "tokens have now read what follows them, so their vectors, and with them the keys, changed."
+        )
+    looking = token_name(scene.trace.queries_of(ours)[-1], len(before) - 1)
+    return Question(
+        f"The causal mask is lifted in all layers. What becomes of the last row, that of {looking}, "
+        f"in head {scene.head_name}?",
+        ("Its weights change", "All its weights stay as they are"),
+        0 if moved else 1,
+        f"The largest change of a weight in that row is {moved:.4f}.",
+        why,
+    )
+
+
+def first_row_unmasked(scene: Scene, number: int) -> Question | None:
+    """Where does the first token look most once it may look ahead?"""
+    ours, tokens = scene.attention, scene.trace.tokens_of(scene.attention.stack)
+    if number or ours.kind != "causal" or len(tokens) < 3:
+        return None
+    row = scene.run(Intervention(mask="none")).find(scene.place).weights(scene.head)[0]
+    ranked = [int(key) for key in np.argsort(-row, kind="stable")]
+    if row[ranked[0]] - row[ranked[1]] < CLEAR:
+        return None
+    offered = sorted(list(dict.fromkeys([*ranked[:2], 0, *ranked]))[:OPTIONS])
+    names = [token_name(tokens[key], key) for key in offered]
+    own = float(ours.weights(scene.head)[0, 0])
+    return Question(
+        f"Under the mask the first token can look at itself only: a weight of {own:.2f}. The mask is "
+        f"lifted. Where does it look most, in head {scene.head_name}?",
+        tuple(names),
+        offered.index(ranked[0]),
+        "Now: "
+        + ", ".join(f"{name} {row[key]:.3f}" for name, key in zip(names, offered, strict=True)),
+        "The softmax shares 1 out among all keys that a query may look at. Keys of the future were "
+        "always there; the mask alone kept them out.",
+    )
+
+
+def without_positions(scene: Scene, number: int) -> Question | None:
+    """Does the model still expect the same token when no token knows its place?"""
+    ours, theirs = scene.trace, scene.run(Intervention(positions=False))
+    if number or ours.logits is None or theirs.logits is None:
+        return None
+    if np.abs(ours.logits - theirs.logits).max() <= _SAME:  # a model that has no positions
+        return None
+    before, after = probabilities(ours.logits[-1]), probabilities(theirs.logits[-1])
+    best, now = int(before.argmax()), int(after.argmax())
+    fall = float(before[best] - after[best])
+    if now != best:
+        answer = 2 if after[now] - after[best] >= _MOVED / 2 else None
+    else:
+        answer = 1 if fall >= CLEAR else 0 if fall <= _STILL else None
+    if answer is None or before[best] < CLEAR:
+        return None
+    token, instead = (quoted(named) for named in scene.named([best, now]))
+    last = token_name(ours.tokens_of("decoder")[-1], len(ours.logits) - 1)
+    other = "" if now == best else f" Now {instead} comes first, with {after[now]:.3f}."
+    return Question(
+        f"Positions are switched off in the whole model. After {last} it expected {token} with "
+        f"{before[best]:.3f}. Does it still?",
+        ("Yes, as surely as before", "Yes, but less surely", "No, another token comes first"),
+        answer,
+        f"{token} had {before[best]:.3f} and has {after[best]:.3f}.{other}",
+        "Without positions a token knows what the others are, not where they stand. Heads that look at "
+        "the token just before, and all that rely on them, can no longer find it."
+        if answer
+        else "Here what the tokens are is enough to go on: the answer does not hang on their order.",
+    )
+
+
+def without_head(scene: Scene, number: int) -> Question | None:
+    """How much does the expected token depend on one head?"""
+    ours, attention = scene.trace, scene.attention
+    head = (scene.head + number) % attention.heads
+    if ours.logits is None or number >= attention.heads:
+        return None
+    logits = scene.run(Intervention(ablated=frozenset({(scene.place, head)}))).logits
+    if logits is None:
+        return None
+    before, after = probabilities(ours.logits[-1]), probabilities(logits[-1])
+    best = int(before.argmax())
+    answer = _direction(float(before[best]), float(after[best]))
+    if answer is None or before[best] < CLEAR:
+        return None
+    (token,) = (quoted(named) for named in scene.named([best]))
+    name = f"L{attention.layer}H{head}"
+    return Question(
+        f"Head {name} is left out: its output is zero. What happens to the probability of {token} "
+        "as the next token?",
+        _DIRECTIONS,
+        answer,
+        f"It was {before[best]:.3f} and becomes {after[best]:.3f}.",
+        "Other heads do the same work, or this head does none that matters for this token."
+        if answer == 1
+        else "What this head wrote into the stream spoke against the token."
+        if answer == 0
+        else "What this head wrote into the stream led to the token, and no other head makes up for all "
+        "of it.",
+    )
+
+
+def _direction(before: float, after: float) -> int | None:
+    """Which of the directions a number took; None where it is in between."""
+    if abs(after - before) <= _STILL:
+        return 1
+    if abs(after - before) < _MOVED:
+        return None
+    return 0 if after > before else 2

@@ -1,0 +1,19 @@
+"""Which questions a page asks, in turn. Pure."""
+
+from viz.questions.changes import (
+    first_row_unmasked,
+    lifted_mask,
+    without_head,
+    without_positions,
+    without_scaling,
+)
+from viz.questions.next_tokens import next_token, warmed
+from viz.questions.question import Maker
+from viz.questions.rows import allowed_keys, copying_head, largest_weight, previous_head
+
+MAKERS: dict[str, tuple[Maker, ...]] = {
+    "attention": (largest_weight, without_scaling, lifted_mask, allowed_keys, first_row_unmasked),
+    "laboratory": (without_positions, without_head, without_scaling, first_row_unmasked),
+    "prediction": (next_token, warmed),
+    "all-heads": (copying_head, previous_head),
+}

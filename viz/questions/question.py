@@ -1,0 +1,85 @@
+"""A question with its answer, and what it is made from: the runs of one sentence. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from model.intervention import Intervention
+from model.trace import Attention, Token, Trace
+from viz.axes import token_label
+
+CLEAR = 0.1  # weights and probabilities that lie nearer together than this are not asked for
+_LABEL = 20  # characters of a token in an option
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question, its options and what the model really does. Plain text, token texts included.
+
+    Raises ValueError where the options are not distinct or the answer is none of them.
+    """
+
+    prompt: str
+    options: tuple[str, ...]
+    answer: int  # position among the options
+    found: str  # the numbers
+    why: str
+
+    def __post_init__(self) -> None:
+        if len(self.options) < 2 or len(set(self.options)) < len(self.options):
+            raise ValueError(f"The options {self.options} are not at least two distinct ones.")
+        if not 0 <= self.answer < len(self.options):
+            raise ValueError(f"Option {self.answer} is the answer; there are {len(self.options)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One sentence, the layer and head that are open, and the way to a changed run of it."""
+
+    run: Callable[[Intervention], Trace]
+    named: Callable[[Sequence[int]], Sequence[Token]]  # ids of the vocabulary as tokens
+    place: str
+    head: int
+
+    @property
+    def trace(self) -> Trace:
+        """The unchanged run."""
+        return self.run(Intervention())
+
+    @property
+    def attention(self) -> Attention:
+        """The open layer in the unchanged run."""
+        return self.trace.find(self.place)
+
+    @property
+    def head_name(self) -> str:
+        return f"L{self.attention.layer}H{self.head}"
+
+
+Maker = Callable[[Scene, int], Question | None]  # the number picks a row; None: no clear answer
+
+
+def first_clear(scene: Scene, makers: Sequence[Maker], start: int) -> tuple[Question, int] | None:
+    """The first question from number `start` on that has a clear answer, and the number after it.
+
+    Numbers go through the kinds in turn, then through the rows. None where this sentence has none.
+    """
+    for number in range(start, start + 4 * len(makers)):
+        row, kind = divmod(number, len(makers))
+        question = makers[kind](scene, row)
+        if question is not None:
+            return question, number + 1
+    return None
+
+
+def token_name(token: Token, position: int) -> str:
+    """A token and where it stands, so that equal tokens stay apart: “·Tom” (12)."""
+    return f"{quoted(token)} ({position})"
+
+
+def quoted(token: Token) -> str:
+    return f"“{token_label(token.text, _LABEL)}”"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """a, b and c."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,117 @@
+"""A question on the page: the reader commits to an answer, then sees what the model does."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from viz.markdown import plain
+from viz.questions.kinds import MAKERS
+from viz.questions.question import Maker, Question, Scene, first_clear
+from viz.session import current
+from viz.shared import engine
+from viz.view import View
+
+if TYPE_CHECKING:
+    from viz.shell import Look
+
+_COMMITTED = "question-answered"  # session state: question -> the option that was committed to
+_KEPT = 60  # answers that are remembered
+
+
+def scene_of(seen: "Look", view: View) -> Scene:
+    """What a page shows, in the layer and head of a view, as the ground for questions."""
+    names = seen.model.attention_names
+    place = view.place if view.place in names else names[0]
+    return Scene(
+        lambda change: engine().trace(
+            replace(seen.request, intervention=change), lambda place: None
+        ),
+        seen.model.tokenizer.named,
+        place,
+        min(view.head, seen.trace.find(place).heads - 1),
+    )
+
+
+@st.fragment
+def try_yourself(page: str, seen: "Look") -> None:
+    """A closed row that asks one question at a time. Nothing is computed while it is closed."""
+    row = st.expander(
+        "Try yourself: predict, then look", key=f"try-{page}", on_change="rerun", type="compact"
+    )
+    if row.open:
+        with row:
+            _one_by_one(page, scene_of(seen, current()))
+
+
+def _one_by_one(page: str, scene: Scene) -> None:
+    number = f"try-{page}-number"
+    start = st.session_state.get(number, 0)
+    made = first_clear(scene, MAKERS[page], start)
+    made = made or (first_clear(scene, MAKERS[page], 0) if start else None)
+    if made is None:
+        st.caption(
+            "No question has a clear answer here. A longer sentence, or another head, has one."
+        )
+        return
+    question, following = made
+    ask(question, f"try-{page}")
+    st.button(
+        "New question",
+        key=f"try-{page}-new",
+        on_click=lambda: st.session_state.update({number: following}),
+    )
+
+
+def ask(question: Question, key: str) -> bool:
+    """Asks, and answers once the reader has committed. Says whether the reader has."""
+    if question in _answers():
+        _reveal(question, _answers()[question])
+        return True
+    radio = f"{key}-{abs(hash(question))}"
+
+    def commit() -> None:
+        chosen = st.session_state.get(radio)
+        if chosen is not None:
+            answers = _answers()
+            answers[question] = chosen
+            st.session_state[_COMMITTED] = dict(list(answers.items())[-_KEPT:])
+
+    with st.form(f"{radio}-form", border=False):
+        st.radio(
+            plain(question.prompt),
+            range(len(question.options)),
+            index=None,
+            format_func=lambda option: plain(question.options[option]),
+            key=radio,
+            horizontal=True,
+        )
+        st.form_submit_button("Show the answer", on_click=commit)
+    return False
+
+
+def is_answered(question: Question) -> bool:
+    """Whether the reader has committed to an answer."""
+    return question in _answers()
+
+
+def _reveal(question: Question, chosen: int) -> None:
+    answer, given = (plain(question.options[place]) for place in (question.answer, chosen))
+    st.markdown(plain(question.prompt))
+    if chosen == question.answer:
+        st.success(f"**Right: {answer}.** {plain(question.found)}")
+    else:
+        st.info(f"**You said: {given}. The model says: {answer}.** {plain(question.found)}")
+    st.caption(f"Why: {plain(question.why)}")
+
+
+def _answers() -> dict[Question, int]:
+    answers: dict[Question, int] = st.session_state.get(_COMMITTED, {})
+    return dict(answers)
+
+
+def answerable(scene: Scene, makers: Sequence[Maker]) -> Question | None:
+    """The first question of these kinds that has a clear answer on this sentence."""
+    made = first_clear(scene, makers, 0)
+    return None if made is None else made[0]
