@@ -26,6 +26,13 @@ TOKENIZER = "tokenizer.json"
 HASHES = "sha256.json"
 
 
+class DamagedError(ValueError):
+    """A file that ships with the app is missing, or is not as it was shipped."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} Install the app again to mend it; the other models still work.")
+
+
 def save_asset(
     folder: Path,
     module: Transformer,
@@ -67,7 +74,7 @@ def load_asset(
     try:
         config, tokenizer = TransformerConfig(**described), tokenizer_from(spelled)
     except TypeError as error:
-        raise ValueError(
+        raise DamagedError(
             f"The file {CONFIG} of {folder.name} lacks a size or has others."
         ) from error
     except ValueError as error:
@@ -82,9 +89,9 @@ def load_asset(
 
 def _check_hash(folder: Path, name: str, expected: object) -> None:
     if not (folder / name).is_file():
-        raise ValueError(f"The file {name} of {folder.name} is missing.")
+        raise DamagedError(f"The file {name} of {folder.name} is missing.")
     if file_hash(folder / name) != expected:
-        raise ValueError(
+        raise DamagedError(
             f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one it was "
             "shipped with."
         )
@@ -98,7 +105,7 @@ def _module(config: TransformerConfig, folder: Path, weights: str) -> Transforme
         floats = {name: value.float() for name, value in state.items()}
         module.load_state_dict(floats, assign=True)
     except (SafetensorError, RuntimeError, OverflowError) as error:
-        raise ValueError(f"The weights {weights} do not fit the model {folder.name}.") from error
+        raise DamagedError(f"The weights {weights} do not fit the model {folder.name}.") from error
     return module.eval().requires_grad_(False)
 
 
@@ -123,9 +130,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ValueError(f"The file {path.name} of {path.parent.name} is missing.") from error
+        raise DamagedError(f"The file {path.name} of {path.parent.name} is missing.") from error
     except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"The file {path.name} of {path.parent.name} is damaged.") from error
+        raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.") from error
     if not isinstance(content, dict):
-        raise ValueError(f"The file {path.name} of {path.parent.name} is damaged.")
+        raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.")
     return content

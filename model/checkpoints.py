@@ -17,7 +17,7 @@ import torch
 from cachetools import Cache, LRUCache
 from torch import Tensor
 
-from model.assets import ASSETS, checkpoint_file, load_asset
+from model.assets import ASSETS, DamagedError, checkpoint_file, load_asset
 from model.live import Model
 from model.trace import Array, Attention, Token
 
@@ -73,7 +73,7 @@ def _card(folder: Path) -> dict[str, Any]:
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"The file {CARD} of {folder.name} is damaged.") from error
+        raise DamagedError(f"The file {CARD} of {folder.name} is damaged.") from error
     return card if isinstance(card, dict) else {}
 
 
