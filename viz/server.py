@@ -17,6 +17,7 @@ from streamlit.web import cli
 
 from model.settings import settings
 from viz import logs
+from viz.border import tell
 from viz.examples import FIRST
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.metrics import Counting, metrics
@@ -68,6 +69,7 @@ app = st.App(
     ],
     middleware=[Middleware(Counting), *web_security()],
     lifespan=lifespan,
+    on_script_error=tell,
 )
 
 if __name__ == "__main__":  # the command line, so that STREAMLIT_SERVER_PORT and the like count

@@ -18,6 +18,7 @@ from model.intervention import Intervention
 from model.registry import models
 from model.trace import Attention, Trace
 from viz import choices, model_picker, navigation
+from viz.border import border
 from viz.explorer import explorer
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
@@ -154,7 +155,7 @@ def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[
     tabs = st.tabs(names, default=names[-1], on_change="rerun")
     for tab, beat in zip(tabs, (idea, hand, live), strict=True):
         if tab.open:
-            with tab:
+            with tab, border():
                 beat()
 
 
@@ -176,7 +177,8 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
     st.segmented_control(
         "Show", names, required=True, label_visibility="collapsed", **control("show")
     )
-    options[current().show](*arguments)
+    with border():
+        options[current().show](*arguments)
     if current().show == names[0]:  # what opens by itself need not stand in the link
         change_view(replace(current(), show=""))
     write_link()
@@ -192,6 +194,7 @@ def traced(request: Request) -> Trace:
 
 
 @st.fragment
+@border()
 def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lambda: None) -> None:
     """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
