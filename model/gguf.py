@@ -49,7 +49,9 @@ def _convert(source: Path, file: str, folder: Path, name: str) -> None:
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    settings = transformers.AutoConfig.from_pretrained(source, gguf_file=file)
+    settings = transformers.AutoConfig.from_pretrained(
+        source, gguf_file=file, trust_remote_code=False
+    )
     with torch.device("meta"):  # only the names of its weights are needed
         empty = transformers.AutoModelForCausalLM.from_config(settings)
     read = load_gguf_checkpoint(
@@ -62,7 +64,9 @@ def _convert(source: Path, file: str, folder: Path, name: str) -> None:
         settings.architectures = [type(empty).__name__]
         settings.dtype = "bfloat16"
         settings.save_pretrained(made)
-        transformers.AutoTokenizer.from_pretrained(source, gguf_file=file).save_pretrained(made)
+        transformers.AutoTokenizer.from_pretrained(
+            source, gguf_file=file, trust_remote_code=False
+        ).save_pretrained(made)
         kept = {part: value.contiguous() for part, value in tensors.items()}
         save_file(kept, made / "model.safetensors", {"format": "pt"})
         hashes = {path.name: file_hash(path) for path in sorted(made.iterdir())}

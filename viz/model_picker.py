@@ -145,7 +145,7 @@ def _offer(entry: Entry) -> None:
     )
 
 
-@st.cache_data(ttl=LISTED_SECONDS, max_entries=50, show_spinner="Asking the hub")
+@st.cache_resource(ttl=LISTED_SECONDS, max_entries=50, show_spinner="Asking the hub")
 def _listed(repository: str) -> Listing:
     return listed(repository)
 

@@ -12,14 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
+from model.training import saved_run
 from model.training.loss import batch_loss
 from model.training.recipe import Batch, Exam, Recipe, learning_rate
 from model.transformer import Transformer
 
 EXAM_SEED = 1_000_003  # added to the recipe's seed: exams never see the training draws
 SAVE_EVERY = 60.0  # seconds
+STATE = "state.safetensors"
 
 Record = dict[str, float]
 
@@ -167,32 +170,30 @@ def examine(recipe: Recipe, module: Transformer, *, seed: int) -> Exam:
 def save(run: Run, folder: Path) -> None:
     """Writes the whole state in one move: a run killed while saving keeps the one before."""
     folder.mkdir(parents=True, exist_ok=True)
-    state = {
-        "module": run.module.state_dict(),
-        "optimizer": run.optimizer.state_dict(),
+    states = {"module": run.module.state_dict()}
+    states |= {str(step): weights for step, weights in run.checkpoints.items()}
+    facts = {
         "step": run.step,
         "seconds": run.seconds,
         "history": run.history,
-        "checkpoints": run.checkpoints,
         "recent": run.recent,
     }
     partial = folder / "state.partial"
-    torch.save(state, partial)
-    os.replace(partial, folder / "state.pt")
+    saved_run.write(partial, states, run.optimizer, facts)
+    os.replace(partial, folder / STATE)
 
 
 def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> Run:
     """The run that was saved in a folder. Raises ValueError if there is none or it does not fit."""
     run = _drawn(recipe, device)
     try:
-        state = torch.load(folder / "state.pt", map_location=run.device, weights_only=True)
-        run.module.load_state_dict(state["module"])
-        run.optimizer.load_state_dict(state["optimizer"])
+        states, facts = saved_run.read(folder / STATE, run.optimizer, run.device)
+        run.module.load_state_dict(states.pop("module"))
     except FileNotFoundError as error:
         raise ValueError(f"There is no saved run of {recipe.name} to go on with.") from error
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, SafetensorError) as error:
         raise ValueError(f"The saved run of {recipe.name} does not fit its recipe.") from error
-    run.step, run.seconds = state["step"], state["seconds"]
-    run.history, run.checkpoints = state["history"], state["checkpoints"]
-    run.recent = state["recent"]
+    run.step, run.seconds = facts["step"], facts["seconds"]
+    run.history, run.recent = facts["history"], facts["recent"]
+    run.checkpoints = {int(step): weights for step, weights in states.items()}
     return run
