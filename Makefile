@@ -3,14 +3,14 @@
 # make lint     formatting, lint and types only
 # make unit     the tests that need no browser
 # make browser  the tests that drive a real Chromium
-# make bench    measure speed, memory and page weight beside other tools (12 minutes on a quiet machine)
+# make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
 # make format   rewrite the code in the house format
 # make clean    remove the environment and the caches
 #
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the tests
-# PARTS         of make bench: recording, sessions, weight, clicks; all if empty
+# PARTS         of make bench: recording, sessions, weight, clicks, classroom; all if empty
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := run

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench import clicks, recording, sessions, tables, weight
+from tests.bench import classroom, clicks, recording, sessions, tables, weight
 from tests.bench.machine import QUIET, load, machine
 
 PARTS = {
@@ -18,6 +18,7 @@ PARTS = {
     "sessions": sessions.measure,
     "weight": weight.measure,
     "clicks": clicks.measure,
+    "classroom": classroom.measure,
 }
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +35,10 @@ class Server:
 
 
 @contextmanager
-def serving(log: Path, models: Path | None = None) -> Iterator[Server]:
-    """Starts the app as `make run` does; `models` holds the folder of one model more."""
+def serving(
+    log: Path, models: Path | None = None, more: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Starts the app as `make run` does; `models` holds the folder of one model more, `more` settings."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -44,6 +46,7 @@ def serving(log: Path, models: Path | None = None) -> Iterator[Server]:
         "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
         "STREAMLIT_SERVER_PORT": str(port),
         "STREAMLIT_SERVER_HEADLESS": "true",
+        **(more or {}),
     }
     module = ["viz.server"] if models is None else ["tests.bench.serve", str(models)]
     with (

@@ -105,19 +105,44 @@ def clicks(measured: Measured) -> str:
     return "\n\n".join(parts)
 
 
+def classroom(measured: Measured) -> str:
+    rows = [
+        (row["act"], f"{row['times']:,}", _ms(row["median_ms"]), _ms(row["p95_ms"]))
+        for row in measured["rows"]
+    ]
+    least, most = measured["think"]
+    warm = measured["warm_megabytes"]
+    words = (
+        f"{measured['pupils']} sessions for {measured['seconds'] / 60:g} minutes, each pausing {least:g} "
+        f"to {most:g} s between an answer and its next act. Errors: {measured['errors']}. Answers that "
+        f"were not the session's own: {measured['mixed_up']}. Memory of the server after "
+        f"{measured['warm_up'] / 60:g} minutes: {min(warm):,} to {max(warm):,} MB "
+        f"(± {measured['swing']:.1%})."
+    )
+    return f"{_table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
+
+
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "sessions": sessions,
     "weight": weight,
     "clicks": clicks,
+    "classroom": classroom,
 }
 TITLES = {
     "recording": "What recording a pass costs",
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
+    "classroom": "A class at work",
 }
 NOTES = {
+    "classroom": (
+        "From an act to the end of the server's answer. A page is another page and the way back, of which "
+        "the slower counts. Each answer's tokens and the attention's output in it are held against those "
+        "computed beforehand for that session's own sentence, layer and mask, and every message is searched "
+        "for other sessions' sentences."
+    ),
     "recording": (
         "Random weights of GPT-2's size (124M). Ratios are to the same library's plain pass; memory is "
         "the peak of the whole process, and what of it lies above the loaded model."

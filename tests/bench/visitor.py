@@ -107,8 +107,11 @@ class Visitor:
 
     async def look_at(self, **selection: object) -> float:
         """Reports a head, stage and cell of the explorer, as it does after a click."""
-        report = {"selection": {"revision": 0, **selection}}
-        return await self.choose("explorer", json.dumps(report), alone=True)
+        return await self.report({"selection": {"revision": 0, **selection}})
+
+    async def report(self, state: dict[str, object]) -> float:
+        """Sends the explorer's state as its component does; its fragment runs."""
+        return await self.choose("explorer", json.dumps(state), alone=True)
 
     async def run(self, fragment: str = "") -> float:
         """Asks for a run and reads until it is over; returns its milliseconds."""
