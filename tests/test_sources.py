@@ -32,7 +32,7 @@ SECRETS = re.compile(
     r"|\bgh[pousr]_[A-Za-z0-9]{36}"
     r"|\bhf_[A-Za-z0-9]{30,}"
     r"|\b(?:pypi|npm|glpat|sk|xox[abpr])[-_][A-Za-z0-9_-]{24,}"
-    r"|(?i:password|secret|token|api_key)[\"']?\s*[:=]\s*[\"'](?=\D*\d)[A-Za-z0-9+/_-]{16,}[\"']"
+    r"|(?i:password|secret|token|api_key)[\"']?\s*[:=]\s*[\"'](?=[A-Za-z+/_-]*\d)[A-Za-z0-9+/_-]{16,}[\"']"
     r"|://[^/\s:@{}$<]+:[^/\s:@{}$<]{6,}@"
 )
 
