@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from model.attention import MultiHeadAttention, causal_mask, combined_mask, padding_mask
+from model.attention import MultiHeadAttention
 from model.config import Stack, TransformerConfig
 from model.layers import Block, Embedding, FeedForward, Norm
+from model.masks import causal_mask, combined_mask, padding_mask
 from model.memory import make_room
 from model.recorder import current
 

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from model.attention import padding_mask
+from model.masks import padding_mask
 from model.training.recipe import IGNORED, Batch
 from model.transformer import Transformer
 

@@ -10,9 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model import Attention, Intervention
-from model.attention import attend, blocked_mask, causal_mask, combined_mask, hidden_mask, rotate
+from model.attention import attend, rotate
 from model.collect import attention_record
 from model.layers import rotary_angles
+from model.masks import blocked_mask, causal_mask, combined_mask, hidden_mask
 from model.recorder import Place, Recorder, recording
 
 PATHS = pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.attention import MultiHeadAttention, attend, causal_mask, padding_mask
+from model.attention import MultiHeadAttention, attend
+from model.masks import causal_mask, padding_mask
 from model.recorder import Place
 
 BATCH, LENGTH, WIDTH, HEADS = 2, 6, 24, 3
