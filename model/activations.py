@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import GATED, Activation
-from model.trace import Array
+from model.trace import Array, read_only
 from model.worked.arithmetic import activations
 
 Wide = NDArray[np.float64]
@@ -76,6 +76,16 @@ CURVES: Mapping[Activation, Curve] = MappingProxyType(
         ),
     }
 )
+
+
+def activated(activation: Activation, before: Array) -> Array:
+    """(token, d_ff): the activation as the models themselves compute it, in float32."""
+    import torch  # torch takes seconds to import: pages are drawn first
+
+    from model.layers import ACTIVATIONS
+
+    with torch.inference_mode():
+        return read_only(ACTIVATIONS[activation](torch.tensor(before)).numpy())
 
 
 def activation_check(activation: Activation, before: Array, hidden: Array) -> float | None:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from model.recorder import AttentionTensors, NormTensors, Recorder
+from model.recorder import AttentionTensors, FeedForwardTensors, NormTensors, Recorder
 from model.trace import (
     Array,
     Attention,
@@ -65,6 +65,16 @@ def norm_record(tensors: NormTensors) -> NormRecord:
     )
 
 
+def feed_forward_record(tensors: FeedForwardTensors) -> FeedForwardRecord:
+    """One hidden layer's tensors as a record of plain arrays."""
+    return FeedForwardRecord(
+        name=tensors.name,
+        before=array_of(tensors.before),
+        kept=None if tensors.hidden is None else array_of(tensors.hidden),
+        activation=tensors.activation,
+    )
+
+
 def trace_of(
     recorder: Recorder,
     *,
@@ -97,10 +107,7 @@ def trace_of(
             for stack, parts in recorder.summands.items()
         },
         angles=None if angles is None else array_of(angles[None]),
-        feed_forward=tuple(
-            FeedForwardRecord(name, array_of(before), array_of(hidden))
-            for name, before, hidden in recorder.feed_forward
-        ),
+        feed_forward=tuple(feed_forward_record(tensors) for tensors in recorder.feed_forward),
         logits=None if logits is None else array_of(logits),
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention
 from model.config import GATED, Activation, Stack, TransformerConfig
-from model.recorder import NormTensors, Place, current
+from model.recorder import FeedForwardTensors, NormTensors, Place, current
 
 
 class Norm(nn.Module):
@@ -147,6 +147,7 @@ class FeedForward(nn.Module):
     def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__()
         self.name = name
+        self.activation_name = config.activation
         self.activation = ACTIVATIONS[config.activation]
         gated = config.activation in GATED
         self.inner = nn.Linear(config.width, config.hidden)
@@ -160,7 +161,10 @@ class FeedForward(nn.Module):
             hidden = hidden * self.inner(x)
         recorder = current()
         if recorder.keeps_all:
-            recorder.feed_forward.append((self.name, before, hidden))
+            kept = None if self.gate is None else hidden
+            recorder.feed_forward.append(
+                FeedForwardTensors(self.name, before, kept, self.activation_name)
+            )
         return self.outer(hidden)
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from torch import Tensor
 
 from model import limits
-from model.config import NormKind, Stack
+from model.config import Activation, NormKind, Stack
 from model.intervention import Intervention
 
 Level = Literal["nothing", "attention", "full"]
@@ -64,6 +64,16 @@ class NormTensors:
     output: Tensor | None  # kept at level "full"
 
 
+@dataclass(frozen=True)
+class FeedForwardTensors:
+    """The hidden layer of one feed-forward as it ran: (B, T, M)."""
+
+    name: str
+    before: Tensor  # the activation
+    hidden: Tensor | None  # after it; None where the activation alone gives it again
+    activation: Activation | None = None
+
+
 @dataclass
 class Recorder:
     """Collects the tensors of one pass, and carries the change that the pass is run with.
@@ -79,7 +89,7 @@ class Recorder:
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
-    feed_forward: list[tuple[str, Tensor, Tensor]] = field(default_factory=list)
+    feed_forward: list[FeedForwardTensors] = field(default_factory=list)
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
 

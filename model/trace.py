@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.config import NormKind, Stack
+from model.config import Activation, NormKind, Stack
 from model.intervention import Intervention
 from model.recomputed import largest_gap
 
@@ -200,7 +200,20 @@ class FeedForwardRecord:
 
     name: str  # decoder.3.feed_forward
     before: Array  # (token, d_ff): before the activation (the gate's map, where there is a gate)
-    hidden: Array  # (token, d_ff): after it, as the outer map reads it
+    kept: Array | None  # (token, d_ff): after it, where a gate or another library had a share in it
+    activation: Activation | None = None  # what gives the rest
+
+    @property
+    def hidden(self) -> Array:
+        """(token, d_ff): after the activation, as the outer map reads it. Without a gate it is not
+        kept, for it doubles what a long text takes: the model's own function gives it again."""
+        from model.activations import activated  # which reads records itself
+
+        if self.kept is not None:
+            return self.kept
+        if self.activation is None:
+            raise ValueError(f"{self.name} has neither hidden values nor an activation.")
+        return activated(self.activation, self.before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +265,7 @@ class Trace:
         arrays += [norm.input for norm in self.norms]
         arrays += [norm.recorded for norm in self.norms if norm.recorded is not None]
         for record in self.feed_forward:
-            arrays += [record.before, record.hidden]
+            arrays += [record.before] if record.kept is None else [record.before, record.kept]
         arrays += [] if self.logits is None else [self.logits]
         addresses = {array.__array_interface__["data"][0]: array.nbytes for array in arrays}
         return sum(addresses.values())

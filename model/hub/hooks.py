@@ -11,7 +11,7 @@ from model.config import Stack
 from model.hub.attention import PLACE
 from model.hub.feed_forward import FeedForwardParts
 from model.hub.parts import Anatomy, NormPart, StackPart
-from model.recorder import NormTensors, current
+from model.recorder import FeedForwardTensors, NormTensors, current
 
 
 def hook_model(anatomy: Anatomy) -> None:
@@ -128,7 +128,7 @@ def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
         recorder = current()
         if recorder.keeps_all:
             before = recorder.unfinished.pop(name)
-            recorder.feed_forward.append((name, before, _batched(read[0])))
+            recorder.feed_forward.append(FeedForwardTensors(name, before, _batched(read[0])))
 
     parts.before.register_forward_hook(inner)
     parts.outer.register_forward_pre_hook(outer)

@@ -89,7 +89,8 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
     for trace in (run(model, record="full"), run(model, change), run(model, explicit=True)):
         file = trace_file(trace)
         assert_same_trace(trace, read_trace(file))
-        assert len(file) < 1.1 * trace.nbytes + 60_000  # what is recorded once is stored once
+        derived = sum(one.hidden.nbytes for one in trace.feed_forward if one.kept is None)
+        assert len(file) < 1.1 * (trace.nbytes + derived) + 60_000  # each number is stored once
 
 
 @pytest.mark.parametrize("family", ["mistral", "bart"])
@@ -106,7 +107,7 @@ def test_every_field_of_a_record_is_written() -> None:
         "Trace": 12,
         "Attention": 13,
         "NormRecord": 9,
-        "FeedForwardRecord": 3,
+        "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
         "Token": 5,
         "Intervention": 10,
     }
