@@ -22,6 +22,7 @@ from viz.explorer.stages import Axis as AxisName
 from viz.explorer.stages import Stage, stages
 from viz.figures.heatmap import Axis, heatmap
 from viz.formulas import StageName
+from viz.theme import printed
 
 BASELINE, CHANGED, DIFFERENCE = "baseline", "changed", "difference"
 CAPTIONS = {
@@ -219,7 +220,7 @@ def standalone(title: str, body: str, figures: Mapping[str, go.Figure]) -> bytes
 def _data(figure: go.Figure) -> str:
     """A figure as JSON that cannot end the script it stands in."""
     on_white = go.Figure(figure).update_layout(template="plotly_white")
-    data = to_json(on_white, validate=False, pretty=False)
+    data = printed(to_json(on_white, validate=False, pretty=False))
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

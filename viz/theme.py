@@ -1,11 +1,16 @@
 """Colours: one home for every picture. The meanings are fixed and safe for colour-blind readers.
 
+Pictures that Streamlit draws take their strong colours from the theme, so that they fit a light and a
+dark page without being drawn anew: .streamlit/config.toml repeats them, and a test holds it to that.
+
 Query blue, key vermillion and value green are of Okabe and Ito's palette. Weights run from the page's
 background up to one purple; scores, vectors and differences diverge around 0.
 """
 
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 QUERY = "#0072B2"
 KEY = "#D55E00"
@@ -93,22 +98,64 @@ QUANTITIES: dict[QuantityName, Quantity] = {
     ),
 }
 
+# Streamlit puts its own colours in the places of these, those of the theme that the page is shown in:
+# the chart colours of .streamlit/config.toml, and the page's background.
+PAPER = "#000038"
+_STEPS = 10  # of the scale of weights, and colours of a theme's list
 _NEGATIVE: dict[QuantityName, str] = {"score": "#B35806", "difference": LESS}
 _CONTRAST = "#7A7772"  # the neutral side of the scales of vectors
+_ENDS: list[tuple[QuantityName, int]] = [
+    *((name, -1) for name, quantity in QUANTITIES.items() if quantity.diverging),
+    *((name, 0) for name in (*_NEGATIVE, "query")),  # all vectors have the neutral end of the query
+]
+
+
+def chart_colours(theme: Literal["light", "dark"]) -> list[str]:
+    """The strong ends of the scales that diverge: of each quantity upward, then downward."""
+    stops = {name: getattr(quantity, theme) for name, quantity in QUANTITIES.items()}
+    return [stops[name][end][1] for name, end in _ENDS]
+
+
+def weight_steps(theme: Literal["light", "dark"]) -> list[str]:
+    """Ten steps of the scale of weights, at 0.1, 0.2, … 1."""
+    stops = getattr(QUANTITIES["weight"], theme)[1:]
+    places = [place for place, _ in stops]
+    channels = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for _, colour in stops])
+    steps = np.linspace(0.1, 1.0, _STEPS)
+    mixed = np.array([np.interp(steps, places, channel) for channel in channels.T]).T
+    return ["#" + "".join(f"{round(channel):02X}" for channel in colour) for colour in mixed]
 
 
 def colorscale(quantity: QuantityName) -> list[list[float | str]]:
-    """A Plotly colour scale whose zero is transparent, so it fits a light and a dark page alike."""
+    """A Plotly colour scale for a picture on a page: its zero is transparent, and its ends are strong
+    on a light and on a dark page. `printed` makes it fit for a file."""
     hue = QUANTITIES[quantity].hue
     if not QUANTITIES[quantity].diverging:
-        return [[0.0, rgba(hue, 0.0)], [1.0, rgba(hue, 1.0)]]
-    negative = _NEGATIVE.get(quantity, _CONTRAST)
+        steps: list[list[float | str]] = [
+            [(step + 1) / _STEPS, _place(_STEPS + step)] for step in range(_STEPS)
+        ]
+        return [[0.0, rgba(hue, 0.0)], [1e-4, PAPER], *steps]
+    least = _NEGATIVE.get(quantity, _CONTRAST)
+    down = (quantity if quantity in _NEGATIVE else "query", 0)
     return [
-        [0.0, rgba(negative, 1.0)],
-        [0.5, rgba(negative, 0.0)],
+        [0.0, _place(_ENDS.index(down))],
+        [0.5, rgba(least, 0.0)],
         [0.5, rgba(hue, 0.0)],
-        [1.0, rgba(hue, 1.0)],
+        [1.0, _place(_ENDS.index((quantity, -1)))],
     ]
+
+
+def printed(drawn: str) -> str:
+    """A figure's JSON with the colours of a light page in the places that Streamlit would fill."""
+    colours = [*chart_colours("light"), *weight_steps("light")]
+    for number, colour in enumerate(colours):
+        drawn = drawn.replace(f'"{_place(number)}"', f'"{colour}"')
+    return drawn.replace(f'"{PAPER}"', '"#FFFFFF"')
+
+
+def _place(number: int) -> str:
+    """What stands for a theme's colour: its chart colours first, then the steps of the weights."""
+    return f"#{number + 1:06d}"
 
 
 def rgba(colour: str, alpha: float) -> str:

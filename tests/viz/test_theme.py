@@ -1,12 +1,26 @@
 """Colours mean one thing, can be read, and fit both kinds of page."""
 
 import re
+import tomllib
+from pathlib import Path
+from typing import Literal
 
 import plotly.graph_objects as go
 import pytest
 
-from viz.theme import PAGE, QUANTITIES, QuantityName, colorscale, rgba
+from viz.theme import (
+    PAGE,
+    PAPER,
+    QUANTITIES,
+    QuantityName,
+    chart_colours,
+    colorscale,
+    printed,
+    rgba,
+    weight_steps,
+)
 
+CONFIG = Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml"
 NAMES: tuple[QuantityName, ...] = tuple(QUANTITIES)
 
 
@@ -53,6 +67,27 @@ def test_plotly_takes_every_colour_scale_and_its_zero_is_transparent(name: Quant
     go.Heatmap(z=[[0, 1]], colorscale=scale)  # refuses a scale it cannot read
     zero = 0.5 if QUANTITIES[name].diverging else 0.0
     assert all(str(colour).endswith(",0)") for place, colour in scale if place == zero)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_draws_the_strong_ends_and_the_steps_of_the_weights_in_its_own_theme(
+    theme: Literal["light", "dark"],
+) -> None:
+    written = tomllib.loads(CONFIG.read_text())["theme"][theme]
+    assert written["chartCategoricalColors"] == chart_colours(theme)
+    assert written["chartSequentialColors"] == weight_steps(theme)
+    assert weight_steps(theme)[-1] == getattr(QUANTITIES["weight"], theme)[-1][1]
+    assert all(contrast(end, written["backgroundColor"]) > 4.5 for end in chart_colours(theme))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_has_no_colour_left_for_the_page_to_fill(name: QuantityName) -> None:
+    heatmap = go.Heatmap(z=[[0, 1]], colorscale=colorscale(name))
+    drawn = go.Figure(heatmap, {"template": "none"}).to_json()
+    assert "#0000" in drawn
+    assert "#0000" not in printed(drawn)
+    assert QUANTITIES[name].light[-1][1] in printed(drawn)
+    assert printed(f'"{PAPER}"') == '"#FFFFFF"'
 
 
 def test_all_hues_differ() -> None:

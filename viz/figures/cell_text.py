@@ -1,7 +1,7 @@
 """Words in the cells of a heatmap that can be read on a light and on a dark page.
 
 Plotly chooses the colour of a heatmap's own text as if the page were white, so on a dark page it
-writes dark on dark. Here words are in the page's ink, and white on a strong colour.
+writes dark on dark. Here words are in the page's ink, and in the page's own colour on a strong one.
 """
 
 from collections.abc import Sequence
@@ -10,23 +10,30 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-STRONG = 0.55  # of the full colour: beyond it a light page needs white letters
+from viz.theme import PAPER
+
+STRONG = 0.55  # of the full colour: beyond it letters need the page's own colour
 INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it is nearly black
 
 
 def cell_text(
-    words: Sequence[Sequence[str]], strength: NDArray[np.floating], *, size: int = 12
+    words: Sequence[Sequence[str]],
+    strength: NDArray[np.floating],
+    *,
+    strong: float = STRONG,
+    size: int = 12,
 ) -> tuple[go.Scatter, go.Scatter]:
     """Two traces of text for cells (row, column): on faint and on strong colours.
 
-    strength: how strong each cell's colour is, 0-1; NaN cells stay empty. words may hold Plotly's
-    tags. Add them to a figure in any order: Plotly draws them above its heatmaps.
+    strength: how strong each cell's colour is, 0-1; NaN cells stay empty. strong: from where on it
+    is strong. words may hold Plotly's tags. Add them to a figure in any order: Plotly draws them
+    above its heatmaps.
     """
-    strong = strength > STRONG
-    faint = ~strong & ~np.isnan(strength)
+    full = strength > strong
+    faint = ~full & ~np.isnan(strength)
     font = {"family": "monospace", "size": size}
-    faint_font, strong_font = font | {"color": INK}, font | {"color": "white"}
-    return _text(words, faint, faint_font), _text(words, strong, strong_font)
+    faint_font, strong_font = font | {"color": INK}, font | {"color": PAPER}
+    return _text(words, faint, faint_font), _text(words, full, strong_font)
 
 
 def _text(

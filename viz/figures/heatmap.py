@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from model.trace import Attention
 from viz.axes import plotly_label, plotly_words, tick_positions
-from viz.figures.cell_text import cell_text
+from viz.figures.cell_text import STRONG, cell_text
+from viz.figures.hatching import hatching
 from viz.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
@@ -18,6 +19,7 @@ HOVERED = 64 * 64  # up to so many cells each has its own words on hover
 LABEL = 14  # characters
 _TILE = rgba(MASKED, 0.1)
 _PLAIN = [[0, _TILE], [1, _TILE]]
+ON_DIVERGING = 0.7  # letters in the cells turn later where the scale is steepest at its ends
 SEPARATED = 32  # up to so many rows and columns the cells stand apart
 
 
@@ -50,7 +52,7 @@ def heatmap(
     """values (row, column) as a heatmap. Weights lie on 0-1; all else diverges around 0.
 
     quantity None draws plain tiles, for numbers that no colour can compare. blocked: True where a
-    cell is not allowed: drawn grey, without a number. limit: end of a diverging scale; None: the
+    cell is not allowed: drawn grey and hatched, without a number. limit: end of a diverging scale; None: the
     largest value. words: what stands in the cells, as Plotly may draw it; None: the numbers, where
     they fit. Equal labels keep their own rows and columns. The last trace is the heatmap itself.
     Raises ValueError if labels and values do not fit.
@@ -65,11 +67,15 @@ def heatmap(
     figure = go.Figure()
     if blocked is not None and blocked.any():
         figure.add_trace(_not_allowed(blocked))
+        if max(values.shape) <= SEPARATED:
+            figure.add_shape(**hatching(blocked))
     fits = len(columns.labels) <= NUMBERED and len(rows.labels) <= NUMBERED
     if words is None and fits:
         words = [[f"{value:,.{decimals}f}" for value in row] for row in shown]
     if words is not None:
-        figure.add_traces(cell_text(words, _strength(shown, high, quantity)))
+        figure.add_traces(
+            cell_text(words, _strength(shown, high, quantity), strong=_strong(quantity))
+        )
     figure.add_trace(
         go.Heatmap(
             z=shown,
@@ -118,7 +124,7 @@ def _range(
 
 
 def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
-    grey = rgba(MASKED, 0.35)
+    grey = rgba(MASKED, 0.14 if max(blocked.shape) <= SEPARATED else 0.35)
     return go.Heatmap(
         z=np.where(blocked, 1.0, np.nan).astype(np.float32),
         colorscale=[[0, grey], [1, grey]],
@@ -134,6 +140,11 @@ def _strength(shown: Matrix, high: float, quantity: QuantityName | None) -> Matr
     """How strong each cell's colour is, 0-1; NaN where there is none."""
     full = np.abs(shown) / high
     return full * 0 if quantity is None else full
+
+
+def _strong(quantity: QuantityName | None) -> float:
+    """From which strength on letters stand on more colour than page."""
+    return ON_DIVERGING if quantity and QUANTITIES[quantity].diverging else STRONG
 
 
 def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:

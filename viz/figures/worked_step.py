@@ -1,7 +1,5 @@
 """The result of a step of a worked example: every number in its cell, the slips framed."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
@@ -11,7 +9,7 @@ from viz.axes import plotly_words
 from viz.figures.cell_text import cell_text
 from viz.figures.heatmap import NUMBERED, Axis, heatmap
 from viz.number_text import numbers
-from viz.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName, rgba
+from viz.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName
 
 Cells = NDArray[np.bool_]
 _COLOURED: dict[str, QuantityName] = {
@@ -62,10 +60,10 @@ def _cells(step: Step, values: NDArray[np.float64]) -> go.Figure:
     open_cells.update(text=words, hovertemplate=hover, showscale=False)
     if step.quantity == "weight":  # dropout scales weights beyond 1, and shares may be in percent
         open_cells.update(zmax=max(1.0, float(values.max())))
-    if blocked.any():
-        figure.add_shape(**_hatching(blocked))
-        if step.quantity != "weight":  # a weight of 0 behind a mask is no number to read
-            figure.add_traces(cell_text(words, np.where(blocked, 0.0, np.nan)))
+    if (
+        blocked.any() and step.quantity != "weight"
+    ):  # a weight of 0 behind a mask is no number to read
+        figure.add_traces(cell_text(words, np.where(blocked, 0.0, np.nan)))
     for row, column in np.argwhere(differing):
         figure.add_shape(**_frame(int(row), int(column)))
     cell = max(len(word) for row in (*words, columns) for word in row)
@@ -97,20 +95,6 @@ def _frame(row: int, column: int) -> dict[str, object]:
         "y1": row + 0.44,
         "line": {"color": SLIP, "width": 2.5},
     }
-
-
-def _hatching(blocked: Cells) -> dict[str, object]:
-    strokes = (stroke for cell in np.argwhere(blocked) for stroke in _strokes(*map(int, cell)))
-    line = {"color": rgba(MASKED, 0.55), "width": 1}
-    return {"type": "path", "path": " ".join(strokes), "line": line, "layer": "between"}
-
-
-def _strokes(row: int, column: int) -> Iterator[str]:
-    """Three slanting lines across a cell, each between two points of its edge."""
-    for along in (0.5, 1.0, 1.5):
-        low, high = max(0.0, along - 1), min(1.0, along)
-        start = f"{column - 0.5 + low:g},{row - 0.5 + along - low:g}"
-        yield f"M{start} L{column - 0.5 + high:g},{row - 0.5 + along - high:g}"
 
 
 def _lines(step: Step, values: NDArray[np.float64]) -> go.Figure:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from viz.figures.cell_text import INK, cell_text
+from viz.figures.cell_text import INK, PAPER, cell_text
 from viz.figures.distribution import Bars, distribution
 from viz.figures.lens import lens_table
 from viz.figures.reading import reading
@@ -56,10 +56,10 @@ def test_the_bold_tokens_of_the_lens_are_those_of_the_last_state() -> None:
     assert (heat.zmin, heat.zmax) == (0, 1)
 
 
-def test_words_are_white_only_where_the_cell_is_strong() -> None:
+def test_words_have_the_pages_own_colour_only_where_the_cell_is_strong() -> None:
     faint, strong = cell_text([["a", "b", "c"]], np.array([[0.1, 0.9, np.nan]]))
     assert (list(faint.text), faint.textfont.color) == (["a"], INK)
-    assert (list(strong.text), strong.textfont.color) == (["b"], "white")
+    assert (list(strong.text), strong.textfont.color) == (["b"], PAPER)
 
 
 def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
