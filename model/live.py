@@ -119,21 +119,34 @@ class Model:
         text: str = "",
     ) -> tuple[Trace, Array]:
         """One pass over given tokens: its trace, and logits or an encoder's last states (token, …)."""
-        recorder = Recorder(intervention, record, explicit, self.config.source)
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
-            with recording(recorder), torch.inference_mode():
-                result = self._run(tokens, target_tokens)
-                angles = self.module.embedding.angles(len(tokens), self.device)
-            trace = trace_of(
-                recorder,
-                model=self.name,
-                text=text,
-                tokens=tokens,
-                target_tokens=target_tokens,
-                angles=angles,
-                logits=None if self.config.shape == "encoder" else result,
+            return self._passed(
+                tokens,
+                target_tokens,
+                Recorder(intervention, record, explicit, self.config.source),
+                text,
             )
-            return trace, array_of(result)
+
+    def _passed(
+        self,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...],
+        recorder: Recorder,
+        text: str,
+    ) -> tuple[Trace, Array]:
+        with recording(recorder), torch.inference_mode():
+            result = self._run(tokens, target_tokens)
+            angles = self.module.embedding.angles(len(tokens), self.device)
+        trace = trace_of(
+            recorder,
+            model=self.name,
+            text=text,
+            tokens=tokens,
+            target_tokens=target_tokens,
+            angles=angles,
+            logits=None if self.config.shape == "encoder" else result,
+        )
+        return trace, array_of(result)
 
     def on(self, device: torch.device) -> "Model":
         """The same model on a device: the weights are moved, not copied."""

@@ -1,6 +1,8 @@
 """What holds for every test: no network, no chance, and CUDA tests only where there is CUDA."""
 
+import logging
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -26,3 +28,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def seeded() -> None:
     """Each test starts from the same random state, whatever ran before it."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def broken_parts() -> Iterator[list[str]]:
+    """The kinds of exceptions that a page told as mistakes of ours; at the end there must be none.
+
+    The pages catch them at `viz.border`, so that a test would not notice. One that provokes such an
+    exception looks at the list and clears it.
+    """
+    broken: list[str] = []
+    listener = logging.Handler(logging.ERROR)
+    listener.emit = lambda record: (  # type: ignore[method-assign]
+        broken.append(type(record.exc_info[1]).__name__) if record.exc_info else None
+    )
+    logging.getLogger("attention").addHandler(listener)
+    yield broken
+    logging.getLogger("attention").removeHandler(listener)
+    assert broken == []

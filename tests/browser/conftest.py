@@ -208,7 +208,7 @@ def is_foreign(url: str, server: str) -> bool:
 
 
 def shown_exceptions(page: Page) -> list[str]:
-    boxes = page.get_by_test_id("stException").all()
+    boxes = page.locator("[data-testid=stException], [class*=st-key-broken-]").all()
     return [f"exception on the page: {box.inner_text()}" for box in boxes]
 
 

