@@ -14,8 +14,8 @@ import numpy as np
 
 from model.assets import ASSETS
 from model.trace import Array, Trace
-from model.training.grammar import Phrase
 from model.training.parsing import parsed
+from model.training.phrases import Phrase
 
 Links = tuple[tuple[int, ...], ...]  # for each target word the source words that it says
 

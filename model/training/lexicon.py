@@ -171,3 +171,17 @@ ADJECTIVES = tuple(
     for entry in entries.split("; ")
 )
 VERBS = tuple(_verb(entry) for entry in _VERBS.split("; "))
+DETERMINERS = {  # English: French masculine, feminine, before a vowel (None: by gender), plural
+    "the": ("le", "la", "l'", "les"),
+    "a": ("un", "une", None, None),
+    "my": ("mon", "ma", "mon", "mes"),
+    "your": ("ton", "ta", "ton", "tes"),
+    "his": ("son", "sa", "son", "ses"),
+    "our": ("notre", "notre", "notre", "nos"),
+    "this": ("ce", "cette", None, None),
+    "these": (None, None, None, "ces"),
+    "two": (None, None, None, "deux"),
+    "three": (None, None, None, "trois"),
+}
+PRONOUNS = {"he": ("il", False), "she": ("elle", True), "they": ("ils", False)}
+PREPOSITIONS = {"in": "dans", "on": "sur", "under": "sous", "behind": "derrière", "with": "avec"}

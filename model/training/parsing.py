@@ -3,10 +3,8 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from model.training.grammar import (
-    DETERMINERS,
-    PREPOSITIONS,
-    PRONOUNS,
+from model.training.lexicon import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
+from model.training.phrases import (
     Phrase,
     Subject,
     being,
@@ -16,7 +14,6 @@ from model.training.grammar import (
     without_article,
     word,
 )
-from model.training.lexicon import ADJECTIVES, NOUNS, VERBS
 
 T = TypeVar("T")
 

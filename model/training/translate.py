@@ -8,7 +8,8 @@ from model.config import TransformerConfig
 from model.recorder import Recorder, recording
 from model.tokenizers import Words
 from model.training import grammar, head_scores
-from model.training.grammar import Phrase
+from model.training.lexicon import ADJECTIVES, NOUNS, VERBS
+from model.training.phrases import Phrase
 from model.training.recipe import IGNORED, Batch, Exam, Gate, Random, Recipe
 from model.transformer import Transformer
 
@@ -134,8 +135,8 @@ def recipe() -> Recipe:
         name="translate-en-fr",
         about="The encoder–decoder of 2017, small: it translates simple English into French.",
         data=(
-            f"Sentences of a grammar made for this project ({len(grammar.NOUNS)} nouns, "
-            f"{len(grammar.ADJECTIVES)} adjectives, {len(grammar.VERBS)} verbs), with agreement, "
+            f"Sentences of a grammar made for this project ({len(NOUNS)} nouns, "
+            f"{len(ADJECTIVES)} adjectives, {len(VERBS)} verbs), with agreement, "
             "elision and negation. One sentence in ten and one noun–adjective pair in ten are never "
             "learned from. Alignment is measured at the query that predicts a word."
         ),

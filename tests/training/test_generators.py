@@ -10,6 +10,7 @@ from model.training import grammar, micro_stories
 from model.training.bigrams import in_context_bigrams, repeated_lists
 from model.training.induction import InductionTask
 from model.training.lexicon import ADJECTIVES, NOUNS
+from model.training.phrases import Phrase
 from model.training.recipe import IGNORED, Random, Task
 from model.training.stories import StoriesTask
 from model.training.translate import TranslateTask
@@ -104,7 +105,7 @@ def test_a_person_with_a_surname_is_never_named_without_it() -> None:
         assert all(len(kinds) == 1 for kinds in following.values())
 
 
-def sentences(count: int) -> list[grammar.Phrase]:
+def sentences(count: int) -> list[Phrase]:
     random = seeded(8)
     return [grammar.sentence(random) for _ in range(count)]
 
@@ -149,7 +150,7 @@ def test_the_translator_never_learns_what_is_held_out() -> None:
         assert batch.padding is not None
         for ids, real in zip(batch.source, batch.padding, strict=True):
             english = tuple(task.tokenizer.words[id_] for id_ in ids[real].tolist())
-            assert not grammar.is_held_out_sentence(grammar.Phrase(english, (), ()))
+            assert not grammar.is_held_out_sentence(Phrase(english, (), ()))
             for adjective, noun in pairwise(english):
                 described = adjective in adjectives and noun in nouns
                 assert not (described and grammar.is_held_out_pair(adjective, noun))

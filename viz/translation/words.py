@@ -7,8 +7,7 @@ from functools import cache
 import streamlit as st
 
 from model.tokenizers import Words
-from model.training import grammar
-from model.training.lexicon import ADJECTIVES, NOUNS, VERBS
+from model.training.lexicon import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
 from viz.markdown import plain
 
 TRANSLATOR = "translate-en-fr"
@@ -23,9 +22,9 @@ def english_groups() -> Groups:
         "Nouns": _each((noun.english, noun.english_plural) for noun in NOUNS),
         "Adjectives": _each((adjective.english,) for adjective in ADJECTIVES),
         "Verbs": _each((verb.english, verb.english_plural) for verb in VERBS),
-        "Articles and the like": _each([(*grammar.DETERMINERS, "an")]),
-        "Pronouns": tuple(grammar.PRONOUNS),
-        "Places": tuple(grammar.PREPOSITIONS),
+        "Articles and the like": _each([(*DETERMINERS, "an")]),
+        "Pronouns": tuple(PRONOUNS),
+        "Places": tuple(PREPOSITIONS),
         "Small words": ("is", "are", "does", "do", "not", "very", "and", "."),
     }
 
@@ -48,10 +47,10 @@ def french_groups() -> Groups:
         ),
         "Verbes (verbs)": ((verb.french, verb.french_plural) for verb in VERBS),
         "Articles and the like": (
-            tuple(form for form in forms if form) for forms in grammar.DETERMINERS.values()
+            tuple(form for form in forms if form) for forms in DETERMINERS.values()
         ),
-        "Pronoms (pronouns)": ((french,) for french, _ in grammar.PRONOUNS.values()),
-        "Lieux (places)": ((french,) for french in grammar.PREPOSITIONS.values()),
+        "Pronoms (pronouns)": ((french,) for french, _ in PRONOUNS.values()),
+        "Lieux (places)": ((french,) for french in PREPOSITIONS.values()),
     }
     small = ("est", "sont", "ne", "n'", "pas", "de", "d'", "cet", "très", "et", ".")
     return {kind: _each(words) for kind, words in kinds.items()} | {"Small words": small}
