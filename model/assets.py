@@ -24,6 +24,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
 HASHES = "sha256.json"
+LONGEST = 4_096  # tokens: a longer text would not fit on a page
 
 
 class DamagedError(ValueError):
@@ -79,6 +80,11 @@ def load_asset(
         ) from error
     except ValueError as error:
         raise ValueError(f"The files of {folder.name} describe no model: {error}") from error
+    if config.context > LONGEST:
+        raise ValueError(
+            f"The config of {folder.name} says that it reads {config.context:,} tokens; at most "
+            f"{LONGEST:,} are shown."
+        )
     if tokenizer.size != config.vocabulary:
         raise ValueError(
             f"The tokenizer of {folder.name} has {tokenizer.size:,} tokens, its model "
@@ -99,13 +105,17 @@ def _check_hash(folder: Path, name: str, expected: object) -> None:
 
 def _module(config: TransformerConfig, folder: Path, weights: str) -> Transformer:
     try:
-        with torch.device("meta"):  # the weights' own sizes are read before memory is taken
-            module = Transformer(config)
         state = safetensors.torch.load_file(folder / weights)
+        if config.encoder_layers + config.decoder_layers > len(state):
+            raise RuntimeError("more layers than weights")
+        with torch.device("meta"):  # the weights' own sizes count, before memory is taken
+            module = Transformer(config)
         floats = {name: value.float() for name, value in state.items()}
         module.load_state_dict(floats, assign=True)
     except (SafetensorError, RuntimeError, OverflowError) as error:
         raise DamagedError(f"The weights {weights} do not fit the model {folder.name}.") from error
+    if not all(value.isfinite().all() for value in floats.values()):
+        raise DamagedError(f"The weights {weights} of {folder.name} are not all finite numbers.")
     return module.eval().requires_grad_(False)
 
 
@@ -131,7 +141,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DamagedError(f"The file {path.name} of {path.parent.name} is missing.") from error
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.") from error
     if not isinstance(content, dict):
         raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.")

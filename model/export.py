@@ -67,7 +67,7 @@ def read_trace(file: bytes) -> Trace:
         if (description["format"], description["version"]) != (FORMAT, VERSION):
             raise ValueError("It is of another format or version.")
         return _read(description, stored)
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"This file holds no trace that can be read: {error}") from error
 
 

@@ -3,7 +3,6 @@
 The code that is shown is then the code that runs. Any size of GPT-2, and distilgpt2.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import Activation, TransformerConfig
-from model.hub.files import described, weight_files
+from model.hub.claims import check_numbers
+from model.hub.files import described, read_json, weight_files
 from model.tokenizers import GPT2Subset, gpt2
 from model.trace import Token
 from model.transformer import Transformer
@@ -78,6 +78,7 @@ def load_gpt2(folder: Path) -> tuple[Transformer, GPT2Tokens]:
             state |= safetensors.torch.load_file(file)
         ours = gpt2_state(state, module.config.decoder_layers)
         module.load_state_dict(ours, assign=True)
+        check_numbers(module)
     except (SafetensorError, RuntimeError, KeyError, OSError) as error:
         raise ValueError("its weights are damaged, or do not fit its config") from error
     return module.eval(), GPT2Tokens()
@@ -131,8 +132,8 @@ def _vocabulary(folder: Path) -> dict[str, int] | None:
     """The vocabulary that a folder's tokenizer has: letters that stand for bytes, to ids."""
     for name, keys in (("vocab.json", ()), ("tokenizer.json", ("model", "vocab"))):
         try:
-            content = json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            content: Any = read_json(folder / name)
+        except ValueError:
             continue
         for key in keys:
             content = content.get(key, {}) if isinstance(content, dict) else {}

@@ -7,6 +7,7 @@ import torch
 from model.assets import ASSETS, load_asset
 from model.bert import load_bert
 from model.entries import OWN_BERT, Entry
+from model.hub.claims import check_claims
 from model.hub.files import check_memory, checked_size, described
 from model.live import Model
 from model.settings import settings
@@ -41,6 +42,7 @@ def from_hub_layout(
 
     try:
         check_memory(checked_size(folder), most_bytes)
+        check_claims(folder)
         if is_gpt2(folder):
             return Model(name, *load_gpt2(folder), _device(device))
     except ValueError as refusal:

@@ -4,6 +4,8 @@ Weights are read from safetensors only: a pickle can run code when it is opened.
 """
 
 import json
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +14,28 @@ from safetensors import SafetensorError, safe_open
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 FLOAT_BYTES = 4  # what each number takes once it is loaded
+LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 
 
 def described(folder: Path) -> dict[str, Any]:
     """The config of a folder. Raises ValueError for none, or one that is damaged."""
-    return _json(folder / CONFIG)
+    return read_json(folder / CONFIG)
 
 
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files that hold the weights. Raises ValueError where they are missing,
     incomplete or pickles."""
     if (folder / INDEX).is_file():
-        names = _json(folder / INDEX).get("weight_map")
-        if not isinstance(names, dict):
+        named = read_json(folder / INDEX).get("weight_map")
+        names = set(map(str, named.values())) if isinstance(named, dict) else set()
+        if not names or not all(name.endswith(".safetensors") for name in names):
             raise ValueError(f"its {INDEX} is damaged")
-        files = [folder / str(name) for name in sorted(set(names.values()))]
+        files = [folder / name for name in sorted(names)]
     else:
         files = [folder / WEIGHTS]
+    _check_places(folder, [folder / CONFIG, *files])
     for file in files:
-        if file.resolve().is_file():
+        if file.is_file():
             continue
         if any(next(folder.glob(pattern), None) for pattern in _PICKLES):
             raise ValueError(
@@ -41,22 +46,25 @@ def weight_files(folder: Path) -> list[Path]:
     return files
 
 
-def checked_size(folder: Path) -> int:
-    """Bytes that the weights take once they are loaded. Raises ValueError for damaged files."""
-    total = 0
+def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each of the weights, from the headers of their files. Raises ValueError for
+    files that are damaged, or whose headers do not fit them."""
+    shapes: dict[str, tuple[int, ...]] = {}
     for file in weight_files(folder):
         try:
             with safe_open(file, framework="numpy") as opened:
                 for name in opened.keys():  # noqa: SIM118 - it is no dictionary
-                    shape, numbers = opened.get_slice(name).get_shape(), 1
-                    for length in shape:
-                        numbers *= length
-                    total += numbers * FLOAT_BYTES
-        except (SafetensorError, OSError) as error:
+                    shapes[name] = tuple(opened.get_slice(name).get_shape())
+        except (SafetensorError, OSError, UnicodeDecodeError) as error:
             raise ValueError(
                 f"its weights {file.name} are damaged or cut short ({error})"
             ) from error
-    return total
+    return shapes
+
+
+def checked_size(folder: Path) -> int:
+    """Bytes that the weights take once they are loaded. Raises ValueError for damaged files."""
+    return sum(math.prod(shape) * FLOAT_BYTES for shape in tensor_shapes(folder).values())
 
 
 def check_memory(size: int, most_bytes: int) -> None:
@@ -68,13 +76,28 @@ def check_memory(size: int, most_bytes: int) -> None:
         )
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object that a file of a folder holds. Raises ValueError for none, or a damaged one."""
     try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise ValueError(f"its {path.name} is larger than {LARGEST_JSON:,} bytes")
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ValueError(f"its {path.name} is missing") from error
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"its {path.name} is damaged") from error
+    except RecursionError as error:
+        raise ValueError(f"its {path.name} is nested too deeply") from error
     if not isinstance(content, dict):
         raise ValueError(f"its {path.name} is damaged")
     return content
+
+
+def _check_places(folder: Path, files: Iterable[Path]) -> None:
+    """Raises ValueError for files that lie elsewhere: reached by "..", or by a link that leads
+    out of the folder. The hub's own cache links into the folder of its blobs."""
+    home = folder.resolve()
+    allowed = (home, home.parent.parent / "blobs")
+    for file in files:
+        if not any(file.resolve().is_relative_to(place) for place in allowed):
+            raise ValueError(f"its file {file.name} lies outside its folder")

@@ -10,18 +10,18 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import Shape
 from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, register
 from model.hub.check import Reference, check
+from model.hub.claims import check_numbers, check_shape
 from model.hub.config import config_of, shape_of
-from model.hub.files import checked_size, described
+from model.hub.files import described
 from model.hub.module import HubTransformer
 from model.hub.probe import probe
-from model.hub.tokenizer import HubTokenizer, load_tokenizer
+from model.hub.tokenizer import HubTokenizer, encoded, load_tokenizer
 from model.live import Model
 from model.memory import is_out_of_memory
 from model.wheel import Progress
@@ -47,7 +47,6 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
     transformers.logging.disable_progress_bar()
     settings = _settings(folder)
     shape = shape_of(settings)
-    checked_size(folder)
     tokenizer = load_tokenizer(folder)
     progress(f"Loading the weights of {name}", None)
     body = _body(folder, settings, shape)
@@ -63,13 +62,13 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
         source=source.shape[1],
         target=0 if target is None else target.shape[1],
     )
-    parts = anatomy(body, found, shape)
+    parts, rows = anatomy(body, found, shape), body.get_input_embeddings().weight.shape[0]
     model = Model(
         name,
         HubTransformer(body, parts, config_of(parts, body)),
-        HubTokenizer(tokenizer, start=start, end=end),
+        HubTokenizer(tokenizer, start=start, end=end, rows=rows),
         torch.device("cpu"),
-        target_tokenizer=HubTokenizer(tokenizer, start=start, end=end, target=True),
+        target_tokenizer=HubTokenizer(tokenizer, start=start, end=end, rows=rows, target=True),
     )
     check(model, reference)
     return model.on(device)
@@ -85,7 +84,7 @@ def _settings(folder: Path) -> Any:
         return transformers.AutoConfig.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except Exception as error:  # a damaged config ends in whatever the library's checks raise
         if "auto_map" in raw:
             raise ValueError(
                 f"its architecture {kind!r} needs code of its own, and code that comes with a model "
@@ -105,6 +104,12 @@ def _body(folder: Path, settings: Any, shape: Shape) -> Any:
         "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
     }
     try:
+        with torch.device("meta"):  # takes no memory, whatever the config claims
+            empty = classes[shape].from_config(settings)
+    except Exception as error:  # each architecture has its own way to fail on sizes that do not fit
+        raise ValueError(f"Hugging Face's library cannot build it ({_reason(error)})") from error
+    check_shape(empty, folder)
+    try:
         body, told = classes[shape].from_pretrained(
             folder,
             config=settings,
@@ -114,22 +119,24 @@ def _body(folder: Path, settings: Any, shape: Shape) -> Any:
             trust_remote_code=False,
             local_files_only=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are told, and refused below
         )
-    except (
-        OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError,
-        SafetensorError,
-    ) as error:  # fmt: skip
+    except Exception as error:
         if is_out_of_memory(error):
             raise MemoryError from error
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise ValueError(
-            f"Hugging Face's library cannot load it ({lines[0].rstrip('.')[:200]})"
-        ) from error
+        raise ValueError(f"Hugging Face's library cannot load it ({_reason(error)})") from error
     missing = [key for key in told["missing_keys"] if "pooler" not in key]
     if missing or told["mismatched_keys"]:
         count = len(missing) + len(told["mismatched_keys"])
         raise ValueError(f"its files lack {count} of its weights, or have them in other sizes")
+    check_numbers(body)
     return body.eval().requires_grad_(False)
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what the library says."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:200]
 
 
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:
@@ -150,7 +157,7 @@ def _probe_ids(
     tokenizer: Any, body: Any, shape: Shape, start: int | None
 ) -> tuple[Tensor, Tensor | None]:
     """A text to try the model with, (1, S), and another (1, T) of another length for a decoder."""
-    ids = [int(id_) for id_ in tokenizer(TEXT)["input_ids"]]
+    ids = [int(id_) for id_ in encoded(tokenizer, TEXT)]
     rows = body.get_input_embeddings().weight.shape[0]
     if max(ids, default=rows) >= rows:
         raise ValueError(f"its tokenizer has more tokens than the {rows:,} that the model knows")

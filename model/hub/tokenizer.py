@@ -3,7 +3,8 @@
 Its ids are exactly those of Hugging Face's library.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,24 @@ SPACE = "▁"  # how SentencePiece writes a space
 
 
 class HubTokenizer:
-    """A tokenizer of Hugging Face's library. `target`: it cuts the text that a decoder reads."""
+    """A tokenizer of Hugging Face's library. `target`: it cuts the text that a decoder reads.
+    `rows`: how many tokens its model has a vector for.
+
+    Raises ValueError, with a sentence, for a text that it or its model cannot read.
+    """
 
     def __init__(
-        self, tokenizer: Any, *, start: int | None, end: int | None, target: bool = False
+        self,
+        tokenizer: Any,
+        *,
+        start: int | None,
+        end: int | None,
+        rows: int,
+        target: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
         self._target = target
+        self._rows = rows
         self._added = set(tokenizer.get_added_vocab().values())
         self._bytes = _works_on_bytes(tokenizer)
         self.size = len(tokenizer)
@@ -31,22 +43,23 @@ class HubTokenizer:
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The ids that the library feeds, with the place of each in the text."""
         cut = clean(text)
-        if not self._tokenizer.is_fast:
-            return self._by_pieces(cut)
-        encoding = self._tokenizer(cut).encodings[0]
-        return tuple(
-            self._token(id_, special=bool(special), span=None if special else span)
-            for id_, special, span in zip(
-                encoding.ids, encoding.special_tokens_mask, encoding.offsets, strict=True
-            )
-        )
+        with _refusing():
+            read = self._by_places(cut) if self._tokenizer.is_fast else self._by_pieces(cut)
+        for token in read:
+            if not 0 <= token.id < self._rows:
+                raise ValueError(
+                    f"This model has no vector for the token {token.text[:40]!r}: its tokenizer "
+                    f"gives it the number {token.id:,}, and the model knows {self._rows:,} tokens."
+                )
+        return read
 
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
         special = set(self._tokenizer.all_special_ids)
         return tuple(self._token(int(id_), special=int(id_) in special) for id_ in ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        decoded: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        with _refusing():
+            decoded: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
         return decoded
 
     def new_words(self, text: str) -> tuple[str, ...]:
@@ -79,6 +92,16 @@ class HubTokenizer:
             return bytes.fromhex(piece[3:5])
         return b""
 
+    def _by_places(self, text: str) -> tuple[Token, ...]:
+        """The tokens of a tokenizer that tells where each stands in the text."""
+        encoding = self._tokenizer(text).encodings[0]
+        return tuple(
+            self._token(id_, special=bool(special), span=None if special else span)
+            for id_, special, span in zip(
+                encoding.ids, encoding.special_tokens_mask, encoding.offsets, strict=True
+            )
+        )
+
     def _by_pieces(self, text: str) -> tuple[Token, ...]:
         """The tokens of a tokenizer that tells no places: each piece is looked for in the text."""
         fed = {"text_target": text} if self._target else {"text": text}
@@ -108,12 +131,37 @@ def load_tokenizer(folder: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
         )
-    except Exception as error:  # the library's Rust part raises the bare class for damaged files
+    except BaseException as error:  # the library raises the bare class for damaged files
+        if not isinstance(error, Exception) and not _is_panic(error):
+            raise
         raise ValueError(f"its tokenizer cannot be read ({_first_line(error)})") from error
     if tokenizer.is_fast:
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()
     return tokenizer
+
+
+def encoded(tokenizer: Any, text: str) -> list[int]:
+    """The ids of a text. Raises ValueError where the tokenizer breaks over it."""
+    with _refusing():
+        ids: list[int] = tokenizer(text)["input_ids"]
+    return ids
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Raises ValueError for what goes wrong in the library: a panic of its Rust part, for instance
+    over an expression that tries too many ways, is no Exception and would end the thread."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, MemoryError) or not (isinstance(error, Exception) or _is_panic(error)):
+            raise
+        raise ValueError(f"Its tokenizer cannot read this ({_first_line(error)}).") from error
+
+
+def _is_panic(error: BaseException) -> bool:
+    return type(error).__name__ == "PanicException"
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,0 +1,78 @@
+"""What a config claims, held against the weights that are there, before memory is taken for it.
+
+A file of a few bytes can ask for a model of any size; the weights cannot lie about theirs.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from model.hub.files import described, tensor_shapes
+
+ROOM = 2**30  # bytes that a table of positions may take where the weights are small
+SLACK = 2**24  # weights that a library makes itself, such as tables of positions
+_WIDE = 8  # bytes of a number in such a table while it is made
+_POSITIONS = re.compile(r"(max_position_embeddings|n_positions|n_ctx|max_sequence_length)")
+_WIDTHS = re.compile(r"hidden_size|d_model|n_embd|dim")
+_LAYERS = re.compile(r"\w*layers?")
+_SIZES = re.compile(
+    r"(vocab|type_vocab|hidden|intermediate|embedding)_size|n_(embd|head|inner)|d_(model|ff|kv)"
+    r"|\w*(ffn|head|hidden|proj|embed)_dim|dim|\w*_heads"
+)
+
+
+def check_claims(folder: Path) -> None:
+    """Raises ValueError for a config whose sizes are negative, or beyond what its weights hold."""
+    shapes = tensor_shapes(folder)
+    numbers = sum(math.prod(shape) for shape in shapes.values())
+    claims = list(_whole_numbers(described(folder)))
+    width = max((size for name, size in claims if _WIDTHS.fullmatch(name)), default=1_024)
+    for name, size in claims:
+        if _LAYERS.fullmatch(name):
+            most, what = len(shapes), f"its weights are {len(shapes):,} tensors"
+        elif _SIZES.fullmatch(name):
+            most, what = numbers, f"its weights are {numbers:,} numbers"
+        elif _POSITIONS.fullmatch(name):
+            most = max(4 * _WIDE * numbers, ROOM) // (_WIDE * max(width, 1))
+            what = "no model of this size reads so many tokens"
+        else:
+            continue
+        if not 0 <= size <= most:
+            raise ValueError(f"its config says {name} is {_short(size)}, and {what}")
+
+
+def check_shape(body: nn.Module, folder: Path) -> None:
+    """Raises ValueError where a model, built without memory, is far larger than its weights.
+
+    What is kept once in the files may stand in the model twice.
+    """
+    numbers = sum(math.prod(shape) for shape in tensor_shapes(folder).values())
+    claimed = sum(weight.numel() for weight in body.parameters())
+    if claimed > 2 * numbers + SLACK:
+        raise ValueError(
+            f"its config describes {claimed:,} weights, and its files hold {numbers:,}"
+        )
+
+
+def check_numbers(body: nn.Module) -> None:
+    """Raises ValueError for weights that are no finite numbers."""
+    for name, weight in body.named_parameters():
+        if weight.numel() and not all(math.isfinite(end) for end in torch.aminmax(weight.detach())):
+            raise ValueError(f"its weights {name} are not all finite numbers")
+
+
+def _whole_numbers(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _whole_numbers(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield name, value
+
+
+def _short(size: int) -> str:
+    return f"{size:,}" if abs(size) < 10**18 else "a number of more than 18 digits"
