@@ -87,7 +87,8 @@ def ask(question: Question, key: str) -> bool:
             key=radio,
             horizontal=True,
         )
-        st.form_submit_button("Show the answer", on_click=commit)
+        if st.form_submit_button("Show the answer", on_click=commit):
+            st.caption("Choose an answer first.")  # else it would be shown by now
     return False
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MINUTES = 10
 _REQUEST = "tour-request"  # session state: the run that the page shows
 _PAGE = "tour-page"
+_NEWS = "tour-news"  # session state: a step has just been done, which is told once
 
 
 def open_page(file: str) -> None:
@@ -66,7 +67,7 @@ def invitation(key: str, *, quiet: bool = False) -> None:
             else f"Take the tour: {len(STEPS)} steps, about {MINUTES} minutes"
         )
         st.button(name, key=f"tour-start-{key}", type=kind, on_click=start)
-    elif not known.under_way or st.session_state.get(_PAGE) != known.step.page:
+    elif not known.under_way or (quiet and st.session_state.get(_PAGE) != known.step.page):
         where = f"step {known.number + 1} of {len(STEPS)}"
         st.button(
             f"Tour: {where} →" if quiet else f"Go on with the tour: {where}",
@@ -89,6 +90,8 @@ def card(seen: "Look | None") -> None:
         if seen is not None:
             st.session_state[_REQUEST] = seen.request
             _note(known, seen.request)
+        if st.session_state.pop(_NEWS, False):  # the card may have been scrolled out of sight
+            st.toast(f"Step {known.number + 1} is done. The tour goes on at the top of the page.")
         _step(progress() or known, known.step, seen)
 
 
@@ -123,7 +126,10 @@ def _note(known: Progress, request: Request) -> bool:
     if known.before is None:
         keep(replace(known, before=current()))
     before = known.before or current()
-    return note(Moment(current(), before, engine().trace(request, lambda place: None)))
+    done = note(Moment(current(), before, engine().trace(request, lambda place: None)))
+    if done:
+        st.session_state[_NEWS] = True
+    return done
 
 
 def _step(known: Progress, step: Step, seen: "Look | None") -> None:
@@ -135,18 +141,30 @@ def _step(known: Progress, step: Step, seen: "Look | None") -> None:
         key="tour-card",
     ):
         reason = None if seen is None else unfit(step, seen.trace, current())
-        if reason is not None and not done:
-            st.markdown(plain(reason))
-            _offer_sentence(known.number)
+        question = None if seen is None or reason else _question(known, step, seen)
+        if question is None:
+            _act(known, step, reason=None if done else reason)
         else:
-            question = None if seen is None else _question(known, step, seen)
-            if question is not None:
-                ask(question, "tour-question")
-            st.markdown(f"**Do this.** {plain(step.do)}{' **✓ Done.**' if done else ''}")
-            st.caption(step.why)
-            if seen is None:
-                _offer_sentence(known.number)
+            predict, act = st.columns(2, gap="large")
+            with predict:
+                answered = ask(question, "tour-question")
+            with act:
+                _act(known, step, tells=answered or done)
+        if seen is None or (reason and not done):
+            _offer_sentence(known.number)
         _ways(known, done)
+
+
+def _act(known: Progress, step: Step, *, reason: str | None = None, tells: bool = True) -> None:
+    """What to do and why it matters, or why it cannot be done here. tells: whether the reason may be
+    read, which answers the question."""
+    if reason:
+        st.markdown(plain(reason))
+        return
+    done = "  \n**✓ Done.**" if step.name in known.done else ""
+    st.markdown(f"**Do this.** {plain(step.do)}{done}")
+    if tells:
+        st.caption(step.why)
 
 
 def _ways(known: Progress, done: bool) -> None:
@@ -214,7 +232,7 @@ def _finish(known: Progress) -> None:
             )
         )
         st.markdown("**Where to go on.** Type a sentence of your own in the box above, or see:")
-        page_link("pages/laboratory.py", "Laboratory: take other parts away →")
+        page_link("pages/examples.py", "Examples: sentences worth opening →")
         page_link("pages/worked_examples.py", "Worked examples: every number by hand →")
         page_link("pages/training.py", "Training: how the heads came to do this →")
         page_link("pages/glossary.py", "Glossary: each term in one sentence →")

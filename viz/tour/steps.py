@@ -102,8 +102,8 @@ STEPS: tuple[Step, ...] = (
         "Scaling",
         "pages/attention.py",
         "Switch off “Divide scores by √dₖ” in the sidebar (on a phone: behind » at the top).",
-        "A sum of many products is large. Undivided, it would make the softmax give nearly all weight to "
-        "one token. The picture now shows the model's own run, the changed one and the difference.",
+        "A sum of many products is large. Undivided, it makes the softmax give most of the weight to one "
+        "token. Switched off, the picture shows the model's own run, the changed one and the difference.",
         "Without the division by √dₖ the weights crowd on single tokens.",
         lambda moment: moment.view.change.scale is not None,
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
@@ -138,7 +138,7 @@ STEPS: tuple[Step, ...] = (
         "heads",
         "All heads",
         "pages/all_heads.py",
-        "Click the tile of that head, or choose its layer and head in the lists beside the tiles.",
+        "Click the tile of a head that copies, or choose its layer and head in the lists beside the tiles.",
         "All heads share one formula. Each has matrices of its own, so each looks for something else.",
         "Each head looks for something of its own; some copy what followed a word before.",
         lambda moment: (
@@ -161,7 +161,7 @@ STEPS: tuple[Step, ...] = (
         "prediction",
         "Prediction",
         "pages/prediction.py",
-        "Answer the question. Then choose “Token by token” and see how the sentence goes on.",
+        "Answer the question first. Then choose “Token by token” and see how the sentence goes on.",
         "The last state of the stream is compared with every token of the vocabulary: that gives one "
         "logit each, and the softmax makes probabilities of them.",
         "The last token's vector becomes a probability for every token of the vocabulary.",
