@@ -35,19 +35,26 @@ window.explorerRoot = () => {
     }
     return null;
 };
-window.startWatch = (wanted, event) => {
-    window.watched = new Promise((resolve) => {
-        document.addEventListener(event, (click) => {
-            const look = () => {
-                let seen = false;
-                try { seen = wanted(); } catch { seen = false; }
-                if (!seen) return requestAnimationFrame(look);
-                const channel = new MessageChannel();
-                channel.port1.onmessage = () => resolve(performance.now() - click.timeStamp);
-                channel.port2.postMessage(null);
-            };
-            requestAnimationFrame(look);
-        }, { capture: true, once: true });
+window.until = (wanted, patience) => new Promise((resolve, reject) => {
+    const start = performance.now();
+    const look = () => {
+        let seen = false;
+        try { seen = wanted(); } catch { seen = false; }
+        if (seen) return resolve();
+        if (performance.now() - start < patience) return requestAnimationFrame(look);
+        reject(new Error(`Not seen within ${patience / 1000} s: ${wanted}`));
+    };
+    requestAnimationFrame(look);
+});
+window.startWatch = (wanted, event, patience) => {
+    window.watched = new Promise((resolve, reject) => {
+        const painted = (click) => {
+            const channel = new MessageChannel();
+            channel.port1.onmessage = () => resolve(performance.now() - click.timeStamp);
+            channel.port2.postMessage(null);
+        };
+        const start = (click) => until(wanted, patience).then(() => painted(click), reject);
+        document.addEventListener(event, start, { capture: true, once: true });
     });
 };
 """
@@ -99,8 +106,11 @@ class Tab:
         self.session.send("Emulation.setCPUThrottlingRate", {"rate": rate})
 
     def milliseconds(self, act: Callable[[], None], wanted: str, event: str = "click") -> float:
-        """Time from the click that `act` makes to the frame in which `wanted`, JavaScript, holds."""
-        self.page.evaluate(f"window.startWatch(() => {wanted}, '{event}')")
+        """Time from the click that `act` makes to the frame in which `wanted`, JavaScript, holds.
+
+        Raises playwright's Error, which says what was wanted, where it is not seen in time.
+        """
+        self.page.evaluate(f"window.startWatch(() => {wanted}, '{event}', {PATIENCE})")
         act()
         passed: float = self.page.evaluate("window.watched")
         return passed
@@ -124,13 +134,8 @@ class Tab:
 
     def wait_for(self, wanted: str) -> None:
         """Waits until `wanted`, JavaScript, holds. The page's content policy forbids what playwright's
-        own waiting does."""
-        self.page.evaluate(
-            f"""() => new Promise((done) => {{
-                const look = () => (({wanted}) ? done() : requestAnimationFrame(look));
-                look();
-            }})"""
-        )
+        own waiting does. Raises playwright's Error where it is not seen in time."""
+        self.page.evaluate(f"window.until(() => {wanted}, {PATIENCE})")
 
     def rest(self, milliseconds: int = 350) -> None:
         """Time for the report of a choice and for the server's answer, so that clicks stand alone."""

@@ -1,10 +1,12 @@
 """From a click to the picture: head, stage, token, layer, mask, page, at 32, 256 and 1,024 tokens.
 
-32 tokens: the shipped GPT, where Plotly draws. 256: MiniLM-L6, where the canvas draws. 1,024: a random
-model of GPT-2's size. The same with the browser's main thread four times slower, and the bytes that
-came over the network.
+32 tokens: the GPT that ships with the app, where Plotly draws. 256: MiniLM-L6, where the canvas draws.
+1,024: a random model of GPT-2's size. The same with the browser's main thread four times slower, and the
+bytes that came over the network.
 """
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +20,8 @@ from tests.bench.quantiles import median, p90
 from tests.bench.server import Server, serving
 from viz.menu import MENU
 
-WARM = 3
-TIMES = 20
+WARM = 4
+TIMES = 20  # of each switch, in whole rounds of its acts, so that each switch starts where it ends
 SLOW = 4  # times slower: a weak laptop
 PAINTED = "explorerRoot().dataset.painted === 'true'"
 QUIET = (
@@ -35,29 +37,33 @@ class Case:
     tokens: int
     model: str
     text: str
-    layers: tuple[str, ...]
+    stack: str
+    layers: int
     masks: tuple[str, str]
     page: str = "attention"
 
     @property
     def path(self) -> str:
-        parameters = {"text": self.text, "model": self.model, "place": self.layers[0]}
+        place = f"{self.stack}.0.self"
+        parameters = {"text": self.text, "model": self.model, "place": place, "head": 0}
         return f"/{self.page}?{urlencode(parameters)}"
 
 
 CASES = (
     Case(
         32,
-        "stories",
+        "house-gpt",
         gpt2_size.text_of(32).strip(),
-        ("decoder.0.self", "decoder.1.self"),
+        "decoder",
+        4,
         ("the model's own", "none: all may look"),
     ),
     Case(
         256,
         "minilm",
         gpt2_size.text_of(254).strip(),  # [CLS] and [SEP] make it 256
-        ("encoder.0.self", "encoder.1.self"),
+        "encoder",
+        6,
         ("the model's own", "causal: no future"),
     ),
 )
@@ -65,7 +71,8 @@ LONG = Case(
     1024,
     gpt2_size.NAME,
     gpt2_size.text_of(1024).strip(),
-    ("decoder.0.self", "decoder.1.self"),
+    "decoder",
+    gpt2_size.LAYERS,
     ("the model's own", "none: all may look"),
 )
 
@@ -89,6 +96,8 @@ def _case(
     with tab(browser, server.address) as opened:
         opened.page.goto(case.path)
         root = opened.explorer()
+        if root.get_attribute("data-queries") != str(case.tokens):
+            raise RuntimeError(f"The page does not show {case.tokens} tokens of {case.model}.")
         opened.rest(1500)
         opened.throttle(rate)
         facts = {"tokens": case.tokens, "model": case.model, "slower": rate}
@@ -107,7 +116,6 @@ class Act:
 
     click: Callable[[], None]
     wanted: str
-    prepare: Callable[[], None] = lambda: None
 
 
 def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
@@ -140,26 +148,36 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         "head": [inside(f"head-{n}", data("head", n)) for n in (1, 2, 3, 0)],
         "stage": [inside(f"stage-{name}", data("stage", name)) for name in stages],
         "token": [inside(f"chip-query-{n}", data("query", n)) for n in tokens],
-        "layer": [layer(1), layer(0)],
+        "layer": [layer(n) for n in (*range(1, case.layers), 0)],
         "mask": [radio(case.masks[1], True), radio(case.masks[0], False)],
         "scaling": [scaling(True), scaling(False)],
     }
 
 
 def _timed(opened: Tab, acts: Sequence[Act], times: int) -> dict[str, object]:
-    """Median and p90 of the acts in turn, the first round left out, and the bytes of one."""
-    passed = []
-    for n in range(WARM + times):
-        act = acts[n % len(acts)]
-        if n == WARM:
-            opened.wire.clear()
-        act.prepare()
-        passed.append(opened.milliseconds(act.click, act.wanted))
-        opened.explorer()
-        opened.rest()
-    kept = passed[WARM:]
-    size = opened.wire.total / times
-    return {"median_ms": median(kept), "p90_ms": p90(kept), "bytes": round(size)}
+    """Median and p90 of the acts in whole rounds, the first ones left out, and the bytes of one."""
+
+    def rounds(least: int) -> list[float]:
+        count = math.ceil(least / len(acts)) * len(acts)
+        return [_once(opened, act) for act, _ in zip(itertools.cycle(acts), range(count))]
+
+    rounds(WARM)
+    opened.wire.clear()
+    kept = rounds(times)
+    size = opened.wire.total / len(kept)
+    return {
+        "times": len(kept),
+        "median_ms": median(kept),
+        "p90_ms": p90(kept),
+        "bytes": round(size),
+    }
+
+
+def _once(opened: Tab, act: Act) -> float:
+    passed = opened.milliseconds(act.click, act.wanted)
+    opened.explorer()
+    opened.rest()
+    return passed
 
 
 def _pages(browser: Browser, server: Server, times: int) -> list[dict[str, object]]:
