@@ -20,6 +20,7 @@ from model.trace import Attention, Trace
 from viz import choices, model_picker, navigation
 from viz.border import border
 from viz.explorer import explorer
+from viz.figures.in_words import in_words
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
 from viz.menu import entry
@@ -229,7 +230,7 @@ def what_to_look_for() -> None:
 
 def chart(figure: go.Figure, key: str) -> None:
     """A Plotly figure without its tool bar, and a way to keep it."""
-    st.plotly_chart(figure, key=key, config={"displayModeBar": False})
+    st.plotly_chart(figure, key=key, config={"displayModeBar": False}, alt=in_words(figure))
     save_figure(figure, key)
 
 

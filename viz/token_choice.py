@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from viz.axes import token_label
 from viz.figures.heatmap import Axis
+from viz.figures.in_words import in_words
 from viz.figures.token_rows import MARKED, ColourEnd, token_rows
 from viz.theme import QuantityName
 
@@ -59,6 +60,7 @@ def choosable_rows(
         on_select=partial(_take_mark, picture, chosen),
         selection_mode="points",
         config={"displayModeBar": False},
+        alt=in_words(figure),
     )
     if len(tokens) <= MARKED:
         st.caption(HINT)

@@ -78,9 +78,25 @@ def alignment(
     figure.update_layout(
         height=min(100 + _ROW * longest, 900),
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        meta=_in_words(weights, source, target, names),
         legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
     )
     return figure
+
+
+def _in_words(
+    weights: NDArray[np.floating],
+    source: Sequence[str],
+    target: Sequence[str],
+    names: tuple[str, str],
+) -> str:
+    """What is read most for each target word, for those who do not see the lines."""
+    most = weights.argmax(axis=1) if weights.size else []
+    pairs = (
+        f"{plotly_label(target[at])} reads {plotly_label(source[of])} ({weights[at, of]:.2f})"
+        for at, of in enumerate(most)
+    )
+    return f"Lines from {names[0]} to {names[1]}, as wide as the weight. {'; '.join(pairs)}."
 
 
 def _drawn(lines: _Lines, strength: float) -> list[go.Scatter]:

@@ -7,6 +7,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from viz.axes import token_label
+from viz.figures.in_words import in_words
 from viz.figures.lab_edges import CLICKED, edges
 from viz.laboratory.active import layer_name
 from viz.session import current, set_change
@@ -108,12 +109,14 @@ def _grid(seen: Look, queries: list[str], keys: list[str]) -> None:
             query, key = divmod(int(points[0]["point_index"]), len(keys))
             toggle(seen, query, key)
 
+    figure = edges(look, cut, queries=queries, keys=keys)
     st.plotly_chart(
-        edges(look, cut, queries=queries, keys=keys),
+        figure,
         key=picture,
         on_select=clicked,
         selection_mode="points",
         config={"displayModeBar": False},
+        alt=in_words(figure),
         width=min(30 * len(keys) + 140, 900),
     )
     st.caption("Click a cell to cut its edge, click again to mend it. Grey: the mask forbids it.")

@@ -1,0 +1,124 @@
+"""A picture in one or two sentences, for those who do not see it. Computed from what is drawn."""
+
+import html
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+LISTED = 4  # lines or bars of a picture that are told one by one
+_TAG = re.compile(r"<[^<>]*>")
+_BREAK = re.compile(r"<br\s*/?>")
+
+
+def in_words(figure: go.Figure) -> str:
+    """What the figure shows: its own words in `layout.meta` where it has some, else its kind, its
+    axes, and its largest and smallest numbers."""
+    if figure.layout.meta is not None:
+        return _plain(str(figure.layout.meta))
+    traces = [trace for trace in figure.data if trace.visible is not False]
+    heatmaps = [trace for trace in traces if trace.type == "heatmap"]
+    if heatmaps:
+        return _heatmap(figure, heatmaps[-1])
+    bars = [trace for trace in traces if trace.type == "bar"]
+    if bars:
+        return _bars(figure, bars)
+    return _lines(figure, [trace for trace in traces if trace.type == "scatter"])
+
+
+def _heatmap(figure: go.Figure, drawn: go.Heatmap) -> str:
+    values = np.asarray(drawn.z, dtype=np.float64)
+    rows, columns = _name(figure.layout.yaxis) or "row", _name(figure.layout.xaxis) or "column"
+    said = f"Heatmap, {values.shape[0]} × {values.shape[1]} cells: rows {rows}, columns {columns}."
+    open_cells = np.argwhere(np.isfinite(values))
+    if not len(open_cells) or drawn.hoverinfo == "skip":
+        return said
+    finite = values[np.isfinite(values)]
+    row, column = open_cells[int(finite.argmax())]
+    closed = values.size - len(open_cells)
+    place = _place(figure, drawn, int(row), int(column))
+    said += f" Largest {finite.max():.4g} at {place}; smallest {finite.min():.4g}."
+    forbidden = any("not allowed" in str(trace.hovertemplate) for trace in figure.data)
+    why = "not allowed" if forbidden else "left empty"
+    return said + (f" {closed} cells are {why}." if closed else "")
+
+
+def _place(figure: go.Figure, drawn: go.Heatmap, row: int, column: int) -> str:
+    """Where a cell stands: as hovering says it, else by the labels of the axes."""
+    if drawn.hovertext is not None and not isinstance(drawn.hovertext, str):
+        return _plain(str(drawn.hovertext[row][column]))
+    return f"{_label(figure.layout.yaxis, row)}, {_label(figure.layout.xaxis, column)}"
+
+
+def _bars(figure: go.Figure, bars: Sequence[go.Bar]) -> str:
+    parts = []
+    for trace in bars[:LISTED]:
+        across = trace.orientation == "h"
+        lengths, places = _pairs(trace.x, trace.y) if across else _pairs(trace.y, trace.x)
+        if not len(lengths):
+            continue
+        axis = _axis(figure, trace, "y" if across else "x")
+        at = int(lengths.argmax())
+        name = _name(_axis(figure, trace, "x" if across else "y")) or _plain(trace.name or "")
+        parts.append(
+            f"{name or 'value'}: {len(lengths)} bars, the largest {lengths[at]:.4g} at "
+            f"{_label(axis, places[at])}"
+        )
+    return f"Bars. {'; '.join(parts)}." if parts else "Bars without a value."
+
+
+def _lines(figure: go.Figure, lines: Sequence[go.Scatter]) -> str:
+    across, up = _name(figure.layout.xaxis), _name(figure.layout.yaxis)
+    parts = []
+    for trace in lines[:LISTED]:
+        heights, _ = _pairs(trace.y, trace.x)
+        if trace.mode != "text" and len(heights) > 1:
+            name = f"{_plain(trace.name)}: " if trace.name else ""
+            parts.append(
+                f"{name}{len(heights)} points from {heights[0]:.4g} to {heights[-1]:.4g}, "
+                f"between {heights.min():.4g} and {heights.max():.4g}"
+            )
+    axes = f", {up or 'values'} over {across or 'positions'}"
+    more = f"; and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
+    return f"Lines{axes}. {'; '.join(parts)}{more}." if parts else f"A drawing{axes}."
+
+
+def _pairs(
+    numbers: Sequence[float | None] | None, places: Sequence[object] | None
+) -> tuple[NDArray[np.float64], list[object]]:
+    """The numbers that are there, and where each stands."""
+    given = [] if numbers is None else list(numbers)
+    where = list(range(len(given))) if places is None else list(places)
+    found = [
+        (float(number), place)
+        for number, place in zip(given, where, strict=False)
+        if isinstance(number, int | float | np.number) and np.isfinite(number)
+    ]
+    return np.array([number for number, _ in found]), [place for _, place in found]
+
+
+def _axis(figure: go.Figure, trace: go.Bar, side: str) -> go.layout.XAxis:
+    """The axis that a trace is drawn on."""
+    name = getattr(trace, f"{side}axis") or side
+    return figure.layout[f"{side}axis{name[1:]}"]
+
+
+def _name(axis: go.layout.XAxis) -> str:
+    """An axis's name, without what a picture says about its colours below it."""
+    return _plain((axis.title.text or "").partition("<br>colours")[0])
+
+
+def _label(axis: go.layout.XAxis, place: object) -> str:
+    """What stands at a place of an axis; the place itself where nothing does."""
+    ticks = [] if axis.tickvals is None else list(axis.tickvals)
+    if place in ticks and axis.ticktext is not None:
+        return _plain(str(axis.ticktext[ticks.index(place)]))
+    return _plain(str(place))
+
+
+def _plain(drawn: str) -> str:
+    """Plotly's words without their tags, entities and joiners."""
+    without = _TAG.sub("", _BREAK.sub(": ", drawn))
+    return html.unescape(without).replace("\u2060", "")
