@@ -12,7 +12,8 @@ from model.registry import load_model, models
 from model.trace import Attention, Token, Trace
 
 if TYPE_CHECKING:
-    from model.live import Model, TextTooLongError
+    from model.live import Model
+    from model.refusals import TextTooLongError
 
 __all__ = [
     "Attention",
@@ -26,7 +27,10 @@ __all__ = [
 ]
 
 
+_LATER = {"Model": "model.live", "TextTooLongError": "model.refusals"}
+
+
 def __getattr__(name: str) -> object:
-    if name in ("Model", "TextTooLongError"):
-        return getattr(import_module("model.live"), name)
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'model' has no attribute {name!r}")

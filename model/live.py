@@ -10,23 +10,13 @@ from model.collect import array_of, trace_of
 from model.config import Stack, TransformerConfig
 from model.intervention import Intervention
 from model.memory import enough_memory, into_memory
-from model.recorder import Place, Recorder, recording
+from model.recorder import Recorder, recording
+from model.refusals import check_change, check_length
 from model.runnable import Runnable
 from model.tokenizers import Tokenizer, clean
 from model.trace import Array, Attention, Token, Trace, read_only
 
 UNCHANGED = Intervention()
-
-
-class TextTooLongError(ValueError):
-    """The text has more tokens than the model can read. `.length` and `.context` say how many."""
-
-    def __init__(self, length: int, context: int, name: str) -> None:
-        super().__init__(
-            f"The text is {length:,} tokens long; {name} reads at most {context:,}. Shorten it."
-        )
-        self.length = length
-        self.context = context
 
 
 class Model:
@@ -56,6 +46,10 @@ class Model:
     def attention_names(self) -> tuple[str, ...]:
         """The attention sub-layers, in order of execution: `decoder.0.self`, …"""
         return tuple(attention.place.name for attention in self.module.attentions())
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The stacks that this model has, in order of execution."""
+        return tuple(dict.fromkeys(layer.place.stack for layer in self.module.attentions()))
 
     @property
     def embedding(self) -> Array:
@@ -95,9 +89,9 @@ class Model:
         tokens, written = self.tokens(text), self._written(continued)
         if self.config.shape == "decoder":
             tokens += written
-        self._check_length(tokens)
+        check_length(len(tokens), self.config.context, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
-        self._check_intervention(intervention, len(tokens), len(target_tokens))
+        check_change(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
         trace, _ = self.passed(
             tokens,
             target_tokens,
@@ -168,8 +162,8 @@ class Model:
         if self.config.shape == "encoder":
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         tokens = self.tokens(text)
-        self._check_length(tokens)
-        self._check_intervention(intervention, len(tokens), self.config.context)
+        check_length(len(tokens), self.config.context, self.name)
+        check_change(intervention, self.name, self.module, (len(tokens), self.config.context))
         with recording(Recorder(intervention, source=self.config.source)):
             return self._greedy(tokens, limit)
 
@@ -242,43 +236,5 @@ class Model:
             fed = self._greedy(tokens, self.config.context - 1)
         ids = [token.id for token in fed if token.id != end]
         target_tokens = self._target_tokenizer.named([start, *ids])
-        self._check_length(target_tokens)
+        check_length(len(target_tokens), self.config.context, self.name)
         return target_tokens
-
-    def _check_length(self, tokens: tuple[Token, ...]) -> None:
-        if len(tokens) > self.config.context:
-            raise TextTooLongError(len(tokens), self.config.context, self.name)
-
-    def _check_intervention(self, change: Intervention, length: int, target: int) -> None:
-        """Raises ValueError where a change names something that this pass does not have."""
-        layers = {layer.place.name: layer for layer in self.module.attentions()}
-        for name in (change.only or frozenset()) | {name for name, _ in change.ablated}:
-            if name not in layers:
-                raise ValueError(f"{self.name} has no attention sub-layer {name!r}.")
-        for name, head in change.ablated:
-            if not 0 <= head < layers[name].heads:
-                raise ValueError(f"{name} has heads 0 to {layers[name].heads - 1}, not {head}.")
-        for position in sorted(change.hidden):
-            if position >= length:
-                raise ValueError(
-                    f"Position {position} cannot be hidden: the text has {length} tokens."
-                )
-        if change.blocked and self.config.shape == "encoder-decoder" and change.only is None:
-            raise ValueError("Name the sub-layers (`only`) in which single edges are cut.")
-        places = [layer.place for name, layer in layers.items() if change.applies(name)]
-        sizes = {_size(place, length, target or length) for place in places}
-        for query, key in sorted(change.blocked):
-            if not any(query < queries and key < keys for queries, keys in sizes):
-                raise ValueError(
-                    f"Query {query} and key {key} cannot be cut: no sub-layer has both positions."
-                )
-
-    def stacks(self) -> tuple[Stack, ...]:
-        """The stacks that this model has, in order of execution."""
-        return tuple(dict.fromkeys(layer.place.stack for layer in self.module.attentions()))
-
-
-def _size(place: Place, source: int, target: int) -> tuple[int, int]:
-    """(queries, keys) of an attention sub-layer. Without a second stack both lengths are equal."""
-    queries = target if place.stack == "decoder" else source
-    return queries, source if place.kind == "cross" else queries

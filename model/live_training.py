@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from model.checkpoints import Course, Record
 from model.live import Model
-from model.training import induction, trainer
+from model.training import trainer
 from model.training.recipe import Recipe
 from model.training.trainer import Progress, Run
 from model.transformer import Transformer
@@ -29,23 +29,6 @@ PATIENCE = 30.0  # seconds without a sign of the visitor, after which a run ends
 KEPT = 12  # runs whose results are kept
 LINE_AT_MOST = 20
 AVERAGED = 10  # steps whose losses make one point of the curve
-CHECKPOINT_EVERY = 50  # steps
-
-
-def short_recipe(seed: int, steps: int) -> Recipe:
-    """The shipped induction recipe, cut to so many steps, with a checkpoint every 50 of them.
-
-    Raises ValueError for a seed below 0 and for steps outside 50 to those of the shipped recipe.
-    """
-    recipe = induction.recipe()
-    if seed < 0:
-        raise ValueError(f"The seed is {seed}; it must be 0 or more.")
-    if not CHECKPOINT_EVERY <= steps <= recipe.steps:
-        raise ValueError(
-            f"{steps} steps were asked for; {CHECKPOINT_EVERY} to {recipe.steps:,} go."
-        )
-    checkpoints = (*range(0, steps, CHECKPOINT_EVERY), steps)
-    return replace(recipe, seed=seed, steps=steps, checkpoints=checkpoints)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,7 @@
 """induction: the smallest model in which an induction head forms, in seconds."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -13,6 +15,7 @@ from model.transformer import Transformer
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz123456")
 _CONTEXT = 48
 _ROWS = 64
+CHECKPOINT_EVERY = 50  # steps of a short recipe
 
 
 class InductionTask:
@@ -76,3 +79,19 @@ def recipe() -> Recipe:
         seed=1,
         checkpoints=(0, 100, 200, 300, 400, 600, 1000),
     )
+
+
+def short_recipe(seed: int, steps: int) -> Recipe:
+    """The shipped recipe, cut to so many steps, with a checkpoint every 50 of them.
+
+    Raises ValueError for a seed below 0 and for steps outside 50 to those of the shipped recipe.
+    """
+    shipped = recipe()
+    if seed < 0:
+        raise ValueError(f"The seed is {seed}; it must be 0 or more.")
+    if not CHECKPOINT_EVERY <= steps <= shipped.steps:
+        raise ValueError(
+            f"{steps} steps were asked for; {CHECKPOINT_EVERY} to {shipped.steps:,} go."
+        )
+    checkpoints = (*range(0, steps, CHECKPOINT_EVERY), steps)
+    return replace(shipped, seed=seed, steps=steps, checkpoints=checkpoints)

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from model.checkpoints import Archive
-from model.live_training import KEPT, LINE_AT_MOST, PATIENCE, Report, Workshop, short_recipe
+from model.live_training import KEPT, LINE_AT_MOST, PATIENCE, Report, Workshop
 from model.training import trainer
+from model.training.induction import short_recipe
 from model.training.recipe import Recipe
 
 

@@ -3,7 +3,8 @@
 import streamlit as st
 
 from model.checkpoints import Course
-from model.live_training import PATIENCE, Report, short_recipe
+from model.live_training import PATIENCE, Report
+from model.training.induction import short_recipe
 from viz.markdown import plain
 from viz.training.choice import LIST, read, text_box
 from viz.training.film import film, message
