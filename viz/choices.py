@@ -13,7 +13,7 @@ from viz.examples import EXAMPLES, Example
 from viz.markdown import plain
 from viz.navigation import page_link
 from viz.session import change_view, control, current, open_view, set_change, write_link
-from viz.view import TEXT_LIMIT, example_view
+from viz.view import TEXT_LIMIT, example_view, short_link
 
 if TYPE_CHECKING:
     from model.live import Model
@@ -40,6 +40,11 @@ def sentence_box() -> None:
         placeholder="Type a sentence and press Enter",
         **control("text"),
     )
+    if left_out := short_link(current())[1]:
+        box.caption(
+            f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "
+            "it stays here only while this page is open."
+        )
     examples.selectbox(
         "Examples",
         EXAMPLES,

@@ -21,7 +21,7 @@ from viz.laboratory.presets import preset_of
 from viz.menu import PAGES
 from viz.report import Subject, report
 from viz.session import current
-from viz.view import to_link
+from viz.view import short_link
 
 if TYPE_CHECKING:
     from viz.shell import Look
@@ -110,5 +110,5 @@ def _subject(seen: "Look") -> Subject:
 def _link() -> str:
     """The address of this page with the whole view in it."""
     address = (st.context.url or "").partition("?")[0]
-    parameters = urlencode(to_link(current()))
+    parameters = urlencode(short_link(current())[0])
     return f"{address}?{parameters}" if parameters else address

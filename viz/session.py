@@ -9,7 +9,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.intervention import Intervention
 from viz.explorer import forget
-from viz.view import PARAMETERS, View, from_link, to_link
+from viz.view import PARAMETERS, View, from_link, short_link, to_link
 
 _VIEW, _LINK, _NOTES, _PAST, _PAGE = "view", "link", "link-notes", "past-changes", "page"
 _ARRIVED, _LENT = "arrived", "lent-view"
@@ -136,8 +136,8 @@ def _came_back_to(parameters: dict[str, str]) -> bool:
 
 
 def write_link() -> None:
-    """Writes the view into the link."""
-    parameters, written = to_link(current()), _linked()
+    """Writes the view into the link, as far as a server takes it."""
+    parameters, written = short_link(current())[0], _linked()
     if written != parameters:  # one by one: a widget's own parameter must not be set from here
         for name in written.keys() - parameters.keys():
             del st.query_params[name]

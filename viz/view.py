@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from urllib.parse import urlencode
 
 from model.intervention import Intervention
 from model.registry import may_be_linked, models
@@ -12,6 +13,7 @@ from viz.examples import EXAMPLES, FIRST, Example
 from viz.explorer import STAGES, Selection
 
 TEXT_LIMIT = 20_000  # characters of a sentence in the box or in a link
+LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
 _NUMBER_LIMIT = 10**6
 
 
@@ -82,6 +84,18 @@ def to_link(view: View) -> dict[str, str]:
         if (value := getattr(view, name)) != getattr(default, name)
     }
     return plain | written_change(view.change)
+
+
+def short_link(view: View) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The link of a view as far as a server takes it, and the names of what was left out: the
+    longest first. A letter beyond ASCII takes six to twelve bytes of an address."""
+    parameters = to_link(view)
+    longest = sorted(parameters, key=lambda name: len(parameters[name].encode()), reverse=True)
+    left_out = []
+    while len(urlencode(parameters)) > LINK_BYTES:
+        left_out.append(longest.pop(0))
+        del parameters[left_out[-1]]
+    return parameters, tuple(left_out)
 
 
 def from_link(parameters: Mapping[str, object]) -> tuple[View, tuple[str, ...]]:

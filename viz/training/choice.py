@@ -11,7 +11,6 @@ from viz.markdown import plain
 from viz.session import current
 from viz.training.film.message import head_name
 from viz.training.rooms import archive
-from viz.view import TEXT_LIMIT
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {
@@ -32,6 +31,7 @@ ROLES = {
 }
 OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 SAID_TWICE = 10  # symbols of a random list
+CHARACTERS = 500  # of the text: it stands in the link, whose room it shares with the sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def text_box(key: str, default: str, *, listed: bool) -> str:
     """The text to read; for the model of symbols also a button for another list."""
     if not listed:
         return st.text_input(
-            "Its text", default, max_chars=TEXT_LIMIT, key=key, bind="query-params"
+            "Its text", default, max_chars=CHARACTERS, key=key, bind="query-params"
         )
     box, button = st.columns([3, 1], vertical_alignment="bottom")
     with button:
@@ -103,7 +103,7 @@ def text_box(key: str, default: str, *, listed: bool) -> str:
     return box.text_input(
         "Its list: symbols a–z and 1–6",
         default,
-        max_chars=TEXT_LIMIT,
+        max_chars=CHARACTERS,
         key=key,
         bind="query-params",
     )
