@@ -41,11 +41,20 @@ def matrix_csv(
 
 
 def read_matrix_csv(text: str) -> dict[str, NamedMatrix]:
-    """What `matrix_csv` wrote, by run."""
+    """What `matrix_csv` wrote, by run. Raises ValueError for any other text."""
+    try:
+        return _read(text)
+    except (csv.Error, LookupError, OverflowError, ValueError) as error:
+        raise ValueError(f"This text holds no matrices that can be read: {error}.") from error
+
+
+def _read(text: str) -> dict[str, NamedMatrix]:
     head, *lines = csv.reader(io.StringIO(text))
     columns = tuple(bared(name) for name in head[2:])
     found: dict[str, list[list[str]]] = {}
     for run, *rest in lines:
+        if len(rest) != len(head) - 1:
+            raise ValueError(f"a line has {len(rest)} cells where {len(head) - 1} are named")
         found.setdefault(bared(run), []).append(rest)
     return {
         run: NamedMatrix(

