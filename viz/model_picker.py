@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
+from cachetools.func import ttl_cache
 
 from model.hub.download import Listing, UnreachableError, arrived, bytes_text, listed
 from model.registry import Entry, hub_models, models, others_allowed
@@ -24,6 +25,7 @@ WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
 TYPED, NAMED, CHOSEN = "picker-typed", "picker-named", "choose-model"
 SECONDS = 0.5  # between two looks at a download
 LISTED_SECONDS = 600  # for which a size told by the hub is believed
+LOOK_SECONDS = 3  # for which a look at the disk is believed
 
 
 def choose_model() -> None:
@@ -42,7 +44,7 @@ def _fetching() -> Fetching:
 
 def _at_hand() -> list[str]:
     """The registered models, those of the hub that are here, and the one that is looked at."""
-    here = [name for name, entry in hub_models.items() if others_allowed() and entry.on_disk]
+    here = filter(_is_here, hub_models) if others_allowed() else ()
     return list(dict.fromkeys([*models, *here, current().model]))
 
 
@@ -51,7 +53,15 @@ def model_title(name: str) -> str:
     entry = models.found(name)
     if entry is None:
         return name
-    return entry.title if entry.on_disk else f"{entry.title}, to be downloaded"
+    return entry.title if _is_here(name) else f"{entry.title}, to be downloaded"
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def _is_here(name: str) -> bool:
+    """Whether a model is on this computer. Looking at the disk for all of them, at every run of a page,
+    would take a third of the run."""
+    entry = models.found(name)
+    return entry is not None and entry.on_disk
 
 
 def _choose() -> None:
@@ -106,7 +116,7 @@ def _others() -> None:
 
 def _with_place(name: str) -> str:
     entry = hub_models[name]
-    return f"{entry.title} · {'on this computer' if entry.on_disk else 'not here yet'}"
+    return f"{entry.title} · {'on this computer' if _is_here(name) else 'not here yet'}"
 
 
 def _offer(entry: Entry) -> None:
@@ -186,6 +196,7 @@ def _under_way(name: str) -> None:
 def _arrive(name: str, job: Job | None) -> None:
     """Opens a model that has come, or says why it has not: the view then stays as it was."""
     st.session_state.pop(WAITED, None)
+    _is_here.cache_clear()
     if job is None or job.refusal is not None:
         st.session_state[SAID] = "It was forgotten." if job is None else job.refusal
         return
