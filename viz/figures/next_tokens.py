@@ -12,37 +12,36 @@ def next_tokens(
     labels: Sequence[str], before: Sequence[float], after: Sequence[float] | None
 ) -> go.Figure:
     """One row a token, the most probable on top; `after` None draws the unchanged model alone."""
-    positions = list(range(len(labels)))
-    figure = go.Figure()
     pairs = [("unchanged", before, MASKED if after is not None else WEIGHT)]
     if after is not None:
         pairs.append(("changed", after, WEIGHT))
-    for name, shares, colour in pairs:
-        figure.add_trace(
-            go.Bar(
-                y=positions,
-                x=list(shares),
-                name=name,
-                orientation="h",
-                marker={"color": colour},
-                texttemplate="%{x:.3f}",
-                textposition="outside",
-                cliponaxis=False,
-                hovertemplate=name + " %{x:.4f}<extra></extra>",
-            )
-        )
-    figure.update_yaxes(
-        tickvals=positions,
-        ticktext=[plotly_label(label, 18) for label in labels],
-        tickfont={"family": "monospace"},
-        autorange="reversed",
+    positions = list(range(len(labels)))
+    layout = {  # in one piece: a figure that is changed step by step takes five times as long
+        "yaxis": {
+            "tickvals": positions,
+            "ticktext": [plotly_label(label, 18) for label in labels],
+            "tickfont": {"family": "monospace"},
+            "autorange": "reversed",
+        },
+        "xaxis": {"title": {"text": "probability"}, "range": [0, 1.12], "tickvals": [0, 0.5, 1]},
+        "barmode": "group",
+        "height": 90 + 44 * len(labels),
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "legend": {"orientation": "h", "y": 1.08, "traceorder": "normal"},
+        "showlegend": after is not None,
+    }
+    return go.Figure([_bars(positions, *pair) for pair in pairs], layout)
+
+
+def _bars(positions: Sequence[int], name: str, shares: Sequence[float], colour: str) -> go.Bar:
+    return go.Bar(
+        y=positions,
+        x=list(shares),
+        name=name,
+        orientation="h",
+        marker={"color": colour},
+        texttemplate="%{x:.3f}",
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate=name + " %{x:.4f}<extra></extra>",
     )
-    figure.update_xaxes(title={"text": "probability"}, range=[0, 1.12], tickvals=[0, 0.5, 1])
-    figure.update_layout(
-        barmode="group",
-        height=90 + 44 * len(labels),
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.08, "traceorder": "normal"},
-        showlegend=after is not None,
-    )
-    return figure
