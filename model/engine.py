@@ -176,8 +176,12 @@ class Engine:
     def _load(self, name: str, progress: Progress) -> "Model":
         began = time.perf_counter()
         bound = int(self._models.maxsize)
-        with self._refusals(name):
-            model = load_model(name, progress=self._announcing(name, progress), most_bytes=bound)
+        try:
+            with self._refusals(name):
+                announced = self._announcing(name, progress)
+                model = load_model(name, progress=announced, most_bytes=bound)
+        finally:
+            self._news.pop(name, None)
         # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s. What
         # was frozen when an earlier model came may be garbage by now: it gets its chance.
         gc.unfreeze()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from model.hub.download import CancelledError
 from model.wheel import Progress
 
+ENDED_KEPT = 32  # jobs that have ended, for those who have not looked yet
+
 Work = Callable[[Progress, threading.Event], object]
 
 
@@ -22,7 +24,7 @@ class Job:
 
 
 class Fetching:
-    """At most one job a model. A job that ended stays until it is forgotten or started again."""
+    """At most one job a model. A job that ended stays until it is started again or many others ended."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -34,6 +36,9 @@ class Fetching:
             running = self._jobs.get(name)
             if running is not None and not running.done:
                 return running
+            ended = [known for known, job in self._jobs.items() if job.done]
+            for known in ended[: max(0, len(ended) - ENDED_KEPT)]:
+                del self._jobs[known]
             job = self._jobs[name] = Job()
         threading.Thread(
             target=self._run, args=(job, work), name=f"fetch {name}", daemon=True

@@ -69,7 +69,7 @@ def _choose() -> None:
     name: str = st.session_state[CHOSEN]
     if name in models or engine().has(name):
         change_view(replace(current(), model=name))
-    else:
+    elif models.found(name) is not None:  # what comes from a browser need not be on the list
         _start(name)
 
 
@@ -210,8 +210,14 @@ def _tell_evictions() -> None:
     for eviction in evictions[told:]:
         st.toast(
             plain(
-                f"{model_title(eviction.name)} was put away to make room for "
-                f"{model_title(eviction.newcomer)}. Choose it again and it is loaded anew."
+                f"{_public_title(eviction.name)} was put away to make room for "
+                f"{_public_title(eviction.newcomer)}. Choose it again and it is loaded anew."
             )
         )
     st.session_state[TOLD] = len(evictions)
+
+
+def _public_title(name: str) -> str:
+    """A model's title; what only another visitor has typed, an id or a folder, is not told."""
+    known = name in {*models, *hub_models, current().model}
+    return model_title(name) if known else "a model of another visitor"

@@ -9,6 +9,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.intervention import Intervention
 from viz.explorer import forget
+from viz.metrics import count_page
 from viz.view import PARAMETERS, View, from_link, short_link, to_link
 
 _VIEW, _LINK, _NOTES, _PAST, _PAGE = "view", "link", "link-notes", "past-changes", "page"
@@ -99,6 +100,7 @@ def adopt_link(page: str) -> tuple[str, ...]:
 
     Returns a sentence for each part of it that could not be read.
     """
+    count_page(page)
     parameters = _linked()
     before = st.session_state.get(_PAGE)
     moved = before not in (None, page)

@@ -77,7 +77,16 @@ class Pupil(Visitor):
     layer: str = ""
 
     async def learn(self, until: float, chance: random.Random) -> None:
-        """Acts, thinks, acts, until the bell rings."""
+        """Thinks, acts, thinks, until the bell rings."""
+        while True:
+            await asyncio.sleep(chance.uniform(*THINK))
+            if time.monotonic() > until:
+                return
+            (kind,) = chance.choices(list(ACTS), list(ACTS.values()))
+            await self.act(kind, chance)
+
+    async def act(self, kind: str, chance: random.Random) -> None:
+        """One act, its answer compared, its milliseconds kept."""
         acts: dict[str, Callable[[random.Random], Awaitable[float]]] = {
             "head": self._head,
             "layer": self._layer,
@@ -85,12 +94,7 @@ class Pupil(Visitor):
             "page": self._page,
             "sentence": self._sentence,
         }
-        while True:
-            await asyncio.sleep(chance.uniform(*THINK))
-            if time.monotonic() > until:
-                return
-            (kind,) = chance.choices(list(ACTS), list(ACTS.values()))
-            self.milliseconds[kind].append(await acts[kind](chance))
+        self.milliseconds[kind].append(await acts[kind](chance))
 
     async def _head(self, chance: random.Random) -> float:
         head = chance.choice([head for head in range(8) if head != self.view.head])

@@ -36,9 +36,13 @@ class Server:
 
 @contextmanager
 def serving(
-    log: Path, models: Path | None = None, more: Mapping[str, str] | None = None
+    log: Path,
+    models: Path | None = None,
+    more: Mapping[str, str] | None = None,
+    module: str = "viz.server",
 ) -> Iterator[Server]:
-    """Starts the app as `make run` does; `models` holds the folder of one model more, `more` settings."""
+    """Starts the app as `make run` does; `models` holds the folder of one model more, `more` settings.
+    module: what to start in its place."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -48,11 +52,11 @@ def serving(
         "STREAMLIT_SERVER_HEADLESS": "true",
         **(more or {}),
     }
-    module = ["viz.server"] if models is None else ["tests.bench.serve", str(models)]
+    program = [module] if models is None else ["tests.bench.serve", str(models)]
     with (
         log.open("wb") as output,
         subprocess.Popen(
-            [sys.executable, "-m", *module],
+            [sys.executable, "-m", *program],
             cwd=REPOSITORY,
             env=os.environ | settings,
             stdin=subprocess.DEVNULL,

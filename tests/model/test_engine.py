@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from model import Intervention, engine
-from model.engine import Engine, Line, Request, model_size
+from model.engine import Engine, Request, model_size
 
 
 def quiet(*_: object) -> None:
@@ -94,35 +94,6 @@ def test_a_refusal_leaves_the_engine_working() -> None:
     with pytest.raises(ValueError, match="no text"):
         shared.trace(Request("stories", "  "), quiet)
     assert shared.trace(Request("stories", "The cat sat"), quiet).tokens
-
-
-def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:
-    line, inside, most, told = Line(1), [], [], []
-
-    def visit() -> None:
-        with line.place(told.append):
-            inside.append(1)
-            most.append(len(inside))
-            time.sleep(0.05)
-            inside.pop()
-
-    at_once([visit] * 4)
-    assert max(most) == 1
-    assert len(most) == 4
-    assert 1 in told
-    assert max(told) == 3
-
-
-def test_who_leaves_the_line_does_not_hold_it_up() -> None:
-    line = Line(1)
-
-    def leave(place: int) -> None:
-        raise KeyboardInterrupt
-
-    with line.place(quiet), pytest.raises(KeyboardInterrupt), line.place(leave):
-        pytest.fail("the place was taken")
-    with line.place(quiet):
-        pass
 
 
 def test_two_visitors_on_two_models_keep_both_while_memory_allows_and_hear_when_it_does_not() -> (
