@@ -1,34 +1,42 @@
-FROM python:3.11-slim
+# docker build -t attention-visualizer .                        PyTorch for the processor
+# docker build -t attention-visualizer --build-arg TORCH=cuda . PyTorch with CUDA; run with --gpus all
+#
+# docker run --read-only --tmpfs /tmp -p 127.0.0.1:8501:8501 attention-visualizer
+ARG PYTHON=3.11-slim-bookworm
 
-# For another build of torch (CUDA, or a smaller one for the processor only):
-#   docker build --build-arg PIP_OPTIONS="--extra-index-url ADDRESS" .
+FROM python:${PYTHON} AS packages
+ARG TORCH=cpu
+# Where PyTorch's builds for the processor only are; the package index itself has those with CUDA.
+ARG TORCH_CPU_INDEX=https://download.pytorch.org/whl/cpu
+# For pip, for instance another index.
 ARG PIP_OPTIONS=""
-
-ENV PYTHONUNBUFFERED=1 \
-    PYTHONDONTWRITEBYTECODE=1
-
-RUN useradd --create-home visitor
-WORKDIR /app
-
+RUN python -m venv /opt/packages
 # The requirements change rarely and take minutes: a layer of their own, before the code.
-COPY requirements.txt .
-RUN pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} -r requirements.txt
+COPY requirements.txt /tmp/requirements.txt
+RUN if [ "${TORCH}" = cpu ]; then index="--extra-index-url ${TORCH_CPU_INDEX}"; else index=""; fi; \
+    /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check \
+        ${index} ${PIP_OPTIONS} --requirement /tmp/requirements.txt
 
+FROM python:${PYTHON}
+# Nothing runs as root. /models is for downloaded models, where the owner allows them: mount it.
+RUN useradd --uid 10001 --user-group --create-home visitor \
+    && install --directory --owner=visitor --group=visitor /models
+COPY --from=packages /opt/packages /opt/packages
+WORKDIR /app
 COPY . .
-# Plotly's script is copied out of its package while the folder can still be written.
-RUN python -c "from viz.explorer.assets import ensure_plotly; ensure_plotly()"
-USER visitor
-# A volume at /home/visitor/.cache keeps downloaded models from one container to the next.
-RUN mkdir --parents /home/visitor/.cache
-
-# Inside a container every address is the container's own. Name the hosts people will use
-# in STREAMLIT_SERVER_ALLOWED_HOSTS when they differ from localhost.
-ENV STREAMLIT_SERVER_ADDRESS=0.0.0.0 \
+# Compiled here: at run time nothing is written beside the code.
+RUN /opt/packages/bin/python -m compileall -q app.py pages viz model
+ENV PATH=/opt/packages/bin:${PATH} \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    ATTENTION_CACHE=/models \
+    HF_HOME=/models/huggingface \
+    STREAMLIT_SERVER_ADDRESS=0.0.0.0 \
     STREAMLIT_SERVER_PORT=8501 \
     STREAMLIT_SERVER_HEADLESS=true
+# Name the hosts people will use in STREAMLIT_SERVER_ALLOWED_HOSTS, with spaces between them.
+USER visitor
 EXPOSE 8501
-
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import sys, urllib.request as r; sys.exit(r.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4).read() != b'ok')"]
-
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-m", "deploy.healthy"]
 CMD ["python", "-m", "viz.server"]
