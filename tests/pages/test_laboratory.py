@@ -74,11 +74,11 @@ def numbers(given: object) -> np.ndarray:
 
 
 CONTROLS = [
-    ("Scaling", "laboratory-scaling", "not scaled: × 1", {"scale": 1.0}),
+    ("Scaling", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),
     ("Mask", "laboratory-mask", "none", {"mask": "none"}),
     ("Padding", "laboratory-hidden", [1, 3], {"hidden": frozenset({1, 3})}),
-    ("Fill", "laboratory-fill", -1e9, {"fill": -1e9}),
-    ("Fill", "laboratory-fill", 0.0, {"fill": 0.0}),
+    ("Fill", "laboratory-fill", "−1e9", {"fill": -1e9}),
+    ("Fill", "laboratory-fill", "0", {"fill": 0.0}),
     ("Fill", "laboratory-fill", "a number", {"fill": -1.0}),
     ("Positions", "laboratory-positions", False, {"positions": False}),
     (
@@ -112,7 +112,7 @@ def test_every_field_of_an_intervention_has_its_control() -> None:
 
 def test_factor_fill_and_seed_take_any_number() -> None:
     app = opened("Scaling", scale="0.5")
-    widget(app, "laboratory-factor").set_value(-2.5).run()
+    widget(app, "laboratory-scale-number").set_value(-2.5).run()
     assert change(app).scale == -2.5
     app = opened("Fill", fill="-5.0")
     widget(app, "laboratory-fill-number").set_value(-1e20).run()

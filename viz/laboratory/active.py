@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from model.intervention import Intervention
 
+FILLS = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
 LISTED = 4  # members of a set that are named one by one; more are counted
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -10,155 +9,69 @@ import streamlit as st
 from model.intervention import LARGEST_FILL, LARGEST_SCALE
 from viz.axes import token_label
 from viz.choices import MASK_NAMES, MASKS_OF_SHAPE
-from viz.laboratory.active import fill_name, layer_name
+from viz.laboratory.active import FILLS, fill_name, layer_name
+from viz.laboratory.controls import changed, heading, several, shown, value_or_number
 from viz.laboratory.edges import edges_editor
 from viz.markdown import plain
-from viz.session import current, set_change
+from viz.session import current
 from viz.shell import Look
 
-CLICKED_TOKENS = 64  # up to so many tokens are buttons; more are a list
-OWN, NOT_SCALED, CHOSEN = "the model's own", "not scaled: × 1", "a factor"
-FILLS = (-math.inf, -1e9, -1e20, 0.0)
 _TOKEN = 18  # characters of a token on a button
 
 
-def _name(words: str) -> None:
-    """What a row of choices is about, in front of it."""
-    st.markdown(words, width="content")
-
-
-def _changed(**fields: object) -> None:
-    set_change(replace(current().change, **fields))  # type: ignore[arg-type]
-
-
-def _shown(key: str, value: object) -> str:
-    """The key of a widget that shows this value now."""
-    st.session_state[key] = value
-    return key
-
-
 def _scaling(seen: Look) -> None:
-    change, own = current().change, 1 / math.sqrt(seen.attention.query.shape[-1])
-    names = {None: OWN, 1.0: NOT_SCALED}
+    own = 1 / math.sqrt(seen.attention.query.shape[-1])
+    value_or_number(
+        "scale",
+        "Scores are multiplied by",
+        {f"the model's own, 1/√dₖ = {own:.4g}": None, "not scaled: × 1": 1.0},
+        other=("a factor", 2 * own),
+        number=("Factor", LARGEST_SCALE, 0.1),
+    )
 
-    def take_kind() -> None:
-        factors = {OWN: None, NOT_SCALED: 1.0, CHOSEN: 2 * own}
-        _changed(scale=factors[st.session_state["laboratory-scaling"]])
 
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        _name("Scores are multiplied by")
-        st.radio(
-            "Scores are multiplied by",
-            (OWN, NOT_SCALED, CHOSEN),
-            format_func=lambda name: f"{name}, 1/√dₖ = {own:.4g}" if name == OWN else name,
-            horizontal=True,
-            label_visibility="collapsed",
-            key=_shown("laboratory-scaling", names.get(change.scale, CHOSEN)),
-            on_change=take_kind,
-            width="content",
-        )
-        if change.scale not in names:
-            st.number_input(
-                "Factor",
-                label_visibility="collapsed",
-                min_value=-LARGEST_SCALE,
-                max_value=LARGEST_SCALE,
-                step=0.1,
-                format="%g",
-                key=_shown("laboratory-factor", change.scale),
-                on_change=lambda: _changed(scale=st.session_state["laboratory-factor"]),
-                width=160,
-            )
+def _filling(seen: Look) -> None:
+    value_or_number(
+        "fill",
+        "A masked score becomes, after scaling,",
+        {fill_name(fill): fill for fill in FILLS},
+        other=("a number", -1.0),
+        number=("Number", LARGEST_FILL, 1.0),
+    )
+    if all(attention.mask is None for attention in seen.trace.attention):
+        st.caption("Nothing is masked in this run, so the fill is not used. Mask something first.")
 
 
 def _mask(seen: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        _name("Mask")
+        heading("Mask")
         st.radio(
             "Mask",
             MASKS_OF_SHAPE[seen.model.config.shape],
             format_func=MASK_NAMES.__getitem__,
             horizontal=True,
             label_visibility="collapsed",
-            key=_shown("laboratory-mask", current().change.mask),
-            on_change=lambda: _changed(mask=st.session_state["laboratory-mask"]),
+            key=shown("laboratory-mask", current().change.mask),
+            on_change=lambda: changed(mask=st.session_state["laboratory-mask"]),
         )
 
 
 def _padding(seen: Look) -> None:
-    _several(
+    several(
         "Treated as padding: no token may look at these",
         range(len(seen.trace.tokens)),
         chosen=sorted(current().change.hidden),
         name=lambda at: f"{at} {plain(token_label(seen.trace.tokens[at].text, _TOKEN))}",
         key="laboratory-hidden",
-        take=lambda members: _changed(hidden=frozenset(members)),
+        take=lambda members: changed(hidden=frozenset(members)),
     )
-
-
-def _several(
-    label: str,
-    options: Sequence[object],
-    *,
-    chosen: Sequence[object],
-    name: Callable[..., str],
-    key: str,
-    take: Callable[[Sequence[object]], None],
-) -> None:
-    """Several of some options, as buttons to press; as a list where they are too many."""
-    key = f"{key}-{len(options)}"
-    _shown(key, [option for option in chosen if option in options])
-
-    def taken() -> None:
-        take(st.session_state[key])
-
-    if len(options) <= CLICKED_TOKENS:
-        st.pills(label, options, selection_mode="multi", format_func=name, key=key, on_change=taken)
-    else:
-        st.multiselect(label, options, format_func=name, key=key, on_change=taken)
-
-
-def _filling(seen: Look) -> None:
-    fill = current().change.fill
-    own = "a number"
-
-    def take_kind() -> None:
-        kind = st.session_state["laboratory-fill"]
-        _changed(fill=-1.0 if kind == own else kind)
-
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        _name("A masked score becomes, after scaling,")
-        st.radio(
-            "A masked score becomes",
-            (*FILLS, own),
-            format_func=lambda kind: kind if isinstance(kind, str) else fill_name(kind),
-            horizontal=True,
-            label_visibility="collapsed",
-            key=_shown("laboratory-fill", fill if fill in FILLS else own),
-            on_change=take_kind,
-            width="content",
-        )
-        if fill not in FILLS:
-            st.number_input(
-                "Number",
-                label_visibility="collapsed",
-                min_value=-LARGEST_FILL,
-                max_value=LARGEST_FILL,
-                step=1.0,
-                format="%g",
-                key=_shown("laboratory-fill-number", fill),
-                on_change=lambda: _changed(fill=st.session_state["laboratory-fill-number"]),
-                width=160,
-            )
-    if all(attention.mask is None for attention in seen.trace.attention):
-        st.caption("Nothing is masked in this run, so the fill is not used. Mask something first.")
 
 
 def _positions(seen: Look) -> None:
     st.toggle(
         "Positions",
-        key=_shown("laboratory-positions", current().change.positions),
-        on_change=lambda: _changed(positions=st.session_state["laboratory-positions"]),
+        key=shown("laboratory-positions", current().change.positions),
+        on_change=lambda: changed(positions=st.session_state["laboratory-positions"]),
         help="Off: added positions are zero, rotary angles are zero.",
     )
     if seen.model.config.positions == "none":
@@ -171,20 +84,20 @@ def _heads(seen: Look) -> None:
     heads = range(seen.attention.heads)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width="content"):
-            _several(
+            several(
                 f"Heads of {layer_name(place)} whose output is zero (another layer: in the list “Layer”)",
                 heads,
                 chosen=seen.attention.ablated,
                 name=lambda head: f"{layer_name(place)}H{head}",
                 key=f"laboratory-heads-{place}",
-                take=lambda members: _changed(ablated=others | {(place, head) for head in members}),
+                take=lambda members: changed(ablated=others | {(place, head) for head in members}),
             )
         whole = others | {(place, head) for head in heads}
         st.button(
             "The whole layer",
             key="laboratory-layer",
             disabled=whole == ablated,
-            on_click=lambda: _changed(ablated=whole),
+            on_click=lambda: changed(ablated=whole),
         )
 
 
@@ -196,8 +109,8 @@ def _dropout(seen: Look) -> None:
             min_value=0.0,
             max_value=0.9,
             step=0.05,
-            key=_shown("laboratory-dropout", min(change.dropout, 0.9)),
-            on_change=lambda: _changed(dropout=st.session_state["laboratory-dropout"]),
+            key=shown("laboratory-dropout", min(change.dropout, 0.9)),
+            on_change=lambda: changed(dropout=st.session_state["laboratory-dropout"]),
             width=480,
         )
         st.number_input(
@@ -205,8 +118,8 @@ def _dropout(seen: Look) -> None:
             min_value=0,
             max_value=999_999_999,
             step=1,
-            key=_shown("laboratory-seed", change.seed),
-            on_change=lambda: _changed(seed=int(st.session_state["laboratory-seed"])),
+            key=shown("laboratory-seed", change.seed),
+            on_change=lambda: changed(seed=int(st.session_state["laboratory-seed"])),
             width=160,
         )
     if change.dropout:
@@ -236,9 +149,9 @@ def _where(seen: Look) -> None:
         only = frozenset(str(member) for member in members)
         if needed and not only:
             return
-        _changed(only=only or None)
+        changed(only=only or None)
 
-    _several(
+    several(
         "Only in these sub-layers (none chosen: in all)",
         names,
         chosen=sorted(current().change.only or ()),

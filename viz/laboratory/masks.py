@@ -1,7 +1,5 @@
 """Masks, measured on the head that is shown: two equal routes, and what a masked score becomes."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,11 +9,10 @@ from model.trace import Array, Mask
 from viz.choices import choose_head
 from viz.differences import difference
 from viz.figures.heatmap import Axis, heatmap
-from viz.laboratory.active import fill_name
+from viz.laboratory.active import FILLS, fill_name
 from viz.laboratory.formulas import FILL, ROUTES
 from viz.shell import Look, chart, table
 
-FILLS = (-math.inf, -1e9, -1e20, 0.0)
 ROOMY = 7  # up to so many rows and columns a cell has room for a power of ten
 BEFORE, AFTER, APART = "Masked before", "Cut after", "Difference"
 
@@ -24,13 +21,12 @@ def _masked_head(seen: Look) -> tuple[Array, Mask]:
     """Raw scores of the shown head and a mask that leaves each row a key: the model's own, or a
     causal one where it hides nothing."""
     head = choose_head(seen.attention.heads)
-    scores, mask = seen.attention.scores(head), seen.attention.mask
-    own = None if mask is None else (mask if mask.ndim == 2 else mask[head])
+    scores, own = seen.attention.scores(head), seen.attention.mask_of(head)
     if own is None or own.all() or not own.any(-1).all():
         st.caption(
             "This head's own mask hides nothing, or a whole row: a causal mask is used here."
         )
-        own = np.tri(*scores.shape, dtype=bool)
+        own = np.tri(*scores.shape, dtype=np.bool_)
     return scores, own
 
 

@@ -1,11 +1,12 @@
 """Four things that notes say of attention, measured live, each with its picture and its check."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from model.measured_points import Spread, slopes, slopes_by_spread, spread
 from viz.differences import difference
@@ -79,42 +80,37 @@ def _why_scale(seen: Look) -> None:
             "one key takes nearly everything, and no gradient gets through."
         )
     found = [_spread(width, keys, seed) for width in WIDTHS]
-    name, unit = _MEASURES[measure]
-    plain = [getattr(one.plain, name) for one in found]
-    scaled = [getattr(one.scaled, name) for one in found]
-    spreads = name == "variance"
     with picture:
-        figure = curves(
-            WIDTHS,
-            (
-                Curve("not scaled", plain, PLAIN, WIDTHS if spreads else None),
-                Curve("divided by √dₖ", scaled, SCALED, [1.0] * len(WIDTHS) if spreads else None),
-            ),
-            axis="width of a head, dₖ",
-            unit=unit,
-            logarithmic=spreads,
-            mark=own,
-        )
-        chart(figure, f"laboratory-spread-{name}")
+        name, unit = _MEASURES[measure]
+        chart(_by_width(found, name, unit, own), f"laboratory-spread-{name}")
     off = max(abs(one.scaled.variance - 1) for one in found)
     st.caption(
         f"Sampled: 400 rows of {keys} keys at each width, independent standard normal numbers, seed "
         f"{seed}. Dotted line: dₖ = {own}, this model's heads. Check: the scaled variance is 1 to "
         f"within {off:.1%}, by chance."
     )
-    table(
-        pd.DataFrame(
-            {
-                "dₖ": WIDTHS,
-                "variance": [one.plain.variance for one in found],
-                "variance, scaled": [one.scaled.variance for one in found],
-                "entropy": [one.plain.entropy for one in found],
-                "entropy, scaled": [one.scaled.entropy for one in found],
-                "largest": [one.plain.largest for one in found],
-                "largest, scaled": [one.scaled.largest for one in found],
-            }
+    columns: dict[str, Sequence[float]] = {"dₖ": WIDTHS}
+    for name in ("variance", "entropy", "largest"):
+        columns[name] = [getattr(one.plain, name) for one in found]
+        columns[f"{name}, scaled"] = [getattr(one.scaled, name) for one in found]
+    table(pd.DataFrame(columns), "laboratory-spread")
+
+
+def _by_width(found: list[Spread], name: str, unit: str, own: int) -> Figure:
+    """One measure at every width, of scores as they are and divided; the variance beside its law."""
+    plain = [getattr(one.plain, name) for one in found]
+    scaled = [getattr(one.scaled, name) for one in found]
+    spreads = name == "variance"
+    return curves(
+        WIDTHS,
+        (
+            Curve("not scaled", plain, PLAIN, WIDTHS if spreads else None),
+            Curve("divided by √dₖ", scaled, SCALED, [1.0] * len(WIDTHS) if spreads else None),
         ),
-        "laboratory-spread",
+        axis="width of a head, dₖ",
+        unit=unit,
+        logarithmic=spreads,
+        mark=own,
     )
 
 
