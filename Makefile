@@ -4,6 +4,8 @@
 # make unit     the tests that need no browser
 # make browser  the tests that drive a real Chromium
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
+# make screens  take pictures of every page into docs/screens
+# make accessibility  try every page with axe-core and write docs/accessibility.md
 # make format   rewrite the code in the house format
 # make clean    remove the environment and the caches
 #
@@ -16,7 +18,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: run test lint unit weights browser bench format clean chromium
+.PHONY: run test lint unit weights browser bench screens accessibility format clean chromium
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -45,6 +47,12 @@ weights: .venv/.installed-dev
 # Numbers from a busy machine are printed, but docs/bench and the README keep the last quiet ones.
 bench: .venv/.installed-dev .venv-bench/.installed chromium
 	$(BIN)/python -m tests.bench $(PARTS)
+
+screens: weights chromium
+	$(BIN)/python -m tests.screens
+
+accessibility: weights chromium
+	$(BIN)/python -m tests.accessibility
 
 format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -32,7 +32,7 @@ def every_slip() -> None:
     for topic, title in TOPICS.items():
         found = [slip for slip in slips() if slip.section == topic]
         if found:
-            st.subheader(f"{topic[1:]} · {title}", anchor=False)
+            st.header(f"{topic[1:]} · {title}", anchor=False)
         for number, slip in enumerate(found):
             one_slip(slip, f"slip-{topic}-{number}")
 

@@ -21,7 +21,7 @@ def effect_on_prediction(seen: Look) -> None:
     labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
     last = plain(token_label(seen.trace.tokens_of("decoder")[-1].text))
     others_before, others_after = likely.others
-    st.subheader("The next token, before and after", anchor=False)
+    st.header("The next token, before and after", anchor=False)
     picture, words = st.columns([2, 1], gap="large")
     with picture:
         chart(next_tokens(labels, likely.before, likely.after), "next-tokens")

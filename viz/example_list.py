@@ -16,7 +16,7 @@ def example_list() -> None:
     """The examples by model, in their own order."""
     by_model = sorted(EXAMPLES, key=lambda example: list(models).index(example.model))
     for name, examples in groupby(by_model, attrgetter("model")):
-        st.subheader(plain(models[name].title), anchor=False)
+        st.header(plain(models[name].title), anchor=False)
         st.caption(plain(models[name].about))
         for example in examples:
             _one(example)

@@ -44,7 +44,7 @@ def test_an_explorer_that_breaks_leaves_the_rest_of_its_page(
     monkeypatch.setattr("viz.shell.explorer", broken)
     app = opened("pages/attention.py", model="stories", mask="none")
     assert "the mistake is ours" in told(app)
-    assert any("before and after" in text.value for text in (*app.markdown, *app.subheader))
+    assert any("before and after" in text.value for text in (*app.markdown, *app.header))
     monkeypatch.undo()
     again = next(button for button in app.button if button.label == "Try again")
     again.click().run()

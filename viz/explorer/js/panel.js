@@ -167,7 +167,7 @@ export function drawTopKeys(holder, scene) {
     );
   const name = tokenName(scene, "query", cell.query);
   holder.replaceChildren(
-    element("h4", {}, `Top keys of ${name}`),
+    element("h3", {}, `Top keys of ${name}`),
     items.length
       ? element("ol", {}, ...items)
       : paragraph("This query may look at no key: its weights are all 0."),
@@ -192,7 +192,7 @@ export function drawEffect(holder, scene) {
   const cells = (values) => values.map((value) => element("td", {}, precise(value)));
   const header = ["", "baseline", "changed", "difference"];
   holder.replaceChildren(
-    element("h4", {}, `What the change does to ${tokenName(scene, "query", cell.query)}`),
+    element("h3", {}, `What the change does to ${tokenName(scene, "query", cell.query)}`),
     element(
       "table",
       {},

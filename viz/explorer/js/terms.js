@@ -115,7 +115,9 @@ function listHead(text, scene) {
 }
 
 function termList(names, rows) {
-  const head = names.map((name) => element("span", { role: "columnheader" }, name));
+  const head = names.map((name) =>
+    element("span", { role: name ? "columnheader" : "presentation" }, name),
+  );
   return element(
     "div",
     { class: "terms", role: "table", tabindex: "0", "aria-label": "Terms" },
@@ -126,15 +128,16 @@ function termList(names, rows) {
 
 function termRow(label, cells, chosen = false) {
   const name = element("span", { class: "token", role: "cell", title: label }, label);
+  for (const cell of cells) if (cell.matches(".number")) cell.setAttribute("role", "cell");
   return element("div", { class: chosen ? "term chosen" : "term", role: "row" }, name, ...cells);
 }
 
 function number(text) {
-  return element("span", { class: "number", role: "cell" }, text);
+  return element("span", { class: "number" }, text);
 }
 
 export function inked(text, colour) {
-  return element("span", { class: "number", role: "cell", style: `color:${colour}` }, text);
+  return element("span", { class: "number", style: `color:${colour}` }, text);
 }
 
 /** A bar from the left, `share` of its place long. */

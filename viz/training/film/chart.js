@@ -65,7 +65,7 @@ function chartOf(chart, { width, step, lastStep, palette, choose }) {
   const names = chart.lines.map((line) =>
     html("li", {}, swatch(line, palette), `${line.name} `, html("span", { class: "value" }, short(valueAt(line, step)))),
   );
-  return html("div", { class: "chart" }, html("h4", {}, chart.title), html("ul", { class: "names" }, ...names), picture);
+  return html("div", { class: "chart" }, html("h3", {}, chart.title), html("ul", { class: "names" }, ...names), picture);
 }
 
 function swatch(line, palette) {
@@ -98,6 +98,6 @@ function movementOf({ parts, sinceStart, sinceLast, colour: [light, dark] }, at,
     const value = (share) => html("span", { class: "value" }, `${Math.round(100 * share)} %`);
     grid.append(html("span", {}, part), track, value(far), value(near));
   });
-  const title = html("h4", {}, "How far the weights have moved, in per cent of their length at step 0");
+  const title = html("h3", {}, "How far the weights have moved, in per cent of their length at step 0");
   return [title, grid];
 }
