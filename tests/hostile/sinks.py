@@ -18,6 +18,7 @@ from tests.hostile.attacks import FORMULAS, HIDDEN, INVISIBLE, MARK, MARKDOWN, M
 PLAIN = {  # shown as they are, or never shown
     "Code.code_text",
     "Text.body",
+    "PlotlyChart.alt",  # said by screen readers
     "Selectbox.options",
     "Selectbox.raw_value",
     "Dataframe.columns",  # drawn on a canvas
