@@ -1,18 +1,17 @@
-"""Sections 1 to 6 computed a second time, with torch or with loops."""
-
-from __future__ import annotations
+"""Sections 1 to 6: attention, masks, the ladder of classes. With torch or with loops."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import multi_head_attention_forward, scaled_dot_product_attention
+from torch.nn.functional import (
+    multi_head_attention_forward,
+    scaled_dot_product_attention,
+)
 
-Inputs = dict[str, Tensor]
-Steps = list[Tensor]
+from tests.worked.recomputed.steps import Inputs, Steps
+
 NEGATIVE = float("-inf")
 
 
@@ -241,23 +240,3 @@ def four_classes_agree(v: Inputs) -> Steps:
     same, other = torch.zeros(2, 2), apart.expand(2, 2)
     between = torch.cat([torch.cat([same, other], 1), torch.cat([other, same], 1)])
     return [free, free, biased, biased, between]
-
-
-RECOMPUTED: list[Callable[[Inputs], Steps]] = [
-    the_cat_sat, one_hot_picture, soft_look_up, two_keys_scaled, softmax_of_ten_and_one,
-    variance_of_a_dot_product, softmax_slopes, average_gradient, softmax_of_three,
-    twice_the_score, softmax_over_keys, weighted_sum_of_cat, padding_mask, look_ahead_mask,
-    combined_mask, two_padding_masks, four_by_four_masked, two_routes_to_causal, fill_values,
-    fully_masked_row, projection_is_a_product, padding_to_the_source, ladder_without_weights,
-    ladder_with_weights, ladder_causal_dropout, ladder_multi_head, four_classes_agree,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("recomputed", RECOMPUTED, ids=lambda way: way.__name__)
-def test_every_step_equals_a_second_computation(check, recomputed) -> None:
-    check(recomputed.__name__.replace("_", "-"), recomputed)
-
-
-def test_no_example_of_these_sections_goes_unchecked(names_of) -> None:
-    checked = {way.__name__.replace("_", "-") for way in RECOMPUTED}
-    assert checked == names_of(range(1, 7))

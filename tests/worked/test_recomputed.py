@@ -1,6 +1,4 @@
-"""Examples by name, as given and with their inputs shaken, for comparison with a second computation."""
-
-from __future__ import annotations
+"""Every step of every worked example equals a second computation, with torch or with loops."""
 
 from collections.abc import Callable
 
@@ -9,12 +7,15 @@ import pytest
 import torch
 
 from model.worked import Example, examples
+from tests.worked.recomputed import attention, feed_forward, layers, models
+from tests.worked.recomputed.steps import Inputs, Steps
 
-Recomputed = Callable[[dict[str, torch.Tensor]], list[torch.Tensor]]
-
-
-def named(name: str) -> Example:
-    return next(example for example in examples() if example.name == name)
+WAYS: dict[str, Callable[[Inputs], Steps]] = {
+    name.replace("_", "-"): way
+    for module in (attention, layers, feed_forward, models)
+    for name, way in vars(module).items()
+    if getattr(way, "__module__", "") == module.__name__
+}
 
 
 def shaken(example: Example) -> Example:
@@ -30,7 +31,7 @@ def shaken(example: Example) -> Example:
     return example.with_inputs(**values)
 
 
-def assert_steps_are(example: Example, recomputed: Recomputed) -> None:
+def assert_steps_are(example: Example, recomputed: Callable[[Inputs], Steps]) -> None:
     """Every step's result equals the second computation."""
     expected = recomputed({item.name: torch.tensor(item.value) for item in example.inputs})
     assert len(expected) == len(example.steps), "every step needs a second computation"
@@ -42,22 +43,7 @@ def assert_steps_are(example: Example, recomputed: Recomputed) -> None:
         )
 
 
-@pytest.fixture
-def check() -> Callable[[str, Recomputed], None]:
-    """Compare an example with a second computation, as given and with its inputs shaken."""
-
-    def compare(name: str, recomputed: Recomputed) -> None:
-        assert_steps_are(named(name), recomputed)
-        assert_steps_are(shaken(named(name)), recomputed)
-
-    return compare
-
-
-@pytest.fixture
-def names_of() -> Callable[[range], set[str]]:
-    """The names of all examples of these sections."""
-
-    def names(sections: range) -> set[str]:
-        return {example.name for example in examples() if int(example.section[1:]) in sections}
-
-    return names
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+def test_every_step_equals_a_second_computation(example: Example) -> None:
+    assert_steps_are(example, WAYS[example.name])
+    assert_steps_are(shaken(example), WAYS[example.name])
