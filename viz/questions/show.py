@@ -37,9 +37,7 @@ def scene_of(seen: "Look", view: View) -> Scene:
 @st.fragment
 def try_yourself(page: str, seen: "Look") -> None:
     """A closed row that asks one question at a time. Nothing is computed while it is closed."""
-    row = st.expander(
-        "Try yourself: predict, then look", key=f"try-{page}", on_change="rerun", type="compact"
-    )
+    row = st.expander("Try yourself: predict, then look", key=f"try-{page}", on_change="rerun")
     if row.open:
         with row:
             _one_by_one(page, scene_of(seen, current()))
@@ -60,6 +58,7 @@ def _one_by_one(page: str, scene: Scene) -> None:
     st.button(
         "New question",
         key=f"try-{page}-new",
+        type="tertiary",
         on_click=lambda: st.session_state.update({number: following}),
     )
 

@@ -150,9 +150,10 @@ def _step(known: Progress, step: Step, seen: "Look | None") -> None:
                 answered = ask(question, "tour-question")
             with act:
                 _act(known, step, tells=answered or done)
-        if seen is None or (reason and not done):
+        stuck = seen is None or (reason is not None and not done)
+        if stuck:
             _offer_sentence(known.number)
-        _ways(known, done)
+        _ways(known, done, home=not stuck)
 
 
 def _act(known: Progress, step: Step, *, reason: str | None = None, tells: bool = True) -> None:
@@ -167,8 +168,8 @@ def _act(known: Progress, step: Step, *, reason: str | None = None, tells: bool 
         st.caption(step.why)
 
 
-def _ways(known: Progress, done: bool) -> None:
-    """Back, on, out; and to the sentence of the tour where another one is open."""
+def _ways(known: Progress, done: bool, *, home: bool) -> None:
+    """On, back, out; home: also to the sentence of the tour, where another one is open."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         last = known.number + 1 == len(STEPS)
         onward = "Finish" if last else f"Next: {STEPS[known.number + 1].title} →"
@@ -181,7 +182,7 @@ def _ways(known: Progress, done: bool) -> None:
         )
         if known.number:
             st.button("Back", key="tour-back", on_click=go, args=(known.number - 1,))
-        if known.number and (current().text, current().model) != (TEXT, MODEL):
+        if home and known.number and (current().text, current().model) != (TEXT, MODEL):
             st.button(
                 "Back to the tour's sentence",
                 key="tour-own",

@@ -113,7 +113,7 @@ STEPS: tuple[Step, ...] = (
         "mask",
         "The mask",
         "pages/attention.py",
-        "In the sidebar, under Mask, choose “none: all may look”.",
+        "In the sidebar, under Mask, choose “none: all may look” (on a phone: behind » at the top).",
         "Grey cells are the future, which a model that guesses the next token must not see. Lifted, the "
         "rows above the last one spread over tokens that come later.",
         "The causal mask closes the future: a token looks at itself and at those before it.",
@@ -131,14 +131,14 @@ STEPS: tuple[Step, ...] = (
         "the values, each times its weight: the row now carries what the token read.",
         "Weights sum to 1 in each row; the output is the weighted sum of the values.",
         _looked_at_largest,
-        {"place": "decoder.1.self", "head": 7, "stage": "scaled", "query": _LAST, "key": _LAST},
+        {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": _LAST, "key": _LAST},
         question=largest_weight,
     ),
     Step(
         "heads",
         "All heads",
         "pages/all_heads.py",
-        "Click the tile of a head that copies, or choose its layer and head in the lists beside the tiles.",
+        "Click the tile of a head that copies, or choose its layer and head in the two lists.",
         "All heads share one formula. Each has matrices of its own, so each looks for something else.",
         "Each head looks for something of its own; some copy what followed a word before.",
         lambda moment: (
