@@ -28,8 +28,8 @@ class Registry(Mapping[str, Entry]):
         chosen = settings().models
         if chosen is None:
             return iter(self._entries)
-        own = [name for name, entry in self._entries.items() if entry.ships or name in chosen]
-        return iter([*own, *(name for name in chosen if name not in own and self.found(name))])
+        more = (name for name in chosen if name not in self._entries and self.found(name))
+        return iter([*self._entries, *more])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -47,11 +47,11 @@ class Registry(Mapping[str, Entry]):
         """What a name stands for; None for nothing that could be loaded here."""
         allowed = settings()
         entry = self._described(name, allowed)
-        if entry is None or entry.ships:
+        if entry is None or entry.name in self._entries:
             return entry
         if allowed.models is not None:
             return entry if {name, entry.name, entry.hub} & set(allowed.models) else None
-        return entry if entry.name in self._entries or _is_allowed(entry, allowed) else None
+        return entry if _is_allowed(entry, allowed) else None
 
     def _described(self, name: str, allowed: Settings) -> Entry | None:
         for known in (self._entries, self._others):

@@ -44,9 +44,9 @@ class Settings:
         tuple[str, ...] | None,
         Setting(
             "ATTENTION_MODELS",
-            "models that visitors may choose beside those that ship with the app: names or hub ids, "
-            "with commas between them; then nothing else is opened",
-            "those of the table above that are not only on the hub",
+            "models of the hub that visitors may choose beside the first five of the table above: names "
+            "or hub ids, with commas between them; then nothing else is opened",
+            "as the next two say",
             names_of,
             always(None),
         ),

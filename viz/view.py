@@ -6,13 +6,14 @@ from urllib.parse import urlencode
 
 from model.intervention import Intervention
 from model.registry import may_be_linked, models
+from model.settings import settings
 from model.tokenizers import clean
 from viz import change_link
 from viz.change_link import read_change, whole, written, written_change
 from viz.examples import EXAMPLES, FIRST, Example
 from viz.explorer import STAGES, Selection
 
-TEXT_LIMIT = 20_000  # characters of a sentence in the box or in a link
+TEXT_LIMIT = settings().longest_text  # characters of a sentence in the box or in a link
 LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
 _NUMBER_LIMIT = 10**6
 

@@ -70,15 +70,15 @@ def test_a_folder_that_may_not_be_opened_is_as_if_it_were_not_there(
     assert "minilm" in models
 
 
-def test_a_list_of_models_is_all_there_is_beside_those_that_ship(
+def test_a_list_of_models_is_all_there_is_beside_the_registered_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shipped = [name for name, entry in models.items() if entry.ships]
+    registered = list(models)
     monkeypatch.setenv("ATTENTION_MODELS", "gpt2, some/body")
-    assert list(models) == [*shipped, "gpt2", "some/body"]
-    assert len(models) == len(shipped) + 2
-    assert "minilm" not in models
-    assert models.found("minilm") is None
+    assert list(models) == [*registered, "gpt2", "some/body"]
+    assert len(models) == len(registered) + 2
+    assert "gpt2" in models
+    assert "distilgpt2" not in models
     assert models.found("openai-community/gpt2") is models["gpt2"]  # the same by its hub id
     assert models.found("distilgpt2") is None
     assert not others_allowed()
