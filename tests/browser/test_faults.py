@@ -1,0 +1,225 @@
+"""Faults as a visitor meets them: what is said, what stays, and that everybody else goes on."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+
+from model.assets import ASSETS, WEIGHTS
+from tests.browser import conftest
+
+TYPED = "Anna saw the red bag"
+MISTAKE = "the mistake is ours"
+
+
+@dataclass
+class Served:
+    """A server that can be ended and started again at the same address."""
+
+    port: int
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        with self.log.open("ab") as output:
+            self.process = conftest.start_server(self.port, output.fileno())
+
+    def wait(self) -> None:
+        conftest.wait_for_health(self.address, self.process, self.log)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with planted faults; the file of one shipped model is cut short."""
+    assets = tmp_path_factory.mktemp("assets") / "assets"
+    shutil.copytree(ASSETS, assets)
+    weights = assets / "stories" / WEIGHTS
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAULTY_ASSETS", str(assets))
+        command = [sys.executable, "-m", "tests.browser.faulty_server"]
+        patch.setattr(conftest, "SERVER_COMMAND", command)
+        port, log = conftest.free_port(), tmp_path_factory.mktemp("log") / "server.log"
+        with log.open("wb") as output:
+            one = Served(port, log, conftest.start_server(port, output.fileno()))
+        try:
+            one.wait()
+            yield one
+        finally:
+            conftest.end(one.process)
+
+
+@pytest.fixture(scope="module")
+def server(served: Served) -> str:
+    return served.address
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Your sentence")
+
+
+def enter(page: Page, text: str) -> None:
+    box(page).fill(text)
+    box(page).press("Enter")
+
+
+def chips(page: Page) -> Locator:
+    return page.get_by_test_id("chips-query")
+
+
+def test_a_part_that_breaks_is_told_without_details_and_the_rest_lives(
+    open_page: Callable[..., Page],
+    fresh_page: Callable[..., Page],
+    served: Served,
+    troubles: list[str],
+) -> None:
+    page = open_page("/tokens", text="please BREAK now")
+    expect(page.get_by_text(MISTAKE)).to_be_visible()
+    expect(box(page)).to_have_value("please BREAK now")
+    for secret in ("KeyError", "Traceback", ".py", "viz/"):
+        assert secret not in page.locator("body").inner_text()
+    page.get_by_text("Two tokenizers", exact=True).click()
+    expect(page.get_by_text(MISTAKE)).to_have_count(0)
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Home").click()
+    expect(page.get_by_text(MISTAKE)).to_be_visible()  # no beat, no view: the end of the script
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    other = open_page("/tokens", on=fresh_page(), text=TYPED)
+    expect(other.get_by_text(MISTAKE)).to_have_count(0)
+    enter(page, TYPED)
+    expect(page.get_by_text(MISTAKE)).to_have_count(0)
+    expect(page.get_by_text("Check: attention outputs")).to_be_visible()
+    said = served.log.read_text()
+    assert "please BREAK now" not in said
+    assert "KeyError" in said
+
+
+def test_no_memory_for_a_pass_leaves_sentence_and_server(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    long = "the cat saw the dog and " * 20
+    page = open_page("/attention", text=long)
+    expect(page.get_by_text("There is not enough memory for")).to_be_visible()
+    expect(box(page)).to_have_value(long)
+    other = open_page("/attention", on=fresh_page(), text=TYPED)
+    expect(chips(other)).to_contain_text("bag")
+    enter(page, TYPED)
+    expect(chips(page)).to_contain_text("bag")
+
+
+def test_a_shipped_model_that_was_cut_short_is_named_and_another_opens(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/attention", text=TYPED, model="stories")
+    expect(page.get_by_text("The file model.safetensors of stories is damaged")).to_be_visible()
+    expect(box(page)).to_have_value(TYPED)
+    page.get_by_test_id("stSelectbox").filter(has_text="Model").get_by_role("combobox").click()
+    page.get_by_role("option", name="House GPT").click()
+    expect(chips(page)).to_contain_text("bag")
+    expect(box(page)).to_have_value(TYPED)
+
+
+def test_back_and_forward_go_through_pages_and_views(
+    open_page: Callable[..., Page], settle: Callable[..., Page]
+) -> None:
+    page = open_page("/attention", text=TYPED, query=4)
+    explorer = page.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-ready", "true")
+    first = explorer.get_attribute("data-head") or ""
+    page.get_by_test_id("head-1").click()
+    page.wait_for_url("**head=1**")
+    settle()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Layer norm").click()
+    page.wait_for_url("**/layer_norm**head=1**")
+    settle()
+    enter(page, "the dog ran")
+    page.wait_for_url("**text=the+dog+ran**")
+    settle()
+    page.go_back()
+    expect(box(page)).to_have_value(TYPED)
+    settle()
+    page.go_back()
+    settle()
+    if "/layer_norm" in page.url:  # entered with the head of before, which was then mended
+        page.go_back()
+    expect(explorer).to_have_attribute("data-head", "1")
+    expect(box(page)).to_have_value(TYPED)
+    settle()
+    page.go_back()
+    expect(explorer).to_have_attribute("data-head", first)
+    settle()
+    page.go_forward()
+    expect(explorer).to_have_attribute("data-head", "1")
+
+
+def test_two_tabs_of_one_browser_keep_their_own_sentences_through_a_reload(
+    open_page: Callable[..., Page],
+) -> None:
+    one = open_page("/attention", text=TYPED)
+    two = one.context.new_page()
+    open_page("/attention", on=two, text="the dog ran to the river")
+    enter(one, "Anna gave the ball to Tom")
+    expect(chips(one)).to_contain_text("Tom")
+    expect(chips(two)).to_contain_text("river")
+    for tab, word in ((one, "Tom"), (two, "river")):
+        tab.reload()
+        expect(chips(tab)).to_contain_text(word)
+    link = one.get_by_test_id("stSidebar").get_by_role("link", name="Layer norm")
+    three = one.context.new_page()  # as a link of the menu opens in another tab
+    three.goto(f"/{(link.get_attribute('href') or '').lstrip('/')}")
+    expect(box(three)).to_have_value("Anna gave the ball to Tom")
+
+
+def test_a_dropped_connection_comes_back_with_everything_in_place(
+    page: Page, open_page: Callable[..., Page], troubles: list[str]
+) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    def connect(socket: WebSocketRoute) -> None:
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    page.route_web_socket("**/_stcore/stream", connect)
+    open_page("/attention", text=TYPED)
+    page.get_by_test_id("head-1").click()
+    page.wait_for_url("**head=1**")
+    box(page).fill("the dog ran to the river")
+    sockets[0].close(code=3001, reason="dropped")
+    expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(0)
+    expect(page.locator(conftest.QUIET_APP)).to_be_attached(timeout=60_000)
+    assert len(sockets) > 1
+    expect(box(page)).to_have_value("the dog ran to the river")
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
+    expect(chips(page)).to_contain_text("bag")
+    box(page).press("Enter")
+    expect(chips(page)).to_contain_text("river")
+    troubles.clear()  # the browser logs the lost connection
+
+
+def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
+    page: Page, open_page: Callable[..., Page], served: Served, troubles: list[str]
+) -> None:
+    open_page("/attention", text=TYPED, scale="1.0")
+    page.get_by_test_id("head-1").click()
+    page.wait_for_url("**head=1**")
+    box(page).fill("the dog ran to the river")
+    conftest.end(served.process)
+    expect(page.get_by_text("Connecting")).to_be_visible()
+    served.start()
+    served.wait()
+    expect(page.locator(conftest.QUIET_APP)).to_be_attached(timeout=60_000)
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
+    expect(chips(page)).to_contain_text("bag")
+    expect(box(page)).to_have_value("the dog ran to the river")
+    box(page).press("Enter")
+    expect(chips(page)).to_contain_text("river")
+    assert "scale=1.0" in page.url
+    troubles.clear()  # the browser logs every address that did not answer
