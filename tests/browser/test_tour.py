@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 
@@ -31,6 +32,7 @@ def predict(page: Page, option: str, found: str) -> None:
     expect(card(page)).to_contain_text(found)
 
 
+@pytest.mark.timeout(400)  # ten pages: on a busy machine they take longer than one
 def test_the_whole_tour_is_done_by_acting_and_can_be_left_and_resumed(
     open_page: Callable[..., Page],
 ) -> None:
