@@ -6,23 +6,26 @@
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
 # make screens  take pictures of every page into docs/screens
 # make accessibility  try every page with axe-core and write docs/accessibility.md
+# make fuzz     hostile texts through everything that shows them; goes on where it was stopped
 # make format   rewrite the code in the house format
 # make clean    remove the environment and the caches
 #
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the tests
+# INPUTS        of make fuzz
 # PARTS         of make bench: recording, sessions, weight, clicks, classroom; all if empty
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: run test lint unit weights browser bench screens accessibility format clean chromium
+.PHONY: run test lint unit weights browser bench screens accessibility fuzz format clean chromium
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
 WORKERS ?= 2
+INPUTS ?= 10000
 TYPED := model viz
 
 run: .venv/.installed-run
@@ -53,6 +56,9 @@ screens: weights chromium
 
 accessibility: weights chromium
 	$(BIN)/python -m tests.accessibility
+
+fuzz: .venv/.installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.hostile.fuzz --inputs $(INPUTS) --workers $(WORKERS)
 
 format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .
