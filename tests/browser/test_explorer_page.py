@@ -72,3 +72,28 @@ def test_a_dark_page_has_a_dark_picture(
 def test_the_check_line_says_that_the_models_output_is_reproduced(explorer: Locator) -> None:
     expect(explorer.get_by_test_id("check")).to_contain_text("✓")
     expect(explorer.get_by_test_id("check")).to_contain_text("equals the model's own output")
+
+
+def test_a_layer_opens_in_place_and_the_rest_of_the_page_stays(explorer: Locator) -> None:
+    page = explorer.page
+    explorer.evaluate("element => { element.dataset.same = 'yes' }")
+    page.get_by_test_id("head-2").click()
+    page.get_by_test_id("layer-2").click()  # at once: the head is not reported yet
+    expect(explorer.get_by_test_id("title")).to_contain_text("L2H2")
+    page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("place") == ["decoder.2.self"])
+    expect(explorer.get_by_test_id("check")).to_contain_text("L2H2")
+    page.keyboard.press("ArrowLeft")
+    expect(explorer.get_by_test_id("title")).to_contain_text("L1H2")
+    expect(page.get_by_test_id("layer-1")).to_be_focused()
+    expect(page.get_by_test_id("layers").get_by_role("radio", checked=True)).to_have_text("L1")
+    expect(explorer).to_have_attribute("data-same", "yes")
+
+
+def test_what_to_look_for_stands_there_while_the_examples_own_head_does(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/attention")
+    look_for = page.get_by_text("What to look for.")
+    expect(look_for).to_be_visible()
+    page.get_by_role("radiogroup", name="Layer").get_by_role("radio", checked=False).last.click()
+    expect(look_for).to_have_count(0)

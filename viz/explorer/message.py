@@ -10,9 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from threading import Lock
 from typing import Literal, Protocol
 
 import numpy as np
+from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from viz.axes import plotly_label, token_label
@@ -25,6 +27,7 @@ Array = NDArray[np.float32]
 Json = dict[str, object]
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
 LIGHT = 1_750_000  # up to so many bytes, values and outputs come along at once
+KEPT = 64_000_000  # bytes of layers made ready and kept: of many readers of short texts, of few of long ones
 SHOW_VALUES = ("value", "output")  # the stages that need them
 _LABEL = 14  # characters of a label beside a picture
 
@@ -152,7 +155,11 @@ def _bytes(attention: AttentionRecord, *, complete: bool) -> int:
     return sum(array.nbytes for array in arrays) + (4 * cells if _drops(attention) else 0)
 
 
-@lru_cache(maxsize=8)  # the baseline's and the changed run's layer, of a few readers
+def _layer_bytes(layer: Json) -> int:
+    return sum(part.nbytes for part in layer.values() if isinstance(part, np.ndarray))
+
+
+@cached(LRUCache(KEPT, getsizeof=_layer_bytes), lock=Lock())
 def _layer(attention: AttentionRecord, sent: range, complete: bool) -> Json:
     chosen = slice(sent.start, sent.stop)
     value, output = attention.value[chosen], attention.output[chosen]

@@ -1,11 +1,16 @@
 """The reader's choice stays, unless the page sends the reader somewhere else."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+import viz.explorer
+from tests.viz.explorer.records import labels, record
 from viz.explorer import Selection
+from viz.explorer.layers import layer_choices
 from viz.explorer.packing import words
 
 
@@ -160,3 +165,34 @@ def test_a_selection_out_of_range_becomes_the_nearest_one(
     asked: Selection, given: Selection
 ) -> None:
     assert asked.clamped(heads=3, queries=5, keys=7) == given
+
+
+def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def browser(*, key: str, on_layer_change: Callable[[], None], **rest: object) -> None:
+        for name in ("decoder.1.self", "decoder.9.self", 7, None, ["decoder.0.self"]):
+            st.session_state[key] = {"layer": name}
+            on_layer_change()
+
+    monkeypatch.setattr(viz.explorer, "_component", browser)
+    opened: list[str] = []
+    viz.explorer.explorer(
+        record(6),
+        queries=labels(6),
+        keys=labels(6),
+        selection=Selection(),
+        check=0.0,
+        layers=["decoder.0.self", "decoder.1.self"],
+        open_layer=opened.append,
+        mount="layers",
+    )
+    assert opened == ["decoder.1.self"]
+
+
+def test_layers_of_two_stacks_are_told_apart() -> None:
+    names = ["encoder.0.self", "decoder.0.self", "decoder.0.cross"]
+    choices = layer_choices(names)
+    assert [choice["label"] for choice in choices] == ["enc L0", "dec L0", "cross L0"]
+    assert len({choice["title"] for choice in choices}) == len(names)
+    assert [choice["label"] for choice in layer_choices(names[:1])] == ["L0"]
