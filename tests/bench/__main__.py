@@ -6,8 +6,11 @@ keep it busy, nothing in docs/bench is touched and the JSON stays in a temporary
 
 import argparse
 import json
+import signal
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.bench import classroom, clicks, recording, sessions, tables, weight
@@ -20,6 +23,7 @@ PARTS = {
     "clicks": clicks.measure,
     "classroom": classroom.measure,
 }
+MINUTES = 25  # until a part is given up, whatever it waits for
 
 
 def main() -> None:
@@ -34,7 +38,8 @@ def main() -> None:
     for name in asked.parts or PARTS:
         start = time.monotonic()
         print(f"\n{name}", flush=True)
-        measured = PARTS[name](scratch, asked.short)
+        with bounded(name):
+            measured = PARTS[name](scratch, asked.short)
         measured = {"machine": facts} | measured
         measured["minutes"] = round((time.monotonic() - start) / 60, 1)
         target.mkdir(parents=True, exist_ok=True)
@@ -48,6 +53,21 @@ def main() -> None:
     elif busy:
         print(f"The machine is busy (load {facts['load_before']}): these are upper bounds.")
     print(f"Written to {target}")
+
+
+@contextmanager
+def bounded(part: str) -> Iterator[None]:
+    """Raises TimeoutError in the body where it takes longer than a part may."""
+
+    def give_up(number: int, frame: object) -> None:
+        raise TimeoutError(f"The part {part} takes more than {MINUTES} minutes.")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60 * MINUTES)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
 
 
 if __name__ == "__main__":
