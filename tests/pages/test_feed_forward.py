@@ -1,7 +1,5 @@
 """The feed-forward page: every view on every model, its numbers, and texts that could break it."""
 
-import base64
-import json
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from model.registry import models
 from model.stream import contributions, lengths
 from model.trace import Trace
 from tests.model.tiny import sentence
+from tests.pages.reading import drawn
 from viz.shared import engine
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "feed_forward.py"
@@ -54,17 +53,6 @@ def traced(name: str) -> Trace:
 
 def said(app: AppTest) -> str:
     return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
-
-
-def drawn(app: AppTest, kind: str, axis: str, at: int = 0) -> np.ndarray:
-    """One array of the picture: of its trace number `at` of this kind."""
-    (chart,) = app.get("plotly_chart")
-    found = [t for t in json.loads(chart.proto.spec)["data"] if t["type"] == kind][at][axis]
-    if not isinstance(found, dict):
-        return np.array(found, dtype=float)
-    flat = np.frombuffer(base64.b64decode(found["bdata"]), found["dtype"])
-    shape = found.get("shape", str(len(flat))).split(",")
-    return flat.reshape([int(length) for length in shape])
 
 
 @pytest.mark.parametrize("model", sorted(models))

@@ -1,10 +1,7 @@
 """The laboratory: each control changes what it names and nothing else, on each model."""
 
-import base64
-import json
 import math
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +11,14 @@ from model import Intervention
 from model.effects import divergences, losses, movement
 from model.registry import models
 from tests.model.tiny import sentence
+from tests.pages.laboratory import assert_sound, linked, said
+from tests.pages.reading import numbers, traces
 from viz.laboratory.editors import EDITORS
 from viz.laboratory.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
 from viz.shared import engine
 from viz.view import to_link
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "laboratory.py"
 VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM)
-POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "What to fill with")
 TEXT = "Tom Hill saw a red ball"
 
 
@@ -33,23 +30,6 @@ def opened(edit: str | None = None, **parameters: str) -> AppTest:
     return app
 
 
-def linked(parameters: dict[str, str], page: AppTest | None = None) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60) if page is None else page
-    for name, value in parameters.items():
-        app.query_params[name] = value
-    return app.run()
-
-
-def assert_sound(app: AppTest) -> None:
-    assert not app.exception
-    assert not app.error
-    assert "nan" not in said(app).lower()
-
-
-def said(app: AppTest) -> str:
-    return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
-
-
 def change(app: AppTest) -> Intervention:
     return app.session_state["view"].change
 
@@ -58,19 +38,6 @@ def widget(app: AppTest, key: str):
     kinds = (app.radio, app.number_input, app.toggle, app.slider, app.button, app.pills)
     (found,) = [each for kind in kinds for each in kind if each.key and each.key.startswith(key)]
     return found
-
-
-def drawn(app: AppTest) -> list[dict]:
-    (picture,) = app.get("plotly_chart")
-    return json.loads(picture.proto.spec)["data"]
-
-
-def numbers(given: object) -> np.ndarray:
-    if not isinstance(given, dict):
-        return np.array(given, float)
-    flat = np.frombuffer(base64.b64decode(given["bdata"]), given["dtype"])
-    shape = given.get("shape")
-    return flat.reshape([int(n) for n in shape.split(",")]) if shape else flat
 
 
 CONTROLS = [
@@ -230,7 +197,7 @@ def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
 
 
 @pytest.mark.parametrize("model", sorted(models))
-def test_every_editor_and_every_view_of_every_model_is_drawn(model: str) -> None:
+def test_every_editor_and_every_view_of_every_model_is_traces(model: str) -> None:
     loaded = engine().model(model, lambda *news: None)
     app = opened(model=model, text=sentence(loaded), scale="1.0")
     for edit in EDITORS:
@@ -263,69 +230,21 @@ def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
     link = {"scale": "1.0", "ablated": "decoder.0.self:1"}
     shown = [
         numbers(trace["y"])
-        for trace in drawn(opened(show=POSITIONS, **link))
+        for trace in traces(opened(show=POSITIONS, **link))
         if trace["mode"] == "markers"
     ]
     for values, trace in zip(shown, (before, after), strict=True):
         np.testing.assert_allclose(values, np.exp(-losses(trace)), rtol=1e-5)
     app = opened(show=STREAM, **link)
     np.testing.assert_allclose(
-        numbers(drawn(app)[-1]["z"]), movement(before, after, "decoder").share, rtol=1e-5
+        numbers(traces(app)[-1]["z"]), movement(before, after, "decoder").share, rtol=1e-5
     )
     app = opened(show=ROWS, place="decoder.1.self", head="2", **link)
-    marks = [numbers(trace["y"]) for trace in drawn(app) if trace["mode"] == "markers"]
+    marks = [numbers(trace["y"]) for trace in traces(app) if trace["mode"] == "markers"]
     for values, trace in zip(marks, (before, after), strict=True):
         np.testing.assert_allclose(values, trace.find("decoder.1.self").weights(2).max(-1))
     app = opened(show=NEXT, **link)
     assert f"**{divergences(before, after)[-1]:.4f}** nats" in said(app)
-
-
-def points_page() -> None:
-    from viz import shell
-    from viz.laboratory.points import measured_points
-
-    shell.open_page("pages/laboratory.py")
-    measured_points(shell.look(changed=True))
-
-
-@pytest.mark.parametrize("model", sorted(models))
-def test_every_measured_point_is_drawn(model: str) -> None:
-    loaded = engine().model(model, lambda *news: None)
-    page = AppTest.from_function(points_page, default_timeout=60)
-    app = linked({"model": model, "text": sentence(loaded)}, page)
-    for point in POINTS:
-        app.segmented_control(key="laboratory-point").set_value(point).run()
-        assert_sound(app)
-        assert app.get("plotly_chart") or app.dataframe
-    assert_fills(app)
-    app.segmented_control(key="laboratory-precision").set_value("float16").run()
-    assert_sound(app)
-    assert "masked_fill refuses it" in app.dataframe[0].value["as float16"].str.cat()
-
-
-def assert_fills(app: AppTest) -> None:
-    """The table of fills says what PyTorch gives, and no NaN."""
-    frame = app.dataframe[0].value
-    assert frame["fill"].tolist() == ["−∞"] * 2 + ["−1e9"] * 2 + ["−1e20"] * 2 + ["0"] * 2
-    assert frame["largest weight on a masked key"].tolist()[:6] == ["0.0000"] * 6
-    assert float(frame["largest weight on a masked key"].iloc[-1]) > 0
-    assert frame["a row with every key masked"].tolist()[:2] == ["0/0, undefined"] * 2
-
-
-def test_sampled_points_answer_to_their_seed_and_their_scores() -> None:
-    app = linked({"text": TEXT}, AppTest.from_function(points_page, default_timeout=60))
-    first = numbers(drawn(app)[-1]["y"])
-    app.number_input(key="laboratory-draw").set_value(9).run()
-    assert not np.array_equal(first, numbers(drawn(app)[-1]["y"]))
-    app.number_input(key="laboratory-draw").set_value(0).run()
-    np.testing.assert_array_equal(first, numbers(drawn(app)[-1]["y"]))
-    app.segmented_control(key="laboratory-point").set_value(POINTS[1]).run()
-    app.segmented_control(key="laboratory-gradient").set_value("One row").run()
-    assert "0.1142, 0.8438, 0.0420" in said(app)
-    for bad in ("a, b", "", "1e400", "nan"):
-        app.text_input(key="laboratory-scores").set_value(bad).run()
-        assert_sound(app)
-        assert app.warning
 
 
 def test_a_change_in_the_link_comes_with_the_page_and_stays_in_it() -> None:

@@ -1,7 +1,5 @@
 """The layer norm page: every view on every model, its numbers, and texts that could break it."""
 
-import base64
-import json
 import re
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from model import Trace
 from model.registry import models
 from tests.model.tiny import sentence
+from tests.pages.reading import drawn
 from viz.norms.views import STAGES, VIEWS
 from viz.shared import engine
 
@@ -45,14 +44,6 @@ def traced(name: str) -> Trace:
 
 def said(app: AppTest) -> str:
     return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
-
-
-def drawn(app: AppTest) -> np.ndarray:
-    """The values of the heatmap on the page, (row, column)."""
-    (chart,) = app.get("plotly_chart")
-    z = next(t["z"] for t in json.loads(chart.proto.spec)["data"] if t["type"] == "heatmap")
-    flat = np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"])
-    return flat.reshape([int(length) for length in z["shape"].split(",")])
 
 
 @pytest.mark.parametrize("model", sorted(models))

@@ -1,6 +1,5 @@
 """The prediction page: what its controls change, and what it says where nothing is predicted."""
 
-import base64
 import json
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.prediction import Sampling, probabilities
+from tests.pages.reading import numbers
 from viz.shared import engine
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "prediction.py"
@@ -41,17 +41,10 @@ def bars(app: AppTest) -> dict[str, np.ndarray]:
     """The probabilities that are drawn, by the name of their series."""
     (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
     return {
-        trace.get("name"): values(trace["x"])
+        trace.get("name"): numbers(trace["x"])
         for trace in json.loads(chart.proto.spec)["data"]
         if trace.get("name")
     }
-
-
-def values(written: object) -> np.ndarray:
-    """Plotly writes an array as a list, or as base64 with its type."""
-    if isinstance(written, dict):
-        return np.frombuffer(base64.b64decode(written["bdata"]), written["dtype"])
-    return np.array(written, dtype=float)
 
 
 def own_logits() -> np.ndarray:

@@ -1,7 +1,5 @@
 """The pages on tokens and positions: every view on every model, their numbers, any text."""
 
-import base64
-import json
 import re
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from model.positions import likeness, sinusoidal
 from model.registry import models
 from model.word_order import reordered
 from tests.model.tiny import loaded, sentence
+from tests.pages.reading import drawn, numbers, traces
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 TOKENS = ("Tokens", "Two tokenizers", "Look-up", "Nearest tokens", "Windows", "Two sentences")
@@ -54,26 +53,6 @@ def control(app: AppTest, label: str):
 def said(app: AppTest) -> str:
     kinds = (app.markdown, app.caption, app.info, app.warning)
     return " ".join(part.value for kind in kinds for part in kind)
-
-
-def traces(app: AppTest) -> list[dict]:
-    (chart,) = app.get("plotly_chart")
-    found: list[dict] = json.loads(chart.proto.spec)["data"]
-    return found
-
-
-def numbers(packed) -> np.ndarray:
-    """What Plotly packs into base64, as an array."""
-    if not isinstance(packed, dict):
-        return np.array(packed, float)
-    flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
-    shape = [int(length) for length in packed.get("shape", str(len(flat))).split(",")]
-    return flat.reshape(shape)
-
-
-def drawn(app: AppTest) -> np.ndarray:
-    """The values of the heatmap on the page, (row, column)."""
-    return numbers(next(trace["z"] for trace in traces(app) if trace["type"] == "heatmap"))
 
 
 @pytest.mark.parametrize("model", sorted(models))

@@ -1,0 +1,27 @@
+"""What a page's pictures hold, read back from what was sent to the browser."""
+
+import base64
+import json
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+
+def traces(app: AppTest) -> list[dict]:
+    """The traces of the one picture on the page."""
+    (picture,) = app.get("plotly_chart")
+    return json.loads(picture.proto.spec)["data"]
+
+
+def drawn(app: AppTest, kind: str = "heatmap", axis: str = "z", at: int = 0) -> np.ndarray:
+    """One array of the picture: of its trace number `at` of this kind; a heatmap's by rows."""
+    return numbers([trace for trace in traces(app) if trace["type"] == kind][at][axis])
+
+
+def numbers(written: object) -> np.ndarray:
+    """Plotly writes an array as a list, or as base64 with its type and its shape."""
+    if not isinstance(written, dict):
+        return np.array(written, dtype=float)
+    flat = np.frombuffer(base64.b64decode(written["bdata"]), written["dtype"])
+    shape = written.get("shape")
+    return flat.reshape([int(length) for length in shape.split(",")]) if shape else flat
