@@ -6,6 +6,8 @@
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
 # make screens  take pictures of every page into docs/screens
 # make accessibility  try every page with axe-core and write docs/accessibility.md
+# make audit    ask the public list of known weaknesses about every installed package (needs a network)
+# make image-check, make proxy-check   try the Dockerfile and the proxy without Docker (Linux, root)
 # make fuzz     hostile texts through everything that shows them; goes on where it was stopped
 # make format   rewrite the code in the house format
 # make clean    remove the environment and the caches
@@ -57,6 +59,20 @@ screens: weights chromium
 accessibility: weights chromium
 	$(BIN)/python -m tests.accessibility
 
+audit: .venv/.installed-run
+	@test -x .venv-audit/bin/pip-audit || { \
+	    $(BIN)/python -m venv .venv-audit && \
+	    .venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1; \
+	}
+	@$(BIN)/python -m deploy.audit .venv-audit/bin/pip-audit
+
+# IMAGE_OPTIONS: --build-arg NAME=VALUE as for docker build; --share FOLDER for wheels on this machine.
+image-check: .venv/.installed-dev
+	$(BIN)/python -m deploy.try_image $(IMAGE_OPTIONS)
+
+proxy-check: .venv/.installed-dev
+	$(BIN)/python -m deploy.try_proxy
+
 fuzz: .venv/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.hostile.fuzz --inputs $(INPUTS) --workers $(WORKERS)
 
@@ -65,7 +81,7 @@ format: .venv/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-bench .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip's script is the last file a new environment gets, so it stands for the whole of it.
