@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass
 
+ALL_HEADS = "pages/all_heads.py"
 ATTENTION = "pages/attention.py"
 COST = "pages/shapes_and_cost.py"
+ENCODER_DECODER = "pages/encoder_decoder.py"
 FEED_FORWARD = "pages/feed_forward.py"
+LABORATORY = "pages/laboratory.py"
 LAYER_NORM = "pages/layer_norm.py"
 POSITIONS = "pages/positions.py"
 PREDICTION = "pages/prediction.py"
 TOKENS = "pages/tokens.py"
+TRAINING = "pages/training.py"
 WORKED = "pages/worked_examples.py"
 
 
@@ -31,7 +35,7 @@ TERMS: tuple[Term, ...] = (
         "Ablation",
         "Setting the output of a part, such as one head, to zero, to see what the model does "
         "without it.",
-        ATTENTION,
+        ALL_HEADS,
     ),
     Term(
         "Attention",
@@ -44,13 +48,13 @@ TERMS: tuple[Term, ...] = (
         "Attention rollout",
         "The weights of all layers multiplied with one another, the shortcuts counted in, as an "
         "estimate of how much each output draws on each input token.",
-        ATTENTION,
+        ALL_HEADS,
     ),
     Term(
         "Attention sink",
         "A token, often the first one, on which heads put their weight when they find nothing else "
         "to look at.",
-        ATTENTION,
+        ALL_HEADS,
     ),
     Term(
         "Batch norm",
@@ -85,7 +89,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Checkpoint",
         "The weights of a model as they stood at one step of its training.",
-        ATTENTION,
+        TRAINING,
     ),
     Term(
         "Combined mask",
@@ -117,13 +121,13 @@ TERMS: tuple[Term, ...] = (
         "Counterfactual",
         "A run of a trained model with something changed that it never learned with, which shows "
         "what the changed part does and not how a model trained that way would behave.",
-        ATTENTION,
+        LABORATORY,
     ),
     Term(
         "Cross-attention",
         "Attention whose queries come from the decoder, and whose keys and values come from the "
         "output of the encoder.",
-        WORKED,
+        ENCODER_DECODER,
         "decoder-layer",
     ),
     Term(
@@ -137,7 +141,7 @@ TERMS: tuple[Term, ...] = (
         "Decoder",
         "The stack that writes: its self-attention is causal, and in an encoder–decoder it also "
         "looks at the encoder's output.",
-        ATTENTION,
+        ENCODER_DECODER,
         "decoder-layer",
     ),
     Term(
@@ -158,14 +162,14 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Encoder",
         "The stack that reads: every token may look at every other, before it and after it.",
-        ATTENTION,
+        ENCODER_DECODER,
         "encoder-layer",
     ),
     Term(
         "Encoder–decoder",
         "A model of two stacks, for tasks such as translation: the encoder reads the source, and "
         "the decoder writes the target while it looks at what the encoder made of it.",
-        WORKED,
+        ENCODER_DECODER,
         "sequence-in-three-steps",
         ("encoder-decoder",),
     ),
@@ -244,7 +248,7 @@ TERMS: tuple[Term, ...] = (
         "Induction head",
         "A head that looks for an earlier place where the present token stood, and at the token "
         "that followed it there.",
-        ATTENTION,
+        ALL_HEADS,
     ),
     Term(
         "Key",
@@ -367,7 +371,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "Previous-token head",
         "A head in which each token looks at the one just before it.",
-        ATTENTION,
+        ALL_HEADS,
     ),
     Term(
         "Probability",
@@ -475,7 +479,7 @@ TERMS: tuple[Term, ...] = (
         "Teacher forcing",
         "Training a decoder on the right tokens so far, whatever it would have written itself, so "
         "that all positions can be learned at once.",
-        WORKED,
+        ENCODER_DECODER,
         "all-positions-at-once",
     ),
     Term(
