@@ -4,8 +4,6 @@ import streamlit as st
 
 from viz.shell import Look
 
-CARD = 180  # pixels
-
 
 def pipeline(seen: Look) -> None:
     """Tokens, vectors, layers, result: one card each, with the numbers of this run."""
@@ -22,9 +20,9 @@ def pipeline(seen: Look) -> None:
         ),
         _result(seen),
     ]
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", key="pipeline"):  # a grid: viz/style.css
         for name, size, words in cards:
-            with st.container(border=True, width=CARD, height="stretch", gap="xxsmall"):
+            with st.container(border=True, height="stretch", gap="xxsmall"):
                 st.caption(name)
                 st.markdown(f"**{size}**")
                 st.caption(words)

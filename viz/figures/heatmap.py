@@ -20,6 +20,7 @@ LABEL = 14  # characters
 _TILE = rgba(MASKED, 0.1)
 _PLAIN = [[0, _TILE], [1, _TILE]]
 ON_DIVERGING = 0.7  # letters in the cells turn later where the scale is steepest at its ends
+LEVEL = 6  # up to so many tokens above the columns lie level
 SEPARATED = 32  # up to so many rows and columns the cells stand apart
 
 
@@ -91,6 +92,8 @@ def heatmap(
         )
     )
     figure.update_xaxes(**_axis(columns), side="top", range=[-0.5, values.shape[1] - 0.5])
+    if columns.tokens and len(columns.labels) > LEVEL:
+        figure.update_xaxes(tickangle=-60)
     figure.update_yaxes(**_axis(rows), range=[values.shape[0] - 0.5, -0.5])
     figure.update_layout(
         margin={"l": 8, "r": 8, "t": 8, "b": 8},

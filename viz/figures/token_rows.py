@@ -69,7 +69,7 @@ def token_rows(
         if figure.data[-1].hovertext is not None
         else "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
     )
-    figure.update_xaxes(title={"text": f"{columns.name}<br>{end.words}"})
+    figure.update_xaxes(title={"text": f"{columns.name}<br>{end.words.replace('; ', ';<br>')}"})
     if width > LABELS:
         ticks = tick_positions(width, WIDE_LABELS)
         labels = [columns.label(tick) for tick in ticks]
