@@ -6,24 +6,14 @@ without a graphics card, one frame (17 ms) is the least that can be seen.
 """
 
 import base64
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from playwright.sync_api import Browser, CDPSession, Locator, Page, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tests import chromium
+
 SCREEN = {"width": 1440, "height": 900}
 PATIENCE = 60_000  # milliseconds until a measurement is given up
 STOPWATCH = """
@@ -145,11 +135,11 @@ class Tab:
 @contextmanager
 def browsing() -> Iterator[Browser]:
     """A headless Chromium from CHROMIUM or PATH. Raises RuntimeError if there is none."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), "")
+    found = chromium.path()
     if not found:
-        raise RuntimeError(f"No Chromium: set CHROMIUM, or put one of {NAMES} on PATH.")
+        raise RuntimeError(f"No Chromium: set CHROMIUM, or put one of {chromium.NAMES} on PATH.")
     with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=found, args=ARGUMENTS)
+        browser = started.chromium.launch(executable_path=found, args=chromium.ARGUMENTS)
         try:
             yield browser
         finally:

@@ -8,7 +8,6 @@ A test that provokes such trouble on purpose takes `troubles`, looks at the list
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -29,19 +28,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests import chromium
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SERVER_COMMAND = [sys.executable, "-m", "viz.server"]
 SECONDS_TO_START = 120
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 )
@@ -134,11 +125,11 @@ def playwright() -> Iterator[Playwright]:
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     """Chromium from CHROMIUM or PATH. Without one these tests fail: they are never left out."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), "")
+    found = chromium.path()
     if not found:
-        pytest.fail(f"No Chromium: set CHROMIUM, or put one of {CHROMIUM_NAMES} on PATH.")
+        pytest.fail(f"No Chromium: set CHROMIUM, or put one of {chromium.NAMES} on PATH.")
     expect.set_options(timeout=MILLISECONDS_TO_APPEAR)
-    opened = playwright.chromium.launch(executable_path=found, args=CHROMIUM_ARGUMENTS)
+    opened = playwright.chromium.launch(executable_path=found, args=chromium.ARGUMENTS)
     yield opened
     opened.close()
 
