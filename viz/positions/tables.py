@@ -1,5 +1,6 @@
 """Positions of each kind: the table as a heatmap or as curves, and how alike positions are."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,17 +72,12 @@ class PositionTable:
 
 def position_table(seen: Look) -> None:
     """The table of one kind, as a heatmap or as curves, with one cell in numbers."""
-    look_for, picture, choices = _stage()
-    with choices:
-        kind = _kind(seen)
-    whole = _table(seen, kind)
-    if whole is None:
-        with picture:
-            _no_table(seen)
+    opened = _opened(seen, TABLE_LOOK)
+    if opened is None:
         return
-    look_for.markdown(f"**What to look for.** {TABLE_LOOK[kind]}")
+    whole, picture, choices = opened
     with choices:
-        st.latex(TABLES[kind])
+        st.latex(TABLES[whole.kind])
         found = _cut(whole)
         columns = _drawn_columns(found)
         _cell(seen, found)
@@ -94,31 +90,40 @@ def position_table(seen: Look) -> None:
 
 def position_likeness(seen: Look) -> None:
     """How alike every two positions are."""
-    look_for, picture, choices = _stage()
-    with choices:
-        kind = _kind(seen)
-    whole = _table(seen, kind)
-    if whole is None:
-        with picture:
-            _no_table(seen)
+    opened = _opened(seen, LIKENESS_LOOK)
+    if opened is None:
         return
-    look_for.markdown(f"**What to look for.** {LIKENESS_LOOK[kind]}")
+    whole, picture, choices = opened
+    turned = whole.kind == "rotary"
     with choices:
-        st.latex(ROTARY_LIKENESS if kind == "rotary" else LIKENESS)
+        st.latex(ROTARY_LIKENESS if turned else LIKENESS)
         found = _cut(whole)
         st.caption("1: the same direction. 0: a right angle. -1: opposite.")
-    alike = (rotary_likeness if kind == "rotary" else likeness)(found.values)
+    alike = (rotary_likeness if turned else likeness)(found.values)
     with picture:
         chart(likeness_map(alike), "positions-likeness")
         st.caption(_said(seen, whole))
     table(pd.DataFrame(alike).rename_axis("position"), "positions-likeness")
 
 
-def _stage() -> tuple[DeltaGenerator, DeltaGenerator, DeltaGenerator]:
-    """Places for what to look for, the picture and the choices beside it."""
+def _opened(
+    seen: Look, looks: Mapping[Kind, str]
+) -> tuple[PositionTable, DeltaGenerator, DeltaGenerator] | None:
+    """The table of the chosen kind, and the places for its picture and for the choices beside it.
+
+    None where this model has no such table, which is then said in place of the picture.
+    """
     look_for = st.container()
     picture, choices = st.columns([3, 2], gap="large")
-    return look_for, picture, choices
+    with choices:
+        kind = _kind(seen)
+    whole = _table(seen, kind)
+    if whole is None:
+        with picture:
+            _no_table(seen)
+        return None
+    look_for.markdown(f"**What to look for.** {looks[kind]}")
+    return whole, picture, choices
 
 
 def _kind(seen: Look) -> Kind:
