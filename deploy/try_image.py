@@ -75,6 +75,7 @@ class Build:
         root = self.place / name
         for folder in ("etc", "opt", "tmp", "home", "root", "var/tmp", "app", "usr", "dev", "proc"):
             (root / folder).mkdir(parents=True)
+        (root / sys.base_prefix.strip("/")).mkdir(parents=True)  # its parents open to every user
         (root / "tmp").chmod(0o1777)
         shutil.copytree("/etc", root / "etc", symlinks=True, dirs_exist_ok=True)
         path = f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"

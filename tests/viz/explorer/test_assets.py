@@ -45,5 +45,5 @@ def test_the_joined_script_has_every_module_and_no_import_left() -> None:
     lines = script.splitlines()
     assert not [line for line in lines if line.startswith("import ")]
     assert [line for line in lines if line.startswith("export ")] == [
-        "export default function mount({ data, parentElement, setStateValue }) {"
+        "export default function mount({ data, parentElement, setStateValue, setTriggerValue }) {"
     ]
