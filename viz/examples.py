@@ -19,7 +19,7 @@ class Example:
     query: int
     key: int  # the largest cell of the query's row
     look_for: str
-    line: int | None = None  # key - query along the line that is claimed: -1 the one before, 1 the next
+    line: int | None = None  # key - query along a line that is claimed: -1 the one before
     column: bool = False  # whether every row is claimed to rest on the chosen key
     goes_on: str | None = None  # the next token that is claimed
 

@@ -15,7 +15,7 @@ def sheltered_table(frame: pd.DataFrame) -> pd.DataFrame:
     made = frame.copy()
     for place, kind in enumerate(made.dtypes):
         if not pd.api.types.is_numeric_dtype(kind):
-            made.isetitem(place, made.iloc[:, place].map(_sheltered))
+            made.isetitem(place, made.iloc[:, place].map(_sheltered).to_numpy())
     made.columns = made.columns.map(_sheltered)
     if not pd.api.types.is_numeric_dtype(made.index.dtype):
         made.index = made.index.map(_sheltered)
