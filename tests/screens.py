@@ -20,9 +20,9 @@ from viz.menu import PAGES
 SCREENS = Path(__file__).resolve().parents[1] / "docs" / "screens"
 WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}
 THEMES = ("light", "dark")
-COLOURS = 200  # of a picture: keeps the whole folder at a few megabytes
+COLOURS = 256  # of a picture: keeps the whole folder at a few megabytes
 TALL = 3000  # pixels: higher than any page
-SETTLED = 1200  # milliseconds for pictures that are drawn after the page has come to rest
+SETTLED = 900  # milliseconds for pictures that are drawn after the page has come to rest
 
 
 def address(file: str) -> str:
@@ -43,12 +43,13 @@ def take(browser: Browser, base: str, names: list[str], folder: Path, *, tall: b
         for page in PAGES:
             if names and name(page.file) not in names:
                 continue
-            with browser.new_context(viewport=screen, base_url=base) as context:
-                opened = context.new_page()
-                opened.set_default_timeout(PATIENCE)
-                opened.goto(address(page.file))
-                for theme in THEMES:
-                    opened.emulate_media(color_scheme=theme)
+            for theme in THEMES:
+                with browser.new_context(
+                    viewport=screen, base_url=base, color_scheme=theme
+                ) as context:
+                    opened = context.new_page()
+                    opened.set_default_timeout(PATIENCE)
+                    opened.goto(address(page.file))
                     picture = folder / f"{name(page.file)}-{width}-{theme}.png"
                     picture.write_bytes(compact(settled_picture(opened)))
                     print(f"{picture.name} {picture.stat().st_size // 1000} kB", flush=True)
@@ -72,6 +73,21 @@ def compact(png: bytes) -> bytes:
     return written.getvalue()
 
 
+def gallery() -> str:
+    """All pictures in Markdown, a table a page."""
+    lines = ["# Every page, as a visitor first sees it", "", "Taken by `make screens`.", ""]
+    for page in PAGES:
+        cells = [
+            f"![{page.title}, {width}, {theme}]({name(page.file)}-{width}-{theme}.png)"
+            for width in WIDTHS
+            for theme in THEMES
+        ]
+        heads = [f"{width}, {theme}" for width in WIDTHS for theme in THEMES]
+        lines += [f"## {page.title}", "", f"| {' | '.join(heads)} |", "|---|---|---|---|"]
+        lines += [f"| {' | '.join(cells)} |", ""]
+    return "\n".join(lines)
+
+
 def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("names", nargs="*")
@@ -84,6 +100,7 @@ def main() -> None:
         browsing() as browser,
     ):
         take(browser, server.address, asked.names, asked.to, tall=asked.tall)
+    (asked.to / "README.md").write_text(gallery(), encoding="utf-8")
 
 
 if __name__ == "__main__":

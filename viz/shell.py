@@ -230,6 +230,7 @@ def what_to_look_for() -> None:
 
 def chart(figure: go.Figure, key: str) -> None:
     """A Plotly figure without its tool bar, and a way to keep it."""
+    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
     st.plotly_chart(figure, key=key, config={"displayModeBar": False}, alt=in_words(figure))
     save_figure(figure, key)
 

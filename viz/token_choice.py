@@ -54,6 +54,7 @@ def choosable_rows(
         values, tokens=tokens, columns=columns, quantity=quantity, end=end, chosen=row
     )
     picture = f"{key}-{row}"  # a new picture for each choice, with nothing selected in it
+    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
     st.plotly_chart(
         figure,
         key=picture,

@@ -75,6 +75,7 @@ def name_of(seen: Look, head: Head) -> str:
 def clickable(figure: go.Figure, heads: Sequence[Head], key: str, alt: str) -> None:
     """A picture with the trace "heads": a click on a point opens that head."""
     fresh = f"{key}-{'-'.join(map(str, opened()))}"  # nothing stays selected in a new picture
+    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
     st.plotly_chart(
         figure,
         key=fresh,

@@ -110,6 +110,7 @@ def _grid(seen: Look, queries: list[str], keys: list[str]) -> None:
             toggle(seen, query, key)
 
     figure = edges(look, cut, queries=queries, keys=keys)
+    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
     st.plotly_chart(
         figure,
         key=picture,
