@@ -6,16 +6,20 @@ ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS packages
 ARG TORCH=cpu
-# Where PyTorch's builds for the processor only are; the package index itself has those with CUDA.
-ARG TORCH_CPU_INDEX=https://download.pytorch.org/whl/cpu
-# For pip, for instance another index.
+# For pip, in place of uv: for instance another index that has the build wanted.
 ARG PIP_OPTIONS=""
 RUN python -m venv /opt/packages
 # The requirements change rarely and take minutes: a layer of their own, before the code.
 COPY requirements.txt /tmp/requirements.txt
-RUN if [ "${TORCH}" = cpu ]; then index="--extra-index-url ${TORCH_CPU_INDEX}"; else index=""; fi; \
-    /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check \
-        ${index} ${PIP_OPTIONS} --requirement /tmp/requirements.txt
+# uv knows where PyTorch's builds for the processor only are; the package index has those with CUDA.
+RUN if [ "${TORCH}" = cpu ] && [ -z "${PIP_OPTIONS}" ]; then \
+        pip install --no-cache-dir --disable-pip-version-check uv==0.13.9 \
+        && uv pip install --no-cache --python /opt/packages/bin/python --torch-backend cpu \
+            --requirement /tmp/requirements.txt; \
+    else \
+        /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} \
+            --requirement /tmp/requirements.txt; \
+    fi
 
 FROM python:${PYTHON}
 # Nothing runs as root. /models is for downloaded models, where the owner allows them: mount it.
