@@ -26,7 +26,7 @@ from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.words import text_of
 from viz.view import View, from_link, short_link, to_link
 
-REPORT = Path(__file__).resolve().parents[2] / "docs" / "bench" / "fuzz.json"
+REPORT = Path(__file__).resolve().parents[2] / "docs" / "fuzz.json"
 MODELS = ("house-gpt", "stories", "translate-en-fr", "induction", "llama", "bert", "bart")
 OWN_TOKENS = ("llama", "bert", "bart")  # tiny random models whose tokens are attacks
 PART = 250  # inputs between two reports of progress

@@ -169,4 +169,4 @@ def test_another_sentence_has_other_sizes() -> None:
 def test_nothing_is_measured_until_somebody_asks() -> None:
     app = opened("Time")
     assert not app.get("plotly_chart")
-    assert [button.label for button in app.button] == ["Measure here and now"]
+    assert "Measure here and now" in [button.label for button in app.button]
