@@ -31,7 +31,9 @@ def save_view(seen: "Look") -> None:
     """A small box of files under the picture of a head."""
     with st.popover("Save", icon=":material/download:"):
         st.caption("PNG and SVG of the picture alone stand beside the picture.")
-        subject, make = _subject(seen), partial(_picture, seen, current().stage, seen.head)
+        # What is saved is what was drawn: a file is made later, outside of the session.
+        subject = _subject(seen)
+        make = partial(_picture, subject, seen.labels, current().stage, seen.head)
         name = f"attention-L{seen.attention.layer}H{seen.head}-{current().stage}"
         _file("Picture as a page (HTML)", f"{name}.html", "text/html", lambda: _page(make()))
         _file("Its numbers (CSV)", f"{name}.csv", "text/csv", lambda: picture_csv(make()).encode())
@@ -79,11 +81,13 @@ def _file(label: str, name: str, kind: str, make: Callable[[], bytes]) -> None:
     )
 
 
-def _picture(seen: "Look", stage: str, head: int) -> HeadPicture:
-    queries, keys = seen.labels
+def _picture(
+    subject: Subject, labels: tuple[list[str], list[str]], stage: str, head: int
+) -> HeadPicture:
+    baseline, (queries, keys) = subject.baseline, labels
     return head_picture(
-        seen.attention,
-        None if seen.baseline is None else seen.baseline.find(seen.place),
+        subject.attention,
+        None if baseline is None else baseline.find(subject.attention.name),
         head=head,
         stage=cast(StageName, stage),
         queries=queries,
