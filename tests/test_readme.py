@@ -1,5 +1,6 @@
 """The README tells the truth: what it lists is what there is."""
 
+import json
 import re
 from pathlib import Path
 
@@ -54,3 +55,14 @@ def test_the_guide_to_ones_own_model_is_linked_and_on_one_screen() -> None:
     guide = ROOT / "docs" / "add-your-own-model.md"
     assert "(docs/add-your-own-model.md)" in README
     assert len(guide.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_the_fuzzed_inputs_are_those_of_the_report() -> None:
+    report = json.loads((ROOT / "docs" / "fuzz.json").read_text(encoding="utf-8"))
+    told = (
+        f"{report['inputs']:,} inputs so far, {report['answers']:,} answers, "
+        f"{report['refusals']:,} clear refusals, no failure"
+    )
+    assert told in " ".join(README.split())
+    assert report["inputs"] >= 10_000
+    assert report["failures"] == []

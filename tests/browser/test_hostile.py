@@ -12,7 +12,10 @@ from tests.hostile.attacks import MARK, SHORT
 from tests.hostile.hostile_models import hostile_folder
 
 TERRIBLE = " ".join(word for word in SHORT if not set(word) & set("\n\x00\x1b\u2028")) + " the cat"
-PAGES = ["/", "/laboratory", "/tokens", "/prediction", "/all_heads", "/layer_norm"]
+PAGES = [
+    "/laboratory",
+    "/all_heads",
+]  # those with every kind of label; tests/hostile opens all pages
 INJECTED = """(mark) => {
     const found = [];
     const look = (root) => {
