@@ -64,7 +64,13 @@ def alignment(
     figure.add_trace(_words(source, 0.0, "middle left", KEY))
     figure.add_trace(_words(target, 1.0, "middle right", QUERY, chosen))
     figure.add_trace(_hovered(lines, source, target))
-    longest = max(len(source), len(target), rows, 1)
+    figure.update_layout(meta=_in_words(weights, source, target, names))
+    _lay_out(figure, max(len(source), len(target), rows, 1), names)
+    return figure
+
+
+def _lay_out(figure: go.Figure, longest: int, names: tuple[str, str]) -> None:
+    """Both columns of words from the top down, under their names."""
     figure.update_xaxes(
         range=[-0.55, 1.55],
         tickvals=[0, 1],
@@ -78,10 +84,8 @@ def alignment(
     figure.update_layout(
         height=min(100 + _ROW * longest, 900),
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        meta=_in_words(weights, source, target, names),
         legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
     )
-    return figure
 
 
 def _in_words(

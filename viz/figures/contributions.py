@@ -60,10 +60,16 @@ def contribution_lengths(
             hovertemplate="stream %{y:.4f}<extra></extra>",
         )
     )
+    _lay_out(figure, names)
+    return figure
+
+
+def _lay_out(figure: go.Figure, names: Sequence[str]) -> None:
+    """Sub-layers from left to right, and what the bars' colours mean."""
     for name, colour in (("attention adds", WEIGHT), ("feed-forward adds", FEED_FORWARD)):
         figure.add_trace(go.Bar(x=[None], y=[None], name=name, marker={"color": colour}))
     figure.update_xaxes(
-        tickvals=positions,
+        tickvals=list(range(len(names))),
         ticktext=[name.replace(" ", "<br>", 1) for name in names],
         title={"text": "sub-layer, in order"},
     )
@@ -74,7 +80,6 @@ def contribution_lengths(
         legend={"orientation": "h", "y": 1.15},
         barmode="overlay",
     )
-    return figure
 
 
 def contribution_rows(names: Sequence[str], added: Lengths, tokens: Sequence[str]) -> go.Figure:

@@ -77,29 +77,42 @@ def heatmap(
         figure.add_traces(
             cell_text(words, _strength(shown, high, quantity), strong=_strong(quantity))
         )
-    figure.add_trace(
-        go.Heatmap(
-            z=shown,
-            zmin=low,
-            zmax=high,
-            colorscale=_PLAIN if quantity is None else colorscale(quantity),
-            showscale=quantity is not None,
-            colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
-            xgap=1 if values.shape[1] <= SEPARATED else 0,
-            ygap=1 if values.shape[0] <= SEPARATED else 0,
-            hoverongaps=False,
-            **_hover(shown, rows, columns),
-        )
+    figure.add_trace(_cells(shown, quantity, (low, high), _hover(shown, rows, columns)))
+    _lay_out(figure, rows, columns, height)
+    return figure
+
+
+def _cells(
+    shown: Matrix,
+    quantity: QuantityName | None,
+    limits: tuple[float, float],
+    hover: dict[str, object],
+) -> go.Heatmap:
+    """The heatmap itself; what is not shown is a gap."""
+    return go.Heatmap(
+        z=shown,
+        zmin=limits[0],
+        zmax=limits[1],
+        colorscale=_PLAIN if quantity is None else colorscale(quantity),
+        showscale=quantity is not None,
+        colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
+        xgap=1 if shown.shape[1] <= SEPARATED else 0,
+        ygap=1 if shown.shape[0] <= SEPARATED else 0,
+        hoverongaps=False,
+        **hover,
     )
-    figure.update_xaxes(**_axis(columns), side="top", range=[-0.5, values.shape[1] - 0.5])
+
+
+def _lay_out(figure: go.Figure, rows: Axis, columns: Axis, height: int | None) -> None:
+    """The first row on top, the columns' labels above it."""
+    figure.update_xaxes(**_axis(columns), side="top", range=[-0.5, len(columns.labels) - 0.5])
     if columns.tokens and len(columns.labels) > LEVEL:
         figure.update_xaxes(tickangle=-60)
-    figure.update_yaxes(**_axis(rows), range=[values.shape[0] - 0.5, -0.5])
+    figure.update_yaxes(**_axis(rows), range=[len(rows.labels) - 0.5, -0.5])
     figure.update_layout(
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         height=height or min(max(26 * len(rows.labels) + 110, 200), 620),
     )
-    return figure
 
 
 def weights_of_head(

@@ -38,27 +38,8 @@ def curves(
     figure = go.Figure()
     for number, curve in enumerate(drawn):
         if curve.law is not None:
-            figure.add_trace(
-                go.Scatter(
-                    x=list(points),
-                    y=list(curve.law),
-                    name="what the law gives",
-                    mode="lines",
-                    line={"color": MASKED, "dash": "dot", "width": 6},
-                    showlegend=number == 0,
-                    hoverinfo="skip",
-                )
-            )
-        figure.add_trace(
-            go.Scatter(
-                x=list(points),
-                y=list(curve.values),
-                name=curve.name,
-                mode="lines+markers",
-                line={"color": curve.colour, "width": 3},
-                hovertemplate=curve.name + "<br>%{x:.4g}: %{y:.4g}<extra></extra>",
-            )
-        )
+            figure.add_trace(_law(points, curve.law, named=number == 0))
+        figure.add_trace(_measured(points, curve))
     if band is not None:
         figure.add_hrect(*band, fillcolor=LESS, opacity=0.12, line_width=0)
     if mark is not None:
@@ -72,6 +53,31 @@ def curves(
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
     )
     return figure
+
+
+def _law(points: Sequence[float], values: Sequence[float], *, named: bool) -> go.Scatter:
+    """What a law gives at the points, wide and dotted, so that a line on it can be seen."""
+    return go.Scatter(
+        x=list(points),
+        y=list(values),
+        name="what the law gives",
+        mode="lines",
+        line={"color": MASKED, "dash": "dot", "width": 6},
+        showlegend=named,
+        hoverinfo="skip",
+    )
+
+
+def _measured(points: Sequence[float], curve: Curve) -> go.Scatter:
+    """One curve's own values."""
+    return go.Scatter(
+        x=list(points),
+        y=list(curve.values),
+        name=curve.name,
+        mode="lines+markers",
+        line={"color": curve.colour, "width": 3},
+        hovertemplate=curve.name + "<br>%{x:.4g}: %{y:.4g}<extra></extra>",
+    )
 
 
 def _ticks(points: Sequence[float]) -> Mapping[str, object]:

@@ -48,6 +48,14 @@ def before_and_after(
                 hovertemplate=name + " %{y:.4f}<extra></extra>",
             )
         )
+    _lay_out(figure, tokens)
+    limit = top or 1.08 * float(max(before.max(initial=0), after.max(initial=0))) or 1.0
+    figure.update_yaxes(title={"text": unit}, range=[-0.03 * limit, limit], nticks=6)
+    return figure
+
+
+def _lay_out(figure: go.Figure, tokens: Sequence[str]) -> None:
+    """The tokens from left to right."""
     ticks = tick_positions(len(tokens))
     figure.update_xaxes(
         title={"text": "token"},
@@ -58,14 +66,11 @@ def before_and_after(
         showgrid=False,
         zeroline=False,
     )
-    limit = top or 1.08 * float(max(before.max(initial=0), after.max(initial=0))) or 1.0
-    figure.update_yaxes(title={"text": unit}, range=[-0.03 * limit, limit], nticks=6)
     figure.update_layout(
         height=360,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
     )
-    return figure
 
 
 def _ways(

@@ -37,20 +37,7 @@ def sliding_windows(
             y1=chosen + 0.48,
             line={"color": MASKED, "width": 2},
         )
-    ticks = tick_positions(end)
-    figure.update_xaxes(
-        title={"text": "position" if written else "position and token"},
-        tickvals=ticks,
-        ticktext=[
-            str(place) if written else f"{place} {plotly_label(texts[place], LABEL)}"
-            for place in ticks
-        ],
-        tickfont={"family": "monospace"},
-        range=[-0.6, end - 0.4],
-        side="top",
-        showgrid=False,
-        zeroline=False,
-    )
+    _lay_out(figure, end, texts, written=written)
     figure.update_yaxes(
         title={"text": "window"},
         tickvals=list(range(len(found))),
@@ -65,6 +52,24 @@ def sliding_windows(
         legend={"orientation": "h", "y": -0.04, "yanchor": "top"},
     )
     return figure
+
+
+def _lay_out(figure: go.Figure, end: int, texts: Sequence[str], *, written: bool) -> None:
+    """Positions from left to right; with their tokens, where these do not stand in the bars."""
+    ticks = tick_positions(end)
+    figure.update_xaxes(
+        title={"text": "position" if written else "position and token"},
+        tickvals=ticks,
+        ticktext=[
+            str(place) if written else f"{place} {plotly_label(texts[place], LABEL)}"
+            for place in ticks
+        ],
+        tickfont={"family": "monospace"},
+        range=[-0.6, end - 0.4],
+        side="top",
+        showgrid=False,
+        zeroline=False,
+    )
 
 
 def _bars(found: Sequence[Window[int]], name: str, colour: str, shift: int) -> go.Bar:
