@@ -26,7 +26,8 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
-WORKERS ?= 2
+# One process a core, two at the least and six at the most: each has a browser and a server.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
 INPUTS ?= 10000
 TYPED := model viz
 

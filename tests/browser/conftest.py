@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -38,6 +39,7 @@ QUIET_APP = (
 )
 TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 MILLISECONDS_TO_APPEAR = 20_000  # a machine shared with others may be slow; the laws are the same
+SCREEN: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
 LOG = pytest.StashKey[Path]()
 
 
@@ -149,8 +151,7 @@ def fresh_page(browser: Browser, server: str, troubles: list[str]) -> Iterator[C
     contexts: list[BrowserContext] = []
 
     def fresh(**options: object) -> Page:
-        screen = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
-        context = browser.new_context(**(screen | {"base_url": server} | options))
+        context = browser.new_context(**(SCREEN | {"base_url": server} | options))
         contexts.append(context)
         page = context.new_page()
         watch(page, server, troubles)
@@ -203,10 +204,36 @@ def shown_exceptions(page: Page) -> list[str]:
     return [f"exception on the page: {box.inner_text()}" for box in boxes]
 
 
+@pytest.fixture(scope="session")
+def known_browser(browser: Browser) -> Iterator[Callable[[str], BrowserContext]]:
+    """The context of a visitor who was at this server before: its scripts need not come again."""
+    contexts: dict[str, BrowserContext] = {}
+
+    def known(server: str) -> BrowserContext:
+        if server not in contexts:
+            contexts[server] = browser.new_context(base_url=server, **SCREEN)
+        return contexts[server]
+
+    yield known
+    for context in contexts.values():
+        context.close()
+
+
 @pytest.fixture
-def page(fresh_page: Callable[..., Page]) -> Page:
-    """The first visitor's page, 1440 by 900, light, still blank."""
-    return fresh_page()
+def page(
+    known_browser: Callable[[str], BrowserContext], server: str, troubles: list[str]
+) -> Iterator[Page]:
+    """The first visitor's page, 1440 by 900, light, still blank: a session of its own."""
+    context = known_browser(server)
+    opened = context.new_page()
+    watch(opened, server, troubles)
+    yield opened
+    context.set_offline(False)
+    context.clear_cookies()
+    for tab in context.pages:
+        troubles += shown_exceptions(tab)
+        tab.close()
+    assert troubles == []
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -120,23 +119,3 @@ def test_a_folder_opens_by_its_path_and_a_wrong_name_is_told(
     page.get_by_role("button", name="Open it", exact=True).click()
     page.wait_for_url("**model=**bert**", timeout=60_000)
     assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)
-
-
-def test_smollm2s_induction_head_copies_and_minilms_head_reads_the_token_before(
-    page: Page, open_page: Callable[..., Page]
-) -> None:
-    words = ["river", "stone", "seven", "blue", "paper", "cloud", "engine", "garden", "north",
-             "silver", "window", "music"]  # fmt: skip
-    twice = " ".join([*words, *words])
-    view = {"model": REAL[1], "place": "decoder.18.self", "head": 6, "text": twice}
-    page.goto(f"/attention?{urlencode(view)}")
-    weights, period = drawn(page), len(words)
-    assert weights.shape == (2 * period, 2 * period)
-    copied = range(period + 2, 2 * period - 1)  # the first word has another token, without a space
-    induction = [weights[query, query - period + 1] for query in copied]
-    assert np.mean(induction) >= 0.85
-    expect(page.get_by_test_id("check")).to_contain_text("✓")
-    open_page("/attention", model="minilm", place="encoder.0.self", head=2, text=" ".join(words))
-    expect(page.get_by_test_id("head-11")).to_be_visible(timeout=60_000)
-    before = np.diagonal(drawn(page), -1)
-    assert before.mean() >= 0.9

@@ -11,13 +11,7 @@ from viz.menu import PAGES, entry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = [page.file for page in PAGES]
-HOSTILE = [
-    "",
-    "a",
-    "<script>alert(1)</script> <b>bold</b> &lt; *a* [x](http://x.y) $x^2$ :red[r] `c` {} "
-    "\\frac{1}{2} #000001 <|endoftext|> \x00\x07 \u202e abc 🦊👩‍👩‍👧 \u200b the cat saw the cat",
-    "long words " * 700,
-]
+HOSTILE = ["", "long words " * 700]  # tests/hostile opens every page on tokens that are attacks
 
 
 def opened(file: str, **parameters: str) -> AppTest:
