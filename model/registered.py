@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from model.marked import put_between, rewrite
 from model.registry import Entry, hub_models, models
 
 README = Path(__file__).parent.parent / "README.md"
@@ -29,12 +30,8 @@ def _origin(entry: Entry) -> str:
 
 def written(readme: str) -> str:
     """A README with the table in its marked place. Raises ValueError where the marks are missing."""
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{README.name} lacks the marks {BEGIN!r} and {END!r}.")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return put_between(readme, table(), BEGIN, END)
 
 
 if __name__ == "__main__":
-    README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(README, table(), BEGIN, END)

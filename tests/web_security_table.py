@@ -12,6 +12,7 @@ from pathlib import Path
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from model.marked import put_between, rewrite
 from viz.browser_rules import browser_rules
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"
@@ -186,12 +187,8 @@ def table() -> str:
 
 def written(page: str) -> str:
     """A page with the tables in their marked place. Raises ValueError where the marks are missing."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{PAGE.name} lacks the marks {BEGIN!r} and {END!r}.")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return put_between(page, table(), BEGIN, END)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, table(), BEGIN, END)

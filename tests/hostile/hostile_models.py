@@ -12,7 +12,7 @@ import transformers
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 from tests.hostile.attacks import ATTACKS
-from tests.model.hub_models import FAMILIES, SPECIAL, WORDS, build
+from tests.model.hub_models import FAMILIES, SPECIAL, WORDS, build, save_tokenizer
 
 PLACES = 128  # tokens that they read
 
@@ -35,11 +35,5 @@ def hostile_folder(family: str) -> Path:
     )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.add_tokens([AddedToken(word, normalized=False) for word in ATTACKS])
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        unk_token="<unk>",
-        pad_token="<pad>",
-        bos_token="<s>",
-        eos_token="</s>",
-    ).save_pretrained(folder)
+    save_tokenizer(folder, tokenizer)
     return folder

@@ -140,6 +140,12 @@ def save(folder: Path, body: Any, *, adds: bool) -> Path:
         tokenizer.post_processor = processors.TemplateProcessing(
             single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
         )
+    save_tokenizer(folder, tokenizer)
+    return folder
+
+
+def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """A tokenizer with the special tokens of these models, in the hub's layout."""
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         unk_token="<unk>",
@@ -147,7 +153,6 @@ def save(folder: Path, body: Any, *, adds: bool) -> Path:
         bos_token="<s>",
         eos_token="</s>",
     ).save_pretrained(folder)
-    return folder
 
 
 @cache
