@@ -26,6 +26,8 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
+# Python compiles what it imports, when it does; to compile all that is installed takes longer than all the rest.
+QUIETLY = --quiet --disable-pip-version-check --no-input --no-compile $(PIP_OPTIONS)
 # One process a core, two at the least and six at the most: each has a browser and a server.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
 INPUTS ?= 10000
@@ -41,8 +43,11 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(TYPED)
 
+# One thread a process: workers that share the cores wait for each other's threads otherwise.
+unit browser: export OMP_NUM_THREADS = 1
+
 unit: weights
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
+	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
 browser: weights chromium
 	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadfile
@@ -98,19 +103,19 @@ $(BIN)/pip:
 
 .venv/.installed-run: requirements.txt | $(BIN)/pip
 	@echo "Installing what the app needs. The first time this takes a few minutes."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_OPTIONS) -r requirements.txt
+	$(BIN)/python -m pip install $(QUIETLY) -r requirements.txt
 	@touch $@
 
 .venv/.installed-dev: requirements-dev.txt requirements.txt | $(BIN)/pip
 	@echo "Installing what the app and its tests need. The first time this takes a few minutes."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_OPTIONS) -r requirements-dev.txt
+	$(BIN)/python -m pip install $(QUIETLY) -r requirements-dev.txt
 	@touch .venv/.installed-run $@
 
 # BertViz's pages ask a content delivery network for these scripts; here they come from npm, where there is one.
 .venv-bench/.installed: requirements-bench.txt | $(BIN)/pip
 	@echo "Installing what the benchmarks measure beside us."
 	$(BIN)/python -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_OPTIONS) -r requirements-bench.txt
+	.venv-bench/bin/python -m pip install $(QUIETLY) -r requirements-bench.txt
 	if command -v npm >/dev/null; then \
 	    npm install --silent --no-audit --no-fund --prefix .venv-bench/js requirejs@2.3.6 d3@5.7.0 jquery@2.2.4; \
 	fi

@@ -162,14 +162,14 @@ def _timed(opened: Tab, acts: Sequence[Act], times: int) -> dict[str, object]:
         return [_once(opened, act) for act, _ in zip(itertools.cycle(acts), range(count))]
 
     rounds(WARM)
-    opened.wire.clear()
+    with opened.wire.counting():
+        counted = rounds(1)
     kept = rounds(times)
-    size = opened.wire.total / len(kept)
     return {
         "times": len(kept),
         "median_ms": median(kept),
         "p90_ms": p90(kept),
-        "bytes": round(size),
+        "bytes": round(opened.wire.total / len(counted)),
     }
 
 
@@ -219,12 +219,12 @@ def _long(browser: Browser, server: Server, times: int) -> dict[str, object]:
         opened.page.goto(replace(LONG, text="the cat sat").path)
         opened.explorer()
         opened.rest(1500)
-        opened.wire.clear()
         box = opened.page.get_by_role("textbox", name="Your sentence")
         box.fill(LONG.text)
         wanted = f"explorerRoot().dataset.queries === '1024' && {PAINTED}"
-        first = opened.milliseconds(lambda: box.press("Enter"), wanted, "keydown")
-        opened.explorer()
+        with opened.wire.counting():
+            first = opened.milliseconds(lambda: box.press("Enter"), wanted, "keydown")
+            opened.explorer()
         sent = opened.wire.total
         opened.rest(1500)
         heads = _switches(opened, LONG)["head"]

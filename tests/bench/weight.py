@@ -50,20 +50,21 @@ def _ours(browser: Browser, server: Server, tokens: int) -> dict[str, object]:
     with tab(browser, server.address) as opened:
         text = gpt2_size.text_of(tokens).strip()
         parameters = {"text": text, "model": gpt2_size.NAME, "place": "decoder.0.self"}
-        start = time.perf_counter()
-        opened.page.goto(f"/attention?{urlencode(parameters)}")
-        opened.explorer()
-        seconds = time.perf_counter() - start
-        opened.rest(1000)
+        with opened.wire.counting():
+            start = time.perf_counter()
+            opened.page.goto(f"/attention?{urlencode(parameters)}")
+            opened.explorer()
+            seconds = time.perf_counter() - start
+            opened.rest(1000)
         program, first = opened.wire.http, opened.wire.frames
         nodes, layers = [opened.dom_nodes()], []
         for layer in range(1, gpt2_size.LAYERS):
-            opened.wire.clear()
-            _open_layer(opened, layer)
-            for head in range(gpt2_size.HEADS):
-                opened.page.get_by_test_id(f"head-{head}").click()
-                opened.explorer()
-            opened.rest(600)
+            with opened.wire.counting():
+                _open_layer(opened, layer)
+                for head in range(gpt2_size.HEADS):
+                    opened.page.get_by_test_id(f"head-{head}").click()
+                    opened.explorer()
+                opened.rest(600)
             nodes.append(opened.dom_nodes())
             layers.append(opened.wire.total)
         if opened.troubles:

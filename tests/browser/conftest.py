@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -28,6 +29,7 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
 
@@ -39,7 +41,11 @@ QUIET_APP = (
 )
 TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 MILLISECONDS_TO_APPEAR = 20_000  # a machine shared with others may be slow; the laws are the same
-SCREEN: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
+SCREEN: dict[str, Any] = {
+    "viewport": {"width": 1440, "height": 900},
+    "color_scheme": "light",
+    "reduced_motion": "reduce",  # what moves is drawn sixty times a second, without a graphics card
+}
 LOG = pytest.StashKey[Path]()
 
 
@@ -154,7 +160,7 @@ def fresh_page(browser: Browser, server: str, troubles: list[str]) -> Iterator[C
         context = browser.new_context(**(SCREEN | {"base_url": server} | options))
         contexts.append(context)
         page = context.new_page()
-        watch(page, server, troubles)
+        watch(page, server, troubles.append)
         return page
 
     yield fresh
@@ -164,13 +170,13 @@ def fresh_page(browser: Browser, server: str, troubles: list[str]) -> Iterator[C
     assert troubles == []
 
 
-def watch(page: Page, server: str, troubles: list[str]) -> None:
-    """Write down every error of the page's scripts and every request to another host."""
-    page.on("pageerror", lambda error: troubles.append(f"uncaught: {error}"))
+def watch(page: Page, server: str, tell: Callable[[str], None]) -> None:
+    """Tell every error of the page's scripts and every request to another host."""
+    page.on("pageerror", lambda error: tell(f"uncaught: {error}"))
     page.on(
         "console",
         lambda message: (
-            troubles.append(f"console: {message.text} ({message.location['url']})")
+            tell(f"console: {message.text} ({message.location['url']})")
             if message.type == "error" and not is_search_for_the_root(message.location["url"])
             else None
         ),
@@ -178,7 +184,7 @@ def watch(page: Page, server: str, troubles: list[str]) -> None:
     page.on(
         "request",
         lambda request: (
-            troubles.append(f"request beyond our server: {request.url}")
+            tell(f"request beyond our server: {request.url}")
             if is_foreign(request.url, server)
             else None
         ),
@@ -204,35 +210,64 @@ def shown_exceptions(page: Page) -> list[str]:
     return [f"exception on the page: {box.inner_text()}" for box in boxes]
 
 
+@dataclass
+class Tab:
+    """The one page that a worker keeps: scripts that were read and compiled here need not be again."""
+
+    page: Page
+    troubles: list[str]
+
+    @classmethod
+    def opened(cls, browser: Browser, server: str) -> "Tab":
+        tab = cls(browser.new_context(base_url=server, **SCREEN).new_page(), [])
+        watch(tab.page, server, lambda line: tab.troubles.append(line))
+        return tab
+
+    def leave(self) -> None:
+        """Away from the app, with nothing kept. Raises playwright's Error where that cannot be."""
+        self.troubles = []
+        for other in self.page.context.pages:
+            if other != self.page:
+                other.close()
+        self.page.context.set_offline(False)
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
+        self.page.goto("/_stcore/health")  # its own address, so that what is compiled stays
+        self.page.context.clear_cookies()
+        self.page.set_viewport_size(SCREEN["viewport"])
+        self.page.emulate_media(
+            color_scheme=SCREEN["color_scheme"], reduced_motion=SCREEN["reduced_motion"]
+        )
+
+
 @pytest.fixture(scope="session")
-def known_browser(browser: Browser) -> Iterator[Callable[[str], BrowserContext]]:
-    """The context of a visitor who was at this server before: its scripts need not come again."""
-    contexts: dict[str, BrowserContext] = {}
-
-    def known(server: str) -> BrowserContext:
-        if server not in contexts:
-            contexts[server] = browser.new_context(base_url=server, **SCREEN)
-        return contexts[server]
-
-    yield known
-    for context in contexts.values():
-        context.close()
+def tabs(browser: Browser) -> Iterator[dict[str, Tab]]:
+    """The pages that are kept, by the address of their server."""
+    kept: dict[str, Tab] = {}
+    yield kept
+    for tab in kept.values():
+        tab.page.context.close()
 
 
 @pytest.fixture
 def page(
-    known_browser: Callable[[str], BrowserContext], server: str, troubles: list[str]
+    browser: Browser, tabs: dict[str, Tab], server: str, troubles: list[str]
 ) -> Iterator[Page]:
-    """The first visitor's page, 1440 by 900, light, still blank: a session of its own."""
-    context = known_browser(server)
-    opened = context.new_page()
-    watch(opened, server, troubles)
-    yield opened
-    context.set_offline(False)
-    context.clear_cookies()
-    for tab in context.pages:
-        troubles += shown_exceptions(tab)
-        tab.close()
+    """The first visitor's page, 1440 by 900, light, still away from the app: its next session is new.
+
+    It is the worker's own and goes on to the next test. A test that adds listeners, scripts or routes
+    to a page takes a `fresh_page`.
+    """
+    if server not in tabs:
+        tabs[server] = Tab.opened(browser, server)
+    tab = tabs[server]
+    tab.troubles = troubles
+    yield tab.page
+    for one in tab.page.context.pages:
+        troubles += shown_exceptions(one)
+    try:
+        tab.leave()
+    except PlaywrightError:  # its server has ended, or the test has closed it
+        tabs.pop(server).page.context.close()
     assert troubles == []
 
 

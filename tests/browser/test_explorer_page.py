@@ -37,13 +37,16 @@ def test_the_last_of_many_quick_choices_is_the_one_in_the_link(explorer: Locator
     assert parse_qs(urlsplit(page.url).query)["head"] == ["2"]
 
 
-def test_hovering_never_travels(open_page: Callable[..., Page], page: Page) -> None:
+def test_hovering_never_travels(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
     sent: list[str] = []
+    page = fresh_page()
     page.on(
         "websocket",
         lambda socket: socket.on("framesent", lambda frame: sent.append(socket.url)),
     )
-    open_page("/attention", text="The cat saw the dog and the cat ran")
+    open_page("/attention", on=page, text="The cat saw the dog and the cat ran")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
     page.wait_for_timeout(1000)
     before = len(sent)

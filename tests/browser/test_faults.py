@@ -179,16 +179,17 @@ def test_two_tabs_of_one_browser_keep_their_own_sentences_through_a_reload(
 
 
 def test_a_dropped_connection_comes_back_with_everything_in_place(
-    page: Page, open_page: Callable[..., Page], troubles: list[str]
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page], troubles: list[str]
 ) -> None:
     sockets: list[WebSocketRoute] = []
+    page = fresh_page()
 
     def connect(socket: WebSocketRoute) -> None:
         socket.connect_to_server()
         sockets.append(socket)
 
     page.route_web_socket("**/_stcore/stream", connect)
-    open_page("/attention", text=TYPED)
+    open_page("/attention", on=page, text=TYPED)
     page.get_by_test_id("head-1").click()
     page.wait_for_url("**head=1**")
     box(page).fill("the dog ran to the river")

@@ -6,7 +6,7 @@ The model is one whose tokens are whole attacks: an ordinary tokenizer would tea
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from tests.hostile.attacks import MARK, SHORT
 from tests.hostile.hostile_models import hostile_folder
@@ -45,7 +45,12 @@ def test_a_terrible_sentence_is_only_a_sentence(
     open_page: Callable[..., Page], page: Page, path: str
 ) -> None:
     dialogs: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
     opened = open_page(path, text=TERRIBLE, model=hostile_folder("llama"))
     expect(opened.get_by_role("textbox", name="Your sentence")).to_have_value(TERRIBLE)
     expect(opened.get_by_text(MARK).first).to_be_attached()
@@ -53,11 +58,13 @@ def test_a_terrible_sentence_is_only_a_sentence(
     assert opened.evaluate("() => window.hx") is None
     assert opened.evaluate("() => window.MathJax") is None  # else Plotly would read $…$ as LaTeX
     assert not opened.evaluate(HIDDEN)
+    page.remove_listener("dialog", note)
     assert dialogs == []
 
 
-def test_what_would_be_injected_is_seen(page: Page) -> None:
+def test_what_would_be_injected_is_seen(fresh_page: Callable[..., Page]) -> None:
     """The search above finds each kind, were it there."""
+    page = fresh_page()
     for made in (
         f"<b>{MARK}</b>",
         "<img src=x>",

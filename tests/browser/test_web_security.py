@@ -1,38 +1,21 @@
 """What the browser sees of every page: its own address, and nothing that the app's policy forbids."""
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
-import pytest
-from playwright.sync_api import Page, Request, WebSocket, expect
+from playwright.sync_api import Page, expect
 
-WRITE_DOWN_VIOLATIONS = """
-window.violations = [];
-document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
-  `${event.effectiveDirective}: ${event.blockedURI} ${event.sourceFile}`));
-"""
-
-
-@pytest.fixture(scope="module")
-def addresses() -> set[str]:
-    """Scheme and place of whatever the pages of this module asked for."""
-    return set()
-
-
-def note(page: Page, addresses: set[str]) -> None:
-    def asked(what: Request | WebSocket) -> None:
-        parts = urlsplit(what.url)
-        addresses.add(f"{parts.scheme}://{parts.netloc}" if parts.netloc else parts.scheme)
-
-    page.on("request", asked)
-    page.on("websocket", asked)
+WRITE_DOWN_VIOLATIONS = """() => {
+  window.violations = [];
+  document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
+    `${event.effectiveDirective}: ${event.blockedURI} ${event.sourceFile}`));
+}"""
 
 
 def test_the_browser_itself_refuses_what_the_policy_forbids(
-    open_page: Callable[..., Page], page: Page, troubles: list[str]
+    open_page: Callable[..., Page], troubles: list[str]
 ) -> None:
-    page.add_init_script(WRITE_DOWN_VIOLATIONS)
-    open_page("/glossary")
+    page = open_page("/glossary")
+    page.evaluate(WRITE_DOWN_VIOLATIONS)
     page.evaluate(
         """() => {
           const picture = document.createElement("img");

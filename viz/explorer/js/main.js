@@ -6,7 +6,8 @@
 //
 // Layers of the picture, from below: Plotly or our canvas (cells and tick labels), hatching, marks (SVG),
 // tooltip. All of them use the boxes of geometry.js. Only the lowest is slow, so only a change of head, stage,
-// window, theme or size draws it again; choosing a cell moves marks.
+// window, theme or size draws it again; choosing a cell moves marks. What has just arrived from Python is
+// shown on the canvas at once, and by Plotly right after that.
 //
 // This file is joined with its neighbours into one script (bundle.py says why).
 
@@ -53,6 +54,7 @@ class Explorer {
   constructor(parent) {
     this.parent = parent;
     this.root = parent.querySelector(".explorer");
+    this.resized = true;
     this.state = { side: "reads", order: "largest", span: "layer", dimension: 0, window: null };
     this.derived = new Map();
     const part = (name) => this.root.querySelector(`.${name}`);
@@ -64,7 +66,10 @@ class Explorer {
       (name) => this.open(name),
     );
     this.sentence = new Sentence(this.parts.sentence);
-    this.resize = new ResizeObserver(() => this.schedule());
+    this.resize = new ResizeObserver(() => {
+      this.resized = true;
+      this.schedule();
+    });
     this.resize.observe(this.parts.stage);
     this.parts.numbers.ontoggle = () => this.drawTable();
   }
@@ -93,7 +98,7 @@ class Explorer {
     if (layer === this.layer && baseline === this.baseline) return;
     const same = layer.digest === this.layer?.digest && baseline?.digest === this.baseline?.digest;
     if (!same) this.state.window = null;
-    Object.assign(this, { layer, baseline });
+    Object.assign(this, { layer, baseline, quick: true });
     this.derived.clear();
   }
 
@@ -238,8 +243,7 @@ class Explorer {
   /** Draws the picture now and everything beside it right after the browser has shown it. */
   render() {
     const { state, root } = this;
-    root.classList.toggle("compared", this.baseline !== null); // gives the picture another width
-    this.available = this.parts.stage.clientWidth; // before the rest: it is quick while nothing is changed
+    this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = this.layer.queries;
     root.dataset.ready = "false";
@@ -252,7 +256,16 @@ class Explorer {
     }
     if (this.available < NARROWEST) return; // in a tab that is not open
     keepingFocus(root, () => this.drawPicture());
-    this.afterPaint(() => keepingFocus(root, () => this.drawBeside()));
+    this.afterPaint(() => keepingFocus(root, () => this.drawRest()));
+  }
+
+  /** How wide the picture may be. Asking for it is slow while something on the page is changed. */
+  measure() {
+    const compared = this.baseline !== null; // gives the picture another width
+    if (!this.resized && compared === this.root.classList.contains("compared")) return;
+    this.root.classList.toggle("compared", compared);
+    this.available = this.parts.stage.clientWidth;
+    this.resized = false;
   }
 
   /** Runs a task once the next frame is on the screen; only the last one counts. */
@@ -262,8 +275,11 @@ class Explorer {
     this.paint = requestAnimationFrame(() => (this.later = setTimeout(task)));
   }
 
-  /** The stages, the panel, the sentence, the check and the table. */
-  drawBeside() {
+  /** Plotly's picture, where the canvas was quicker; the stages, the panel, the sentence, the check and
+   *  the table. */
+  drawRest() {
+    this.quick = false;
+    this.drawPicture();
     const [derived, before] = this.runs();
     this.controls.drawStages(this, derived, before);
     this.controls.drawHeadMaps(this, (...of) => this.derivedOf(...of));
@@ -306,7 +322,8 @@ class Explorer {
     const { stage, state, palette, available, picture, isLong } = this;
     const { window, span } = state;
     const [derived, before] = this.runs();
-    const drawn = [derived, before, palette, stage, window, span, available, picture.plotly];
+    const byPlotly = picture.plotly && !isLong && !this.quick;
+    const drawn = [derived, before, palette, stage, window, span, available, byPlotly];
     if (!this.drawn || drawn.some((part, n) => part !== this.drawn[n])) {
       this.drawn = drawn;
       const figure = figureOf({
@@ -322,7 +339,7 @@ class Explorer {
         title: stage.title.replaceAll("{head}", this.headName),
       });
       const file = `attention-${this.headName}-${stage.name}`;
-      picture.draw(figure, { stage, labels: this.labels, palette, file, isLong, span });
+      picture.draw(figure, { stage, labels: this.labels, palette, file, isLong, byPlotly, span });
     }
     picture.mark(cellOf(stage, state));
   }

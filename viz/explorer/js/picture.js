@@ -40,12 +40,12 @@ export class Picture {
     drawMarks(this.parts.marks, this.figure, cell, this.view.palette);
   }
 
-  /** The cells and ticks: by Plotly, or on our canvas for long texts and until Plotly is there. */
+  /** The cells and ticks: by Plotly, or on our canvas for long texts and until Plotly has drawn. */
   paint() {
     const { parts, root, figure, view } = this;
     root.dataset.painted = "false";
-    root.dataset.renderer = this.plotly && !view.isLong ? "plotly" : "canvas";
-    if (root.dataset.renderer === "plotly") {
+    root.dataset.renderer = view.byPlotly ? "plotly" : "canvas";
+    if (view.byPlotly) {
       const drawing = drawPlotly(this.plotly, parts.plotly, figure, view.palette);
       const stillMeant = () => figure === this.figure;
       drawing.then(
@@ -61,9 +61,8 @@ export class Picture {
 
   painted() {
     const { parts, root, view } = this;
-    const byPlotly = root.dataset.renderer === "plotly";
-    parts.own.hidden = byPlotly;
-    parts.plotly.hidden = !byPlotly;
+    parts.own.hidden = view.byPlotly;
+    parts.plotly.hidden = !view.byPlotly;
     root.dataset.painted = "true";
     const missing = this.plotly === null && !view.isLong;
     this.say(missing ? "Plotly could not be loaded. This picture is drawn without it." : "");
@@ -73,7 +72,7 @@ export class Picture {
   withoutPlotly(error) {
     console.warn("Plotly could not draw the picture", error);
     this.plotly = null;
-    this.draw(this.figure, this.view);
+    this.draw(this.figure, { ...this.view, byPlotly: false });
   }
 
   say(text) {
