@@ -81,7 +81,8 @@ def both_themes(page: Page) -> dict[str, Result]:
     results = {first: look(page)}
     app = page.get_by_test_id("stApp")
     ground = app.evaluate("app => getComputedStyle(app).backgroundColor")
-    other = "light" if dark else "dark"  # in which the page runs anew: what is old fades, but slowly
+    other = "light" if dark else "dark"
+    # The page runs anew in it; where motion is unwanted, what is still the old fades at once.
     page.emulate_media(color_scheme=other, reduced_motion="no-preference")
     expect(app).not_to_have_css("background-color", ground)
     wait_until_settled(page)

@@ -40,6 +40,11 @@ def test_the_readme_quotes_the_files() -> None:
     assert tables.quoted(tables.README.read_text(encoding="utf-8")) == tables.section()
 
 
+def test_the_guide_on_serving_a_class_counts_with_the_files() -> None:
+    measured = json.loads((tables.FOLDER / "classroom.json").read_text(encoding="utf-8"))
+    assert tables.sizing(measured) in tables.SERVING.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
     from tests.bench.machine import QUIET

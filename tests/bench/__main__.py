@@ -50,6 +50,7 @@ def main() -> None:
         print(f"{measured['minutes']} minutes", flush=True)
     if target is tables.FOLDER:
         tables.write_readme()
+        tables.write_sizing()
     elif busy:
         print(f"The machine is busy (load {facts['load_before']}): these are upper bounds.")
     print(f"Written to {target}")

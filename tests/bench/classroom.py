@@ -29,7 +29,7 @@ SECONDS, WARM_UP, BETWEEN_LOOKS = 600, 120, 30
 THINK = (2.0, 8.0)  # seconds between an answer and the next act, evenly spread
 OPENING = 10.0  # seconds over which the class arrives
 SENTENCES = 6  # of each pupil
-TRACE_MB = 200  # the bound of the cache, so that it is full when the memory is looked at
+TRACE_MB = 100  # the bound of the cache, so that it is full when the memory is looked at
 LAYERS = tuple(f"decoder.{layer}.self" for layer in range(4))
 PAGES = ("all_heads", "prediction", "tokens", "layer_norm")
 ACTS = {"head": 9, "layer": 4, "mask": 3, "page": 2, "sentence": 2}  # how often, of 20
@@ -51,7 +51,8 @@ def run(
         found = asyncio.run(_lesson(server, texts, expected, seconds, between))
     measured = _summed(found, warm_up)
     print(measured, flush=True)
-    return {"pupils": pupils, "seconds": seconds, "warm_up": warm_up, "think": THINK} | measured
+    facts = {"pupils": pupils, "seconds": seconds, "warm_up": warm_up, "think": THINK}
+    return facts | {"trace_mb": TRACE_MB} | measured
 
 
 def own_sentences(number: int) -> tuple[str, ...]:

@@ -1,18 +1,24 @@
 """The measured numbers as Markdown, and the section of the README that quotes them.
 
-`python -m tests.bench.tables` writes the section anew from docs/bench/*.json.
+`python -m tests.bench.tables` writes the section, and the guide's words on replicas, anew from
+docs/bench/*.json.
 """
 
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from textwrap import fill
 from typing import Any
+
+from model.marked import rewrite
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "bench"
 README = ROOT / "README.md"
+SERVING = ROOT / "docs" / "serving-a-class.md"
 BEGIN, END = "<!-- benchmarks: written by `make bench` -->", "<!-- end of benchmarks -->"
 BEFORE = "## Settings"  # where the section goes when there is none yet
+GUIDE_WIDTH = 110  # characters of a line
 Measured = dict[str, Any]
 
 
@@ -122,6 +128,22 @@ def classroom(measured: Measured) -> str:
     return f"{_table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
 
 
+def sizing(measured: Measured) -> str:
+    """How many replicas a class needs, by what one of them was seen to serve."""
+    every = next(row for row in measured["rows"] if row["act"] == "all")
+    least, most = measured["think"]
+    words = (
+        f"Measured on {measured['machine']['cores']} cores (README, *{TITLES['classroom']}*): one replica "
+        f"answered {measured['pupils']} people at once, each of whom did something every {least:g} to "
+        f"{most:g} seconds, {every['times'] / measured['seconds']:.0f} acts a second together, half of them "
+        f"within {_ms(every['median_ms'])} and 95 of 100 within {_ms(every['p95_ms'])}. It held "
+        f"{max(measured['megabytes']):,} MB with {measured['trace_mb']} MB of traces "
+        f"(`ATTENTION_TRACE_MB`). So count one replica with two cores for each {measured['pupils']} people, "
+        f"and one more."
+    )
+    return fill(words, GUIDE_WIDTH)
+
+
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "sessions": sessions,
@@ -154,7 +176,8 @@ NOTES = {
     ),
     "clicks": (
         "From the click's time stamp to the frame that shows it, in a headless Chromium without a "
-        "graphics card, server and browser on the same machine."
+        "graphics card, server and browser on the same machine. What comes from the server is shown by the "
+        "canvas first: that frame counts, and Plotly's picture follows it."
     ),
 }
 
@@ -192,6 +215,12 @@ def write_readme() -> None:
     README.write_text(readme, encoding="utf-8")
 
 
+def write_sizing() -> None:
+    """Tells the guide on serving a class what one replica was seen to serve."""
+    measured = json.loads((FOLDER / "classroom.json").read_text(encoding="utf-8"))
+    rewrite(SERVING, sizing(measured), "<!-- sizing: begin -->", "<!-- sizing: end -->")
+
+
 def _machine(facts: Measured) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     return (
@@ -225,3 +254,4 @@ def _megabytes(value: float | None) -> str:
 
 if __name__ == "__main__":
     write_readme()
+    write_sizing()
