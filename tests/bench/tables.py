@@ -121,7 +121,8 @@ def classroom(measured: Measured) -> str:
     words = (
         f"{measured['pupils']} sessions for {measured['seconds'] / 60:g} minutes, each pausing {least:g} "
         f"to {most:g} s between an answer and its next act. Errors: {measured['errors']}. Answers that "
-        f"were not the session's own: {measured['mixed_up']}. Memory of the server after "
+        f"were not the session's own: {measured['mixed_up']}. Memory of the server, "
+        f"with traces bounded at {measured['trace_mb']} MB, after "
         f"{measured['warm_up'] / 60:g} minutes: {min(warm):,} to {max(warm):,} MB "
         f"(± {measured['swing']:.1%})."
     )
