@@ -10,7 +10,7 @@ from viz.glossary import glossary_link
 from viz.questions.show import try_yourself
 
 shell.open_page("pages/attention.py")
-seen = shell.look(switches=True, layers=False)
+seen = shell.look(changed=True, layers=False)
 
 
 def idea() -> None:
@@ -34,8 +34,7 @@ It is a soft look-up: a dictionary whose keys match by degree.
 
 
 def live() -> None:
-    shell.explore(seen, layers=True, above=shell.what_to_look_for)
-    effect_on_prediction(seen)
+    shell.compare(seen, below=effect_on_prediction)
     try_yourself("attention", seen)
 
 

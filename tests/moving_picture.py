@@ -28,7 +28,7 @@ def clicked(testid: str) -> Callable[[Page], None]:
 
 
 def unmasked(page: Page) -> None:
-    """Lifts the causal mask in the sidebar."""
+    """Lifts the causal mask above the picture."""
     page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True).click()
 
 

@@ -150,6 +150,7 @@ LINES = (
     Line("a body where none belongs", "413", asked(body=b"x")),
     Line("an address of 50 KB", "414", asked("/?text=" + "x" * 50_000)),
     Line("headers of 50 KB", "431", asked(cookie="x" * 50_000)),
+    Line("a layer of a run, by a guessed name", "404", asked("/layers?run=guess&layer=decoder.0.self")),
     Line("a path out of the folder", "400", asked("/app/static/..%2f..%2fREADME.md")),
     Line("Streamlit's own metrics", "404", asked("/_stcore/metrics")),
     Line("Streamlit's interface for agents", "404", asked("/_stcore/agent/openapi.json")),

@@ -75,25 +75,28 @@ def choose_head(heads: int) -> int:
 
 
 def choose_change(model: "Model") -> None:
-    """The two changes at hand on a page that shows a head: scaling and mask."""
+    """The two changes at hand above a picture of a head: scaling and mask."""
     change = current().change
-    st.caption("Change and compare")
     st.session_state["choose-scaled"] = change.scale is None
-    st.toggle("Divide scores by √dₖ", key="choose-scaled", on_change=_take_change)
     st.session_state["choose-mask"] = change.mask
-    st.radio(
-        "Mask",
-        MASKS_OF_SHAPE[model.config.shape],
-        format_func=MASK_NAMES.__getitem__,
-        key="choose-mask",
-        on_change=_take_change,
-    )
-    if replace(change, scale=None, mask="model").changes:
-        st.caption("More than this is changed: see the laboratory.")
-        page_link("pages/laboratory.py", "Open the laboratory →")
-    if change.changes:
-        st.caption("A trained model run this way is a counterfactual: it never learned to.")
-        st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.toggle("Divide scores by √dₖ", key="choose-scaled", on_change=_take_change)
+        st.radio(
+            "Mask",
+            MASKS_OF_SHAPE[model.config.shape],
+            format_func=MASK_NAMES.__getitem__,
+            key="choose-mask",
+            on_change=_take_change,
+            horizontal=True,
+        )
+        if change.changes:
+            st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    with st.container():  # one place, whether there is something to say or not
+        if replace(change, scale=None, mask="model").changes:
+            st.caption("More than this is changed: see the laboratory.")
+            page_link("pages/laboratory.py", "Open the laboratory →")
+        if change.changes:
+            st.caption("A trained model run this way is a counterfactual: it never learned to.")
 
 
 def fitting(change: Intervention, model: "Model") -> Intervention:

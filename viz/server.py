@@ -16,7 +16,7 @@ from starlette.routing import Route
 from streamlit.web import cli
 
 from model.settings import settings
-from viz import logs
+from viz import logs, other_layers
 from viz.border import tell
 from viz.examples import FIRST
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
@@ -66,6 +66,7 @@ app = st.App(
         Route("/readyz", ready),
         Route("/metrics", metrics),
         Route(f"/{PLOTLY_ADDRESS}", plotly_script),
+        Route(f"/{other_layers.ADDRESS}", other_layers.answer),
     ],
     middleware=[Middleware(Counting), *web_security()],
     lifespan=lifespan,

@@ -4,6 +4,7 @@ A page calls `open_page`, then `look` for what the visitor wants to see. The sta
 session; every control shows a part of it and writes it back, and the link always says the whole.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from viz.figures.in_words import in_words
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
 from viz.menu import entry
+from viz.other_layers import address, layer_of
 from viz.save import save_figure, save_view
 from viz.session import adopt_link, change_view, control, current, write_link
 from viz.shared import engine
@@ -34,6 +36,7 @@ from viz.view import View
 if TYPE_CHECKING:
     from model.live import Model
 
+PICTURE_FIRST = 0.12  # seconds for the browser to draw the explorer before it gets more to draw
 _SETTLED = "settled-model"  # the model whose layers the view was last brought to
 STYLE = Path(__file__).with_name("style.css")
 
@@ -107,14 +110,11 @@ def open_page(file: str) -> None:
             st.warning(plain(note))
 
 
-def look(
-    *, switches: bool = False, changed: bool = False, layers: bool = True, full: bool = False
-) -> Look:
+def look(*, changed: bool = False, layers: bool = True, full: bool = False) -> Look:
     """The sentence box and the choices, then the run they ask for.
 
-    switches: whether scaling and mask may be changed in the sidebar here. changed: whether the
-    change of the view is run at all; switches imply it. layers: whether a layer is chosen.
-    full: whether the trace holds feed-forward activations and norm outputs too.
+    changed: whether the change of the view is run. layers: whether a layer is chosen. full: whether
+    the trace holds feed-forward activations and norm outputs too.
     Stops the page with a sentence where there is nothing to run; what was typed stays.
     """
     choices.sentence_box()
@@ -133,16 +133,11 @@ def look(
             with more:
                 if layers:
                     choices.choose_layer(model.attention_names)
-                if switches:
-                    choices.choose_change(model)
-            seen = _run(Look(_request(model, switches or changed, full), model))
+            seen = _run(Look(_request(model, changed, full), model))
         except ValueError as refusal:
-            st.error(plain(str(refusal)))
-            if model is not None:
-                choices.offer_way_out(model)
+            _refuse(refusal, model)
             with card:
                 tour.card(None)
-            write_link()  # now: after the stop nothing is written any more
             st.stop()
         write_link()
     with card:
@@ -196,6 +191,29 @@ def traced(request: Request) -> Trace:
 
 @st.fragment
 @border()
+def compare(seen: Look, below: Callable[[Look], None]) -> None:
+    """Scaling and mask, the explorer on the run they ask for, and what is shown below it of that run.
+
+    A switch leaves the rest of the page alone: what it changes comes sooner.
+    """
+    choices.choose_change(seen.model)
+    if not _still_asked(seen):
+        st.rerun()
+    try:
+        _fit_change(seen.model, seen.request.text)
+        request = replace(seen.request, intervention=current().change)
+        switched = _run(Look(request, seen.model))
+    except ValueError as refusal:
+        _refuse(refusal, seen.model)
+        return
+    explore(switched, layers=True, above=what_to_look_for)
+    if switched.baseline is not None:
+        time.sleep(PICTURE_FIRST)
+    below(switched)
+
+
+@st.fragment
+@border()
 def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lambda: None) -> None:
     """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
@@ -203,21 +221,17 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
     said above it, anew with each choice.
     """
     above()
-    attention, (queries, keys) = seen.attention, seen.labels
     chosen = explorer(
-        attention,
-        queries=queries,
-        keys=keys,
+        **layer_of(seen.trace, seen.baseline, seen.place),
         selection=current().selection,
-        check=seen.trace.check(),
-        baseline=None if seen.baseline is None else seen.baseline.find(seen.place),
         layers=seen.model.attention_names if layers else (),
         open_layer=lambda name: change_view(replace(current(), place=name)),
+        address=address(seen.trace, seen.baseline) if layers else "",
     )
     change_view(current().at(chosen))
     write_link()
     save_view(seen)
-    tour.notice()
+    tour.notice(seen.request)
 
 
 def what_to_look_for() -> None:
@@ -276,6 +290,21 @@ def _run(seen: Look) -> Look:
     return seen
 
 
+def _refuse(refusal: ValueError, model: "Model | None") -> None:
+    """Says why there is nothing to show, and what leads on; the link keeps what was asked for."""
+    st.error(plain(str(refusal)))
+    if model is not None:
+        choices.offer_way_out(model)
+    write_link()
+
+
+def _still_asked(seen: Look) -> bool:
+    """Whether the view is still of this model, text and target, whatever it changes in the run."""
+    view, request = current(), seen.request
+    same_text = view.text == request.text or seen.model.kept(view.text) == request.text
+    return same_text and (view.model, _target(seen.model)) == (request.model, request.target)
+
+
 def _settle(model: "Model") -> None:
     """Brings the view to what this model has; says so where a link asked for something else."""
     view, names = current(), model.attention_names
@@ -297,10 +326,15 @@ def _request(model: "Model", changed: bool, full: bool) -> Request:
     return Request(
         model.name,
         text,
-        target=view.target if model.config.shape == "encoder-decoder" else None,
+        target=_target(model),
         intervention=view.change if changed else Intervention(),
         full=full,
     )
+
+
+def _target(model: "Model") -> str | None:
+    """What the decoder is to read; None: its own output, or there is no second text."""
+    return current().target if model.config.shape == "encoder-decoder" else None
 
 
 def _fit_change(model: "Model", text: str) -> None:

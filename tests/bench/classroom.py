@@ -75,7 +75,6 @@ class Pupil(Visitor):
         default_factory=lambda: {kind: [] for kind in ACTS}
     )
     mixed_up: list[str] = field(default_factory=list)
-    layer: str = ""
 
     async def learn(self, until: float, chance: random.Random) -> None:
         """Thinks, acts, thinks, until the bell rings."""
@@ -99,15 +98,22 @@ class Pupil(Visitor):
 
     async def _head(self, chance: random.Random) -> float:
         head = chance.choice([head for head in range(8) if head != self.view.head])
-        spent = await self._report(selection={"head": head})
+        spent = await self._report(self._shown.selection | {"head": head})
         self._expect(self.view.head == head, f"head {head} was chosen")
         self.compare()
         return spent
 
     async def _layer(self, chance: random.Random) -> float:
-        self.layer = chance.choice([name for name in LAYERS if name != self.view.place])
-        spent = await self._report()
-        self._expect(self.view.place == self.layer, f"{self.layer} was chosen")
+        """Another layer from its address, as the browser draws it, and the report that follows."""
+        answer, began = self._shown, time.perf_counter()
+        name = chance.choice([name for name in LAYERS if name != self.view.place])
+        head, stage = answer.selection["head"], answer.selection["stage"]
+        asked = urlencode({"layer": name, "head": head, "stage": stage})
+        self.answer = fetched = Answer.read(await self.fetch(f"{answer.address}&{asked}"), answer)
+        spent = (time.perf_counter() - began) * 1000
+        parts = fetched.parts if fetched else ()
+        await self._report(answer.selection, layer={"name": name, "fetched": parts})
+        self._expect(self.view.place == name, f"{name} was chosen")
         self.compare()
         return spent
 
@@ -132,20 +138,22 @@ class Pupil(Visitor):
         return max(there, back)
 
     async def _go(self, page: str) -> float:
-        self.page, self.query, self.box, self.layer = page, "", "", ""
+        self.page, self.query, self.box = page, "", ""
         self.widgets.clear()
         self._states.clear()
         return await self.run()
 
-    async def _report(self, selection: dict[str, object] | None = None) -> float:
+    async def _report(self, selection: dict[str, object], **more: object) -> float:
         """What the explorer reports after a click in it."""
-        answer = self.answer
-        if answer is None:
+        placed = selection | {"revision": self._shown.revision}
+        return await self.report({"selection": placed} | more)
+
+    @property
+    def _shown(self) -> Answer:
+        """The answer that arrived last. Raises RuntimeError where there is none."""
+        if self.answer is None:
             raise RuntimeError("No explorer has arrived.")
-        chosen = answer.selection | (selection or {}) | {"revision": answer.revision}
-        return await self.report(
-            {"selection": chosen} | ({"layer": self.layer} if self.layer else {})
-        )
+        return self.answer
 
     @property
     def view(self) -> View:
@@ -183,7 +191,7 @@ class Pupil(Visitor):
         super()._note(message)
         element = message.delta.new_element
         if element.WhichOneof("type") == "bidi_component" and element.bidi_component.bytes:
-            self.answer = Answer.read(element.bidi_component.bytes) or self.answer
+            self.answer = Answer.read(element.bidi_component.bytes, self.answer) or self.answer
         elif element.text_input.label == "Your sentence":
             box = element.text_input
             self.box = box.value if box.set_value else box.default

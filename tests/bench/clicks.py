@@ -138,7 +138,7 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         return Act(lambda: button.click(), f"{wanted} && {PAINTED}")
 
     def scaling(compared: bool) -> Act:
-        toggle = page.get_by_test_id("stSidebar").get_by_text("Divide scores by")
+        toggle = page.get_by_test_id("stCheckbox").get_by_text("Divide scores by")
         wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
         return Act(lambda: toggle.click(), f"{wanted} && {PAINTED}")
 

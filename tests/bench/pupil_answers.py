@@ -40,28 +40,48 @@ def expected_answers(texts: Sequence[str]) -> Expected:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the explorer shows: the tokens, the layer, its output, and where the reader stands in it."""
+    """What the explorer shows: the tokens, the layer, its output, and where the reader stands in it.
+
+    digest: a name of the layer's content. parts: what the browser then has of layers. address: where it
+    finds the other layers of the run.
+    """
 
     tokens: tuple[str, ...]
     place: str
     output: NDArray[np.float32]
     selection: dict[str, object]
     revision: int
+    digest: str
+    parts: tuple[str, ...]
+    address: str
 
     @classmethod
-    def read(cls, block: bytes) -> "Answer | None":
-        """An answer from the message of the explorer; None for that of another component."""
-        said: dict[str, Any] = words(block)
+    def read(cls, block: bytes, before: "Answer | None") -> "Answer | None":
+        """An answer from the message of the explorer, after the one before; None for that of another
+        component. A message of a layer that is here already holds no output: then it is the one before's,
+        or nothing if that is of another layer. From a layer's address comes no selection."""
+        said: dict[str, Any] = (dict(vars(before)) if before else {}) | words(block)
         layer = said.get("layer")
         if not isinstance(layer, dict) or "output" not in layer:
             return None
-        first = _START + int.from_bytes(block[:_START], "little")
-        where = layer["output"]
-        output = np.frombuffer(block, "<f4", where["count"], first + where["start"])
+        baseline = said["baseline"] or {}
         return cls(
             tokens=tuple(said["queries"]["full"]),
             place=layer["name"],
-            output=output.reshape(layer["sent"], layer["queries"], layer["valueWidth"]),
+            output=_output(block, layer, before),
             selection=dict(said["selection"]),
             revision=said["revision"],
+            digest=layer["digest"],
+            parts=tuple(one["part"] for one in (layer, baseline) if one),
+            address=said["address"],
         )
+
+
+def _output(block: bytes, layer: dict[str, Any], before: Answer | None) -> NDArray[np.float32]:
+    where = layer["output"]
+    if where is None:
+        known = before is not None and before.digest == layer["digest"]
+        return before.output if before and known else np.zeros(0, np.float32)
+    first = _START + int.from_bytes(block[:_START], "little")
+    output = np.frombuffer(block, "<f4", where["count"], first + where["start"])
+    return output.reshape(layer["sent"], layer["queries"], layer["valueWidth"])

@@ -7,6 +7,7 @@ sends, and waits until the server says that the run is over.
 import asyncio
 import json
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -44,6 +45,12 @@ def _switched(element: Checkbox) -> WidgetState:
 def _typed(element: TextInput) -> WidgetState:
     value = element.value if element.set_value else element.default
     return WidgetState(id=element.id, string_value=value)
+
+
+def _content(address: str) -> bytes:
+    with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
+        content: bytes = answer.read()
+        return content
 
 
 # A page tells the server the values its widgets start with.
@@ -92,9 +99,9 @@ class Visitor:
         if self._socket is not None:
             await self._socket.close()
 
-    async def choose(self, key: str, value: str | bool, *, alone: bool = False) -> float:
-        """Changes a widget and waits for the run; returns its milliseconds. `alone`: only the
-        fragment runs in which the widget stands."""
+    async def choose(self, key: str, value: str | bool) -> float:
+        """Changes a widget and waits for the run, of the fragment alone in which it stands if it does;
+        returns its milliseconds."""
         state = WidgetState(id=self.widgets[key])
         if isinstance(value, bool):
             state.bool_value = value
@@ -103,7 +110,7 @@ class Visitor:
         else:
             state.string_value = value
         self._states[state.id] = state
-        return await self.run(self.fragments[key] if alone else "")
+        return await self.run(self.fragments[key])
 
     async def look_at(self, **selection: object) -> float:
         """Reports a head, stage and cell of the explorer, as it does after a click."""
@@ -111,7 +118,14 @@ class Visitor:
 
     async def report(self, state: dict[str, object]) -> float:
         """Sends the explorer's state as its component does; its fragment runs."""
-        return await self.choose("explorer", json.dumps(state), alone=True)
+        return await self.choose("explorer", json.dumps(state))
+
+    async def fetch(self, address: str) -> bytes:
+        """What stands at an address of the app. Raises urllib's errors where there is nothing."""
+        whole = f"http://127.0.0.1:{self.port}/{address}"
+        content = await asyncio.to_thread(_content, whole)
+        self.bytes += len(content)
+        return content
 
     async def run(self, fragment: str = "") -> float:
         """Asks for a run and reads until it is over; returns its milliseconds."""

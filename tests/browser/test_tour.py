@@ -60,7 +60,7 @@ def test_the_whole_tour_is_done_by_acting_and_can_be_left_and_resumed(
 
     opened(page, "Scaling")
     predict(page, "It grows", "Right: It grows. It was 0.138 and becomes 0.526.")
-    page.get_by_test_id("stSidebar").get_by_text("Divide scores by").click()
+    page.get_by_test_id("stCheckbox").get_by_text("Divide scores by").click()
     done(page)
     expect(page.locator(".explorer.compared")).to_be_visible()
     button(page, "Next: The mask").click()
@@ -72,7 +72,7 @@ def test_the_whole_tour_is_done_by_acting_and_can_be_left_and_resumed(
     button(page, "Tour: step 5 of 10").click()
     opened(page, "The mask")
     predict(page, "Its weights change", "The model says: All its weights stay as they are")
-    page.get_by_test_id("stSidebar").get_by_text("none: all may look").click()
+    page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True).click()
     done(page)
     button(page, "Next: Weights").click()
 

@@ -13,7 +13,7 @@ from typing import get_args
 import streamlit as st
 
 from viz.explorer import assets, bundle
-from viz.explorer.message import AttentionRecord, payload
+from viz.explorer.message import AttentionRecord, parts, payload, without_arrays
 from viz.explorer.packing import packed
 from viz.formulas import StageName
 
@@ -52,6 +52,7 @@ class _Memory:
     returned: Selection  # to the page, last time
     sent: Selection  # to the browser
     revision: int = 0  # grows whenever the page sends the reader somewhere else
+    fetched: tuple[str, ...] = ()  # parts of layers that the browser got from their address
 
 
 def explorer(
@@ -64,6 +65,7 @@ def explorer(
     baseline: AttentionRecord | None = None,
     layers: Sequence[str] = (),
     open_layer: Callable[[str], object] = lambda name: None,
+    address: str = "",
     mount: str = "explorer",
 ) -> Selection:
     """Draws one attention layer and returns what the reader has chosen in it.
@@ -72,7 +74,8 @@ def explorer(
     layer of the unchanged run, to lay beside it; it has as many tokens. check: largest difference between
     recomputed and recorded numbers of the whole trace. layers: names of the layers to choose among, none
     where the page has them elsewhere; `open_layer` is called with the one that the reader chooses, before
-    the page runs again. mount: a name for this place on the page.
+    the page runs again. address: where the browser finds the other layers itself (viz.other_layers); none
+    where they come with the page's next run. mount: a name for this place on the page.
 
     `selection` is where the reader starts. Later it counts only when it differs from what was passed,
     returned and reported before, as after a link or an example; otherwise the reader's own choice stays.
@@ -95,17 +98,21 @@ def explorer(
         stage=chosen.stage,
         layers=layers,
     )
+    if tuple(parts(message)) == memory.fetched:
+        message = without_arrays(message)
     place: dict[str, object] = {
         "selection": asdict(memory.sent),
         "mount": mount,
+        "address": address,
         "revision": memory.revision,
         "assets": _addresses(),
     }
 
     def opened() -> None:
-        name = st.session_state[mount].get("layer")
-        if name in layers:  # it comes from the browser
+        name, fetched = _opened(mount)
+        if name in layers:
             open_layer(name)
+            _remember(mount, fetched)
 
     _component(
         key=mount,
@@ -114,6 +121,12 @@ def explorer(
         on_layer_change=opened,
     )
     return chosen
+
+
+def _remember(mount: str, fetched: tuple[str, ...]) -> None:
+    memory = st.session_state.get(_memory_key(mount))
+    if isinstance(memory, _Memory):
+        st.session_state[_memory_key(mount)] = replace(memory, fetched=fetched)
 
 
 def forget(mount: str = "explorer") -> None:
@@ -135,7 +148,8 @@ def _reconcile(passed: Selection, start: Selection, mount: str) -> tuple[_Memory
     reported = _reported(mount, memory.revision)
     mounted_anew = reported is None and memory.returned != memory.sent
     if mounted_anew or passed not in {memory.passed, memory.returned, reported}:
-        return _Memory(passed, start, start, memory.revision + 1), start
+        revision = memory.revision + 1
+        return replace(memory, passed=passed, returned=start, sent=start, revision=revision), start
     return replace(memory, passed=passed), reported or memory.sent
 
 
@@ -148,6 +162,15 @@ def _reported(mount: str, revision: int) -> Selection | None:
     numbers = [report.get(name) for name in ("head", "query", "key")]
     head, query, key = (number if isinstance(number, int) else 0 for number in numbers)
     return Selection(head=head, stage=str(report.get("stage")), query=query, key=key)
+
+
+def _opened(mount: str) -> tuple[str, tuple[str, ...]]:
+    """The layer that the reader has opened, and what the browser got of it already; as the browser says."""
+    said = st.session_state[mount].get("layer")
+    if not isinstance(said, Mapping):
+        return "", ()
+    fetched = said.get("fetched")
+    return str(said.get("name")), tuple(map(str, fetched)) if isinstance(fetched, list) else ()
 
 
 @cache

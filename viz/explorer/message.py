@@ -127,6 +127,26 @@ def payload(
     }
 
 
+def parts(message: Json) -> list[object]:
+    """What a message holds of its layers: equal parts are equal arrays."""
+    return [layer["part"] for layer in _layers(message)]
+
+
+def without_arrays(message: Json) -> Json:
+    """The same message for a browser that has its parts already."""
+    kept = {"layer": None, "baseline": None} | {
+        name: {key: None if isinstance(part, np.ndarray) else part for key, part in layer.items()}
+        for name, layer in zip(("layer", "baseline"), _layers(message), strict=False)
+    }
+    return message | kept
+
+
+def _layers(message: Json) -> list[Json]:
+    """The layer and, where there is one, the baseline."""
+    found = (message["layer"], message["baseline"])
+    return [layer for layer in found if isinstance(layer, dict)]
+
+
 def _check_counts(
     attention: AttentionRecord, queries: Sequence[str], keys: Sequence[str], which: str
 ) -> None:
@@ -185,8 +205,10 @@ def _layer(attention: AttentionRecord, sent: range, complete: bool) -> Json:
         "mask": None if attention.mask is None else _bits(attention.mask, chosen),
         "dropped": None if dropped is None else floats(np.stack(dropped)),
     }
-    facts["digest"] = _digest(facts, floats(value), floats(output))
+    digest = _digest(facts, floats(value), floats(output))
     return facts | {
+        "digest": digest,
+        "part": f"{digest} {'complete' if complete else 'without values'}",
         "value": floats(value) if complete else None,
         "output": floats(output) if complete else None,
         "valueSums": None if complete else floats(value.sum(-1)),

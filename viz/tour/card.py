@@ -95,9 +95,12 @@ def card(seen: "Look | None") -> None:
         _step(progress() or known, known.step, seen)
 
 
-def notice() -> None:
-    """After a click inside a part of the page: draws the page again if the step was done by it."""
-    known, request = progress(), st.session_state.get(_REQUEST)
+def notice(shown: Request | None = None) -> None:
+    """After a click inside a part of the page: draws the page again if the step was done by it.
+
+    shown: the run that this part shows, where it is another than the page's.
+    """
+    known, request = progress(), shown or st.session_state.get(_REQUEST)
     if known is None or not known.under_way or request is None or known.step is None:
         return
     if known.step.page == st.session_state[_PAGE] and _note(known, request):

@@ -101,7 +101,7 @@ STEPS: tuple[Step, ...] = (
         "scaling",
         "Scaling",
         "pages/attention.py",
-        "Switch off “Divide scores by √dₖ” in the sidebar (on a phone: behind » at the top).",
+        "Above the picture, switch off “Divide scores by √dₖ”.",
         "A sum of many products is large. Undivided, it makes the softmax give most of the weight to one "
         "token. Switched off, the picture shows the model's own run, the changed one and the difference.",
         "Without the division by √dₖ the weights crowd on single tokens.",
@@ -113,7 +113,7 @@ STEPS: tuple[Step, ...] = (
         "mask",
         "The mask",
         "pages/attention.py",
-        "In the sidebar, under Mask, choose “none: all may look” (on a phone: behind » at the top).",
+        "Above the picture, under Mask, choose “none: all may look”.",
         "Grey cells are the future, which a model that guesses the next token must not see. Lifted, the "
         "rows above the last one spread over tokens that come later.",
         "The causal mask closes the future: a token looks at itself and at those before it.",

@@ -3,6 +3,7 @@
 import base64
 from dataclasses import asdict
 from itertools import count
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from model.trace import Attention
 from tests.viz.explorer.records import labels
 from viz.explorer import Selection, assets, bundle, payload
+from viz.explorer.message import without_arrays
 from viz.explorer.packing import packed
 
 ADDRESS = "http://explorer.test"
@@ -27,10 +29,12 @@ MOUNT = """async ([html, css]) => {
     shadow.innerHTML = `<div>${html}<style>${css}</style></div>`;
     const { default: mount } = await import("/explorer.js");
     const reports = window.reports = [];
+    const asked = window.asked = [];
     const setStateValue = (name, value) => reports.push(value);
+    const setTriggerValue = (name, value) => asked.push(value);
     window.send = (block) => {
         const data = Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0));
-        window.unmount = mount({ data, parentElement: shadow, setStateValue });
+        window.unmount = mount({ data, parentElement: shadow, setStateValue, setTriggerValue });
     };
 }"""
 mounts = count()
@@ -42,6 +46,9 @@ class Stage:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.mount = f"mount-{next(mounts)}"
+        self.run: dict[str, Attention] = {}  # the layers that are offered and stand at the address
+        self.away = False  # nothing stands there any more
+        self.requests: list[str] = []  # the layers that were fetched from there
         page.evaluate(MOUNT, [bundle.skeleton(), bundle.style()])
         self.theme(LIGHT)
 
@@ -71,8 +78,10 @@ class Stage:
         check: float = 3e-7,
         *,
         asked: Selection | None = None,
+        bare: bool = False,
     ) -> None:
-        """Hands the browser what Python sends; `asked` is the reader's choice, where it counts."""
+        """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. bare:
+        without the layer's arrays, which the browser has fetched itself."""
         selection = selection or Selection(0, "weights", 3, 1)
         asked = asked or selection
         message = payload(
@@ -83,10 +92,37 @@ class Stage:
             stage=asked.stage,
             check=check,
             baseline=baseline,
+            layers=list(self.run),
         )
         extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
+        extra |= {"address": f"{self.mount}/layers?run=1"}
+        message = without_arrays(message) if bare else message
         block = packed(message | extra | {"assets": assets.addresses()})
         self.page.evaluate("block => window.send(block)", base64.b64encode(block).decode())
+
+    def offer(self, *layers: Attention) -> None:
+        """These are the layers of the run, each at its address; more or fewer later."""
+        self.run = {layer.name: layer for layer in layers}
+
+        def answer(route: Route) -> None:
+            asked = dict(parse_qsl(urlsplit(route.request.url).query))
+            self.requests.append(asked["layer"])
+            layer = self.run.get(asked["layer"])
+            if layer is None or self.away:
+                route.fulfill(status=404)
+                return
+            tokens = labels(layer.query.shape[1])
+            head, stage = int(asked["head"]), asked["stage"]
+            message = payload(layer, queries=tokens, keys=tokens, head=head, stage=stage, check=0.0)
+            route.fulfill(body=packed(message), content_type="application/octet-stream")
+
+        self.page.route(f"**/{self.mount}/layers*", answer)
+
+    def asked(self) -> list[dict[str, object]]:
+        """The layers that Python was told of, once the delay has passed."""
+        self.page.wait_for_timeout(450)
+        found: list[dict[str, object]] = self.page.evaluate("window.asked")
+        return found
 
     def ready(self) -> Locator:
         expect(self.root).to_have_attribute("data-ready", "true")

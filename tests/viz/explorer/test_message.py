@@ -197,3 +197,30 @@ def test_the_words_follow_what_the_layer_does() -> None:
     assert "unchanged" in words(record(kind="self"))
     assert "still get weight" in words(record(fill=-1.0))
     assert "nothing is scaled" in words(record(scale=1.0))
+
+
+def test_a_message_names_its_parts_and_can_leave_their_arrays_out() -> None:
+    attention, baseline = record(5), record(5, seed=1)
+    alone, both = made(attention), made(attention, baseline=baseline)
+    assert sent.parts(alone) == sent.parts(both)[:1]
+    assert len(set(sent.parts(both))) == 2
+    bare = sent.without_arrays(both)
+    for name in ("layer", "baseline"):
+        whole, kept = layer(both, name), layer(bare, name)
+        assert {key for key in whole if kept[key] is None} >= {"query", "key", "value", "output"}
+        assert not any(isinstance(part, np.ndarray) for part in kept.values())
+        assert [kept[key] for key in ("digest", "heads", "name")] == [
+            whole[key] for key in ("digest", "heads", "name")
+        ]
+    assert sent.without_arrays(alone)["baseline"] is None
+    assert made(attention) == alone  # what is kept of the layer is whole
+
+
+def test_a_part_tells_a_layer_with_its_values_from_one_without() -> None:
+    attention = record(64, heads=12, width=640)  # more than comes along at once
+    without, complete = (
+        payload(attention, queries=labels(64), keys=labels(64), head=0, check=0.0, stage=stage)
+        for stage in ("weights", "output")
+    )
+    assert layer(without)["digest"] == layer(complete)["digest"]
+    assert sent.parts(without) != sent.parts(complete)

@@ -171,8 +171,9 @@ def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def browser(*, key: str, on_layer_change: Callable[[], None], **rest: object) -> None:
-        for name in ("decoder.1.self", "decoder.9.self", 7, None, ["decoder.0.self"]):
-            st.session_state[key] = {"layer": name}
+        names = ("decoder.1.self", "decoder.9.self", 7, None, ["decoder.0.self"])
+        for said in [*({"name": name, "fetched": []} for name in names), None, "decoder.0.self"]:
+            st.session_state[key] = {"layer": said}
             on_layer_change()
 
     monkeypatch.setattr(viz.explorer, "_component", browser)
@@ -188,6 +189,54 @@ def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(
         mount="layers",
     )
     assert opened == ["decoder.1.self"]
+
+
+class Browser:
+    """Takes messages, and says what it has fetched itself."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(viz.explorer, "_component", self)
+        st.session_state.clear()
+
+    def __call__(self, *, data: bytes, on_layer_change: Callable[[], None], **rest: object) -> None:
+        self.message, self.opened = words(data), on_layer_change
+
+    def draws(self, seed: int, head: int = 0) -> bool:
+        """Whether the layer of this seed comes with its numbers."""
+        viz.explorer.explorer(
+            record(6, seed=seed),
+            queries=labels(6),
+            keys=labels(6),
+            selection=Selection(head),
+            check=0.0,
+            layers=["decoder.2.self"],
+        )
+        layer = self.message["layer"]
+        assert isinstance(layer, dict)
+        assert (layer["query"] is None) == (layer["output"] is None) == (layer["mask"] is None)
+        self.part = layer["part"]
+        return layer["query"] is not None
+
+    def says(self, fetched: object) -> None:
+        st.session_state["explorer"] = {"layer": {"name": "decoder.2.self", "fetched": fetched}}
+        self.opened()
+
+
+def test_a_layer_that_the_browser_fetched_itself_is_not_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    browser = Browser(monkeypatch)
+    assert browser.draws(seed=0)
+    browser.says([browser.part])
+    assert not browser.draws(seed=0)
+    assert not browser.draws(seed=0, head=2)
+    assert browser.draws(seed=1)  # another run
+    assert not browser.draws(seed=0)
+    browser.says([])  # it could not be fetched again
+    assert browser.draws(seed=0)
+    for nonsense in ("all", 7, None, [7], {"a": 1}):
+        browser.says(nonsense)
+        assert browser.draws(seed=0)
 
 
 def test_layers_of_two_stacks_are_told_apart() -> None:

@@ -106,6 +106,8 @@ export class Controls {
     check([...this.heads.children], state.head);
     const radios = [...this.strip.querySelectorAll("[role=radio]")];
     check(radios, stages.findIndex(({ name }) => name === state.stage));
+    if (this.hues === palette && this.huedStages === stages) return;
+    [this.hues, this.huedStages] = [palette, stages];
     radios.forEach((radio, n) => {
       radio.style.setProperty("--hue", palette.ink[stages[n].quantity]);
     });

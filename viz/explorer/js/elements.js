@@ -22,12 +22,21 @@ export function shape(tag, attributes, ...children) {
   return made;
 }
 
-/** Marks one radio of a group; it alone is reached with Tab, the others with the arrow keys. */
+/** Marks one radio of a group; it alone is reached with Tab, the others with the arrow keys. Where Tab leads
+ *  is changed after the next frame: a browser lays out the whole page when the focused button's is. */
 export function check(radios, chosen) {
-  radios.forEach((radio, n) => {
-    radio.setAttribute("aria-checked", String(n === chosen));
-    radio.tabIndex = n === chosen ? 0 : -1;
+  const changed = radios.filter(
+    (radio, n) => radio.getAttribute("aria-checked") !== String(n === chosen),
+  );
+  for (const radio of changed) radio.setAttribute("aria-checked", String(radio === radios[chosen]));
+  afterFrame(() => {
+    for (const radio of changed) radio.tabIndex = radio.getAttribute("aria-checked") === "true" ? 0 : -1;
   });
+}
+
+/** Runs a task once the next frame is on the screen. */
+export function afterFrame(task) {
+  requestAnimationFrame(() => setTimeout(task));
 }
 
 const KEY_STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };

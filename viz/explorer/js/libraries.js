@@ -1,4 +1,6 @@
-// Plotly and KaTeX, loaded once a page from the app's own static files.
+// What the app's own server hands out: Plotly and KaTeX, loaded once a page, and layers of a run.
+
+import { unpacked } from "./message.js";
 
 const LOADED = Symbol.for("attention-explorer.libraries");
 
@@ -55,6 +57,17 @@ export function loadKatex(assets) {
     sheet.replaceSync(style.replace(FONT_RULES, ""));
     return { katex: globalThis.katex, sheet };
   });
+}
+
+/** The message of one layer from its run's address, or null when it cannot be had. Never rejects. */
+export async function fetchLayer(address, asked) {
+  if (!address) return null;
+  try {
+    const answer = await fetch(absolute(`${address}&${new URLSearchParams(asked)}`));
+    return answer.ok ? unpacked(new Uint8Array(await answer.arrayBuffer())) : null;
+  } catch {
+    return null;
+  }
 }
 
 const FONT_RULES = /@font-face\s*\{[^}]*\}/g;

@@ -1,8 +1,9 @@
 // The attention explorer: one attention layer, explored in the browser.
 //
-// Python sends the layer once, of a large one the values when they are shown. Everything else is derived here (derive.js), so a change of head, stage or
-// cell is one redraw and no journey. State lives in one object a mount; `choose` changes it, `render` draws
-// what it says, and a report of the choice follows a quarter of a second later, the last one only.
+// Python sends the layer once, of a large one the values when they are shown. Everything else is derived here
+// (derive.js), so a change of head, stage or cell is one redraw and no journey. Another layer of the run is
+// fetched from its address. State lives in one object a mount; `choose` changes it, `render` draws what it
+// says, and a report of the choice follows a quarter of a second later, the last one only.
 //
 // Layers of the picture, from below: Plotly or our canvas (cells and tick labels), hatching, marks (SVG),
 // tooltip. All of them use the boxes of geometry.js. Only the lowest is slow, so only a change of head, stage,
@@ -17,7 +18,7 @@ import { decodeLayer, deriveHead, hasHead } from "./derive.js";
 import { element, keepingFocus } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { contains, PLOTLY_TOKENS, windowAround } from "./geometry.js";
-import { loadKatex, loadPlotly } from "./libraries.js";
+import { fetchLayer, loadKatex, loadPlotly } from "./libraries.js";
 import { unpacked } from "./message.js";
 import { magnitude } from "./numbers.js";
 import { cellNumbers, drawDetails, drawEffect, drawTopKeys } from "./panel.js";
@@ -45,7 +46,7 @@ export default function mount({ data, parentElement, setStateValue, setTriggerVa
     explorers.set(parentElement, explorer);
   }
   explorer.report = (selection) => setStateValue("selection", selection);
-  explorer.ask = (layer) => setTriggerValue("layer", layer);
+  explorer.ask = (name, fetched) => setTriggerValue("layer", { name, fetched });
   explorer.receive(unpacked(data, explorer.received));
   return () => explorer.close();
 }
@@ -79,6 +80,11 @@ class Explorer {
     const known = this.received;
     const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
     if (data === known && palette === this.palette) return;
+    if (this.isOvertaken(data)) return;
+    if (lacks(this.layer, data.layer) || lacks(this.baseline, data.baseline)) {
+      this.fetch(data, data.layer.name);
+      return;
+    }
     this.palette = palette;
     this.received = data;
     this.adoptLayers(data);
@@ -140,6 +146,7 @@ class Explorer {
   close() {
     clearTimeout(this.timer);
     clearTimeout(this.later);
+    clearTimeout(this.telling);
     cancelAnimationFrame(this.frame);
     cancelAnimationFrame(this.paint);
     this.resize.disconnect();
@@ -170,11 +177,40 @@ class Explorer {
     this.timer = setTimeout(() => this.report(selection), wait);
   }
 
-  /** Asks Python for another layer; its button is marked at once, the picture follows when it is here. */
+  /** Opens another layer: its button is marked at once, the picture follows when it is here. */
   open(name) {
+    const { received, layer } = this;
     this.controls.markLayer(this.layers, name);
-    if (name !== this.layer.name) this.root.dataset.ready = "false";
-    this.ask(name);
+    if (name !== layer.name) this.root.dataset.ready = "false";
+    this.fetch(received, name);
+  }
+
+  /** Draws a layer of the run in a message from its address, and tells Python afterwards; where there is
+   *  nothing at the address, Python sends it. */
+  async fetch(data, name) {
+    this.opening = { name, address: data.address };
+    clearTimeout(this.telling);
+    const { head, stage } = { ...data.selection, ...this.state };
+    const found = await fetchLayer(data.address, { layer: name, head, stage });
+    if (this.opening?.name !== name || !this.root.isConnected) return; // another one was chosen meanwhile
+    if (!found) {
+      this.opening = null;
+      this.ask(name, []);
+      return;
+    }
+    const { layers } = data;
+    this.receive({ ...data, ...found, layers });
+    const parts = [found.layer, found.baseline].filter(Boolean).map(({ part }) => part);
+    this.opening = { name, address: data.address };
+    this.telling = setTimeout(() => this.ask(name, parts), REPORT_DELAY);
+  }
+
+  /** Whether the reader has opened another layer of this run since Python sent this. */
+  isOvertaken({ address, layer }) {
+    const { opening } = this;
+    const overtaken = opening?.address === address && opening.name !== layer.name;
+    if (!overtaken) this.opening = null;
+    return overtaken;
   }
 
   /** What the picture's pointer and keys do. */
@@ -408,6 +444,11 @@ function newer(here, sent) {
   if (!sent) return null;
   const enough = here?.digest === sent.digest && (here.value !== null || sent.value === null);
   return enough ? here : decodeLayer(sent);
+}
+
+/** Whether a sent layer is said to be here already and is not. */
+function lacks(here, sent) {
+  return Boolean(sent) && sent.query === null && here?.digest !== sent.digest;
 }
 
 function whenIdle(task) {

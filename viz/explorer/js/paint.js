@@ -48,14 +48,19 @@ function raster(sampled, panel, palette) {
   return canvas;
 }
 
-/** Sizes a canvas for the screen's pixels and returns a context that counts in CSS pixels. */
+/** Sizes a canvas for the screen's pixels, if it has another size, and returns an empty context that counts
+ *  in CSS pixels. */
 export function context2d(canvas, width, height) {
   const density = globalThis.devicePixelRatio || 1;
-  canvas.width = Math.round(width * density);
-  canvas.height = Math.round(height * density);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
+  const [columns, rows] = [Math.round(width * density), Math.round(height * density)];
   const context = canvas.getContext("2d");
+  if (canvas.width !== columns || canvas.height !== rows) {
+    Object.assign(canvas, { width: columns, height: rows });
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  } else {
+    context.reset();
+  }
   context.setTransform(density, 0, 0, density, 0, 0);
   return context;
 }
@@ -155,8 +160,25 @@ export function paintFigure(canvas, figure, palette) {
   const context = context2d(canvas, layout.width, layout.height);
   panels.forEach((panel, n) => {
     paintPanel(context, panel, window, layout.boxes[n], palette);
-    paintTicks(context, figure, layout.boxes[n], palette, n === 0 || layout.stacked);
   });
+  context.drawImage(ticksOf(figure, palette), 0, 0, layout.width, layout.height);
+}
+
+let latest = { key: null, labels: [], ticks: null }; // the tick labels that were drawn last
+
+/** The tick labels of a figure on a canvas of their own: they are the same for all heads, and letters are
+ *  slow on a canvas of the page, which is laid out for them at once. */
+function ticksOf(figure, palette) {
+  const { layout, window, rowLabels, columnLabels } = figure;
+  const key = JSON.stringify([layout, window, palette.text, palette.mono, globalThis.devicePixelRatio]);
+  const labels = [rowLabels, columnLabels];
+  if (key !== latest.key || labels.some((one, n) => one !== latest.labels[n])) {
+    const ticks = document.createElement("canvas");
+    const context = context2d(ticks, layout.width, layout.height);
+    layout.boxes.forEach((box, n) => paintTicks(context, figure, box, palette, n === 0 || layout.stacked));
+    latest = { key, labels, ticks };
+  }
+  return latest.ticks;
 }
 
 function paintTicks(context, figure, box, palette, withRows) {

@@ -1,0 +1,95 @@
+"""A layer by its address is the one that the page would send, for those who were shown the run."""
+
+import gc
+from urllib.parse import urlencode
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from model import Intervention, load_model
+from model.trace import Trace
+from viz import other_layers
+from viz.explorer import payload
+from viz.explorer.packing import packed, words
+
+LAYER = "decoder.1.self"
+client = TestClient(Starlette(routes=[Route("/layers", other_layers.answer)]))
+
+
+def trace(text: str = "The cat sat", mask: str = "model") -> Trace:
+    """A run that nobody else keeps."""
+    return load_model("house-gpt").trace(text, intervention=Intervention(mask=mask))
+
+
+def status(address: str, **asked: object) -> int:
+    return client.get(f"/{address}&{urlencode({'layer': LAYER} | asked)}").status_code
+
+
+@pytest.mark.parametrize("stage", ["weights", "output"])
+@pytest.mark.parametrize("changed", [False, True])
+def test_it_is_what_the_page_would_send(stage: str, changed: bool) -> None:
+    run, before = (trace(mask="none"), trace()) if changed else (trace(), None)
+    asked = urlencode({"layer": LAYER, "head": 3, "stage": stage})
+    answer = client.get(f"/{other_layers.address(run, before)}&{asked}")
+    layer = other_layers.layer_of(run, before, LAYER)
+    assert answer.content == packed(payload(**layer, head=3, stage=stage))
+    said = words(answer.content)
+    assert isinstance(said["layer"], dict)
+    assert said["layer"]["name"] == LAYER
+    assert (said["baseline"] is None) is not changed
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_each_run_has_a_name_of_its_own_that_stays() -> None:
+    one, other = trace(), trace()  # the same text, by two who know nothing of each other
+    assert other_layers.address(one, None) == other_layers.address(one, None)
+    assert other_layers.address(one, None) != other_layers.address(other, None)
+    assert other_layers.address(one, other) != other_layers.address(one, None)
+    assert len(other_layers.address(one, None)) > 22  # characters of 128 bits
+
+
+def test_nothing_is_at_an_address_whose_run_has_made_room() -> None:
+    run, before = trace(), trace()
+    whole, alone = other_layers.address(run, before), other_layers.address(run, None)
+    assert (status(whole), status(alone)) == (200, 200)
+    del before
+    gc.collect()
+    assert (status(whole), status(alone)) == (404, 200)
+    del run
+    gc.collect()
+    assert status(alone) == 404
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"layer": "decoder.9.self"},
+        {"layer": "encoder.0.self"},
+        {"layer": ""},
+        {"layer": "../../etc/passwd"},
+        {"head": "x"},
+        {"head": "1e3"},
+    ],
+)
+def test_what_the_run_does_not_have_is_not_found(asked: dict[str, object]) -> None:
+    run = trace()
+    assert status(other_layers.address(run, None), **asked) == 404
+
+
+@pytest.mark.parametrize("asked", [{"head": 99}, {"head": -1}, {"stage": "<b>"}, {"stage": ""}])
+def test_a_head_or_stage_that_does_not_exist_becomes_the_nearest(asked: dict[str, object]) -> None:
+    run = trace()
+    assert status(other_layers.address(run, None), **asked) == 200
+
+
+def test_without_a_name_nothing_is_told() -> None:
+    trace()
+    for address in (
+        "layers",
+        "layers?run=",
+        "layers?run=x",
+        "layers?before=x&layer=decoder.0.self",
+    ):
+        assert client.get(f"/{address}").status_code == 404
