@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
+from functools import cache
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -10,6 +11,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import hypothesis
 import pytest
 import torch
+from streamlit.components.v2 import manifest_scanner
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("house")
@@ -22,6 +24,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("cuda"):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def looked_for_components_once() -> Iterator[None]:
+    """An app that starts looks through every installed package for components, which takes longer than
+    most tests: here the first one looks for all."""
+    look = manifest_scanner.scan_component_manifests
+    manifest_scanner.scan_component_manifests = cache(look)
+    yield
+    manifest_scanner.scan_component_manifests = look
 
 
 @pytest.fixture(autouse=True)

@@ -20,9 +20,31 @@ from viz.explorer.packing import packed
 
 ADDRESS = "layers"
 _NAME_BYTES = 16
-_names: WeakKeyDictionary[Trace, str] = WeakKeyDictionary()
-_traces: WeakValueDictionary[str, Trace] = WeakValueDictionary()
-_guard = threading.Lock()
+_PRIVATE = {"cache-control": "no-store"}
+
+
+class Names:
+    """A name for each trace that is kept somewhere; both are forgotten with it."""
+
+    def __init__(self) -> None:
+        self._names: WeakKeyDictionary[Trace, str] = WeakKeyDictionary()
+        self._traces: WeakValueDictionary[str, Trace] = WeakValueDictionary()
+        self._guard = threading.Lock()
+
+    def name(self, trace: Trace) -> str:
+        """The trace's name, always the same."""
+        with self._guard:
+            name = self._names.setdefault(trace, secrets.token_urlsafe(_NAME_BYTES))
+            self._traces[name] = trace
+            return name
+
+    def trace(self, name: str) -> Trace | None:
+        """The trace of a name; None if there is none any more."""
+        with self._guard:
+            return self._traces.get(name)
+
+
+_kept = Names()
 
 
 class Layer(TypedDict):
@@ -50,43 +72,25 @@ def layer_of(trace: Trace, baseline: Trace | None, name: str) -> Layer:
 def address(trace: Trace, baseline: Trace | None) -> str:
     """Where the browser finds the layers of these runs, relative to the app's address."""
     runs = {"run": trace, "before": baseline}
-    return (
-        f"{ADDRESS}?{urlencode({key: _name(run) for key, run in runs.items() if run is not None})}"
-    )
+    names = {key: _kept.name(run) for key, run in runs.items() if run is not None}
+    return f"{ADDRESS}?{urlencode(names)}"
 
 
 def answer(request: Request) -> Response:
     """The message that draws one layer, packed; 404 where there is no such run or layer any more."""
     asked = request.query_params
-    trace, baseline = _kept(asked.get("run")), _kept(asked.get("before"))
+    trace, baseline = (_kept.trace(asked.get(run, "")) for run in ("run", "before"))
     if trace is None or (baseline is None and "before" in asked):
         return _nothing()
     try:
         layer = layer_of(trace, baseline, asked.get("layer", ""))
-        head = int(asked.get("head", "0"))
-    except ValueError:
+        wanted = Selection(head=int(asked.get("head", "0")), stage=asked.get("stage", ""))
+        chosen = wanted.clamped(heads=layer["attention"].heads, queries=1, keys=1)
+        message = packed(payload(**layer, head=chosen.head, stage=chosen.stage))
+    except ValueError:  # no such layer, or two runs that do not belong together
         return _nothing()
-    chosen = Selection(head=head, stage=asked.get("stage", "")).clamped(
-        heads=layer["attention"].heads, queries=1, keys=1
-    )
-    message = packed(payload(**layer, head=chosen.head, stage=chosen.stage))
     return Response(message, media_type="application/octet-stream", headers=_PRIVATE)
-
-
-_PRIVATE = {"cache-control": "no-store"}
 
 
 def _nothing() -> Response:
     return PlainTextResponse("There is nothing here.", status_code=404)
-
-
-def _name(trace: Trace) -> str:
-    with _guard:
-        name = _names.setdefault(trace, secrets.token_urlsafe(_NAME_BYTES))
-        _traces[name] = trace
-        return name
-
-
-def _kept(name: str | None) -> Trace | None:
-    with _guard:
-        return _traces.get(name or "")

@@ -5,6 +5,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import wait_until_settled
+
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
 MIDDLE = """number => {
     const charts = [...document.querySelectorAll('.js-plotly-plot')];
@@ -21,8 +23,12 @@ NODES = "document.querySelectorAll('*').length"
 def click_head(page: Page, number: int, *, aside: int = 0) -> None:
     """Clicks the head of this number, counted layer by layer; aside: so many pixels off its middle."""
     page.wait_for_function(f"({MIDDLE})(0) !== null")
-    x, y = page.evaluate(MIDDLE, number)
-    page.mouse.click(x + aside, y + aside)
+    wait_until_settled(page)
+    before, place = None, page.evaluate(MIDDLE, number)
+    while place != before:  # until the picture stands still
+        page.wait_for_timeout(100)
+        before, place = place, page.evaluate(MIDDLE, number)
+    page.mouse.click(place[0] + aside, place[1] + aside)
 
 
 def show(page: Page, view: str) -> None:

@@ -84,6 +84,11 @@ def test_a_head_or_stage_that_does_not_exist_becomes_the_nearest(asked: dict[str
     assert status(other_layers.address(run, None), **asked) == 200
 
 
+def test_runs_that_do_not_belong_together_are_not_shown() -> None:
+    short, long = trace("The cat"), trace("The cat sat on the mat")
+    assert status(other_layers.address(short, long)) == 404
+
+
 def test_without_a_name_nothing_is_told() -> None:
     trace()
     for address in (
