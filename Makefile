@@ -21,12 +21,13 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.NOTPARALLEL:
 .PHONY: run test lint unit weights browser bench screens accessibility fuzz format clean chromium
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
 # Python compiles what it imports, when it does; to compile all that is installed takes longer than all the rest.
+# So it must be allowed to keep that, whatever this shell says: each process would compile all of it again.
+export PYTHONDONTWRITEBYTECODE :=
 QUIETLY = --quiet --disable-pip-version-check --no-input --no-compile $(PIP_OPTIONS)
 # One process a core, two at the least and six at the most: each has a browser and a server.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
@@ -36,7 +37,10 @@ TYPED := model viz
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
 
-test: lint unit browser
+# The types take one core: the unit tests have the other one meanwhile.
+test:
+	$(MAKE) --no-print-directory --jobs=2 lint unit
+	$(MAKE) --no-print-directory browser
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff format --check .

@@ -12,7 +12,7 @@ export class Picture {
   /** `parts`: the elements by class. `actions`: choose(cell), move(rows, columns), enter(), leave(),
    *  setSpan("layer" or "head"), painted(). */
   constructor(root, parts, actions) {
-    Object.assign(this, { root, parts, actions });
+    Object.assign(this, { root, parts, actions, around: new Map() });
     this.plotly = undefined; // null: it cannot be had
     const describe = (cell) => this.describe(cell);
     listen(parts.figure, parts.tooltip, () => this.figure, { ...actions, describe });
@@ -28,10 +28,25 @@ export class Picture {
     parts.figure.style.height = `${figure.layout.height}px`;
     this.paint();
     this.drawHatching();
-    drawCorners(parts.corners, figure, view.palette);
+    const { layout, captions, rowAxis, columnAxis } = figure;
+    this.unlessThere("corners", [layout, captions, rowAxis, columnAxis], () =>
+      drawCorners(parts.corners, figure, view.palette),
+    );
     this.drawLegend();
     this.drawWindow();
-    this.drawSaves();
+    const { renderer } = this.root.dataset;
+    this.unlessThere("saves", renderer, () => this.drawSaves(renderer));
+  }
+
+  /** Draws something around the picture, unless it says so already: to lay it out again takes the browser
+   *  longer than the picture. */
+  unlessThere(name, facts, draw) {
+    const { palette } = this.view;
+    const said = JSON.stringify(facts);
+    const there = this.around.get(name);
+    if (there?.said === said && there.palette === palette) return;
+    this.around.set(name, { said, palette });
+    draw();
   }
 
   /** Frames a cell; the slow parts of the picture stay. */
@@ -92,17 +107,20 @@ export class Picture {
   drawLegend() {
     const { panels } = this.figure;
     const shown = panels.length === 1 ? panels : [panels[1], panels[2]];
-    const scales = shown.map((panel) => this.scale(panel, panels.length > 1));
     const leaks = panels.some((panel) => panel.leaks);
-    const swatch = element(
-      "span",
-      { class: "scale" },
-      element("i", { class: "swatch" }),
-      leaks ? "not allowed; colour shows the weight it gets all the same" : "not allowed",
-    );
     const masked = panels.some((panel) => panel.masked?.includes(1));
-    const span = shown[0].low < 0 ? [this.spanSwitch()] : [];
-    this.parts.legend.replaceChildren(...scales, ...(masked ? [swatch] : []), ...span);
+    const ends = shown.map(({ quantity, low, high, equal }) => [quantity, low, high, equal]);
+    this.unlessThere("legend", [ends, leaks, masked, this.view.span], () => {
+      const scales = shown.map((panel) => this.scale(panel, panels.length > 1));
+      const swatch = element(
+        "span",
+        { class: "scale" },
+        element("i", { class: "swatch" }),
+        leaks ? "not allowed; colour shows the weight it gets all the same" : "not allowed",
+      );
+      const span = shown[0].low < 0 ? [this.spanSwitch()] : [];
+      this.parts.legend.replaceChildren(...scales, ...(masked ? [swatch] : []), ...span);
+    });
   }
 
   /** Whether the colours span the numbers of all heads, so that heads compare, or of this one. */
@@ -134,7 +152,9 @@ export class Picture {
     const { isLong } = this.view;
     this.parts.window.hidden = !isLong;
     this.parts.hint.hidden = isLong && !window.exact;
-    if (isLong) this.parts.window.replaceChildren(...this.windowWords());
+    if (!isLong) return;
+    const facts = [window, this.figure.panels[0].low === 0];
+    this.unlessThere("window", facts, () => this.parts.window.replaceChildren(...this.windowWords()));
   }
 
   windowWords() {
@@ -158,8 +178,7 @@ export class Picture {
   }
 
   /** Buttons that save the picture and its numbers. */
-  drawSaves() {
-    const { renderer } = this.root.dataset;
+  drawSaves(renderer) {
     const buttons = formatsOf(renderer).map((format) =>
       element(
         "button",
