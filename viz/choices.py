@@ -79,7 +79,7 @@ def choose_change(model: "Model") -> None:
     change = current().change
     st.session_state["choose-scaled"] = change.scale is None
     st.session_state["choose-mask"] = change.mask
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="switches"):
         st.toggle("Divide scores by √dₖ", key="choose-scaled", on_change=_take_change)
         st.radio(
             "Mask",

@@ -68,6 +68,7 @@ def box(page: Page) -> Locator:
 
 
 def enter(page: Page, text: str) -> None:
+    conftest.wait_until_settled(page)
     box(page).fill(text)
     box(page).press("Enter")
 
