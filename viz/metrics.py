@@ -26,14 +26,8 @@ from model.settings import settings
 from viz.logs import known
 
 MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
-DOORS = (
-    "_stcore",
-    "app",
-    "layers",
-    "metrics",
-    "readyz",
-    "static",
-)  # parts of the server; the rest are pages
+# Parts of the server; the rest are pages.
+DOORS = ("_stcore", "app", "layers", "metrics", "readyz", "static")
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-real-ip")  # headers that a proxy adds
 
 disable_created_metrics()  # when a counter began is told by the process's start

@@ -57,13 +57,22 @@ class Layer(TypedDict):
     baseline: Attention | None
 
 
+def labels_of(trace: Trace, attention: Attention) -> tuple[list[str], list[str]]:
+    """The texts of the tokens that look in a layer, and of those looked at."""
+    return (
+        [token.text for token in trace.queries_of(attention)],
+        [token.text for token in trace.keys_of(attention)],
+    )
+
+
 def layer_of(trace: Trace, baseline: Trace | None, name: str) -> Layer:
     """The layer of this name. Raises ValueError where the run has none."""
     attention = trace.find(name)
+    queries, keys = labels_of(trace, attention)
     return {
         "attention": attention,
-        "queries": [token.text for token in trace.queries_of(attention)],
-        "keys": [token.text for token in trace.keys_of(attention)],
+        "queries": queries,
+        "keys": keys,
         "check": trace.check(),
         "baseline": None if baseline is None else baseline.find(name),
     }

@@ -25,7 +25,7 @@ from viz.figures.in_words import in_words
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
 from viz.menu import entry
-from viz.other_layers import address, layer_of
+from viz.other_layers import address, labels_of, layer_of
 from viz.save import save_figure, save_view
 from viz.session import adopt_link, change_view, control, current, write_link
 from viz.shared import engine
@@ -65,11 +65,7 @@ class Look:
     @property
     def labels(self) -> tuple[list[str], list[str]]:
         """The texts of the tokens that look, and of those looked at."""
-        trace, attention = self.trace, self.attention
-        return (
-            [token.text for token in trace.queries_of(attention)],
-            [token.text for token in trace.keys_of(attention)],
-        )
+        return labels_of(self.trace, self.attention)
 
     @property
     def head(self) -> int:

@@ -64,7 +64,6 @@ class Answer:
         layer = said.get("layer")
         if not isinstance(layer, dict) or "output" not in layer:
             return None
-        baseline = said["baseline"] or {}
         return cls(
             tokens=tuple(said["queries"]["full"]),
             place=layer["name"],
@@ -72,7 +71,7 @@ class Answer:
             selection=dict(said["selection"]),
             revision=said["revision"],
             digest=layer["digest"],
-            parts=tuple(one["part"] for one in (layer, baseline) if one),
+            parts=tuple(one["part"] for one in (layer, said["baseline"]) if one),
             address=said["address"],
         )
 

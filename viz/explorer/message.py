@@ -129,22 +129,21 @@ def payload(
 
 def parts(message: Json) -> list[object]:
     """What a message holds of its layers: equal parts are equal arrays."""
-    return [layer["part"] for layer in _layers(message)]
+    return [layer["part"] for layer in _layers(message).values()]
 
 
 def without_arrays(message: Json) -> Json:
     """The same message for a browser that has its parts already."""
-    kept = {"layer": None, "baseline": None} | {
+    return message | {
         name: {key: None if isinstance(part, np.ndarray) else part for key, part in layer.items()}
-        for name, layer in zip(("layer", "baseline"), _layers(message), strict=False)
+        for name, layer in _layers(message).items()
     }
-    return message | kept
 
 
-def _layers(message: Json) -> list[Json]:
-    """The layer and, where there is one, the baseline."""
-    found = (message["layer"], message["baseline"])
-    return [layer for layer in found if isinstance(layer, dict)]
+def _layers(message: Json) -> dict[str, Json]:
+    """The layer and, where there is one, the baseline, by their names in the message."""
+    names = ("layer", "baseline")
+    return {name: layer for name in names if isinstance(layer := message[name], dict)}
 
 
 def _check_counts(

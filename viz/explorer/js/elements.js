@@ -35,7 +35,7 @@ export function check(radios, chosen) {
 }
 
 /** Runs a task once the next frame is on the screen. */
-export function afterFrame(task) {
+function afterFrame(task) {
   requestAnimationFrame(() => setTimeout(task));
 }
 
