@@ -100,7 +100,8 @@ def _pip_download(name: str, requirement: str, place: Path, progress: Progress) 
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=environment_with(TMPDIR=str(place)),
+            # On a full disk, pip's own modules would be kept half compiled, and it would never start again.
+            env=environment_with(TMPDIR=str(place), PYTHONDONTWRITEBYTECODE="1"),
         )
         try:
             while process.poll() is None:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -39,15 +40,18 @@ def opened(fresh_engine: None) -> Callable[..., AppTest]:
 @pytest.fixture
 def full_disk() -> Callable[[int], AbstractContextManager[None]]:
     """Call it with a number of bytes: within it, no file of this process or of one that it starts
-    grows beyond them. The system refuses the write itself, as on a disk without room."""
+    grows beyond them. The system refuses the write itself, as on a disk without room. What is imported
+    meanwhile is not kept compiled: Python would keep the half that found room, for every later test."""
 
     @contextmanager
     def full(most: int) -> Iterator[None]:
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+        kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             yield
         finally:
+            sys.dont_write_bytecode = kept
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     return full

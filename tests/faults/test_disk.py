@@ -53,8 +53,11 @@ def left() -> list[str]:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["on its way", "while it is unpacked"])
 def test_a_wheel_that_finds_no_room_leaves_nothing_and_comes_later(
-    index: Path, full_disk: FullDisk, packed: bool
+    index: Path, tmp_path: Path, full_disk: FullDisk, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A pip that was never compiled finds no room either for what Python would keep of it."""
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "compiled"))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     publish(index, packed=packed)
     with full_disk(100_000), pytest.raises(NotStoredError, match=f"tiny {FULL}"):
         fetch_wheel("tiny", WHEEL, quiet)
