@@ -23,6 +23,7 @@ from viz.menu import MENU
 WARM = 4
 TIMES = 20  # of each switch, in whole rounds of its acts, so that each switch starts where it ends
 SLOW = 4  # times slower: a weak laptop
+PRESS = 80  # milliseconds from press to release, as a hand has it: the press is not part of the click's time
 PAINTED = "explorerRoot().dataset.painted === 'true'"
 QUIET = (
     "document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"
@@ -123,7 +124,7 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
 
     def inside(testid: str, wanted: str) -> Act:
         locator = page.get_by_test_id(testid)
-        return Act(lambda: locator.click(), f"{wanted} && {PAINTED}")
+        return Act(lambda: locator.click(delay=PRESS), f"{wanted} && {PAINTED}")
 
     def data(name: str, value: object) -> str:
         return f"explorerRoot().dataset.{name} === '{value}'"
@@ -135,12 +136,12 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
     def radio(name: str, compared: bool) -> Act:
         button = page.get_by_test_id("stRadio").get_by_text(name, exact=True)
         wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
-        return Act(lambda: button.click(), f"{wanted} && {PAINTED}")
+        return Act(lambda: button.click(delay=PRESS), f"{wanted} && {PAINTED}")
 
     def scaling(compared: bool) -> Act:
         toggle = page.get_by_test_id("stCheckbox").get_by_text("Divide scores by")
         wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
-        return Act(lambda: toggle.click(), f"{wanted} && {PAINTED}")
+        return Act(lambda: toggle.click(delay=PRESS), f"{wanted} && {PAINTED}")
 
     stages = ("scores", "scaled", "masked", "weights")
     tokens = (3, 11, 17, 5)
@@ -208,7 +209,7 @@ def _open(opened: Tab, title: str, heading: str, explorer: bool = False) -> floa
     seen = f"document.querySelector('h1')?.textContent.trim() === {heading!r} && {QUIET}"
     if explorer:
         seen = f"{seen} && {PAINTED}"
-    passed = opened.milliseconds(lambda: link.click(), seen)
+    passed = opened.milliseconds(lambda: link.click(delay=PRESS), seen)
     opened.rest()
     return passed
 

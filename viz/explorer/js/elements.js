@@ -13,6 +13,11 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Writes a text, unless it stands there: a browser lays out what is written again. */
+export function write(holder, text) {
+  if (holder.textContent !== text) holder.textContent = text;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function shape(tag, attributes, ...children) {

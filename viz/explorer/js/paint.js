@@ -1,6 +1,6 @@
 // Pixels: cells, hatching, thumbnails, and the figure drawn without Plotly.
 
-import { step } from "./colours.js";
+import { colourPixels } from "./colours.js";
 import { wholeWindow } from "./geometry.js";
 
 const THUMBNAIL_CELLS = 96;
@@ -11,8 +11,27 @@ export const FONT = 11;
 function sample(panel, window) {
   const rows = Math.ceil(window.rows / window.rowBlock);
   const columns = Math.ceil(window.columns / window.columnBlock);
-  const values = new Float32Array(rows * columns).fill(NaN);
-  const hiding = panel.masked !== null && !panel.leaks ? panel.masked : null;
+  const shared = window.rowBlock * window.columnBlock > 1;
+  const values = (shared ? largest : exact)(panel, window, columns, rows * columns);
+  return { values, rows, columns };
+}
+
+/** Every cell of a window. */
+function exact(panel, window, columns, count) {
+  const values = new Float32Array(count);
+  for (let cell = 0, i = window.row; cell < count; cell += columns, i++) {
+    const start = i * panel.columns + window.column;
+    values.set(panel.values.subarray(start, start + columns), cell);
+    if (panel.masked === null || panel.leaks) continue;
+    for (let j = 0; j < columns; j++) if (panel.masked[start + j] === 1) values[cell + j] = NaN;
+  }
+  return values;
+}
+
+/** The largest of each block of a window. */
+function largest(panel, window, columns, count) {
+  const values = new Float32Array(count).fill(NaN);
+  const hiding = panel.leaks ? null : panel.masked;
   for (let i = 0; i < window.rows; i++) {
     const start = (window.row + i) * panel.columns + window.column;
     const shown = Math.floor(i / window.rowBlock) * columns;
@@ -23,7 +42,7 @@ function sample(panel, window) {
       if (!(Math.abs(value) <= Math.abs(values[cell]))) values[cell] = value;
     }
   }
-  return { values, rows, columns };
+  return values;
 }
 
 /** Whether a cell's value is not drawn. A masked cell that leaks weight keeps its colour. */
@@ -38,12 +57,8 @@ function raster(sampled, panel, palette) {
   canvas.height = sampled.rows;
   const context = canvas.getContext("2d");
   const image = context.createImageData(sampled.columns, sampled.rows);
-  const { pixels } = palette.scale[panel.quantity];
-  const seen = new Uint32Array(image.data.buffer);
-  for (let cell = 0; cell < seen.length; cell++) {
-    const value = sampled.values[cell];
-    if (!Number.isNaN(value)) seen[cell] = pixels[step(value, panel.low, panel.high)];
-  }
+  const pixels = new Uint32Array(image.data.buffer);
+  colourPixels(pixels, sampled.values, palette.scale[panel.quantity], panel);
   context.putImageData(image, 0, 0);
   return canvas;
 }
@@ -135,14 +150,33 @@ function gapsOf({ values, rows, columns }) {
 }
 
 /** Cells and hatching of one panel in a box. */
-function paintPanel(context, panel, window, box, palette) {
+function paintPanel(context, { raster, gaps }, panel, box, palette) {
   context.imageSmoothingEnabled = false;
+  context.drawImage(raster, box.left, box.top, box.width, box.height);
+  drawHatching(context, gaps, panel, box, palette);
+}
+
+/** The cells of a panel as a small canvas, and those that are masked. */
+function cellsOf(panel, window, palette) {
   const sampled = sample(panel, window);
-  const cells = raster(sampled, panel, palette);
-  context.drawImage(cells, box.left, box.top, box.width, box.height);
-  const masked =
-    panel.masked === null || panel.leaks ? hatchedCells(panel, window) : gapsOf(sampled);
-  drawHatching(context, masked, panel, box, palette);
+  const none = panel.masked === null || panel.leaks;
+  return {
+    raster: raster(sampled, panel, palette),
+    gaps: none ? hatchedCells(panel, window) : gapsOf(sampled),
+  };
+}
+
+const latestCells = new WeakMap(); // of a matrix: its cells as they were painted last
+
+/** The same, kept as long as the matrix is: who compares two heads goes back and forth. */
+function keptCells(panel, window, palette) {
+  const { values, quantity, low, high, masked, leaks } = panel;
+  const facts = [quantity, low, high, masked, leaks, palette, ...Object.values(window)];
+  const kept = latestCells.get(values);
+  if (kept && facts.every((fact, n) => fact === kept.facts[n])) return kept.cells;
+  const cells = cellsOf(panel, window, palette);
+  latestCells.set(values, { facts, cells });
+  return cells;
 }
 
 /** A small picture of a panel that fills a canvas of a given size. */
@@ -151,7 +185,8 @@ export function paintThumbnail(canvas, panel, palette, width, height) {
   const window = wholeWindow(panel.rows, panel.columns);
   window.rowBlock = Math.ceil(panel.rows / THUMBNAIL_CELLS);
   window.columnBlock = Math.ceil(panel.columns / THUMBNAIL_CELLS);
-  paintPanel(context, panel, window, { left: 0, top: 0, width, height }, palette);
+  const box = { left: 0, top: 0, width, height };
+  paintPanel(context, cellsOf(panel, window, palette), panel, box, palette);
 }
 
 /** The whole figure without Plotly: cells, hatching, captions and tick labels. */
@@ -159,7 +194,7 @@ export function paintFigure(canvas, figure, palette) {
   const { layout, window, panels } = figure;
   const context = context2d(canvas, layout.width, layout.height);
   panels.forEach((panel, n) => {
-    paintPanel(context, panel, window, layout.boxes[n], palette);
+    paintPanel(context, keptCells(panel, window, palette), panel, layout.boxes[n], palette);
   });
   context.drawImage(ticksOf(figure, palette), 0, 0, layout.width, layout.height);
 }

@@ -52,14 +52,15 @@ function softmaxNumbers(layer, derived, values, query, key) {
   return { name, values: { ...values, sum, largest, exponential: exponentials[key] } };
 }
 
+const scrolled = new WeakMap(); // of a holder: how far its list of terms is. To ask it lays the page out.
+
 /** Fills the details of the stage: lists of terms, verdicts, sentences. */
 export function drawDetails(holder, scene) {
-  const content = DETAILS[scene.stage.name](scene);
+  holder.replaceChildren(...DETAILS[scene.stage.name](scene));
   const list = holder.querySelector(".terms");
-  const scrolled = list ? list.scrollTop : 0;
-  holder.replaceChildren(...content);
-  const next = holder.querySelector(".terms");
-  if (next) next.scrollTop = scrolled;
+  if (!list) return;
+  if (scrolled.get(holder)) list.scrollTop = scrolled.get(holder);
+  list.onscroll = () => scrolled.set(holder, list.scrollTop);
 }
 
 const DETAILS = {

@@ -1,6 +1,6 @@
 // The chosen stage, large: cells and ticks, hatching, marks, colour scale, window, and what can be saved.
 
-import { element, twoWaySwitch } from "./elements.js";
+import { element, twoWaySwitch, write } from "./elements.js";
 import { brief, scaleEnd } from "./numbers.js";
 import { drawCorners, drawMarks, listen } from "./overlay.js";
 import { context2d, hatch, paintFigure } from "./paint.js";
@@ -22,8 +22,8 @@ export class Picture {
   draw(figure, view) {
     Object.assign(this, { figure, view });
     const { parts } = this;
-    parts.look.textContent = view.stage.look;
-    parts.title.textContent = figure.title;
+    write(parts.look, view.stage.look);
+    write(parts.title, figure.title);
     parts.figure.style.width = `${figure.layout.width}px`;
     parts.figure.style.height = `${figure.layout.height}px`;
     this.paint();
@@ -52,7 +52,12 @@ export class Picture {
   /** Frames a cell; the slow parts of the picture stay. */
   mark(cell) {
     this.parts.figure.setAttribute("aria-label", `${this.figure.title}. ${this.words(cell)}`);
-    drawMarks(this.parts.marks, this.figure, cell, this.view.palette);
+    const { row, column } = cell;
+    const { layout, window, rowAxis, columnAxis, rowLabels, columnLabels } = this.figure;
+    const labels = [rowAxis, rowLabels[row], columnAxis, columnLabels[column]];
+    this.unlessThere("marks", [layout, window, cell, labels], () =>
+      drawMarks(this.parts.marks, this.figure, cell, this.view.palette),
+    );
   }
 
   /** The cells and ticks: by Plotly, or on our canvas for long texts and until Plotly has drawn. */
@@ -91,7 +96,7 @@ export class Picture {
   }
 
   say(text) {
-    this.parts.notice.textContent = text;
+    write(this.parts.notice, text);
     this.parts.notice.hidden = !text;
   }
 
