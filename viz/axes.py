@@ -12,7 +12,7 @@ from viz.visible import visible
 
 LABELS = 32  # more labels than this on one axis make a picture slow and illegible
 LONGEST = 200  # characters of any label
-_WORD_JOINER = "\u2060"
+WORD_JOINER = "\u2060"
 
 
 def token_label(text: str, limit: int = LONGEST) -> str:
@@ -42,7 +42,7 @@ def plotly_label(text: str, limit: int = LONGEST) -> str:
 
 def plotly_words(text: str) -> str:
     """Our own words for the same places: escaped, spaces left as they are."""
-    return html.escape(text, quote=False).replace("#", "#" + _WORD_JOINER)
+    return html.escape(text, quote=False).replace("#", "#" + WORD_JOINER)
 
 
 def tick_positions(count: int, limit: int = LABELS) -> tuple[int, ...]:

@@ -21,11 +21,11 @@ from model.trace import Attention, Trace
 from viz import choices, model_picker, navigation
 from viz.border import border
 from viz.explorer import explorer
-from viz.figures.in_words import in_words
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
 from viz.menu import entry
 from viz.other_layers import address, labels_of, layer_of
+from viz.plot import plot
 from viz.save import save_figure, save_view
 from viz.session import adopt_link, change_view, control, current, write_link
 from viz.shared import engine
@@ -240,8 +240,7 @@ def what_to_look_for() -> None:
 
 def chart(figure: go.Figure, key: str) -> None:
     """A Plotly figure without its tool bar, and a way to keep it."""
-    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
-    st.plotly_chart(figure, key=key, config={"displayModeBar": False}, alt=in_words(figure))
+    plot(figure, key)
     save_figure(figure, key)
 
 

@@ -10,8 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from viz.axes import token_label
 from viz.figures.heatmap import Axis
-from viz.figures.in_words import in_words
 from viz.figures.token_rows import MARKED, ColourEnd, token_rows
+from viz.plot import plot
 from viz.theme import QuantityName
 
 HINT = "Click a mark on the left to fill the formula with that token's numbers."
@@ -54,15 +54,7 @@ def choosable_rows(
         values, tokens=tokens, columns=columns, quantity=quantity, end=end, chosen=row
     )
     picture = f"{key}-{row}"  # a new picture for each choice, with nothing selected in it
-    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
-    st.plotly_chart(
-        figure,
-        key=picture,
-        on_select=partial(_take_mark, picture, chosen),
-        selection_mode="points",
-        config={"displayModeBar": False},
-        alt=in_words(figure),
-    )
+    plot(figure, picture, clicked=partial(_take_mark, picture, chosen))
     if len(tokens) <= MARKED:
         st.caption(HINT)
 

@@ -14,6 +14,7 @@ from viz.choices import choose_head, choose_layer
 from viz.figures.head_marks import Cell
 from viz.figures.head_weights import narrow_weights
 from viz.navigation import view_link
+from viz.plot import plot
 from viz.save import save_figure
 from viz.session import change_view, current, write_link
 from viz.shell import Look
@@ -75,15 +76,7 @@ def name_of(seen: Look, head: Head) -> str:
 def clickable(figure: go.Figure, heads: Sequence[Head], key: str, alt: str) -> None:
     """A picture with the trace "heads": a click on a point opens that head."""
     fresh = f"{key}-{'-'.join(map(str, opened()))}"  # nothing stays selected in a new picture
-    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
-    st.plotly_chart(
-        figure,
-        key=fresh,
-        on_select=partial(_take_mark, fresh, tuple(heads)),
-        selection_mode="points",
-        config={"displayModeBar": False},
-        alt=alt,
-    )
+    plot(figure, fresh, alt=alt, clicked=partial(_take_mark, fresh, tuple(heads)))
     save_figure(figure, key)
 
 

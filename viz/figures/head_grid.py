@@ -110,6 +110,7 @@ def _axes(figure: go.Figure, pitch: Pitch, layers: int, heads: int) -> None:
     figure.update_xaxes(
         title={"text": "head"},
         side="top",
+        tickangle=0,
         tickvals=[pitch.at((0, head))[0] for head in columns],
         ticktext=[str(head) for head in columns],
         range=[left - 1, right + 1],

@@ -7,9 +7,9 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from viz.axes import token_label
-from viz.figures.in_words import in_words
 from viz.figures.lab_edges import CLICKED, edges
 from viz.laboratory.active import layer_name
+from viz.plot import plot
 from viz.session import current, set_change
 from viz.shell import Look
 
@@ -110,16 +110,7 @@ def _grid(seen: Look, queries: list[str], keys: list[str]) -> None:
             toggle(seen, query, key)
 
     figure = edges(look, cut, queries=queries, keys=keys)
-    figure.update_layout(datarevision=st.context.theme.type)  # drawn anew in another theme
-    st.plotly_chart(
-        figure,
-        key=picture,
-        on_select=clicked,
-        selection_mode="points",
-        config={"displayModeBar": False},
-        alt=in_words(figure),
-        width=min(30 * len(keys) + 140, 900),
-    )
+    plot(figure, picture, clicked=clicked, width=min(30 * len(keys) + 140, 900))
     st.caption("Click a cell to cut its edge, click again to mend it. Grey: the mask forbids it.")
 
 

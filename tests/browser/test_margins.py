@@ -1,0 +1,33 @@
+"""Labels of a picture whose margins are counted in letters: none is cut off, none lies on another thing."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page
+
+LONG = "An unaccountable internationalisation <b>& more #1 of it"
+MISPLACED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+    const box = (one) => one.getBoundingClientRect();
+    const room = box(plot.querySelector('.main-svg')), cells = box(plot.querySelector('.nsewdrag'));
+    const besideCells = (label) => box(label).right <= cells.left + 1 && box(label).left >= room.left - 1;
+    const aboveCells = (label) => box(label).bottom <= cells.top + 3 && box(label).top >= room.top - 1;
+    const apart = {
+        xtick: (label) => aboveCells(label) && box(label).top >= box(plot.querySelector('.xtitle')).bottom,
+        ytick: (label) => besideCells(label) && box(label).left >= box(plot.querySelector('.ytitle')).right,
+    };
+    return Object.entries(apart).flatMap(([axis, fits]) => {
+        const labels = [...plot.querySelectorAll(`.${axis} text`)];
+        return labels.filter(label => !fits(label)).map(label => label.textContent);
+    });
+})"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("path", ["/layer_norm", "/all_heads", "/positions"])
+def test_every_label_of_a_heatmap_has_its_room(
+    page: Page, open_page: Callable[..., Page], path: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    open_page(path, text=LONG)
+    page.locator(".js-plotly-plot .ytick text").first.wait_for()
+    assert page.evaluate(MISPLACED) == []

@@ -1,0 +1,46 @@
+"""Room for the labels of a picture, counted in characters.
+
+Plotly finds it by drawing all labels, measuring each and drawing the picture again, which takes longer than
+all the rest. Where the labels are plain letters of one width, their number says the same.
+"""
+
+import html
+import math
+import re
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from viz.axes import WORD_JOINER
+
+LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
+LINE = 15.6  # pixels of a line of them
+LEFT, TOP = 60.0, 53.0  # pixels of an edge without its labels: tick, gap and a title of one line
+TITLE_LINE = 18.2  # pixels of each further line of a title
+PLAIN = re.compile(rf"[ -~·␣⏎…∅{WORD_JOINER}]*")  # letters of that width; the last one has none
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def fix_margins(figure: go.Figure) -> None:
+    """Gives a heatmap with labels on its left and top the margins they need. Others, and labels of letters
+    whose width is unknown, are left to Plotly."""
+    columns, rows = figure.layout.xaxis, figure.layout.yaxis
+    if columns.side != "top" or columns.tickangle is None:
+        return
+    above, beside = _longest(columns.ticktext), _longest(rows.ticktext)
+    if above is None or beside is None:
+        return
+    turn = math.radians(abs(columns.tickangle))
+    high = above * math.sin(turn) + LINE * math.cos(turn)
+    lines = str(columns.title.text or "").count("<br>")
+    figure.update_layout(margin={"l": LEFT + beside, "t": TOP + high + TITLE_LINE * lines})
+    figure.update_xaxes(automargin=False)
+    figure.update_yaxes(automargin=False)
+
+
+def _longest(labels: Sequence[str] | None) -> float | None:
+    """How many pixels the longest label has; None if there are none, or the width of one is not known."""
+    texts = [html.unescape(_TAG.sub("", label)) for label in labels or ()]
+    if not texts or not all(PLAIN.fullmatch(text) for text in texts):
+        return None
+    return LETTER * max(len(text.replace(WORD_JOINER, "")) for text in texts)
