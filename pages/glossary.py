@@ -4,7 +4,7 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import worked_example
-from viz.glossary import TERMS, Term, matching, term
+from viz.glossary import TERMS, Term, matching, sections, term
 from viz.glossary_terms import WORKED
 from viz.markdown import plain
 from viz.menu import entry
@@ -40,7 +40,7 @@ def linked() -> None:
 
 @st.fragment
 def search() -> None:
-    """A box to search with, and the terms it finds."""
+    """A box to search with and the terms it finds; before that, one part of the alphabet."""
     words = st.text_input(
         "Search",
         placeholder="A term, or a word of its meaning",
@@ -49,10 +49,23 @@ def search() -> None:
         max_chars=100,
         key="glossary-search",
     )
-    found = matching(words)
+    found = matching(words) if words.strip() else _section()
     st.caption(f"{len(found)} of {len(TERMS)} terms" if found else "No term holds these words.")
     for entry_ in found:
         one(entry_)
+
+
+def _section() -> tuple[Term, ...]:
+    parts = sections()
+    chosen = st.segmented_control(
+        "Letters",
+        list(parts),
+        default=next(iter(parts)),
+        required=True,
+        key="glossary-letters",
+        label_visibility="collapsed",
+    )
+    return parts[chosen]
 
 
 shell.open_page("pages/glossary.py")

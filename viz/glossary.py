@@ -3,12 +3,13 @@
 A page links a term in its Markdown: f"The {glossary_link('softmax')} turns scores into weights."
 """
 
+from itertools import groupby
 from urllib.parse import urlencode
 
 from viz.glossary_terms import TERMS, Term
 from viz.markdown import plain
 
-__all__ = ["TERMS", "Term", "glossary_link", "matching", "term"]
+__all__ = ["TERMS", "Term", "glossary_link", "matching", "sections", "term"]
 
 _NAMES = {name.casefold(): term for term in TERMS for name in (term.name, *term.also)}
 
@@ -34,6 +35,16 @@ def matching(words: str) -> tuple[Term, ...]:
         if all(word in f"{_names(found)} {found.meaning.casefold()}" for word in wanted)
     ]
     return tuple(dict.fromkeys((*named, *meant)))
+
+
+def sections(least: int = 16) -> dict[str, tuple[Term, ...]]:
+    """All terms in parts of the alphabet of at least so many, by their letters: "A–C"."""
+    parts: list[list[Term]] = [[]]
+    for _, terms in groupby(TERMS, lambda found: found.name[0].upper()):
+        if len(parts[-1]) >= least:
+            parts.append([])
+        parts[-1] += terms
+    return {f"{part[0].name[0].upper()}–{part[-1].name[0].upper()}": tuple(part) for part in parts}
 
 
 def glossary_link(name: str, words: str = "") -> str:

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from model.worked import examples
-from viz.glossary import TERMS, Term, glossary_link, matching, term
+from viz.glossary import TERMS, Term, glossary_link, matching, sections, term
 from viz.menu import PAGES
 
 IDS = [found.name for found in TERMS]
@@ -51,6 +51,13 @@ def test_terms_stand_in_the_order_of_the_alphabet_and_no_name_means_two_things()
     assert names == sorted(names)
     every = [name.casefold() for found in TERMS for name in {found.name, *found.also}]
     assert len(set(every)) == len(every)
+
+
+def test_the_parts_of_the_alphabet_hold_each_term_once_in_order() -> None:
+    parts = sections()
+    assert tuple(found for part in parts.values() for found in part) == TERMS
+    assert len(parts) > 3
+    assert next(iter(parts)) == "A–C"
 
 
 @pytest.mark.parametrize("found", TERMS, ids=IDS)
