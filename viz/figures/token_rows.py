@@ -13,6 +13,7 @@ from viz.theme import MASKED, QuantityName, rgba
 
 Matrix = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has its mark; beyond that the marks would touch
+LYING = 60  # letters, with the gaps between labels, up to which labels lie side by side
 WIDE_LABELS = 8  # labels below a row of many dimensions, so that they can lie flat
 OUTLIERS = 2.0  # colours end early where the largest value is so many times a high percentile
 
@@ -74,6 +75,8 @@ def token_rows(
         ticks = tick_positions(width, WIDE_LABELS)
         labels = [columns.label(tick) for tick in ticks]
         figure.update_xaxes(tickvals=ticks, ticktext=labels, tickangle=0)
+    elif width * (1 + max(len(columns.label(column)) for column in range(width))) > LYING:
+        figure.update_xaxes(tickangle=-60)
     if chosen is not None:
         _frame_row(figure, chosen, width)
         if count <= MARKED:
