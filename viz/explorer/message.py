@@ -26,7 +26,7 @@ from viz.theme import MASKED, QUANTITIES
 Array = NDArray[np.float32]
 Json = dict[str, object]
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
-LIGHT = 1_750_000  # up to so many bytes, values and outputs come along at once
+LIGHT = 1_000_000  # up to so many bytes, values and outputs come along at once
 KEPT = 32_000_000  # bytes of layers made ready and kept: of many readers of short texts, of few of long ones
 SHOW_VALUES = ("value", "output")  # the stages that need them
 _LABEL = 14  # characters of a label beside a picture
