@@ -106,7 +106,9 @@ def clicks(measured: Measured) -> str:
             f"({_megabytes(long['first_bytes'])} sent), head switch {_ms(head_switch['median_ms'])} "
             f"(p90 {_ms(head_switch['p90_ms'])})."
         )
-    parts.append(f"Each button is held for {measured['press_ms']} ms; its release starts the watch.")
+    parts.append(
+        f"Each button is held for {measured['press_ms']} ms; its release starts the watch."
+    )
     pages = [(row["page"], _ms(row["median_ms"]), _ms(row["p90_ms"])) for row in measured["pages"]]
     parts.append(_table(("page opened from Home", "median", "p90"), pages))
     return "\n\n".join(parts)
