@@ -8,11 +8,10 @@ import html
 import math
 import unicodedata
 
-from viz.visible import visible
+from viz.visible import WORD_JOINER, visible
 
 LABELS = 32  # more labels than this on one axis make a picture slow and illegible
 LONGEST = 200  # characters of any label
-WORD_JOINER = "\u2060"
 
 
 def token_label(text: str, limit: int = LONGEST) -> str:

@@ -2,12 +2,11 @@
 
 import re
 
-from viz.visible import visible
+from viz.visible import WORD_JOINER, visible
 
 _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
 # Made into links, icons, emoji and arrows even where each sign is escaped.
 _REPLACED = re.compile(r":(?=\S)|@|www(?=\.)|[<>~-](?=[-=>])", re.IGNORECASE)
-_WORD_JOINER = "\u2060"
 
 
 def plain(text: str) -> str:
@@ -18,4 +17,4 @@ def plain(text: str) -> str:
     icons, emoji names and arrows.
     """
     shown = visible(" ".join(text.split()))
-    return _SIGNS.sub(r"\\\1", _REPLACED.sub(rf"\g<0>{_WORD_JOINER}", shown))
+    return _SIGNS.sub(r"\\\1", _REPLACED.sub(rf"\g<0>{WORD_JOINER}", shown))

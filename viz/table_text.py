@@ -4,9 +4,10 @@ import re
 
 import pandas as pd
 
+from viz.visible import WORD_JOINER
+
 _FORMULA_STARTS = tuple("=+-@")  # a spreadsheet takes such a cell for a formula
 _NUMBER = re.compile(r"[+-][\d.,]+(e[+-]?\d+)?( ?%)?", re.IGNORECASE)
-_WORD_JOINER = "\u2060"
 
 
 def sheltered_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -25,4 +26,4 @@ def sheltered_table(frame: pd.DataFrame) -> pd.DataFrame:
 def _sheltered(cell: object) -> object:
     if not isinstance(cell, str) or not cell.startswith(_FORMULA_STARTS) or _NUMBER.fullmatch(cell):
         return cell
-    return _WORD_JOINER + cell
+    return WORD_JOINER + cell

@@ -2,6 +2,7 @@
 
 import unicodedata
 
+WORD_JOINER = "\u2060"  # has no width: put between signs that would mean something side by side
 MARKS = 4  # accents on one letter: no script in use stacks more, and a taller stack covers its neighbours
 _NAMED = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡"}
 _IGNORABLE = (

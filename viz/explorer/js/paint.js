@@ -19,11 +19,12 @@ function sample(panel, window) {
 /** Every cell of a window. */
 function exact(panel, window, columns, count) {
   const values = new Float32Array(count);
+  const hiding = hidingMask(panel);
   for (let cell = 0, i = window.row; cell < count; cell += columns, i++) {
     const start = i * panel.columns + window.column;
     values.set(panel.values.subarray(start, start + columns), cell);
-    if (panel.masked === null || panel.leaks) continue;
-    for (let j = 0; j < columns; j++) if (panel.masked[start + j] === 1) values[cell + j] = NaN;
+    if (hiding === null) continue;
+    for (let j = 0; j < columns; j++) if (hiding[start + j] === 1) values[cell + j] = NaN;
   }
   return values;
 }
@@ -31,7 +32,7 @@ function exact(panel, window, columns, count) {
 /** The largest of each block of a window. */
 function largest(panel, window, columns, count) {
   const values = new Float32Array(count).fill(NaN);
-  const hiding = panel.leaks ? null : panel.masked;
+  const hiding = hidingMask(panel);
   for (let i = 0; i < window.rows; i++) {
     const start = (window.row + i) * panel.columns + window.column;
     const shown = Math.floor(i / window.rowBlock) * columns;
@@ -45,9 +46,15 @@ function largest(panel, window, columns, count) {
   return values;
 }
 
-/** Whether a cell's value is not drawn. A masked cell that leaks weight keeps its colour. */
+/** The mask of the cells whose value is not drawn; null if there are none. A masked cell that leaks weight
+ *  keeps its colour. */
+function hidingMask(panel) {
+  return panel.leaks ? null : panel.masked;
+}
+
+/** Whether a cell's value is not drawn. */
 export function isHidden(panel, cell) {
-  return panel.masked !== null && panel.masked[cell] === 1 && !panel.leaks;
+  return hidingMask(panel)?.[cell] === 1;
 }
 
 /** The cells of a sample as a small canvas, one pixel a cell; masked ones are transparent. */
@@ -159,10 +166,9 @@ function paintPanel(context, { raster, gaps }, panel, box, palette) {
 /** The cells of a panel as a small canvas, and those that are masked. */
 function cellsOf(panel, window, palette) {
   const sampled = sample(panel, window);
-  const none = panel.masked === null || panel.leaks;
   return {
     raster: raster(sampled, panel, palette),
-    gaps: none ? hatchedCells(panel, window) : gapsOf(sampled),
+    gaps: hidingMask(panel) === null ? hatchedCells(panel, window) : gapsOf(sampled),
   };
 }
 
