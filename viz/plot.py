@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from viz.figures.in_words import in_words
-from viz.figures.margins import fix_margins
+from viz.figures.margins import counted_margins
 
 
 def plot(
@@ -23,10 +23,14 @@ def plot(
     alt: what it shows, in words; empty: its own words. clicked: called when a point is clicked; the state
     under `key` says which.
     """
-    figure.update_layout(datarevision=st.context.theme.type)
-    quick = {"ticklabeloverflow": "allow"}  # else the browser measures every label, to hide some
-    figure.update_xaxes(quick).update_yaxes(quick)
-    fix_margins(figure)
+    margin = counted_margins(figure)
+    axes: dict[str, object] = {
+        "ticklabeloverflow": "allow"
+    }  # else each label is measured, to hide some
+    if margin:
+        axes["automargin"] = False
+    figure.update_xaxes(axes).update_yaxes(axes)
+    figure.update_layout(datarevision=st.context.theme.type, margin=margin or {})
     st.plotly_chart(
         figure,
         key=key,

@@ -52,40 +52,40 @@ def alignment(
         raise ValueError(
             f"{weights.shape} weights for {len(target)} target and {len(source)} source words."
         )
-    figure = go.Figure()
-    if gold is not None:
-        figure.add_trace(_gold(gold, chosen))
+    traces = [] if gold is None else [_gold(gold, chosen)]
     at_target, at_source = np.nonzero(weights >= LEAST)
     lines = _Lines(at_target, at_source, weights[at_target, at_source])
     clear = np.ones(len(at_target), bool) if chosen is None else at_target == chosen
-    figure.add_traces(_drawn(lines.of(~clear), _PALE))
-    figure.add_traces(_drawn(lines.of(clear), 1.0))
-    figure.add_traces(_legend(gold is not None))
-    figure.add_trace(_words(source, 0.0, "middle left", KEY))
-    figure.add_trace(_words(target, 1.0, "middle right", QUERY, chosen))
-    figure.add_trace(_hovered(lines, source, target))
-    figure.update_layout(meta=_in_words(weights, source, target, names))
-    _lay_out(figure, max(len(source), len(target), rows, 1), names)
-    return figure
+    traces += _drawn(lines.of(~clear), _PALE)
+    traces += _drawn(lines.of(clear), 1.0)
+    traces += _legend(gold is not None)
+    traces += [
+        _words(source, 0.0, "middle left", KEY),
+        _words(target, 1.0, "middle right", QUERY, chosen),
+        _hovered(lines, source, target),
+    ]
+    said = {"meta": _in_words(weights, source, target, names)}
+    return go.Figure(traces, said | _layout(max(len(source), len(target), rows, 1), names))
 
 
-def _lay_out(figure: go.Figure, longest: int, names: tuple[str, str]) -> None:
+def _layout(longest: int, names: tuple[str, str]) -> dict[str, object]:
     """Both columns of words from the top down, under their names."""
-    figure.update_xaxes(
-        range=[-0.55, 1.55],
-        tickvals=[0, 1],
-        ticktext=[f"<b>{name}</b>" for name in names],
-        side="top",
-        showgrid=False,
-        zeroline=False,
-        fixedrange=True,
-    )
-    figure.update_yaxes(range=[longest - 0.4, -0.6], visible=False, fixedrange=True)
-    figure.update_layout(
-        height=min(100 + _ROW * longest, 900),
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
-    )
+    across = {
+        "range": [-0.55, 1.55],
+        "tickvals": [0, 1],
+        "ticktext": [f"<b>{name}</b>" for name in names],
+        "side": "top",
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+    }
+    return {
+        "xaxis": across,
+        "yaxis": {"range": [longest - 0.4, -0.6], "visible": False, "fixedrange": True},
+        "height": min(100 + _ROW * longest, 900),
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "legend": {"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
+    }
 
 
 def _in_words(

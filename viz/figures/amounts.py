@@ -23,40 +23,37 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
     """The first row on top. A logarithmic axis starts at 1: for amounts of very different sizes."""
     positions = list(range(len(rows)))
     values = [max(row.value, 1) if logarithmic else row.value for row in rows]
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=positions,
-            orientation="h",
-            marker={"color": [row.colour for row in rows]},
-            text=[plotly_words(row.words) for row in rows],
-            textposition=[
-                "inside" if inside else "outside" for inside in _long(values, logarithmic)
-            ],
-            insidetextanchor="end",
-            insidetextfont={"color": "white"},
-            constraintext="none",
-            textfont={"family": "monospace", "size": 11},
-            cliponaxis=False,
-            customdata=[[plotly_words(row.name), row.value] for row in rows],
-            hovertemplate="%{customdata[0]}: %{customdata[1]:,}<extra></extra>",
-        )
+    bars = go.Bar(
+        x=values,
+        y=positions,
+        orientation="h",
+        marker={"color": [row.colour for row in rows]},
+        text=[plotly_words(row.words) for row in rows],
+        textposition=["inside" if inside else "outside" for inside in _long(values, logarithmic)],
+        insidetextanchor="end",
+        insidetextfont={"color": "white"},
+        constraintext="none",
+        textfont={"family": "monospace", "size": 11},
+        cliponaxis=False,
+        customdata=[[plotly_words(row.name), row.value] for row in rows],
+        hovertemplate="%{customdata[0]}: %{customdata[1]:,}<extra></extra>",
     )
-    figure.update_yaxes(
-        tickvals=positions,
-        ticktext=[plotly_words(row.name) for row in rows],
-        range=[len(rows) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-    )
-    figure.update_xaxes(title={"text": unit}, **_axis(values, logarithmic))
-    figure.update_layout(
-        height=80 + 27 * len(rows),
-        bargap=0.3,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        showlegend=False,
-    )
-    return figure
+    names = {
+        "tickvals": positions,
+        "ticktext": [plotly_words(row.name) for row in rows],
+        "range": [len(rows) - 0.5, -0.5],
+        "showgrid": False,
+        "zeroline": False,
+    }
+    layout = {
+        "xaxis": {"title": {"text": unit}} | _axis(values, logarithmic),
+        "yaxis": names,
+        "height": 80 + 27 * len(rows),
+        "bargap": 0.3,
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "showlegend": False,
+    }
+    return go.Figure(bars, layout)
 
 
 def _long(values: Sequence[float], logarithmic: bool) -> list[bool]:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from viz.axes import plotly_label
 from viz.theme import MASKED, SCORE, WEIGHT, colorscale
 
 LABEL = 18  # characters
+_LEFT, _RIGHT = [0.0, 0.35], [0.38, 1.0]  # of the width: logits, probabilities
 LEGIBLE = 0.55  # a bar longer than this carries its number inside
 
 
@@ -39,34 +39,26 @@ def distribution(
     no share left is marked "cut". chosen: the row of a token that was chosen.
     """
     rows = list(range(len(labels) + 1))
-    figure = make_subplots(
-        1, 2, shared_yaxes=True, column_widths=[0.36, 0.64], horizontal_spacing=0.03
-    )
-    figure.add_trace(_logits(rows[:-1], logits), 1, 1)
     names = [("the model's own", model, WEIGHT if drawn is None else MASKED)]
     if drawn is not None:
         names.append(("after temperature, top-k and top-p", drawn, WEIGHT))
-    for name, bars, colour in names:
-        figure.add_trace(_shares(rows, bars, name, colour), 1, 2)
-    figure.update_yaxes(
-        tickvals=rows,
-        ticktext=[*_ticks(labels, chosen), "<i>other</i>"],
-        tickfont={"family": "monospace"},
-        range=[len(rows) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-    )
-    figure.update_xaxes(title={"text": "logit"}, col=1, **_room(logits))
-    figure.update_xaxes(title={"text": "probability"}, range=[0, 1], tickvals=[0, 0.5, 1], col=2)
-    figure.update_layout(
-        barmode="group",
-        bargap=0.25,
-        height=110 + (34 if drawn is None else 42) * len(rows),
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
-        showlegend=drawn is not None,
-    )
-    return figure
+    traces = [_logits(rows[:-1], logits), *(_shares(rows, *named) for named in names)]
+    down = {"range": [len(rows) - 0.5, -0.5], "showgrid": False, "zeroline": False}
+    ticks = [*_ticks(labels, chosen), "<i>other</i>"]
+    share = {"title": {"text": "probability"}, "range": [0, 1], "tickvals": [0, 0.5, 1]}
+    layout = {
+        "xaxis": {"title": {"text": "logit"}, "domain": _LEFT} | _room(logits),
+        "xaxis2": share | {"domain": _RIGHT, "anchor": "y2"},
+        "yaxis": down | {"tickvals": rows, "ticktext": ticks, "tickfont": {"family": "monospace"}},
+        "yaxis2": down | {"anchor": "x2", "matches": "y", "showticklabels": False},
+        "barmode": "group",
+        "bargap": 0.25,
+        "height": 110 + (34 if drawn is None else 42) * len(rows),
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        "showlegend": drawn is not None,
+    }
+    return go.Figure(traces, layout)
 
 
 def _ticks(labels: Sequence[str], chosen: int | None) -> list[str]:
@@ -92,9 +84,11 @@ def _logits(rows: list[int], logits: Sequence[float]) -> go.Bar:
     )
 
 
-def _shares(rows: list[int], bars: Bars, name: str, colour: str) -> go.Bar:
+def _shares(rows: list[int], name: str, bars: Bars, colour: str) -> go.Bar:
     shares = bars.all
     return go.Bar(
+        xaxis="x2",
+        yaxis="y2",
         y=rows,
         x=shares,
         name=name,

@@ -1,23 +1,21 @@
 """Slanting lines over cells that a mask closes, so that grey alone need not say so."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from viz.theme import MASKED, rgba
 
+_STROKES = ((0, 1, 1, 0), (0, 2, 2, 0), (1, 2, 2, 1))  # x, y to x, y: in half cells, from a corner
+
 
 def hatching(blocked: NDArray[np.bool_]) -> dict[str, object]:
-    """One shape, for `add_shape`, over the cells (row, column) that are True."""
-    strokes = (stroke for cell in np.argwhere(blocked) for stroke in _strokes(*map(int, cell)))
+    """One shape, for `add_shape`, over the cells (row, column) that are True: three slanting lines across
+    each, between two points of its edge."""
+    at = [f"{half / 2 - 0.5:g}" for half in range(2 * max(blocked.shape) + 1)]
+    path = "".join(
+        f"M{at[x + a]},{at[y + b]}L{at[x + c]},{at[y + d]}"
+        for y, x in (2 * np.argwhere(blocked)).tolist()
+        for a, b, c, d in _STROKES
+    )
     line = {"color": rgba(MASKED, 0.55), "width": 1}
-    return {"type": "path", "path": " ".join(strokes), "line": line, "layer": "between"}
-
-
-def _strokes(row: int, column: int) -> Iterator[str]:
-    """Three slanting lines across a cell, each between two points of its edge."""
-    for along in (0.5, 1.0, 1.5):
-        low, high = max(0.0, along - 1), min(1.0, along)
-        start = f"{column - 0.5 + low:g},{row - 0.5 + along - low:g}"
-        yield f"M{start} L{column - 0.5 + high:g},{row - 0.5 + along - high:g}"
+    return {"type": "path", "path": path, "line": line, "layer": "between"}

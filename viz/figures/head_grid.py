@@ -30,21 +30,20 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
     pitch = Pitch(((wide - 1) / 2, (high - 1) / 2), (wide + 1, high + 1), (wide / 2, high / 2))
     blocked = np.broadcast_to(found.blocked[:, None], found.weights.shape)
     levels = np.rint(found.weights * LEVELS).astype(np.uint8)
-    figure = go.Figure()
+    traces = [_image(_tiled(levels, times), colorscale("weight"), most=LEVELS, colorbar=_COLORBAR)]
     if blocked.any():
-        figure.add_trace(_image(_tiled(blocked.astype(np.uint8), times), _GREY, most=1))
-    figure.add_trace(
-        _image(_tiled(levels, times), colorscale("weight"), most=LEVELS, colorbar=_COLORBAR)
-    )
+        traces.insert(0, _image(_tiled(blocked.astype(np.uint8), times), _GREY, most=1))
     cells = [(layer, head) for layer in range(layers) for head in range(heads)]
-    figure.add_trace(_frames([pitch.corners(cell) for cell in cells]))
-    add_marks(figure, cells, pitch, words=words, chosen=chosen)
-    _axes(figure, pitch, layers, heads)
     tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
-    figure.update_layout(
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        height=int(layers * tile * min(high / wide, 1.0)) + _AROUND,
+    figure = go.Figure(
+        [*traces, _frames([pitch.corners(cell) for cell in cells])],
+        _axes(pitch, layers, heads)
+        | {
+            "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+            "height": int(layers * tile * min(high / wide, 1.0)) + _AROUND,
+        },
     )
+    add_marks(figure, cells, pitch, words=words, chosen=chosen)
     return figure
 
 
@@ -102,29 +101,28 @@ def _frames(corners: Sequence[tuple[float, float, float, float]]) -> go.Scatter:
     )
 
 
-def _axes(figure: go.Figure, pitch: Pitch, layers: int, heads: int) -> None:
+def _axes(pitch: Pitch, layers: int, heads: int) -> dict[str, object]:
     left, _, top, _ = pitch.corners((0, 0))
     _, right, _, bottom = pitch.corners((layers - 1, heads - 1))
     bare = {"showgrid": False, "zeroline": False, "tickfont": {"family": "monospace"}}
     columns, rows = tick_positions(heads), tick_positions(layers)
-    figure.update_xaxes(
-        title={"text": "head"},
-        side="top",
-        tickangle=0,
-        tickvals=[pitch.at((0, head))[0] for head in columns],
-        ticktext=[str(head) for head in columns],
-        range=[left - 1, right + 1],
-        constrain="domain",
-        constraintoward="left",
-        **bare,
-    )
-    figure.update_yaxes(
-        title={"text": "layer"},
-        tickvals=[pitch.at((layer, 0))[1] for layer in rows],
-        ticktext=[str(layer) for layer in rows],
-        range=[bottom + 1, top - 1],
-        scaleanchor="x",
-        constrain="domain",
-        constraintoward="top",
-        **bare,
-    )
+    across = {
+        "title": {"text": "head"},
+        "side": "top",
+        "tickangle": 0,
+        "tickvals": [pitch.at((0, head))[0] for head in columns],
+        "ticktext": [str(head) for head in columns],
+        "range": [left - 1, right + 1],
+        "constrain": "domain",
+        "constraintoward": "left",
+    }
+    down = {
+        "title": {"text": "layer"},
+        "tickvals": [pitch.at((layer, 0))[1] for layer in rows],
+        "ticktext": [str(layer) for layer in rows],
+        "range": [bottom + 1, top - 1],
+        "scaleanchor": "x",
+        "constrain": "domain",
+        "constraintoward": "top",
+    }
+    return {"xaxis": across | bare, "yaxis": down | bare}

@@ -62,6 +62,6 @@ def add_marks(
         left, right, top, bottom = pitch.corners(chosen)
         line = {"color": INK, "width": 2.5}
         figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)
-    figure.update_layout(
-        clickmode="event+select", dragmode=False, hovermode="closest", hoverdistance=-1
-    )
+    layout = figure.layout
+    layout.clickmode, layout.dragmode = "event+select", False
+    layout.hovermode, layout.hoverdistance = "closest", -1

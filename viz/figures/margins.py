@@ -21,21 +21,19 @@ PLAIN = re.compile(rf"[ -~·␣⏎…∅{WORD_JOINER}]*")  # letters of that wid
 _TAG = re.compile(r"<[^<>]*>")
 
 
-def fix_margins(figure: go.Figure) -> None:
-    """Gives a heatmap with labels on its left and top the margins they need. Others, and labels of letters
-    whose width is unknown, are left to Plotly."""
+def counted_margins(figure: go.Figure) -> dict[str, float] | None:
+    """The margins that a heatmap with labels on its left and top needs. None for others, and where labels
+    have letters of unknown width: they are left to Plotly."""
     columns, rows = figure.layout.xaxis, figure.layout.yaxis
     if columns.side != "top" or columns.tickangle is None:
-        return
+        return None
     above, beside = _longest(columns.ticktext), _longest(rows.ticktext)
     if above is None or beside is None:
-        return
+        return None
     turn = math.radians(abs(columns.tickangle))
     high = above * math.sin(turn) + LINE * math.cos(turn)
     lines = str(columns.title.text or "").count("<br>")
-    figure.update_layout(margin={"l": LEFT + beside, "t": TOP + high + TITLE_LINE * lines})
-    figure.update_xaxes(automargin=False)
-    figure.update_yaxes(automargin=False)
+    return {"l": LEFT + beside, "t": TOP + high + TITLE_LINE * lines}
 
 
 def _longest(labels: Sequence[str] | None) -> float | None:

@@ -70,13 +70,14 @@ def token_rows(
         if figure.data[-1].hovertext is not None
         else "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
     )
-    figure.update_xaxes(title={"text": f"{columns.name}<br>{end.words.replace('; ', ';<br>')}"})
+    axis = figure.layout.xaxis
+    axis.title.text = f"{columns.name}<br>{end.words.replace('; ', ';<br>')}"
     if width > LABELS:
         ticks = tick_positions(width, WIDE_LABELS)
-        labels = [columns.label(tick) for tick in ticks]
-        figure.update_xaxes(tickvals=ticks, ticktext=labels, tickangle=0)
+        axis.tickvals, axis.ticktext = ticks, [columns.label(tick) for tick in ticks]
+        axis.tickangle = 0
     elif width * (1 + max(len(columns.label(column)) for column in range(width))) > LYING:
-        figure.update_xaxes(tickangle=-60)
+        axis.tickangle = -60
     if chosen is not None:
         _frame_row(figure, chosen, width)
         if count <= MARKED:
@@ -118,5 +119,5 @@ def _add_marks(figure: go.Figure, tokens: Sequence[str], chosen: int, width: int
             hovertemplate="choose token %{y}, %{text}<extra></extra>",
         )
     )
-    figure.update_xaxes(range=[-0.5 - gutter, width - 0.5])
-    figure.update_layout(clickmode="event+select", dragmode=False)
+    figure.layout.xaxis.range = [-0.5 - gutter, width - 0.5]
+    figure.layout.clickmode, figure.layout.dragmode = "event+select", False
