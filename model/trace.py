@@ -291,8 +291,13 @@ class Trace:
         raise ValueError(f"There is no attention sub-layer {name!r}; there are {names}.")
 
     def check(self) -> float:
-        """Largest |recomputed - recorded| over attention outputs and norms."""
+        """Largest |recomputed - recorded| over attention outputs and norms. Computed once."""
         return self._check
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether `check` has its answer already."""
+        return "_check" in vars(self)
 
     @cached_property
     def _check(self) -> float:

@@ -5,6 +5,7 @@ the run's trace is kept, and nothing is computed for it: where the trace has mad
 nothing at the address, and the explorer asks for the layer through the page.
 """
 
+import math
 import secrets
 import threading
 from typing import TypedDict
@@ -12,13 +13,16 @@ from urllib.parse import urlencode
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from model.trace import Attention, Trace
 from viz.explorer import Selection, payload
 from viz.explorer.packing import packed
 
 ADDRESS = "layers"
+AT_ONCE = (
+    2**23
+)  # attention weights of a run up to which it is checked before its picture is sent: 0.1 s
 _NAME_BYTES = 16
 _PRIVATE = {"cache-control": "no-store"}
 
@@ -53,7 +57,7 @@ class Layer(TypedDict):
     attention: Attention
     queries: list[str]
     keys: list[str]
-    check: float
+    check: float | None
     baseline: Attention | None
 
 
@@ -66,14 +70,15 @@ def labels_of(trace: Trace, attention: Attention) -> tuple[list[str], list[str]]
 
 
 def layer_of(trace: Trace, baseline: Trace | None, name: str) -> Layer:
-    """The layer of this name. Raises ValueError where the run has none."""
+    """The layer of this name. A long run that is not checked yet has no check: the browser asks for it once
+    it shows the picture. Raises ValueError where the run has no such layer."""
     attention = trace.find(name)
     queries, keys = labels_of(trace, attention)
     return {
         "attention": attention,
         "queries": queries,
         "keys": keys,
-        "check": trace.check(),
+        "check": trace.check() if trace.is_checked or _cells(trace) <= AT_ONCE else None,
         "baseline": None if baseline is None else baseline.find(name),
     }
 
@@ -86,11 +91,15 @@ def address(trace: Trace, baseline: Trace | None) -> str:
 
 
 def answer(request: Request) -> Response:
-    """The message that draws one layer, packed; 404 where there is no such run or layer any more."""
+    """The message that draws one layer, packed, or where `check` is asked for the check of the run; 404
+    where there is no such run or layer any more."""
     asked = request.query_params
     trace, baseline = (_kept.trace(asked.get(run, "")) for run in ("run", "before"))
     if trace is None or (baseline is None and "before" in asked):
         return _nothing()
+    if "check" in asked:
+        check = trace.check()
+        return JSONResponse(check if math.isfinite(check) else None, headers=_PRIVATE)
     try:
         layer = layer_of(trace, baseline, asked.get("layer", ""))
         wanted = Selection(head=int(asked.get("head", "0")), stage=asked.get("stage", ""))
@@ -99,6 +108,11 @@ def answer(request: Request) -> Response:
     except ValueError:  # no such layer, or two runs that do not belong together
         return _nothing()
     return Response(message, media_type="application/octet-stream", headers=_PRIVATE)
+
+
+def _cells(trace: Trace) -> int:
+    """Attention weights of all heads of a run."""
+    return sum(one.heads * one.query.shape[1] * one.key.shape[1] for one in trace.attention)
 
 
 def _nothing() -> Response:

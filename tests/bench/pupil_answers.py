@@ -13,6 +13,8 @@ from viz.examples import FIRST
 from viz.explorer.packing import words
 
 _START = 4  # bytes of the length before the words
+_KEPT = 6  # layers that the browser keeps (js/held.js)
+_NOTHING = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ def expected_answers(texts: Sequence[str]) -> Expected:
 class Answer:
     """What the explorer shows: the tokens, the layer, its output, and where the reader stands in it.
 
-    digest: a name of the layer's content. parts: what the browser then has of layers. address: where it
-    finds the other layers of the run.
+    parts: what the browser then has of layers. held: the outputs that came last, by the digest of their
+    layer. address: where it finds the other layers of the run.
     """
 
     tokens: tuple[str, ...]
@@ -51,36 +53,40 @@ class Answer:
     output: NDArray[np.float32]
     selection: dict[str, object]
     revision: int
-    digest: str
     parts: tuple[str, ...]
+    held: Mapping[str, NDArray[np.float32]]
     address: str
 
     @classmethod
     def read(cls, block: bytes, before: "Answer | None") -> "Answer | None":
         """An answer from the message of the explorer, after the one before; None for that of another
-        component. A message of a layer that is here already holds no output: then it is the one before's,
-        or nothing if that is of another layer. From a layer's address comes no selection."""
+        component. Of a layer that came before, a message holds no output again: then it is the one that
+        came, or nothing if none did. From a layer's address comes no selection."""
         said: dict[str, Any] = (dict(vars(before)) if before else {}) | words(block)
         layer = said.get("layer")
         if not isinstance(layer, dict) or "output" not in layer:
             return None
+        runs = [run for run in (layer, said["baseline"]) if run]
+        held = dict(before.held) if before else {}
+        for run in runs:
+            output = (
+                held.pop(run["digest"], _NOTHING) if run["output"] is None else _output(block, run)
+            )
+            held[run["digest"]] = output
         return cls(
             tokens=tuple(said["queries"]["full"]),
             place=layer["name"],
-            output=_output(block, layer, before),
+            output=held[layer["digest"]],
             selection=dict(said["selection"]),
             revision=said["revision"],
-            digest=layer["digest"],
-            parts=tuple(one["part"] for one in (layer, said["baseline"]) if one),
+            parts=tuple(run["part"] for run in runs),
+            held=dict(list(held.items())[-_KEPT:]),
             address=said["address"],
         )
 
 
-def _output(block: bytes, layer: dict[str, Any], before: Answer | None) -> NDArray[np.float32]:
+def _output(block: bytes, layer: dict[str, Any]) -> NDArray[np.float32]:
     where = layer["output"]
-    if where is None:
-        known = before is not None and before.digest == layer["digest"]
-        return before.output if before and known else np.zeros(0, np.float32)
     first = _START + int.from_bytes(block[:_START], "little")
     output = np.frombuffer(block, "<f4", where["count"], first + where["start"])
     return output.reshape(layer["sent"], layer["queries"], layer["valueWidth"])

@@ -98,3 +98,18 @@ def test_without_a_name_nothing_is_told() -> None:
         "layers?before=x&layer=decoder.0.self",
     ):
         assert client.get(f"/{address}").status_code == 404
+
+
+def test_a_long_run_is_checked_when_the_browser_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trace()
+    monkeypatch.setattr(other_layers, "AT_ONCE", 0)
+    assert other_layers.layer_of(run, None, LAYER)["check"] is None
+    assert not run.is_checked
+    answer = client.get(f"/{other_layers.address(run, None)}&check=run")
+    assert 0 <= answer.json() == run.check() < 1e-5
+    assert other_layers.layer_of(run, None, LAYER)["check"] == run.check()
+
+
+def test_a_short_run_is_checked_before_its_picture_is_sent() -> None:
+    run = trace()
+    assert other_layers.layer_of(run, None, LAYER)["check"] == run.check()

@@ -19,6 +19,8 @@ from viz.formulas import StageName
 
 __all__ = ["Selection", "explorer", "forget", "payload"]
 
+HELD = 4  # parts of layers that count as kept in the browser, which keeps some more (js/held.js)
+_HELD = "explorer:held"
 STAGES: tuple[str, ...] = get_args(StageName)
 _component = st.components.v2.component(
     "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
@@ -52,7 +54,6 @@ class _Memory:
     returned: Selection  # to the page, last time
     sent: Selection  # to the browser
     revision: int = 0  # grows whenever the page sends the reader somewhere else
-    fetched: tuple[str, ...] = ()  # parts of layers that the browser got from their address
 
 
 def explorer(
@@ -61,7 +62,7 @@ def explorer(
     queries: Sequence[str],
     keys: Sequence[str],
     selection: Selection,
-    check: float,
+    check: float | None,
     baseline: AttentionRecord | None = None,
     layers: Sequence[str] = (),
     open_layer: Callable[[str], object] = lambda name: None,
@@ -72,10 +73,10 @@ def explorer(
 
     attention: the layer of the run to show. queries, keys: the text of each token. baseline: the same
     layer of the unchanged run, to lay beside it; it has as many tokens. check: largest difference between
-    recomputed and recorded numbers of the whole trace. layers: names of the layers to choose among, none
-    where the page has them elsewhere; `open_layer` is called with the one that the reader chooses, before
-    the page runs again. address: where the browser finds the other layers itself (viz.other_layers); none
-    where they come with the page's next run. mount: a name for this place on the page.
+    recomputed and recorded numbers of the whole trace; None: the browser asks the address for it. layers:
+    names of the layers to choose among, none where the page has them elsewhere; `open_layer` is called
+    with the one that the reader chooses, before the page runs again. address: where the browser finds
+    layers of the run, and its check, itself (viz.other_layers). mount: a name for this place on the page.
 
     `selection` is where the reader starts. Later it counts only when it differs from what was passed,
     returned and reported before, as after a link or an example; otherwise the reader's own choice stays.
@@ -98,8 +99,8 @@ def explorer(
         stage=chosen.stage,
         layers=layers,
     )
-    if tuple(parts(message)) == memory.fetched:
-        message = without_arrays(message)
+    held: tuple[str, ...] = st.session_state.get(_HELD, ())
+    _hold(parts(message))
     place: dict[str, object] = {
         "selection": asdict(memory.sent),
         "mount": mount,
@@ -112,21 +113,21 @@ def explorer(
         name, fetched = _opened(mount)
         if name in layers:
             open_layer(name)
-            _remember(mount, fetched)
+        _hold(fetched) if fetched else st.session_state.pop(_HELD, None)
 
     _component(
         key=mount,
-        data=packed(message | place),
+        data=packed(without_arrays(message, held) | place),
         on_selection_change=_nothing,
         on_layer_change=opened,
     )
     return chosen
 
 
-def _remember(mount: str, fetched: tuple[str, ...]) -> None:
-    memory = st.session_state.get(_memory_key(mount))
-    if isinstance(memory, _Memory):
-        st.session_state[_memory_key(mount)] = replace(memory, fetched=fetched)
+def _hold(parts: Sequence[str]) -> None:
+    """Remembers what the browser gets: the parts of layers, those it used last at the end."""
+    before = st.session_state.get(_HELD, ())
+    st.session_state[_HELD] = (*(part for part in before if part not in parts), *parts)[-HELD:]
 
 
 def forget(mount: str = "explorer") -> None:

@@ -14,6 +14,7 @@ _MODULES = (  # each one after those it imports
     "numbers",
     "message",
     "derive",
+    "held",
     "colours",
     "geometry",
     "paint",

@@ -7,7 +7,7 @@ over the dimensions are there, against which the weights can be checked.
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from threading import Lock
@@ -75,7 +75,7 @@ def payload(
     queries: Sequence[str],
     keys: Sequence[str],
     head: int,
-    check: float,
+    check: float | None,
     baseline: AttentionRecord | None = None,
     stage: str = "weights",
     layers: Sequence[str] = (),
@@ -83,7 +83,8 @@ def payload(
     """Everything the browser draws from, but for the selection. Arrays are numpy's; `packed` packs them.
 
     queries, keys: the text of each token. head: the chosen head; where all heads of a long text are too
-    much for one message, its block of heads is sent. check: largest difference of the whole trace.
+    much for one message, its block of heads is sent. check: largest difference of the whole trace;
+    None: not known yet.
     stage: the chosen stage, which decides whether a large layer's values come along. layers: names of
     those to choose among.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
@@ -123,20 +124,21 @@ def payload(
             "quantities": {name: asdict(quantity) for name, quantity in QUANTITIES.items()},
             "masked": MASKED,
         },
-        "check": check if math.isfinite(check) else None,
+        "check": check if check is not None and math.isfinite(check) else None,
     }
 
 
-def parts(message: Json) -> list[object]:
+def parts(message: Json) -> tuple[str, ...]:
     """What a message holds of its layers: equal parts are equal arrays."""
-    return [layer["part"] for layer in _layers(message).values()]
+    return tuple(str(layer["part"]) for layer in _layers(message).values())
 
 
-def without_arrays(message: Json) -> Json:
-    """The same message for a browser that has its parts already."""
+def without_arrays(message: Json, held: Container[str]) -> Json:
+    """The same message without the arrays of those parts that the browser holds already."""
     return message | {
-        name: {key: None if isinstance(part, np.ndarray) else part for key, part in layer.items()}
+        name: {key: None if isinstance(fact, np.ndarray) else fact for key, fact in layer.items()}
         for name, layer in _layers(message).items()
+        if layer["part"] in held
     }
 
 
@@ -207,6 +209,7 @@ def _layer(attention: AttentionRecord, sent: range, complete: bool) -> Json:
     digest = _digest(facts, floats(value), floats(output))
     return facts | {
         "digest": digest,
+        "complete": complete,
         "part": f"{digest} {'complete' if complete else 'without values'}",
         "value": floats(value) if complete else None,
         "output": floats(output) if complete else None,

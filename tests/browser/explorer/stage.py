@@ -1,6 +1,7 @@
 """The explorer mounted in a shadow root as Streamlit does it, with the message that Python sends."""
 
 import base64
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import count
 from urllib.parse import parse_qsl, urlsplit
@@ -48,6 +49,7 @@ class Stage:
         self.mount = f"mount-{next(mounts)}"
         self.run: dict[str, Attention] = {}  # the layers that are offered and stand at the address
         self.away = False  # nothing stands there any more
+        self.check: float | None = None  # of the whole run, as it stands at the address
         self.requests: list[str] = []  # the layers that were fetched from there
         page.evaluate(MOUNT, [bundle.skeleton(), bundle.style()])
         self.theme(LIGHT)
@@ -61,7 +63,7 @@ class Stage:
         queries: list[str] | None = None,
         keys: list[str] | None = None,
         revision: int = 0,
-        check: float = 3e-7,
+        check: float | None = 3e-7,
     ) -> Locator:
         """What Python sends; returns the explorer once it is drawn."""
         self.post(attention, selection, baseline, queries, keys, revision, check)
@@ -75,13 +77,13 @@ class Stage:
         queries: list[str] | None = None,
         keys: list[str] | None = None,
         revision: int = 0,
-        check: float = 3e-7,
+        check: float | None = 3e-7,
         *,
         asked: Selection | None = None,
-        bare: bool = False,
+        held: Sequence[str] = (),
     ) -> None:
-        """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. bare:
-        without the layer's arrays, which the browser has fetched itself."""
+        """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. held: the
+        parts that come without their arrays, because the browser has them already."""
         selection = selection or Selection(0, "weights", 3, 1)
         asked = asked or selection
         message = payload(
@@ -96,8 +98,7 @@ class Stage:
         )
         extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
         extra |= {"address": f"{self.mount}/layers?run=1"}
-        message = without_arrays(message) if bare else message
-        block = packed(message | extra | {"assets": assets.addresses()})
+        block = packed(without_arrays(message, held) | extra | {"assets": assets.addresses()})
         self.page.evaluate("block => window.send(block)", base64.b64encode(block).decode())
 
     def offer(self, *layers: Attention) -> None:
@@ -106,6 +107,9 @@ class Stage:
 
         def answer(route: Route) -> None:
             asked = dict(parse_qsl(urlsplit(route.request.url).query))
+            if "check" in asked:
+                route.fulfill(json=self.check)
+                return
             self.requests.append(asked["layer"])
             layer = self.run.get(asked["layer"])
             if layer is None or self.away:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from model.trace import Attention
 from tests.browser.explorer.stage import Stage, expected
 from tests.viz.explorer.records import record
 from viz.explorer import Selection
@@ -21,9 +22,9 @@ def offered(stage: Stage) -> Stage:
     return stage
 
 
-def part_of(layer: object) -> list[object]:
+def part_of(layer: Attention) -> list[str]:
     tokens = ["a"] * 6
-    return parts(payload(layer, queries=tokens, keys=tokens, head=0, check=0.0))  # type: ignore[arg-type]
+    return list(parts(payload(layer, queries=tokens, keys=tokens, head=0, check=0.0)))
 
 
 def test_a_layer_is_drawn_from_its_address_and_told_once(offered: Stage) -> None:
@@ -38,7 +39,7 @@ def test_a_layer_is_drawn_from_its_address_and_told_once(offered: Stage) -> None
 def test_what_python_sends_of_it_then_needs_no_numbers(offered: Stage) -> None:
     offered.part("layer-1").click()
     expect(offered.part("title")).to_contain_text("L1H0")
-    offered.post(SECOND, bare=True)
+    offered.post(SECOND, held=part_of(SECOND))
     offered.part("stage-output").click()
     np.testing.assert_allclose(offered.drawn(), expected(SECOND, "output", 0), atol=1e-6)
     assert offered.requests == [SECOND.name]
@@ -60,7 +61,7 @@ def test_what_python_sent_before_it_heard_of_the_layer_does_not_take_it_away(
     offered.post(FIRST, revision=1)
     expect(offered.part("layer-2")).to_be_checked()
     expect(offered.part("title")).to_contain_text("L2H0")
-    offered.post(THIRD, bare=True)
+    offered.post(THIRD, held=part_of(THIRD))
     offered.send(FIRST, revision=2)  # and later, a link to the first layer does
     expect(offered.part("title")).to_contain_text("L0H0")
 
@@ -75,18 +76,44 @@ def test_where_nothing_is_at_the_address_python_is_asked(offered: Stage) -> None
     np.testing.assert_allclose(offered.drawn(), expected(SECOND, "weights", 0), atol=1e-6)
 
 
+def test_a_layer_that_was_here_before_needs_no_numbers(offered: Stage) -> None:
+    """Also beside another one, and after the page was left and opened again."""
+    changed = record(6, layer=0, seed=7)
+    offered.send(changed, baseline=FIRST)
+    offered.post(FIRST, held=part_of(FIRST))
+    expect(offered.root).not_to_have_class("explorer compared")
+    np.testing.assert_allclose(offered.drawn(), expected(FIRST, "weights", 0), atol=1e-6)
+    again = Stage(offered.page)
+    again.post(changed, baseline=FIRST, held=[*part_of(changed), *part_of(FIRST)])
+    expect(again.root).to_have_class("explorer compared")
+    np.testing.assert_allclose(again.drawn(1), expected(changed, "weights", 0), atol=1e-6)
+    assert again.requests == offered.requests == []
+
+
+def test_a_layer_that_had_to_make_room_is_fetched_again(offered: Stage) -> None:
+    for seed in range(10, 16):
+        offered.send(record(6, seed=seed))
+    offered.post(FIRST, held=part_of(FIRST))
+    expect(offered.part("title")).to_contain_text("L0H0")
+    np.testing.assert_allclose(offered.drawn(), expected(FIRST, "weights", 0), atol=1e-6)
+    assert offered.requests == [FIRST.name]
+
+
 def test_an_explorer_that_lost_its_numbers_fetches_them_again(stage: Stage) -> None:
-    stage.offer(*RUN)
-    stage.post(THIRD, Selection(1, "scaled", 3, 1), bare=True)
+    lost = record(6, layer=2, seed=20)
+    stage.offer(lost)
+    stage.post(lost, Selection(1, "scaled", 3, 1), held=part_of(lost))
     expect(stage.part("title")).to_contain_text("L2H1")
-    np.testing.assert_allclose(stage.drawn(), expected(THIRD, "scaled", 1), atol=1e-6)
+    np.testing.assert_allclose(stage.drawn(), expected(lost, "scaled", 1), atol=1e-6)
     stage.expect_cell(head=1, stage="scaled", query=3, key=1)
+    assert stage.requests == [lost.name]
 
 
 def test_an_explorer_that_cannot_fetch_them_again_asks_for_all(stage: Stage) -> None:
-    stage.offer(*RUN)
+    lost = record(6, layer=2, seed=21)
+    stage.offer(lost)
     stage.away = True
-    stage.post(THIRD, bare=True)
-    assert stage.asked() == [{"name": THIRD.name, "fetched": []}]
-    stage.send(THIRD)
-    np.testing.assert_allclose(stage.drawn(), expected(THIRD, "weights", 0), atol=1e-6)
+    stage.post(lost, held=part_of(lost))
+    assert stage.asked() == [{"name": lost.name, "fetched": []}]
+    stage.send(lost)
+    np.testing.assert_allclose(stage.drawn(), expected(lost, "weights", 0), atol=1e-6)

@@ -66,6 +66,20 @@ def test_the_filled_formula_holds_the_cells_own_numbers(stage: Stage) -> None:
     expect(formula).to_contain_text(f"{attention.context(1)[4, 0]:.4f}")
 
 
+def test_a_long_run_is_checked_after_its_picture(stage: Stage) -> None:
+    stage.offer(record(6))
+    stage.check = 5e-7
+    stage.send(record(6), check=None)
+    expect(stage.part("check")).to_contain_text(
+        "over the whole run the largest difference is 5e\u22127"
+    )
+    stage.part("head-1").click()
+    expect(stage.part("check")).to_contain_text("H1, equals the model's own output")
+    expect(stage.part("check")).to_contain_text("5e\u22127")
+    stage.send(record(6, seed=1), check=2e-7)
+    expect(stage.part("check")).to_contain_text("2e\u22127")
+
+
 def test_the_check_tells_a_true_output_from_a_wrong_one(stage: Stage) -> None:
     attention = record(6)
     stage.send(attention)

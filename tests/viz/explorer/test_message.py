@@ -204,7 +204,7 @@ def test_a_message_names_its_parts_and_can_leave_their_arrays_out() -> None:
     alone, both = made(attention), made(attention, baseline=baseline)
     assert sent.parts(alone) == sent.parts(both)[:1]
     assert len(set(sent.parts(both))) == 2
-    bare = sent.without_arrays(both)
+    bare = sent.without_arrays(both, sent.parts(both))
     for name in ("layer", "baseline"):
         whole, kept = layer(both, name), layer(bare, name)
         assert {key for key in whole if kept[key] is None} >= {"query", "key", "value", "output"}
@@ -212,7 +212,10 @@ def test_a_message_names_its_parts_and_can_leave_their_arrays_out() -> None:
         assert [kept[key] for key in ("digest", "heads", "name")] == [
             whole[key] for key in ("digest", "heads", "name")
         ]
-    assert sent.without_arrays(alone)["baseline"] is None
+    changed = sent.without_arrays(both, sent.parts(both)[1:])
+    assert changed["layer"] == both["layer"]
+    assert changed["baseline"] == bare["baseline"]
+    assert sent.without_arrays(alone, sent.parts(alone))["baseline"] is None
     assert made(attention) == alone  # what is kept of the layer is whole
 
 

@@ -59,15 +59,25 @@ export function loadKatex(assets) {
   });
 }
 
-/** The message of one layer from its run's address, or null when it cannot be had. Never rejects. */
-export async function fetchLayer(address, asked) {
+/** What stands at a run's address, as `read` reads it, or null when it cannot be had. Never rejects. */
+async function fetched(address, asked, read) {
   if (!address) return null;
   try {
     const answer = await fetch(absolute(`${address}&${new URLSearchParams(asked)}`));
-    return answer.ok ? unpacked(new Uint8Array(await answer.arrayBuffer())) : null;
+    return answer.ok ? await read(answer) : null;
   } catch {
     return null;
   }
+}
+
+/** The message of one layer. */
+export function fetchLayer(address, asked) {
+  return fetched(address, asked, async (answer) => unpacked(new Uint8Array(await answer.arrayBuffer())));
+}
+
+/** The largest difference over the whole run. */
+export function fetchCheck(address) {
+  return fetched(address, { check: "run" }, (answer) => answer.json());
 }
 
 const FONT_RULES = /@font-face\s*\{[^}]*\}/g;

@@ -14,11 +14,12 @@
 
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
-import { decodeLayer, deriveHead, hasHead } from "./derive.js";
+import { deriveHead, hasHead } from "./derive.js";
 import { element, keepingFocus } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { contains, PLOTLY_TOKENS, windowAround } from "./geometry.js";
-import { fetchLayer, loadKatex, loadPlotly } from "./libraries.js";
+import { layerOf } from "./held.js";
+import { fetchCheck, fetchLayer, loadKatex, loadPlotly } from "./libraries.js";
 import { unpacked } from "./message.js";
 import { magnitude } from "./numbers.js";
 import { cellNumbers, drawDetails, drawEffect, drawTopKeys } from "./panel.js";
@@ -81,13 +82,19 @@ class Explorer {
     const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
     if (data === known && palette === this.palette) return;
     if (this.isOvertaken(data)) return;
-    if (lacks(this.layer, data.layer) || lacks(this.baseline, data.baseline)) {
+    const layer = layerOf(data.layer);
+    const baseline = data.baseline && layerOf(data.baseline);
+    if (layer === null || (data.baseline && baseline === null)) {
       this.fetch(data, data.layer.name);
       return;
     }
-    this.palette = palette;
+    const said = JSON.stringify({ ...data, layer: layer.digest, baseline: baseline?.digest });
+    const nothingNew = said === this.said && palette === this.palette;
     this.received = data;
-    this.adoptLayers(data);
+    if (nothingNew && layer === this.layer && baseline === this.baseline) return;
+    this.said = said;
+    this.palette = palette;
+    this.adoptLayers(layer, baseline);
     this.layers = data.layers;
     this.stages = data.stages;
     this.labels = { query: data.queries, key: data.keys };
@@ -98,14 +105,12 @@ class Explorer {
     this.render();
   }
 
-  /** The layers of a message, unless they are those that are here already. */
-  adoptLayers(data) {
-    const [layer, baseline] = [newer(this.layer, data.layer), newer(this.baseline, data.baseline)];
+  /** The layers of a message, unless they are shown already. */
+  adoptLayers(layer, baseline) {
     if (layer === this.layer && baseline === this.baseline) return;
     const same = layer.digest === this.layer?.digest && baseline?.digest === this.baseline?.digest;
     if (!same) this.state.window = null;
     Object.assign(this, { layer, baseline, quick: true });
-    this.derived.clear();
   }
 
   /** Python's selection, or the reader's own if it was chosen under the same revision: the place was
@@ -259,15 +264,14 @@ class Explorer {
     return `${this.layer.label}H${this.state.head}`;
   }
 
+  /** What is derived of a head, kept also while another layer or another run is shown. */
   derivedOf(layer, head) {
-    const key = `${layer === this.baseline ? "before" : "after"} ${head}`;
-    let one = this.derived.get(key);
-    if (!one) {
-      one = deriveHead(layer, head);
-      const most = Math.max(2, Math.floor(DERIVED_CELLS / (4 * layer.queries * layer.keys)));
-      while (this.derived.size >= most) this.derived.delete(this.derived.keys().next().value);
-      this.derived.set(key, one);
-    }
+    const key = `${layer.part} ${head}`;
+    const one = this.derived.get(key) ?? deriveHead(layer, head);
+    const most = Math.max(2, Math.floor(DERIVED_CELLS / (4 * layer.queries * layer.keys)));
+    this.derived.delete(key);
+    while (this.derived.size >= most) this.derived.delete(this.derived.keys().next().value);
+    this.derived.set(key, one);
     return one;
   }
 
@@ -322,11 +326,22 @@ class Explorer {
     const scene = this.scene(derived, before);
     this.drawPanel(scene);
     this.sentence.draw(scene);
-    this.drawCheck(derived);
+    this.drawCheck();
     this.drawTable();
     this.beside = true;
     this.settle();
     this.foresee();
+    this.checkRun();
+  }
+
+  /** Has a long run checked, once its picture is here. */
+  async checkRun() {
+    const { address, check } = this.received;
+    if (check !== null || this.checking?.address === address) return;
+    const checking = (this.checking = { address, found: null, waiting: true });
+    this.drawCheck();
+    Object.assign(checking, { found: await fetchCheck(address), waiting: false });
+    this.drawCheck();
   }
 
   /** Derives the other heads while nothing else is to do, so that a switch only has to draw. */
@@ -414,20 +429,26 @@ class Explorer {
     drawTopKeys(parts.top, scene);
   }
 
-  drawCheck(derived) {
-    if (derived === this.checkedOf) return;
-    this.checkedOf = derived;
-    const { check: whole } = this.received;
+  /** How far what is recomputed here lies from the model's own, and the same of the whole run. */
+  drawCheck() {
+    const [derived] = this.runs();
+    const { address, check } = this.received;
+    const { found, waiting } = this.checking?.address === address ? this.checking : {};
+    const whole = check ?? found ?? null;
+    const drawn = [derived, whole, waiting];
+    if (drawn.every((part, n) => part === this.checked?.[n])) return;
+    this.checked = drawn;
     const { largest: gap, size } = derived.gap;
     const agrees = gap <= AGREES * Math.max(1, size);
     const what = derived.value ? "" : "summed over the dimensions, ";
     const figure = (value) => element("strong", { class: "number" }, magnitude(value));
+    const ofRun = waiting ? ["; the whole run is being checked."] : ["."];
     this.parts.check.replaceChildren(
       element("span", { class: agrees ? "tick" : "cross", "aria-hidden": "true" }, agrees ? "✓" : "✗"),
       `Check: weights · V, ${what}recomputed here from the recorded Q, K and V of ${this.headName},`,
       agrees ? " equals the model's own output to " : " differs from the model's own output by up to ",
       figure(gap),
-      ...(whole === null ? ["."] : ["; over the whole run the largest difference is ", figure(whole), "."]),
+      ...(whole === null ? ofRun : ["; over the whole run the largest difference is ", figure(whole), "."]),
     );
   }
 
@@ -437,18 +458,6 @@ class Explorer {
     if (!numbers.open || !figure) return;
     drawTable(numbers.querySelector(".scroll"), figure, cellOf(this.stage, this.state));
   }
-}
-
-/** The layer that is here, if it has what is sent; otherwise the sent one. */
-function newer(here, sent) {
-  if (!sent) return null;
-  const enough = here?.digest === sent.digest && (here.value !== null || sent.value === null);
-  return enough ? here : decodeLayer(sent);
-}
-
-/** Whether a sent layer is said to be here already and is not. */
-function lacks(here, sent) {
-  return Boolean(sent) && sent.query === null && here?.digest !== sent.digest;
 }
 
 function whenIdle(task) {
