@@ -222,7 +222,7 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
         selection=current().selection,
         layers=seen.model.attention_names if layers else (),
         open_layer=lambda name: change_view(replace(current(), place=name)),
-        address=address(seen.trace, seen.baseline) if layers else "",
+        address=address(seen.trace, seen.baseline),
     )
     change_view(current().at(chosen))
     write_link()
@@ -244,12 +244,15 @@ def chart(figure: go.Figure, key: str) -> None:
     save_figure(figure, key)
 
 
+@st.fragment
 def table(frame: pd.DataFrame, key: str, *, decimals: int = 4) -> None:
-    """The plain table behind a picture, closed at first: for screen readers and for copying."""
-    with st.expander("The numbers as a table"):
+    """The plain table behind a picture, for screen readers and for copying: closed, and made when it is
+    opened."""
+    row = st.expander("The numbers as a table", key=f"numbers-{key}", on_change="rerun")
+    if row.open:
         numbers = frame.select_dtypes("number").columns
         formats = dict.fromkeys(numbers, st.column_config.NumberColumn(format=f"%.{decimals}f"))
-        st.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=formats)
+        row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=formats)
 
 
 def checked(seen: Look) -> None:

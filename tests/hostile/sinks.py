@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from streamlit.testing.v1 import AppTest
 
 from tests.hostile.attacks import FORMULAS, HIDDEN, INVISIBLE, MARK, MARKDOWN, MARKUP, TEMPLATES
+from tests.pages.reading import tables
 
 PLAIN = {  # shown as they are, or never shown
     "Code.code_text",
@@ -124,8 +125,8 @@ def unsafe_cells(app: AppTest) -> list[str]:
     table is saved as CSV."""
     return [
         f"{cell[:40]!r}"
-        for frame in app.dataframe
-        for cell in [*frame.value.columns, *frame.value.to_numpy().ravel().tolist()]
+        for frame in tables(app)
+        for cell in [*frame.columns, *frame.to_numpy().ravel().tolist()]
         if isinstance(cell, str)
         and (cell.startswith(FORMULAS) or any(letter in cell for letter in INVISIBLE))
     ]

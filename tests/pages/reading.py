@@ -4,6 +4,7 @@ import base64
 import json
 
 import numpy as np
+import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 
@@ -11,6 +12,14 @@ def traces(app: AppTest) -> list[dict]:
     """The traces of the one picture on the page."""
     (picture,) = app.get("plotly_chart")
     return json.loads(picture.proto.spec)["data"]
+
+
+def tables(app: AppTest) -> list[pd.DataFrame]:
+    """The tables of the page; those that stand closed behind a picture are opened for it."""
+    closed = [row.key for row in app.expander if row.label == "The numbers as a table"]
+    for key in closed:
+        app.session_state[key] = True
+    return [table.value for table in (app.run() if closed else app).dataframe]
 
 
 def drawn(app: AppTest, kind: str = "heatmap", axis: str = "z", at: int = 0) -> np.ndarray:

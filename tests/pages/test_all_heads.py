@@ -15,6 +15,7 @@ from model.engine import Request
 from model.head_families import families
 from model.registry import models
 from tests.model.tiny import sentence
+from tests.pages.reading import tables
 from viz.all_heads.views import VIEWS
 from viz.shared import engine
 
@@ -87,7 +88,7 @@ def test_the_ranking_names_the_head_with_the_highest_score() -> None:
     app = opened("Ranking")
     assert "Highest here: **L0H1** with 0.7" in said(app)
     control(app, "Rank by").set_value("induction").run()
-    frame = app.dataframe[0].value
+    frame = tables(app)[0]
     assert list(frame["Induction"]) == sorted(frame["Induction"], reverse=True)
     app = opened("Ranking", text="the cat saw a dog", model="stories")
     assert "Not ranked here: Induction" in said(app)
@@ -110,7 +111,7 @@ def test_two_words_pick_the_weight_of_every_head() -> None:
 def test_the_parts_of_the_logit_are_listed_and_add_up_to_it() -> None:
     app = opened("What heads write")
     trace = own("stories").trace(TEXT)
-    frame = app.dataframe[0].value
+    frame = tables(app)[0]
     assert frame["adds to the logit"].sum() == pytest.approx(trace.logits[-1].max(), abs=1e-4)
     assert len(frame) == 2 + 8 + 2 + 2 + 1  # embeddings, heads, biases, feed-forwards, norm
 
@@ -125,7 +126,7 @@ def test_ablation_shows_what_a_pass_without_each_head_says() -> None:
     app = opened("Leave one out")
     assert "Without **L0H1** the probability of **·Hill** goes from 0.99" in said(app)
     app.segmented_control[-1].set_value("List").run()
-    frame = app.dataframe[0].value
+    frame = tables(app)[0]
     assert len(frame) == 8
     assert frame["head left out"][0] == "L0H1"
 
@@ -164,4 +165,4 @@ def test_means_and_rollout_are_said_not_to_be_the_models_own() -> None:
     for picture in ("Mean of all heads", "Rollout"):
         control(app, "Picture").set_value(picture).run()
         assert "Not a quantity of the model" in said(app)
-    assert np.isfinite(app.dataframe[0].value.iloc[:, 1:].to_numpy(float)).all()
+    assert np.isfinite(tables(app)[0].iloc[:, 1:].to_numpy(float)).all()

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from model import load_model
 from model.alignment import gold_phrase, source_words, target_words
 from model.training import grammar
+from tests.pages.reading import tables
 from viz.shared import engine
 from viz.translation.sentences import FIRST, SENTENCES, made_up
 from viz.translation.words import english_groups, french_groups, near, unknown
@@ -57,7 +58,7 @@ def test_every_view_is_drawn(show: str, text: str) -> None:
 def test_the_french_comes_out_word_by_word() -> None:
     app = opened(text="the black cat sleeps.")
     assert marked(app) == "le chat noir"  # it opens where noun and adjective have changed places
-    (listed,) = [table.value for table in app.dataframe if "logit" in table.value]
+    (listed,) = [table for table in tables(app) if "logit" in table]
     assert listed["token"][0] == "noir"
     assert listed["probability"][0] > 0.9
     assert marked(press(app, "Back")) == "le chat"

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from model import Trace
 from model.registry import models
 from tests.model.tiny import sentence
-from tests.pages.reading import drawn
+from tests.pages.reading import drawn, tables
 from viz.norms.views import STAGES, VIEWS
 from viz.shared import engine
 
@@ -70,7 +70,7 @@ def test_each_stage_draws_the_recorded_values(model: str) -> None:
         control(app, "Stage").set_value(stage).run()
         np.testing.assert_allclose(drawn(app), values, rtol=1e-6)
     control(app, "Stage").set_value("Per token").run()
-    frame = app.dataframe[0].value
+    frame = tables(app)[0]
     np.testing.assert_allclose(frame["input: mean"], norm.input.mean(-1), atol=1e-5)
     np.testing.assert_allclose(frame["input: variance"], norm.variance, rtol=1e-4)
     np.testing.assert_allclose(frame["output: deviation"], norm.output.std(-1), rtol=1e-4)

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from model.registry import models
 from tests.model.tiny import sentence
 from tests.pages.laboratory import assert_sound, linked, said
-from tests.pages.reading import numbers, traces
+from tests.pages.reading import numbers, tables, traces
 from viz.shared import engine
 
 POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "What to fill with")
@@ -34,12 +34,12 @@ def test_every_measured_point_is_traces(model: str) -> None:
     assert_fills(app)
     app.segmented_control(key="laboratory-precision").set_value("float16").run()
     assert_sound(app)
-    assert "masked_fill refuses it" in app.dataframe[0].value["as float16"].str.cat()
+    assert "masked_fill refuses it" in tables(app)[0]["as float16"].str.cat()
 
 
 def assert_fills(app: AppTest) -> None:
     """The table of fills says what PyTorch gives, and no NaN."""
-    frame = app.dataframe[0].value
+    frame = tables(app)[0]
     assert frame["fill"].tolist() == ["−∞"] * 2 + ["−1e9"] * 2 + ["−1e20"] * 2 + ["0"] * 2
     assert frame["largest weight on a masked key"].tolist()[:6] == ["0.0000"] * 6
     assert float(frame["largest weight on a masked key"].iloc[-1]) > 0

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import tables
 from viz.cost.choice import PRESETS, SENTENCE
 from viz.shared import engine
 
@@ -53,7 +54,7 @@ def test_it_opens_on_the_sizes_of_the_sentence_and_every_recorded_shape_is_the_f
     counts = said(app).partition("Check: ")[2].split()
     assert counts[0] == counts[2] != "0"
     assert "6 words" in said(app)
-    shapes = app.dataframe[0].value
+    shapes = tables(app)[0]
     recorded = dict(zip(shapes["operation"], shapes["recorded"], strict=True))
     assert recorded["Scores"] == "4 × 6 × 6"
     assert recorded["Cut into heads"] == "—"
@@ -70,7 +71,7 @@ def test_the_models_own_count_is_printed_beside_the_formulas() -> None:
 def test_gpt_2_has_the_three_counts_of_the_notes() -> None:
     app = opened("Parameters", "GPT-2 small")
     assert total(app) == "124,439,808"
-    assert list(app.dataframe[-1].value["parameters"]) == [
+    assert list(tables(app)[-1]["parameters"]) == [
         "163,009,536",
         "124,412,160",
         "124,439,808",

@@ -13,7 +13,7 @@ from model.positions import likeness, sinusoidal
 from model.registry import models
 from model.word_order import reordered
 from tests.model.tiny import loaded, sentence
-from tests.pages.reading import drawn, numbers, traces
+from tests.pages.reading import drawn, numbers, tables, traces
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 TOKENS = ("Tokens", "Two tokenizers", "Look-up", "Nearest tokens", "Windows", "Two sentences")
@@ -120,7 +120,7 @@ def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
     control(app, "Token").set_value(1).run()
     expected = neighbours(model.embedding, token.id, 12)
     np.testing.assert_allclose(numbers(traces(app)[0]["x"]), [n.cosine for n in expected])
-    table = app.dataframe[0].value
+    table = tables(app)[0]
     assert list(table["id"]) == [str(n.id) for n in expected]
 
 
@@ -133,7 +133,7 @@ def test_length_and_stride_move_the_windows() -> None:
     np.testing.assert_array_equal(numbers(targets["base"]), numbers(inputs["base"]) + 1)
     np.testing.assert_array_equal(np.diff(numbers(inputs["base"])), 4)
     assert set(numbers(inputs["x"])) == {3}
-    table = app.dataframe[-1].value
+    table = tables(app)[-1]
     assert len(table) == len(range(0, tokens - 3, 4))
     for row in table.itertuples():
         assert row.input.split(" ")[1:] == row.target.split(" ")[:-1]
