@@ -42,10 +42,12 @@ def narrow(new_page: Callable[..., Page]) -> Page:
 
 @pytest.fixture
 def mounted() -> Iterator[Callable[[Page], Stage]]:
-    """Mounts an explorer in a page; at the end it must have raised nothing and shown no NaN."""
+    """Mounts an explorer in a page that has no layers yet; at the end it must have raised nothing and shown
+    no NaN."""
     stages: list[Stage] = []
 
     def mount(page: Page) -> Stage:
+        page.evaluate("globalThis[Symbol.for('attention-explorer-layers')]?.clear()")
         stages.append(Stage(page))
         return stages[-1]
 

@@ -181,6 +181,35 @@ def test_values_of_a_large_layer_follow_when_a_stage_shows_them(
     np.testing.assert_allclose(stage.drawn(), attention.output[1], atol=1e-6)
 
 
+@pytest.mark.parametrize("compared", [False, True])
+def test_without_the_values_of_a_large_layer_every_other_stage_is_whole(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, compared: bool
+) -> None:
+    attention, baseline = record(6, heads=2), record(6, heads=2, seed=3) if compared else None
+    monkeypatch.setattr("viz.explorer.message.LIGHT", 0)
+    stage.send(attention, baseline=baseline)
+    for name in ("query", "key", "scores", "scaled", "masked", "weights"):
+        stage.part(f"stage-{name}").click()
+        stage.expect_cell(stage=name)
+        np.testing.assert_allclose(
+            stage.drawn(int(compared)), expected(attention, name, 0), atol=1e-5
+        )
+        expect(stage.part("numbers-formula").locator("math").first).to_be_attached()
+
+
+def test_a_mount_that_ends_after_the_next_one_takes_nothing_from_it(stage: Stage) -> None:
+    stage.send(record(6))
+    stage.page.evaluate("""() => {
+        const { send, unmount } = window;
+        window.send = (block) => { send(block); unmount(); };
+    }""")
+    second = record(6, seed=1)
+    stage.send(second)
+    np.testing.assert_allclose(stage.drawn(), expected(second, "weights", 0), atol=1e-6)
+    stage.part("head-1").click()
+    np.testing.assert_allclose(stage.drawn(), expected(second, "weights", 1), atol=1e-6)
+
+
 def test_the_same_message_again_draws_nothing_anew(stage: Stage) -> None:
     stage.send(record(6))
     stage.root.evaluate("root => root.querySelector('.title').textContent = 'untouched'")

@@ -48,8 +48,10 @@ export default function mount({ data, parentElement, setStateValue, setTriggerVa
   }
   explorer.report = (selection) => setStateValue("selection", selection);
   explorer.ask = (name, fetched) => setTriggerValue("layer", { name, fetched });
+  const mounted = (explorer.mounted = {});
   explorer.receive(unpacked(data, explorer.received));
-  return () => explorer.close();
+  // Where data follow each other quickly, Streamlit ends the earlier mount after the later one.
+  return () => explorer.mounted === mounted && explorer.close();
 }
 
 class Explorer {

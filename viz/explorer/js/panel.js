@@ -28,6 +28,7 @@ export function cellNumbers(stage, layer, derived, cell, order) {
   const allowed = derived.mask === null || derived.mask[at] === 1;
   if (stage === "masked") return { name: allowed ? "allowed" : "forbidden", values };
   if (stage === "weights") return softmaxNumbers(layer, derived, values, query, key);
+  if (stage === "scaled") return { name: "cell", values };
   const products = terms(stage, layer, derived, cell, order).slice(0, 2);
   products.forEach(({ a, b, product }, n) => {
     const [first, second] = stage === "output" ? ["w", "v"] : ["q", "k"];
