@@ -77,41 +77,47 @@ def _others() -> None:
     state = st.session_state
     waited = state.get(WAITED)
     in_use = waited is not None or any(state.get(key) for key in (SAID, TYPED, NAMED))
-    with st.expander("Other models", expanded=in_use):  # else it would close at the next rerun
-        named = st.selectbox(
-            "From the Hugging Face hub",
-            list(hub_models),
-            index=None,
-            format_func=_with_place,
-            placeholder="Choose a model",
-            key=NAMED,
-            on_change=_forget_said,
+    box = st.expander("Other models", expanded=in_use, key="other-models", on_change="rerun")
+    if box.open or in_use:  # not made while it is closed: it is on every page
+        with box:
+            _find()
+
+
+def _find() -> None:
+    """A model of the hub or a folder: named, offered, and followed on its way here."""
+    named = st.selectbox(
+        "From the Hugging Face hub",
+        list(hub_models),
+        index=None,
+        format_func=_with_place,
+        placeholder="Choose a model",
+        key=NAMED,
+        on_change=_forget_said,
+    )
+    typed = st.text_input(
+        "Or any other id of the hub, or a folder",
+        placeholder="organisation/name",
+        key=TYPED,
+        on_change=_forget_said,
+    ).strip()
+    waited = st.session_state.get(WAITED)
+    if waited is not None:
+        _under_way(waited)
+        return
+    if said := st.session_state.get(SAID):
+        st.warning(plain(said))
+    wanted = typed or named
+    if not wanted:
+        st.caption(
+            "Any model that Hugging Face's library can load is tried against that library's own "
+            "attention before it is shown. Only safetensors are read, and no code of a model is run."
         )
-        typed = st.text_input(
-            "Or any other id of the hub, or a folder",
-            placeholder="organisation/name",
-            key=TYPED,
-            on_change=_forget_said,
-        ).strip()
-        if waited is not None:
-            _under_way(waited)
-            return
-        if said := st.session_state.get(SAID):
-            st.warning(plain(said))
-        wanted = typed or named
-        if not wanted:
-            st.caption(
-                "Any model that Hugging Face's library can load is tried against that library's own "
-                "attention before it is shown. Only safetensors are read, and no code of a model is run."
-            )
-            return
-        entry = models.found(wanted)
-        if entry is None:
-            st.error(
-                plain(f"“{wanted}” is no folder here, and no id of the hub: organisation/name.")
-            )
-            return
-        _offer(entry)
+        return
+    entry = models.found(wanted)
+    if entry is None:
+        st.error(plain(f"“{wanted}” is no folder here, and no id of the hub: organisation/name."))
+        return
+    _offer(entry)
 
 
 def _with_place(name: str) -> str:
