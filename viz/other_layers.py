@@ -1,8 +1,9 @@
 """The layers of a run by an address, so that the explorer opens another one without drawing the page anew.
 
 An address holds a name that cannot be guessed, so only who was shown the run knows it. It lives as long as
-the run's trace is kept, and nothing is computed for it: where the trace has made room for others there is
-nothing at the address, and the explorer asks for the layer through the page.
+the run's trace is kept, and no pass is run for it: where the trace has made room for others there is
+nothing at the address, and the explorer asks for the layer through the page. The check of a long run, too,
+is worked out here, once, when the explorer asks for it.
 """
 
 import math
@@ -20,9 +21,7 @@ from viz.explorer import Selection, payload
 from viz.explorer.packing import packed
 
 ADDRESS = "layers"
-AT_ONCE = (
-    2**23
-)  # attention weights of a run up to which it is checked before its picture is sent: 0.1 s
+AT_ONCE = 2**23  # attention weights of a run that is checked before its picture is sent: 0.1 s
 _NAME_BYTES = 16
 _PRIVATE = {"cache-control": "no-store"}
 

@@ -24,9 +24,8 @@ def plot(
     under `key` says which.
     """
     margin = counted_margins(figure)
-    axes: dict[str, object] = {
-        "ticklabeloverflow": "allow"
-    }  # else each label is measured, to hide some
+    # By default the browser measures each label, to hide some.
+    axes: dict[str, object] = {"ticklabeloverflow": "allow"}
     if margin:
         axes["automargin"] = False
     figure.update_xaxes(axes).update_yaxes(axes)

@@ -113,7 +113,10 @@ def explorer(
         name, fetched = _opened(mount)
         if name in layers:
             open_layer(name)
-        _hold(fetched) if fetched else st.session_state.pop(_HELD, None)
+        if fetched:
+            _hold(fetched)
+        else:  # it could not fetch what it lacks: all is sent again
+            st.session_state.pop(_HELD, None)
 
     _component(
         key=mount,
