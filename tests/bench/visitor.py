@@ -176,6 +176,7 @@ class Visitor:
         delta = message.delta
         if delta.WhichOneof("type") == "add_block":
             self._open_tab(delta.add_block.tab_container)
+            self._keep_widget(delta.add_block.expandable.id, delta.fragment_id)
         if delta.WhichOneof("type") != "new_element":
             return
         kind = delta.new_element.WhichOneof("type")
@@ -185,14 +186,20 @@ class Visitor:
         if kind == "alert" and element.format == element.ERROR:
             self.troubles.append(element.body)
         id_ = getattr(element, "id", "")
-        if not isinstance(id_, str) or not id_.startswith("$$ID-"):
+        if not self._keep_widget(id_, delta.fragment_id):
             return
-        key = id_.split("-", 2)[2]
-        self.widgets[key], self.fragments[key] = id_, delta.fragment_id
         if kind == "bidi_component":
             self._components.add(id_)
         elif kind in VALUES and (id_ not in self._states or element.set_value):
             self._states[id_] = VALUES[kind](element)
+
+    def _keep_widget(self, id_: object, fragment: str) -> bool:
+        """Remembers a widget by its key; False if the id is none of a widget."""
+        if not isinstance(id_, str) or not id_.startswith("$$ID-"):
+            return False
+        key = id_.split("-", 2)[2]
+        self.widgets[key], self.fragments[key] = id_, fragment
+        return True
 
     def _open_tab(self, tabs: Block.TabContainer) -> None:
         """A page tells the server which of its tabs is open."""

@@ -105,6 +105,7 @@ def test_an_error_is_seen_by_its_own_visitor_alone(server: Server) -> None:
                 await broken.choose("choose-text", f"{text} breaks")
                 await calm.choose("choose-mask", classroom.MASKS[0])
                 await calm.choose("choose-mask", classroom.MASKS[1])
+            await calm.choose("other-models", True)
             await calm.choose("picker-typed", "no/such-model-plugh")
             return calm.troubles, blank.troubles, broken.troubles
 
@@ -202,6 +203,8 @@ def test_the_log_tells_what_happened_and_holds_no_word_of_a_visitor(
             await one.choose("choose-text", "xyzzy plugh " * 1200)
             await one.choose("choose-model", "xyzzy")
             one.page = "attention"
+            await one.run()
+            await one.choose("other-models", True)
             await one.choose("picker-typed", "/xyzzy/plugh")
 
     asyncio.run(visit())
