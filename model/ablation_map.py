@@ -113,7 +113,7 @@ class _Passes:
 
     def measures(self, result: Tensor, unchanged: Tensor) -> dict[Measure, Numbers]:
         """Each measure of each row, (R, …), beside the one row of the unchanged pass."""
-        if self._trace.logits is None:
+        if self._trace.prediction is None:
             apart = torch.linalg.vector_norm((result - unchanged).double(), dim=-1)
             lengths = torch.linalg.vector_norm(unchanged.double(), dim=-1)
             return {"moved": (apart / lengths).mean(-1).cpu().numpy()}
@@ -139,6 +139,6 @@ def _loss(logits: Tensor, following: list[int]) -> Tensor:
 def _rows_at_once(model: "Model", trace: Trace) -> int:
     """How many heads are ablated in one batch, so that its arrays stay small."""
     length = max(len(trace.tokens), len(trace.target_tokens))
-    logits = 0 if trace.logits is None else length * model.config.vocabulary
+    logits = 0 if trace.prediction is None else length * model.config.vocabulary
     bounds = MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(logits, 1)
     return max(min(bounds), 1)

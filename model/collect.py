@@ -3,11 +3,13 @@
 import torch
 from torch import Tensor
 
+from model.memory import enough_memory, make_room
 from model.recorder import AttentionTensors, FeedForwardTensors, NormTensors, Recorder
 from model.trace import (
     Array,
     Attention,
     FeedForwardRecord,
+    Logits,
     Mask,
     NormRecord,
     Token,
@@ -75,6 +77,24 @@ def feed_forward_record(tensors: FeedForwardTensors) -> FeedForwardRecord:
     )
 
 
+def late_logits(normed: Tensor, matrix: Tensor) -> Logits:
+    """Logits to be made of the last states after the final norm (B, T, C), by the model's own output
+    matrix (V, C). They raise ValueError where the matrix is another one by then, and OutOfMemoryError.
+    """
+    states, weights = normed.detach()[0], matrix.detach()  # the values, wherever the model moves
+    version = weights._version
+
+    def make(rows: slice) -> Array:
+        if weights._version != version:
+            raise ValueError("The model's weights were changed after this pass: run it again.")
+        fed = states[rows]
+        with torch.inference_mode(), enough_memory(f"the logits of {len(fed):,} tokens"):
+            make_room(len(fed) * len(weights))
+            return array_of((fed @ weights.T)[None])
+
+    return Logits((len(states), len(weights)), make)
+
+
 def trace_of(
     recorder: Recorder,
     *,
@@ -83,7 +103,7 @@ def trace_of(
     tokens: tuple[Token, ...],
     target_tokens: tuple[Token, ...],
     angles: Tensor | None,
-    logits: Tensor | None,
+    prediction: Logits | None,
 ) -> Trace:
     """What a recorder collected, as a Trace."""
     change = recorder.intervention
@@ -108,7 +128,7 @@ def trace_of(
         },
         angles=None if angles is None else array_of(angles[None]),
         feed_forward=tuple(feed_forward_record(tensors) for tensors in recorder.feed_forward),
-        logits=None if logits is None else array_of(logits),
+        prediction=prediction,
     )
 
 

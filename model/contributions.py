@@ -73,7 +73,7 @@ def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> t
     attention weights or feed-forwards is counted there ("direct effect", Elhage et al. 2021).
     Raises ValueError for an encoder, which has no logits.
     """
-    if trace.logits is None:
+    if trace.prediction is None:
         raise ValueError(f"{model.name} is an encoder: it predicts no next token.")
     sum_ = _Sum(position)
     _embed(sum_, trace)
@@ -95,9 +95,10 @@ def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> t
 
 def logit_check(trace: Trace, parts: tuple[Part, ...], position: int, token: int) -> float:
     """|sum of all parts - the model's own logit|."""
-    if trace.logits is None:
+    if trace.prediction is None:
         raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
-    return abs(sum(part.effect for part in parts) - float(trace.logits[position, token]))
+    logit = float(trace.prediction.after(position)[token])
+    return abs(sum(part.effect for part in parts) - logit)
 
 
 class _Sum:

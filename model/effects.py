@@ -69,10 +69,10 @@ def losses(trace: Trace) -> NDArray[np.float64]:
 
     Raises ValueError for an encoder, which predicts no next token. A single token has no losses.
     """
-    if trace.logits is None:
+    if trace.prediction is None:
         raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
     following = [token.id for token in predicted(trace)]
-    logs = _log_probabilities(trace.logits[: len(following)])
+    logs = _log_probabilities(trace.prediction.all[: len(following)])
     return -logs[np.arange(len(following)), following]
 
 

@@ -7,7 +7,7 @@ leaves ends the own pass.
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -108,6 +108,7 @@ class Engine:
             with self._guard:
                 gone, self._models.gone = self._models.gone, []
                 self._evictions += [Eviction(one, name) for one in gone]
+                self._forget(gone)
             return model
 
     @property
@@ -207,6 +208,11 @@ class Engine:
         except ValueError as refusal:
             self._tell(Refused(model, type(refusal).__name__))
             raise
+
+    def _forget(self, gone: Collection[str]) -> None:
+        """Lets the traces of models go too: those of long texts share the model's output matrix."""
+        for request in [one for one in self._traces if one.model in gone]:
+            del self._traces[request]
 
     def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
         """Keeps a value unless it alone is over the bound."""

@@ -19,6 +19,7 @@ from model.trace import (
     Array,
     Attention,
     FeedForwardRecord,
+    Logits,
     Mask,
     NormRecord,
     Token,
@@ -181,7 +182,7 @@ def _read(description: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) ->
             )
             for name in description["feed_forward"]
         ),
-        logits=arrays.get("logits"),
+        prediction=Logits.of(arrays["logits"]) if "logits" in arrays else None,
     )
 
 

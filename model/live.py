@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from model.collect import array_of, trace_of
+from model.collect import array_of, late_logits, trace_of
 from model.config import Stack, TransformerConfig
 from model.intervention import Intervention
 from model.memory import enough_memory, into_memory
@@ -14,9 +14,10 @@ from model.recorder import Recorder, recording
 from model.refusals import check_change, check_length
 from model.runnable import Runnable
 from model.tokenizers import Tokenizer, clean
-from model.trace import Array, Attention, Token, Trace, read_only
+from model.trace import Array, Attention, Logits, Token, Trace, read_only
 
 UNCHANGED = Intervention()
+LATE = 2**20  # logits, from which on those of a recorded pass are made when they are asked for
 
 
 class Model:
@@ -92,12 +93,14 @@ class Model:
         check_length(len(tokens), self.config.context, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
         check_change(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
+        logits = len(target_tokens or tokens) * self.config.vocabulary
         trace, _ = self.passed(
             tokens,
             target_tokens,
             intervention,
             record=record,
             explicit=explicit,
+            logits_later=self.module.output_matrix is not None and logits >= LATE,
             text=clean(text),
         )
         return trace
@@ -110,14 +113,17 @@ class Model:
         *,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
+        logits_later: bool = False,
         text: str = "",
     ) -> tuple[Trace, Array]:
-        """One pass over given tokens: its trace, and logits or an encoder's last states (token, …)."""
+        """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
+        last states of an encoder and of a pass whose logits come later."""
+        source = self.config.source
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             return self._passed(
                 tokens,
                 target_tokens,
-                Recorder(intervention, record, explicit, self.config.source),
+                Recorder(intervention, record, explicit, source, logits_later),
                 text,
             )
 
@@ -138,7 +144,7 @@ class Model:
             tokens=tokens,
             target_tokens=target_tokens,
             angles=angles,
-            logits=None if self.config.shape == "encoder" else result,
+            prediction=self._prediction(result, recorder),
         )
         return trace, array_of(result)
 
@@ -200,6 +206,14 @@ class Model:
     def _run(self, tokens: tuple[Token, ...], target: tuple[Token, ...]) -> torch.Tensor:
         ids = self._ids(tokens)
         return self.module(ids, self._ids(target)) if target else self.module(ids)
+
+    def _prediction(self, result: torch.Tensor, recorder: Recorder) -> Logits | None:
+        if self.config.shape == "encoder":
+            return None
+        matrix = self.module.output_matrix
+        if recorder.logits_later and matrix is not None:
+            return late_logits(result, matrix)
+        return Logits.of(array_of(result))
 
     def _ids(self, tokens: tuple[Token, ...]) -> torch.Tensor:
         return torch.tensor([[token.id for token in tokens]], device=self.device)

@@ -26,8 +26,8 @@ def recorded_shapes(trace: Trace) -> dict[tuple[str, str], Shape]:
         if layer == "0":
             found[f"{where}.feed_forward", "Hidden layer"] = record.before.shape
             found[f"{where}.feed_forward", "Activation"] = record.hidden.shape
-    if trace.logits is not None:
-        found["decoder.output", "Logits"] = trace.logits.shape
+    if trace.prediction is not None:
+        found["decoder.output", "Logits"] = trace.prediction.shape
     return found
 
 

@@ -85,6 +85,7 @@ class Recorder:
     level: Level = "nothing"
     explicit: bool = False
     source: Stack = "decoder"
+    logits_later: bool = False  # the pass ends with the normed states, before the output matrix
     kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)

@@ -59,6 +59,11 @@ class Runnable(Protocol):
         """The output matrix; None where it is the token table, or where there is none."""
         ...
 
+    @property
+    def output_matrix(self) -> Tensor | None:
+        """(V, C), where the normed states times it are the logits and nothing follows; else None."""
+        ...
+
     def __call__(self, ids: Tensor, target: Tensor | None = None) -> Tensor:
         """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C)."""
         ...

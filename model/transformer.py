@@ -81,8 +81,8 @@ class Transformer(nn.Module):
         return self.encoder(self.embedding(ids, "encoder"), mask=mask, angles=self._angles(ids))
 
     def decode(self, ids: Tensor, memory: Tensor | None, padding: Tensor | None = None) -> Tensor:
-        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V). Padding is that of the
-        source."""
+        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V), or to the states (B, T, C) that
+        they are made of where these come later. Padding is that of the source."""
         if self.decoder is None:
             raise ValueError("This model has no decoder.")
         reads_memory = memory is not None
@@ -97,15 +97,20 @@ class Transformer(nn.Module):
             memory_mask=padded if reads_memory else None,
             angles=self._angles(ids),
         )
+        if current().logits_later:
+            return x
         if current().keeps:
             make_room(ids.numel() * self.config.vocabulary)
         return self.logits(x)
 
     def logits(self, normed: Tensor) -> Tensor:
         """(…, C) after the final norm to (…, V)."""
-        if self.output is not None:
-            return self.output(normed)
-        return normed @ self.embedding.tokens.weight.T
+        return normed @ self.output_matrix.T
+
+    @property
+    def output_matrix(self) -> Tensor:
+        """(V, C): what makes logits of normed states; the token table where the two are tied."""
+        return self.embedding.tokens.weight if self.output is None else self.output.weight
 
     def unembed(self, stream: Tensor) -> Tensor:
         """A state of the stream (…, C) read as a prediction: final norm, then the output matrix (…,

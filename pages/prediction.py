@@ -52,7 +52,7 @@ The **{glossary_link("logit lens")}** asks earlier: what would each state predic
 
 
 def live() -> None:
-    if seen.trace.logits is None:
+    if seen.trace.prediction is None:
         st.info(
             plain(
                 f"{seen.model.name} is an encoder: it reads a text and predicts no next token. "

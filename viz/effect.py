@@ -13,10 +13,10 @@ LISTED = 6
 
 def effect_on_prediction(seen: Look) -> None:
     """The next token after the text, before and after a change; nothing without one or a head."""
-    baseline = seen.baseline
-    if seen.trace.logits is None or baseline is None or baseline.logits is None:
+    baseline, ours = seen.baseline, seen.trace.prediction
+    if ours is None or baseline is None or baseline.prediction is None:
         return
-    before, after = baseline.logits[-1], seen.trace.logits[-1]
+    before, after = baseline.prediction.after(-1), ours.after(-1)
     likely = expectation(before, after, LISTED)
     labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
     last = plain(token_label(seen.trace.tokens_of("decoder")[-1].text))

@@ -29,8 +29,8 @@ def pipeline(seen: Look) -> None:
 
 
 def _result(seen: Look) -> tuple[str, str, str]:
-    logits = seen.trace.logits
-    if logits is None:
+    prediction = seen.trace.prediction
+    if prediction is None:
         size = f"{len(seen.trace.tokens)} × {seen.model.config.width}"
         return "Result", size, "one vector a token, in its context"
-    return "Prediction", f"{logits.shape[-1]:,}", "scores for the next token"
+    return "Prediction", f"{prediction.vocabulary:,}", "scores for the next token"

@@ -107,7 +107,7 @@ def _effect(subject: Subject) -> str:
         ("largest weight of a row, mean", ours.largest.mean(), theirs.largest.mean()),
     ]
     said = f"Largest difference of any state: {largest_difference(before, after):.3g}."
-    if before.logits is not None and after.logits is not None:
+    if before.prediction is not None and after.prediction is not None:
         if len(losses(before)):
             rows.append(("loss of the sentence", losses(before).mean(), losses(after).mean()))
         apart = divergences(before, after)[-1]

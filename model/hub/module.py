@@ -81,6 +81,11 @@ class HubTransformer(nn.Module):
         """The output matrix; None where it is the token table, or where there is none."""
         return None if self.config.tied else self.body.get_output_embeddings()
 
+    @property
+    def output_matrix(self) -> None:
+        """Not told apart from the pass: what follows it (a bias, a scale, a cap) is the library's own."""
+        return None
+
     def forward(self, ids: Tensor, target: Tensor | None = None) -> Tensor:
         """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C)."""
         if self.config.shape == "encoder-decoder":

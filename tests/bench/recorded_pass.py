@@ -36,7 +36,8 @@ def ours(way: str, tokens: int, folder: Path) -> tuple[Pass, Pass, Pass]:
     def traced(count: int) -> object:
         record = "full" if way == "full" else "attention"
         text = gpt2_size.text_of(count)
-        return model.trace(text, record=record, explicit=way == "explicit")
+        trace = model.trace(text, record=record, explicit=way == "explicit")
+        return trace, trace.logits  # those of a long text are made when they are asked for
 
     recorded = plain if way == "plain" else traced
     return lambda: plain(tokens), lambda: recorded(tokens), lambda: recorded(WARM_TOKENS)

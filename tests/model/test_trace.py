@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from model import Attention, Intervention, Model, Trace
-from model.trace import NormRecord
+from model.trace import Logits, NormRecord
 from tests.model.tiny import SENTENCE, TINY, build, loaded, sentence, target
 
 PLAIN = (str, bytes, int, float, bool, type(None), Intervention)
@@ -22,7 +22,9 @@ def parts(value: Any) -> Iterator[Any]:
     yield value
     if isinstance(value, Intervention):
         return
-    if is_dataclass(value):
+    if isinstance(value, Logits):
+        yield value.all
+    elif is_dataclass(value):
         for field in fields(value):
             yield from parts(getattr(value, field.name))
     elif isinstance(value, Mapping):

@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.registry import models
+from model.trace import Logits
 from viz.examples import EXAMPLES
 from viz.menu import PAGES, entry
 
@@ -40,6 +41,20 @@ def test_no_text_breaks_a_page_and_what_was_typed_stays(file: str, text: str) ->
     assert not app.exception
     boxes = [box for box in app.text_input if box.label == "Your sentence"]
     assert all(box.value == text for box in boxes)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_page_makes_all_logits_before_its_first_picture(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def all_logits(late: Logits) -> None:
+        raise AssertionError(f"{late.shape} are made")
+
+    monkeypatch.setattr("model.live.LATE", 0)
+    monkeypatch.setattr(Logits, "all", property(all_logits))
+    text = f"Tom Hill saw a red ball. Anna gave the ball to {Path(file).stem}"  # passes of its own
+    app = opened(file, model="stories", text=text, mask="none")
+    assert not app.exception
 
 
 @pytest.mark.parametrize("file", FILES)

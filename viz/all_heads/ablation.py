@@ -142,9 +142,9 @@ def _under_way(seen: Look, run: Run, heads: int) -> None:
 
 def _watched(seen: Look) -> tuple[int, ...]:
     """The likeliest next tokens of the unchanged run."""
-    if seen.trace.logits is None:
+    if seen.trace.prediction is None:
         return ()
-    return tuple(map(int, np.argsort(-seen.trace.logits[-1], kind="stable")[:WATCHED]))
+    return tuple(map(int, np.argsort(-seen.trace.prediction.after(-1), kind="stable")[:WATCHED]))
 
 
 def _show(seen: Look, found: Ablations) -> None:

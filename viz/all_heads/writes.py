@@ -19,7 +19,7 @@ from model.contributions import (
 from model.engine import Request
 from model.head_families import Family
 from model.prediction import probabilities
-from model.trace import Array
+from model.trace import Logits
 from viz import shell
 from viz.all_heads.choice import (
     choose_family,
@@ -83,7 +83,7 @@ def writes(seen: Look) -> None:
     )
     if shown == LENGTH:
         _lengths_view(seen)
-    elif seen.trace.logits is None:
+    elif seen.trace.prediction is None:
         st.info(
             plain(
                 f"{seen.model.name} is an encoder: it predicts no next token, so there is no logit "
@@ -94,7 +94,7 @@ def writes(seen: Look) -> None:
         if current().model != seen.model.name:
             st.rerun()  # the whole page: this view alone would go on with the old model
     else:
-        _effect_view(seen, _which_logit(seen, seen.trace.logits, boxes[1:]), shown == PARTS)
+        _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes[1:]), shown == PARTS)
 
 
 def _lengths_view(seen: Look) -> None:
@@ -156,7 +156,7 @@ def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
     shell.table(frame, f"all-heads-parts-{every_part}")
 
 
-def _which_logit(seen: Look, logits: Array, boxes: Sequence[DeltaGenerator]) -> Logit:
+def _which_logit(seen: Look, prediction: Logits, boxes: Sequence[DeltaGenerator]) -> Logit:
     """After which token, and of which next token: the last and the likeliest to begin with."""
     tokens = seen.trace.tokens_of("decoder")
     position: int = boxes[0].selectbox(
@@ -166,7 +166,8 @@ def _which_logit(seen: Look, logits: Array, boxes: Sequence[DeltaGenerator]) -> 
         format_func=lambda at: f"{at} {token_label(tokens[at].text, 24)}",
         key=f"all-heads-position-{len(tokens)}",  # a text of another length opens on its own end
     )
-    row = probabilities(logits[position])
+    logits = prediction.after(position)
+    row = probabilities(logits)
     likely = [int(id_) for id_ in np.argsort(-row, kind="stable")[:OFFERED]]
     texts = [token_label(one.text, 24) for one in seen.model.tokenizer.named(likely)]
     keep_within(TOKEN, len(likely))
@@ -177,7 +178,7 @@ def _which_logit(seen: Look, logits: Array, boxes: Sequence[DeltaGenerator]) -> 
         key=TOKEN,
     )
     token = likely[place]
-    return Logit(position, token, plain(texts[place]), float(logits[position, token]))
+    return Logit(position, token, plain(texts[place]), float(logits[token]))
 
 
 def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:

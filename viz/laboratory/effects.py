@@ -29,14 +29,14 @@ def runs(seen: Look) -> tuple[Trace, Trace]:
 def next_token_effect(seen: Look) -> None:
     """What the model expects after one token, before and after the change."""
     before, after = runs(seen)
-    if before.logits is None or after.logits is None:
+    if before.prediction is None or after.prediction is None:
         _no_prediction(seen)
         return
     tokens = after.tokens_of("decoder")
     picture, words = st.columns([3, 2], gap="large")
     with words:
         at = _position(tokens)
-        ours, theirs = before.logits[at], after.logits[at]
+        ours, theirs = before.prediction.after(at), after.prediction.after(at)
         st.latex(DIVERGENCE)
         st.markdown(
             f"After **{plain(token_label(tokens[at].text))}** the two distributions are "
@@ -89,7 +89,7 @@ def _ranks(seen: Look, ours: np.ndarray, theirs: np.ndarray) -> pd.DataFrame:
 def every_position(seen: Look) -> None:
     """How well each token was predicted, before and after, and how far the predictions moved."""
     before, after = runs(seen)
-    if before.logits is None or after.logits is None:
+    if before.prediction is None or after.prediction is None:
         _no_prediction(seen)
         return
     tokens = [token.text for token in after.tokens_of("decoder")]

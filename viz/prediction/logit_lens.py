@@ -21,7 +21,7 @@ OWN, FINAL = "of the token shown", "of the final token"
 def logit_lens(seen: Look) -> None:
     """The page's second view: state by token, what each would predict and how surely."""
     trace = seen.trace
-    if trace.logits is None:
+    if trace.prediction is None:
         return
     tokens = [token.text for token in trace.tokens_of("decoder")]
     st.markdown(
@@ -37,7 +37,7 @@ def logit_lens(seen: Look) -> None:
         first, last = _window(len(tokens))
     formula.latex(LENS if seen.model.config.norm_place == "pre" else LENS_WITHOUT_NORM)
     states = [state[first:last] for state in trace.states["decoder"]]
-    found = lens(seen.model.unembed, states, trace.logits[first:last])
+    found = lens(seen.model.unembed, states, trace.prediction.rows(first, last))
     names = state_names(trace, "decoder")
     predicted = _texts(seen, found)
     shares = found.shares if shown == OWN else found.final

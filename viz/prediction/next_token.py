@@ -38,8 +38,8 @@ class Row:
 
 def next_token(seen: Look) -> None:
     """The page's first view: one position, its likeliest next tokens, three ways to change them."""
-    logits = seen.trace.logits
-    if logits is None:
+    prediction = seen.trace.prediction
+    if prediction is None:
         return
     st.markdown(
         "**What to look for.** The longest bar is what the model expects next. Choose an earlier "
@@ -48,7 +48,7 @@ def next_token(seen: Look) -> None:
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
         position = _position(seen)
-        row = Row(logits[position], sampling_controls(logits.shape[-1]))
+        row = Row(prediction.after(position), sampling_controls(prediction.vocabulary))
     with picture:
         ids = draw_row(seen, row, "prediction-next")
         st.caption(_sums(row, ids))

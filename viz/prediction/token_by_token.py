@@ -57,8 +57,8 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
     """Left the choice, right what the last token read, in a layer and head of the reader's."""
     expected, read = st.columns([3, 2], gap="large")
     with expected:
-        if run.logits is not None:
-            row = Row(run.logits[-1], choice.sampling)
+        if run.prediction is not None:
+            row = Row(run.prediction.after(-1), choice.sampling)
             draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
         st.latex(GREEDY if choice.seed is None else DRAWN)
     with read:
@@ -139,10 +139,10 @@ def _written(seen: Look, choice: Choice, steps: int) -> tuple[int, ...]:
 @lru_cache(maxsize=4096)
 def _next(request: Request, choice: Choice) -> int:
     """The id that is chosen after what a request reads."""
-    logits = traced(request).logits
-    if logits is None:
+    prediction = traced(request).prediction
+    if prediction is None:
         raise ValueError("An encoder without a head predicts no next token.")
-    return choice.of(logits[-1], len(request.continued))
+    return choice.of(prediction.after(-1), len(request.continued))
 
 
 def _so_far(seen: Look, run: Trace, ids: tuple[int, ...]) -> None:

@@ -103,11 +103,12 @@ def first_row_unmasked(scene: Scene, number: int) -> Question | None:
 def without_positions(scene: Scene, number: int) -> Question | None:
     """Does the model still expect the same token when no token knows its place?"""
     ours, theirs = scene.trace, scene.run(Intervention(positions=False))
-    if number or ours.logits is None or theirs.logits is None:
+    if number or ours.prediction is None or theirs.prediction is None:
         return None
-    if np.abs(ours.logits - theirs.logits).max() <= _SAME:  # a model that has no positions
+    logits = [run.after(-1) for run in (ours.prediction, theirs.prediction)]
+    if np.abs(logits[0] - logits[1]).max() <= _SAME:  # a model that has no positions
         return None
-    before, after = probabilities(ours.logits[-1]), probabilities(theirs.logits[-1])
+    before, after = map(probabilities, logits)
     best, now = int(before.argmax()), int(after.argmax())
     fall = float(before[best] - after[best])
     if now != best:
@@ -117,7 +118,7 @@ def without_positions(scene: Scene, number: int) -> Question | None:
     if answer is None or before[best] < CLEAR:
         return None
     token, instead = (quoted(named) for named in scene.named([best, now]))
-    last = token_name(ours.tokens_of("decoder")[-1], len(ours.logits) - 1)
+    last = token_name(ours.tokens_of("decoder")[-1], ours.prediction.shape[0] - 1)
     other = "" if now == best else f" Now {instead} comes first, with {after[now]:.3f}."
     return Question(
         f"Positions are switched off in the whole model. After {last} it expected {token} with "
@@ -136,12 +137,12 @@ def without_head(scene: Scene, number: int) -> Question | None:
     """How much does the expected token depend on one head?"""
     ours, attention = scene.trace, scene.attention
     head = (scene.head + number) % attention.heads
-    if ours.logits is None or number >= attention.heads:
+    if ours.prediction is None or number >= attention.heads:
         return None
-    logits = scene.run(Intervention(ablated=frozenset({(scene.place, head)}))).logits
-    if logits is None:
+    theirs = scene.run(Intervention(ablated=frozenset({(scene.place, head)}))).prediction
+    if theirs is None:
         return None
-    before, after = probabilities(ours.logits[-1]), probabilities(logits[-1])
+    before, after = (probabilities(run.after(-1)) for run in (ours.prediction, theirs))
     best = int(before.argmax())
     answer = _direction(float(before[best]), float(after[best]))
     if answer is None or before[best] < CLEAR:

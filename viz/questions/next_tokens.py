@@ -11,11 +11,11 @@ _TEMPERATURES = (2.0, 0.5)
 
 def next_token(scene: Scene, number: int) -> Question | None:
     """Which token comes next, in the model's view?"""
-    trace = scene.trace
-    if trace.logits is None or number >= len(trace.logits):
+    prediction = scene.trace.prediction
+    if prediction is None or number >= prediction.shape[0]:
         return None
-    at = len(trace.logits) - 1 - number
-    logits = trace.logits[at]
+    at = prediction.shape[0] - 1 - number
+    logits = prediction.after(at)
     shares = probabilities(logits)
     order = np.argsort(-shares, kind="stable")
     if len(order) <= _RANKS[-1] or shares[order[0]] - shares[order[1]] < CLEAR:
@@ -25,7 +25,7 @@ def next_token(scene: Scene, number: int) -> Question | None:
     names = [quoted(token) for token in scene.named(offered)]
     if len(set(names)) < len(names):  # two halves of a character look alike
         return None
-    tokens = trace.tokens_of("decoder")
+    tokens = scene.trace.tokens_of("decoder")
     stands = ""
     if at + 1 < len(tokens):
         really = tokens[at + 1]
@@ -44,11 +44,11 @@ def next_token(scene: Scene, number: int) -> Question | None:
 
 def warmed(scene: Scene, number: int) -> Question | None:
     """What does a temperature do to the likeliest token?"""
-    logits = scene.trace.logits
-    if logits is None or number >= len(_TEMPERATURES):
+    prediction = scene.trace.prediction
+    if prediction is None or number >= len(_TEMPERATURES):
         return None
-    divisor = _TEMPERATURES[number]
-    before, after = probabilities(logits[-1]), temperature(logits[-1], divisor)
+    divisor, logits = _TEMPERATURES[number], prediction.after(-1)
+    before, after = probabilities(logits), temperature(logits, divisor)
     best = int(before.argmax())
     moved = float(after[best] - before[best])
     if abs(moved) < CLEAR / 2:

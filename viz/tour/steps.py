@@ -211,7 +211,7 @@ def unfit(step: Step, trace: Trace, view: View) -> str | None:
     """Why a step cannot be done with this sentence and model; None where it can."""
     if len(trace.tokens) < 2 and step.name != "tokens":
         return "This step needs a sentence of two tokens or more."
-    if step.needs == "a prediction" and trace.logits is None:
+    if step.needs == "a prediction" and trace.prediction is None:
         return f"This step needs a model that predicts the next token; {trace.model} is an encoder."
     if step.needs == "a causal mask" and trace.find(view.place).kind != "causal":
         return _NO_MASK

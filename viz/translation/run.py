@@ -23,9 +23,12 @@ def with_target(seen: Look, target: str | None) -> Look:
 def written_ids(trace: Trace) -> tuple[int, ...]:
     """The ids that the target consists of, without its start token, and the one that the model
     would write after them. Raises ValueError for a model that predicts nothing."""
-    if trace.logits is None:
+    if trace.prediction is None:
         raise ValueError(f"{trace.model} predicts no next word.")
-    return (*(token.id for token in trace.target_tokens[1:]), int(trace.logits[-1].argmax()))
+    return (
+        *(token.id for token in trace.target_tokens[1:]),
+        int(trace.prediction.after(-1).argmax()),
+    )
 
 
 def whose_french() -> None:

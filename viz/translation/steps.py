@@ -107,8 +107,8 @@ def _play() -> None:
 def _expected(seen: Look, step: int, new: int) -> None:
     """The probabilities of the next word; the chosen one is marked."""
     st.markdown("**What the model expects next**")
-    if seen.trace.logits is not None:
-        row = Row(seen.trace.logits[step - 1], Sampling())
+    if seen.trace.prediction is not None:
+        row = Row(seen.trace.prediction.after(step - 1), Sampling())
         draw_row(seen, row, "encoder-expected", count=LISTED, chosen=new)
     st.latex(GREEDY)
 
@@ -143,12 +143,12 @@ def _quoted(word: str) -> str:
 
 def _alike(seen: Look, before: tuple[int, ...]) -> None:
     """The check of a step: reading only the words before it gives the same row."""
-    whole = seen.trace
     run = traced(replace(seen.request, target="", continued=before))
-    same_words = run.target_tokens == whole.target_tokens[: len(before) + 1]
-    if whole.logits is None or run.logits is None or not same_words:
+    same_words = run.target_tokens == seen.trace.target_tokens[: len(before) + 1]
+    whole, alone = seen.trace.prediction, run.prediction
+    if whole is None or alone is None or not same_words:
         return
-    difference = float(np.abs(whole.logits[len(before)] - run.logits[-1]).max())
+    difference = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
     st.caption(
         "Check: the decoder was run once over the whole French. Run over the words before this one "
         f"alone, it gives the same logits to {difference:.0e}. The masked self-attention makes "

@@ -112,9 +112,9 @@ def _readable(look: Look, seen: Look) -> Look | None:
 def _given(look: Look) -> tuple[Given, ...]:
     """Each word of the target and its end, with the model's own first choice."""
     trace = look.trace
-    if trace.logits is None:
+    if trace.prediction is None:
         return ()
-    shares = probabilities(trace.logits)  # (query, vocabulary)
+    shares = probabilities(trace.prediction.all)  # (query, vocabulary)
     end = look.model.tokenizer.end
     ids = [token.id for token in trace.target_tokens[1:]] + ([] if end is None else [end])
     firsts = shares.argmax(-1)
