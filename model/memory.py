@@ -1,14 +1,14 @@
 """Memory: given back to the system before a large table is made, and a sentence where it runs out."""
 
-import ctypes
 import gc
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import torch
 from torch import Tensor
+
+from model import allocator
 
 _NO_MEMORY = (  # what PyTorch and the libraries below it say; only CUDA has a class of its own
     "can't allocate memory",
@@ -53,7 +53,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def _give_back() -> None:
     gc.collect()
-    _trim()(0)
+    allocator.give_back()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
@@ -73,16 +73,7 @@ def make_room(numbers: int) -> None:
     """Called before a table of so many float32 numbers is made while a pass is recorded.
 
     The tensors that a recorder keeps lie among freed ones, and glibc holds on to the gaps: at 1,024
-    tokens of a GPT-2-sized model a tenth of the peak. Where there is no glibc, nothing is done.
+    tokens of a GPT-2-sized model a tenth of the peak.
     """
     if 4 * numbers >= _LARGE:
-        _trim()(0)
-
-
-@cache
-def _trim() -> Callable[[int], object]:
-    try:
-        trim: Callable[[int], object] = ctypes.CDLL("libc.so.6").malloc_trim
-    except (OSError, AttributeError):  # another system, or another C library
-        return lambda left: None
-    return trim
+        allocator.give_back()

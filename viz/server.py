@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit.web import cli
 
+from model import allocator
 from model.settings import settings
 from viz import logs, other_layers
 from viz.border import tell
@@ -53,6 +54,7 @@ def preload() -> None:
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
+    allocator.reuse()
     logs.set_up()
     logs.event("start", address=st.get_option("server.address"), port=st.get_option("server.port"))
     threading.Thread(target=preload, name="preload", daemon=True).start()

@@ -26,24 +26,26 @@ window.explorerRoot = () => {
     }
     return null;
 };
-window.until = (wanted, patience) => new Promise((resolve, reject) => {
+window.until = (wanted, patience, pause = 0) => new Promise((resolve, reject) => {
     const start = performance.now();
+    const next = (look) => pause ? setTimeout(look, pause) : requestAnimationFrame(look);
     const look = () => {
         let seen = false;
         try { seen = wanted(); } catch { seen = false; }
         if (seen) return resolve();
-        if (performance.now() - start < patience) return requestAnimationFrame(look);
+        if (performance.now() - start < patience) return next(look);
         reject(new Error(`Not seen within ${patience / 1000} s: ${wanted}`));
     };
-    requestAnimationFrame(look);
+    next(look);
 });
-window.startWatch = (wanted, event, patience) => {
+window.startWatch = (wanted, event, patience, pause) => {
     window.watched = new Promise((resolve, reject) => {
         const painted = (click) => {
             const told = () => resolve(performance.now() - click.timeStamp);
             scheduler.postTask(told, { priority: "user-blocking" });
         };
-        const start = (click) => until(wanted, patience).then(() => painted(click), reject);
+        const start = (click) => until(wanted, patience, pause)
+            .then(() => painted(click), reject);
         document.addEventListener(event, start, { capture: true, once: true });
     });
 };
@@ -99,12 +101,15 @@ class Tab:
         """Makes the browser's main thread so many times slower."""
         self.session.send("Emulation.setCPUThrottlingRate", {"rate": rate})
 
-    def milliseconds(self, act: Callable[[], None], wanted: str, event: str = "click") -> float:
+    def milliseconds(
+        self, act: Callable[[], None], wanted: str, event: str = "click", pause: int = 0
+    ) -> float:
         """Time from the click that `act` makes to the frame in which `wanted`, JavaScript, holds.
+        pause: milliseconds between two looks, where to ask for every frame would take the server's time.
 
         Raises playwright's Error, which says what was wanted, where it is not seen in time.
         """
-        self.page.evaluate(f"window.startWatch(() => {wanted}, '{event}', {PATIENCE})")
+        self.page.evaluate(f"window.startWatch(() => {wanted}, '{event}', {PATIENCE}, {pause})")
         act()
         passed: float = self.page.evaluate("window.watched")
         return passed

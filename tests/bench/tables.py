@@ -99,11 +99,12 @@ def clicks(measured: Measured) -> str:
     parts = [_table(head, rows)]
     long = measured["long"]
     if long:
-        head_switch = long["head"]
+        first, head_switch = long["first_picture"], long["head"]
         parts.append(
             f"1,024 tokens in a random model of GPT-2's size: first picture "
-            f"{long['first_picture_ms'] / 1000:.1f} s after Enter "
-            f"({_megabytes(long['first_bytes'])} sent), head switch {_ms(head_switch['median_ms'])} "
+            f"{first['median_ms'] / 1000:.1f} s after Enter (median of {first['times']} texts, the "
+            f"slowest {first['longest_ms'] / 1000:.1f} s; "
+            f"{_megabytes(long['first_bytes'])} sent), head switch {_ms(head_switch['median_ms'])} "
             f"(p90 {_ms(head_switch['p90_ms'])})."
         )
     parts.append(

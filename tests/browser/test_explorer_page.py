@@ -100,3 +100,20 @@ def test_what_to_look_for_stands_there_while_the_examples_own_head_does(
     expect(look_for).to_be_visible()
     page.get_by_role("radiogroup", name="Layer").get_by_role("radio", checked=False).last.click()
     expect(look_for).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [".stElementContainer", ".stTabs [role=tablist]", ".stExpander > details",
+     ".stExpander > details > summary"],
+)  # fmt: skip
+def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator, part: str) -> None:
+    page = explorer.page
+    page.emulate_media(reduced_motion="no-preference")
+    seconds = page.locator(part).first.evaluate(
+        """(element) => {
+            element.style.transition = "opacity 1s ease-in 0.5s, border 1s";  // as Streamlit has it
+            return getComputedStyle(element).transitionDuration;
+        }"""
+    )
+    assert seconds == "0s"
