@@ -100,7 +100,7 @@ class Model:
             intervention,
             record=record,
             explicit=explicit,
-            logits_later=self.module.output_matrix is not None and logits >= LATE,
+            logits_later=logits >= LATE,
             text=clean(text),
         )
         return trace
@@ -135,8 +135,9 @@ class Model:
         text: str,
     ) -> tuple[Trace, Array]:
         with recording(recorder), torch.inference_mode():
-            result = self._run(tokens, target_tokens)
+            ended = self._run(tokens, target_tokens)
             angles = self.module.embedding.angles(len(tokens), self.device)
+        result = array_of(ended)
         trace = trace_of(
             recorder,
             model=self.name,
@@ -144,9 +145,9 @@ class Model:
             tokens=tokens,
             target_tokens=target_tokens,
             angles=angles,
-            prediction=self._prediction(result, recorder),
+            prediction=self._prediction(ended, result, recorder),
         )
-        return trace, array_of(result)
+        return trace, result
 
     def on(self, device: torch.device) -> "Model":
         """The same model on a device: the weights are moved, not copied."""
@@ -207,13 +208,15 @@ class Model:
         ids = self._ids(tokens)
         return self.module(ids, self._ids(target)) if target else self.module(ids)
 
-    def _prediction(self, result: torch.Tensor, recorder: Recorder) -> Logits | None:
+    def _prediction(self, ended: torch.Tensor, result: Array, recorder: Recorder) -> Logits | None:
+        """What a pass that ended with these values predicts; a module without an output matrix of its
+        own has made its logits, whatever it was asked."""
         if self.config.shape == "encoder":
             return None
         matrix = self.module.output_matrix
         if recorder.logits_later and matrix is not None:
-            return late_logits(result, matrix)
-        return Logits.of(array_of(result))
+            return late_logits(ended, matrix)
+        return Logits.of(result)
 
     def _ids(self, tokens: tuple[Token, ...]) -> torch.Tensor:
         return torch.tensor([[token.id for token in tokens]], device=self.device)
