@@ -1,26 +1,5 @@
-"""Home: what this is, one sentence, one picture, the way on."""
+"""The app: what stands on every page, and the page that is open."""
 
-import streamlit as st
+from viz.frame import open_app
 
-from viz import shell
-from viz.figures.heatmap import weights_of_head
-from viz.pipeline import pipeline
-from viz.tour.card import invitation
-
-shell.open_page("app.py")
-seen = shell.look()
-picture, words = st.columns([3, 2], gap="large", vertical_alignment="center")
-with picture:
-    queries, keys = seen.labels
-    shell.chart(weights_of_head(seen.attention, seen.head, queries=queries, keys=keys), "home")
-with words:
-    shell.what_to_look_for()
-    st.markdown(
-        "Each row is a token that looks, each column a token looked at; every row sums to 1. "
-        "A recurrent network reads words in turn. Attention lets each token look at the others "
-        "at once, so the same word gets another vector in another sentence."
-    )
-    st.page_link("pages/attention.py", label="See how these weights come about →")
-    invitation("home")
-pipeline(seen)
-shell.checked(seen)
+open_app().run()

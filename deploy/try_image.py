@@ -185,11 +185,10 @@ async def draw_every_page(port: int) -> None:
     from viz.menu import PAGES
 
     for page in PAGES:
-        name = "" if page.file == "app.py" else Path(page.file).stem
-        async with Visitor(port, name, "") as visitor:
-            print(f"  /{name}: {visitor.bytes:,} bytes", flush=True)
+        async with Visitor(port, page.address, "") as visitor:
+            print(f"  /{page.address}: {visitor.bytes:,} bytes", flush=True)
             if visitor.troubles:
-                raise ValueError(f"/{name} says: {visitor.troubles}")
+                raise ValueError(f"/{page.address} says: {visitor.troubles}")
 
 
 def check(stage: Stage, log: Path) -> None:

@@ -8,14 +8,14 @@ import importlib.util
 import tempfile
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 from tests.bench.chromium import PATIENCE, SCREEN, browsing
 from tests.bench.server import serving
 from tests.browser.conftest import wait_until_settled
-from viz.menu import PAGES, PageEntry
+from viz.menu import PAGES
 
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "accessibility.md"
 THEMES = ("light", "dark")
@@ -99,11 +99,6 @@ def _script() -> str:
     return (Path(found.origin).parent / "axe.min.js").read_text()
 
 
-def address(page: PageEntry) -> str:
-    """Where a page is found."""
-    return "/" if page.file == "app.py" else f"/{PurePath(page.file).stem}"
-
-
 def table(results: dict[str, dict[str, Result]]) -> str:
     """The report: one line a page."""
     lines = [
@@ -139,7 +134,7 @@ def main() -> None:
         page = browser.new_page(viewport=SCREEN, base_url=server.address, color_scheme="light")
         page.set_default_timeout(PATIENCE)
         for entry in PAGES:
-            page.goto(address(entry))
+            page.goto(f"/{entry.address}")
             wait_until_settled(page)
             results[entry.title] = both_themes(page)
             print(entry.title, {theme: _told(one) for theme, one in results[entry.title].items()})

@@ -25,14 +25,9 @@ TALL = 3000  # pixels: higher than any page
 SETTLED = 900  # milliseconds for pictures that are drawn after the page has come to rest
 
 
-def address(file: str) -> str:
-    """The address of a page's file."""
-    return "/" if file == "app.py" else f"/{PurePath(file).stem}"
-
-
 def name(file: str) -> str:
     """What a page's pictures are called."""
-    return "home" if file == "app.py" else PurePath(file).stem
+    return PurePath(file).stem
 
 
 def take(browser: Browser, base: str, names: list[str], folder: Path, *, tall: bool) -> None:
@@ -49,7 +44,7 @@ def take(browser: Browser, base: str, names: list[str], folder: Path, *, tall: b
                 ) as context:
                     opened = context.new_page()
                     opened.set_default_timeout(PATIENCE)
-                    opened.goto(address(page.file))
+                    opened.goto(f"/{page.address}")
                     picture = folder / f"{name(page.file)}-{width}-{theme}.png"
                     picture.write_bytes(compact(settled_picture(opened)))
                     print(f"{picture.name} {picture.stat().st_size // 1000} kB", flush=True)

@@ -146,7 +146,7 @@ def test_the_checker_sees_the_rooms_of_this_repository() -> None:
 
 def test_an_honest_house_passes(tmp_path: Path) -> None:
     sources = {
-        "app.py": "import streamlit\nfrom viz.shell import open_page",
+        "app.py": "import streamlit\nfrom viz.frame import open_app",
         "pages/heads.py": "from viz.shell import open_page\nfrom viz.figures import grid",
         "viz/__init__.py": "",
         "viz/shell.py": "import streamlit\nfrom model import trace",

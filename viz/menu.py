@@ -1,6 +1,9 @@
 """The pages, in the order of the path through them: the one list that the menu is drawn from."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
+
+HOME = "pages/home.py"
 
 
 @dataclass(frozen=True)
@@ -12,11 +15,16 @@ class PageEntry:
     line: str
     heading: str = ""  # above the page, where it is not the title
 
+    @property
+    def address(self) -> str:
+        """Where it is found, behind the app's own address and a slash."""
+        return "" if self.file == HOME else PurePath(self.file).stem
+
 
 MENU: dict[str, tuple[PageEntry, ...]] = {
     "": (
         PageEntry(
-            "app.py",
+            HOME,
             "Home",
             "Type a sentence and see, number by number, what a transformer does with it. "
             "Every number is the model's own, and checked.",

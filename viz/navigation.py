@@ -23,10 +23,10 @@ def path(file: str) -> None:
     files = [page.file for page in PAGES]
     here, carried = files.index(file), carried_link()
     with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
-        if here > 0:
-            page_link(PAGES[here - 1].file, f"← {PAGES[here - 1].title}", **carried)
-        if here + 1 < len(PAGES):
-            page_link(PAGES[here + 1].file, f"{PAGES[here + 1].title} →", **carried)
+        for label, at in (("← {}", here - 1), ("{} →", here + 1)):
+            with st.container(width="content"):  # a place each: the keyboard stays where it is
+                if 0 <= at < len(PAGES):
+                    page_link(PAGES[at].file, label.format(PAGES[at].title), **carried)
 
 
 def page_link(file: str, label: str, **parameters: str) -> None:

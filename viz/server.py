@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web import cli
 
 from model import allocator
@@ -55,6 +56,8 @@ def preload() -> None:
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     allocator.reuse()
+    # Else a page is run without app.py, and so redraws its frame, until a visitor has opened app.py.
+    PagesManager.uses_pages_directory = False
     logs.set_up()
     logs.event("start", address=st.get_option("server.address"), port=st.get_option("server.port"))
     threading.Thread(target=preload, name="preload", daemon=True).start()

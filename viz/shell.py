@@ -7,7 +7,6 @@ session; every control shows a part of it and writes it back, and the link alway
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -18,16 +17,16 @@ from model.engine import Request
 from model.intervention import Intervention
 from model.registry import models
 from model.trace import Attention, Trace
-from viz import choices, model_picker, navigation
+from viz import choices, model_picker
 from viz.border import border
 from viz.explorer import explorer
+from viz.frame import open_page as open_page
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
-from viz.menu import entry
 from viz.other_layers import address, labels_of, layer_of
 from viz.plot import plot
 from viz.save import save_figure, save_view
-from viz.session import adopt_link, change_view, control, current, write_link
+from viz.session import change_view, control, current, write_link
 from viz.shared import engine
 from viz.table_text import sheltered_table
 from viz.tour import card as tour
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 PICTURE_FIRST = 0.12  # seconds for the browser to draw the explorer before it gets more to draw
 _SETTLED = "settled-model"  # the model whose layers the view was last brought to
-STYLE = Path(__file__).with_name("style.css")
 
 
 @dataclass(frozen=True)
@@ -83,27 +81,6 @@ class Look:
     def baseline(self) -> Trace | None:
         """The unchanged run; None if nothing is changed."""
         return None if len(self.requests) == 1 else traced(self.requests[1])
-
-
-def open_page(file: str) -> None:
-    """Page settings, the menu, the heading: the first call of every page."""
-    page = entry(file)
-    st.set_page_config(page_title=f"{page.title} · Attention visualizer", layout="wide")
-    notes = adopt_link(file)
-    tour.open_page(file)
-    with st.sidebar:
-        navigation.menu()
-        tour.invitation("menu", quiet=True)
-    st.html(STYLE)
-    heading, path = st.columns([3, 2], vertical_alignment="bottom")
-    with heading:
-        st.title(page.heading or page.title, anchor=False)
-        st.caption(page.line)
-    with path:
-        navigation.path(file)
-    with st.container():  # one place, whether there is something to say or not
-        for note in notes:
-            st.warning(plain(note))
 
 
 def look(*, changed: bool = False, layers: bool = True, full: bool = False) -> Look:

@@ -97,6 +97,23 @@ def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
     expect(box(page)).to_have_value("Anna saw the red bag")
 
 
+def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[..., Page]) -> None:
+    page = open_page("/attention")
+    menu = page.get_by_test_id("stSidebar").get_by_test_id("stPageLink")
+    menu.evaluate_all("links => { window.menuBefore = links; }")
+    link = page.get_by_test_id("stSidebar").get_by_role("link", name="Glossary")
+    link.press("Enter")
+    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
+    expect(link).to_be_focused()
+    onward = page.get_by_test_id("stMain").get_by_role("link", name="Worked examples")
+    onward.press("Enter")
+    expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()
+    expect(page.get_by_test_id("stMain").get_by_role("link", name="Training")).to_be_focused()
+    assert menu.evaluate_all(
+        "links => links.length > 0 && links.every((link, at) => link === window.menuBefore[at])"
+    )
+
+
 def test_a_blank_sentence_gets_a_sentence_and_the_next_one_works(
     open_page: Callable[..., Page],
 ) -> None:

@@ -94,7 +94,7 @@ LINKS: dict[str, dict[str, str]] = {
     "empty": dict.fromkeys(sorted(PARAMETERS - {"text"}), ""),
     "of other pages": {"example": "<b>hx</b>", "step": "1e9", "term": "**hx**", "tour": "x"},
 }  # fmt: skip
-FILES = ("app.py", "pages/laboratory.py", "pages/all_heads.py", "pages/positions.py")
+FILES = ("pages/home.py", "pages/laboratory.py", "pages/all_heads.py", "pages/positions.py")
 
 
 @pytest.mark.parametrize("kind", LINKS)

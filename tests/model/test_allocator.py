@@ -1,5 +1,6 @@
 """Memory that a pass freed is used again by the next one, in whichever thread it runs."""
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -43,4 +44,5 @@ def new_pages(how: str) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="this is about glibc")
 def test_large_tables_are_made_in_memory_that_was_freed() -> None:
-    assert new_pages("reuse") < 500 < 5_000 < new_pages("as it is")
+    table = 5_000_000 * 4 // resource.getpagesize()  # pages; where one ends up is not ours to say
+    assert new_pages("reuse") < 2.5 * table < 3.5 * table < new_pages("as it is")

@@ -28,7 +28,7 @@ def buttons(app: AppTest) -> dict[str, object]:
 
 
 def test_without_a_tour_there_is_no_card_and_an_invitation() -> None:
-    app = opened("app.py")
+    app = opened("pages/home.py")
     assert "step 1 of" not in said(app)
     assert "tour" not in app.query_params
     assert {"Guided tour", "Take the tour: 10 steps, about 10 minutes"} <= set(buttons(app))

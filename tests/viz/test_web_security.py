@@ -102,8 +102,7 @@ def test_no_page_reaches_for_another_machine_or_starts_a_program(port: int, reac
     async def visit() -> list[str]:
         troubles: list[str] = []
         for page in PAGES:
-            name = "" if page.file == "app.py" else Path(page.file).stem
-            async with Visitor(port, name, "") as visitor:
+            async with Visitor(port, page.address, "") as visitor:
                 troubles += visitor.troubles
         return troubles
 
