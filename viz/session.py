@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import TypedDict
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.intervention import Intervention
+from viz import address
 from viz.explorer import forget
 from viz.metrics import count_page
 from viz.view import PARAMETERS, View, from_link, short_link, to_link
 
-_VIEW, _LINK, _NOTES, _PAST, _PAGE = "view", "link", "link-notes", "past-changes", "page"
+_VIEW, _PAST, _PAGE = "view", "past-changes", "page"
 _ARRIVED, _LENT = "arrived", "lent-view"
-_CARRIED = "carried-link"
+_LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
 _CARRIED_LIMIT = 1_000  # characters: every link of the menu holds them
 _PAST_LIMIT = 50  # changes that can be undone
 
@@ -96,17 +96,19 @@ def undo() -> None:
 
 
 def adopt_link(page: str) -> tuple[str, ...]:
-    """Takes the view from the link when a session starts and when the link was changed by hand.
+    """Takes the view from the link when a session starts and when another link was opened.
 
     Returns a sentence for each part of it that could not be read.
     """
     count_page(page)
-    parameters = _linked()
+    parameters = address.read(PARAMETERS)
     before = st.session_state.get(_PAGE)
     moved = before not in (None, page)
     st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page
-    known: tuple[object, ...] = ({}, st.session_state.get(_LINK), st.session_state.get(_CARRIED))
-    if _VIEW in st.session_state and parameters in known and not _came_back_to(parameters):
+    # A link that was carried here may be late, as what this page has written may be.
+    late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
+    known = address.knows(late, parameters) or parameters in ({}, address.says(last))
+    if _VIEW in st.session_state and known and not _came_back_to(parameters):
         if moved:
             change_view(kept_view() or current())
             st.session_state.pop(_LENT, None)
@@ -124,29 +126,17 @@ def carried_link() -> dict[str, str]:
     parameters = to_link(replace(current(), show=""))
     if sum(map(len, parameters.values())) > _CARRIED_LIMIT:
         parameters = {}
-    st.session_state[_CARRIED] = parameters
+    address.tell(_CARRIED, parameters)
     return parameters
 
 
 def _came_back_to(parameters: dict[str, str]) -> bool:
     """Whether the browser's Back or Forward led to a link that says what to show."""
-    context = get_script_run_ctx()
-    if context is None or not context.is_history_navigation:
-        return False
     # A bare address is the first view, unless it is a page that was reached without its view.
-    return bool(parameters) or bool(st.session_state.get(_CARRIED))
+    return address.came_back() and bool(parameters or address.says(_CARRIED))
 
 
 def write_link() -> None:
-    """Writes the view into the link, as far as a server takes it."""
-    parameters, written = short_link(current())[0], _linked()
-    if written != parameters:  # one by one: a widget's own parameter must not be set from here
-        for name in written.keys() - parameters.keys():
-            del st.query_params[name]
-        st.query_params.update(parameters)
-    st.session_state[_LINK] = parameters
-
-
-def _linked() -> dict[str, str]:
-    """The parameters of the link that are the view's; a page may keep its own beside them."""
-    return {name: st.query_params[name] for name in st.query_params if name in PARAMETERS}
+    """Writes the view into the link, as far as a server takes it; what stands beside it is put right."""
+    address.write(_LINK, short_link(current())[0], PARAMETERS)
+    address.put_right()

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from viz import address
 from viz.session import current, kept_view, open_view
 from viz.tour.steps import NAMES, STEPS, Moment, Step, on_tour_sentence, opened
 from viz.view import View
 
 PARAMETER = "tour"
-_PROGRESS, _TOLD = "tour", "tour-told"
+_NAMES = {PARAMETER}
+_PROGRESS = "tour"
 _FINISH, _LEFT = "finish", ".left"
 
 
@@ -57,18 +59,13 @@ def keep(known: Progress) -> None:
 
 def adopt() -> None:
     """Takes the step from a link that was opened, then lets the link say where the tour stands."""
-    written, told = st.query_params.get(PARAMETER), st.session_state.get(_TOLD)
-    if written is not None and written != told and (found := read(written)) is not None:
-        known = progress()
-        if known is None or known.link != written:
-            keep(replace(found, done=known.done if known else frozenset()))
-    known = progress()
-    link = None if known is None else known.link
-    if link is None:
-        st.query_params.pop(PARAMETER, None)
-    elif link != written:
-        st.query_params[PARAMETER] = link
-    st.session_state[_TOLD] = link
+    written, known = address.read(_NAMES), progress()
+    found = read(written.get(PARAMETER, ""))
+    late = address.knows(PARAMETER, written) and not address.came_back()
+    if found is not None and not late and (known is None or known.link != found.link):
+        known = replace(found, done=known.done if known else frozenset())
+        keep(known)
+    address.write(PARAMETER, {} if known is None else {PARAMETER: known.link}, _NAMES)
 
 
 def go(number: int, *, tour_sentence: bool = False) -> None:

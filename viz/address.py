@@ -1,0 +1,86 @@
+"""The address that the browser shows, as far as the app writes it: part by part, what it was told to say.
+
+A request that the browser sent before it heard of the newest address carries an earlier one. It is not taken
+for a link that somebody opened, and the next writing puts it right.
+"""
+
+import time
+from collections.abc import Set
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+LATE = 5.0  # seconds for which a request may carry what has been replaced
+_PARTS = "address-parts"  # session state: a part's name -> _Part
+
+Said = dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Part:
+    said: Said
+    earlier: tuple[tuple[Said, float], ...] = ()  # and when it was replaced
+    names: frozenset[str] = frozenset()  # its parameters, where it stands in the address
+
+
+def read(names: Set[str]) -> Said:
+    """What the address of this request says of these parameters."""
+    return {name: st.query_params[name] for name in st.query_params if name in names}
+
+
+def tell(part: str, said: Said, names: Set[str] = frozenset()) -> None:
+    """Notes what the browser is told of a part: links that carry it, or its parameters in the address."""
+    before, now = _parts().get(part), time.monotonic()
+    earlier = () if before is None else before.earlier
+    if before is not None and before.said != said:
+        earlier = (*earlier, (before.said, now))
+    recent = tuple((old, when) for old, when in earlier if now - when < LATE)
+    st.session_state[_PARTS] = _parts() | {part: _Part(said, recent, frozenset(names))}
+
+
+def write(part: str, said: Said, names: Set[str]) -> None:
+    """Makes the address say this of a part from now on."""
+    tell(part, said, names)
+    _put_right(_parts()[part])
+
+
+def put_right() -> None:
+    """Makes the address say of every part what it was told last."""
+    for part in _parts().values():
+        _put_right(part)
+
+
+def says(part: str) -> Said | None:
+    """What the browser was told last; None before."""
+    known = _parts().get(part)
+    return None if known is None else known.said
+
+
+def knows(part: str, written: Said) -> bool:
+    """Whether the browser was told this last, or so shortly before that the request may not know better."""
+    known = _parts().get(part)
+    if known is None:
+        return False
+    now = time.monotonic()
+    recent = [old for old, when in known.earlier if now - when < LATE]
+    return written in [known.said, *recent]
+
+
+def came_back() -> bool:
+    """Whether this run was asked for by the browser's Back or Forward."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def _parts() -> dict[str, _Part]:
+    parts: dict[str, _Part] = st.session_state.get(_PARTS, {})
+    return parts
+
+
+def _put_right(part: _Part) -> None:
+    written = read(part.names)
+    if part.names and written != part.said:  # one by one: others keep their own beside them
+        for name in written.keys() - part.said.keys():
+            del st.query_params[name]
+        st.query_params.update(part.said)
