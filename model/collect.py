@@ -1,14 +1,18 @@
 """From the tensors of a pass to the plain arrays of a Trace."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from model.memory import enough_memory, make_room
-from model.recorder import AttentionTensors, FeedForwardTensors, NormTensors, Recorder
+from model.recorder import AttentionTensors, FeedForwardTensors, NormTensors, Recorder, TableRows
 from model.trace import (
     Array,
     Attention,
     FeedForwardRecord,
+    LateArrays,
     Logits,
     Mask,
     NormRecord,
@@ -81,18 +85,41 @@ def late_logits(normed: Tensor, matrix: Tensor) -> Logits:
     """Logits to be made of the last states after the final norm (B, T, C), by the model's own output
     matrix (V, C). They raise ValueError where the matrix is another one by then, and OutOfMemoryError.
     """
-    states, weights = normed.detach()[0], matrix.detach()  # the values, wherever the model moves
-    version = weights._version
+    states, weights, vocabulary = normed.detach()[0], unchanged(matrix), len(matrix)
 
     def make(rows: slice) -> Array:
-        if weights._version != version:
-            raise ValueError("The model's weights were changed after this pass: run it again.")
         fed = states[rows]
         with torch.inference_mode(), enough_memory(f"the logits of {len(fed):,} tokens"):
-            make_room(len(fed) * len(weights))
-            return array_of((fed @ weights.T)[None])
+            make_room(len(fed) * vocabulary)
+            return array_of((fed @ weights().T)[None])
 
-    return Logits((len(states), len(weights)), make)
+    return Logits((len(states), vocabulary), make)
+
+
+def late_summand(rows: TableRows) -> Callable[[], Array]:
+    """A summand of the embedding to be read from the model's table, (token, d_model). Raises ValueError
+    where the table is another one by then."""
+    table = unchanged(rows.table)
+
+    def make() -> Array:
+        with torch.inference_mode():
+            return _rows(replace(rows, table=table()).made())
+
+    return make
+
+
+def unchanged(weights: Tensor) -> Callable[[], Tensor]:
+    """The values of these weights, wherever the model moves. Asked for after somebody has changed them
+    they raise ValueError."""
+    values = weights.detach()
+    version = None if values.is_inference() else values._version  # made by the pass: nobody has it
+
+    def read() -> Tensor:
+        if version is not None and values._version != version:
+            raise ValueError("The model's weights were changed after this pass: run it again.")
+        return values
+
+    return read
 
 
 def trace_of(
@@ -125,6 +152,10 @@ def trace_of(
         summands={
             stack: {name: _rows(summand) for name, summand in parts.items()}
             for stack, parts in recorder.summands.items()
+        }
+        | {
+            stack: LateArrays({name: late_summand(rows) for name, rows in tables.items()})
+            for stack, tables in recorder.tables.items()
         },
         angles=None if angles is None else array_of(angles[None]),
         feed_forward=tuple(feed_forward_record(tensors) for tensors in recorder.feed_forward),

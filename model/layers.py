@@ -5,6 +5,7 @@ Axes: B batch, T tokens, C width of the model, M width of the feed-forward's hid
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention
 from model.config import GATED, Activation, Stack, TransformerConfig
-from model.recorder import FeedForwardTensors, NormTensors, Place, current
+from model.recorder import FeedForwardTensors, NormTensors, Place, TableRows, current
 
 
 class Norm(nn.Module):
@@ -93,21 +94,26 @@ class Embedding(nn.Module):
 
     def forward(self, ids: Tensor, stack: Stack) -> Tensor:
         """ids (B, T) to (B, T, C)."""
-        x = self.tokens(ids)
-        if self.config.scaled_embedding:
-            x = x * math.sqrt(self.config.width)
-        summands = {"tokens": x}
-        positions = self.added(ids.shape[-1], ids.device)
-        if positions is not None:
-            summands["positions"] = positions
-            x = x + positions
-        if self.segments is not None:
-            summands["segments"] = self.segments(torch.zeros_like(ids))
-            x = x + summands["segments"]
+        tables = self.tables(ids)
+        summands = {name: rows.made() for name, rows in tables.items()}
+        x = reduce(torch.add, summands.values())
         recorder = current()
-        if recorder.keeps:
+        if recorder.keeps and recorder.late:
+            recorder.tables[stack] = tables
+        elif recorder.keeps:
             recorder.summands[stack] = summands
         return self.dropout(x if self.norm is None else self.norm(x))
+
+    def tables(self, ids: Tensor) -> dict[str, TableRows]:
+        """What is added up for ids (B, T), by name."""
+        factor = math.sqrt(self.config.width) if self.config.scaled_embedding else 1.0
+        tables = {"tokens": TableRows(self.tokens.weight, ids, factor)}
+        positions = self.added(ids.shape[-1], ids.device)
+        if positions is not None:
+            tables["positions"] = TableRows(positions)
+        if self.segments is not None:
+            tables["segments"] = TableRows(self.segments.weight, torch.zeros_like(ids))
+        return tables
 
     def added(self, length: int, device: torch.device) -> Tensor | None:
         """(T, C) positions to add: zero when an intervention leaves them out; None if nothing is

@@ -100,7 +100,7 @@ class Model:
             intervention,
             record=record,
             explicit=explicit,
-            logits_later=logits >= LATE,
+            late=logits >= LATE,
             text=clean(text),
         )
         return trace
@@ -113,7 +113,7 @@ class Model:
         *,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
-        logits_later: bool = False,
+        late: bool = False,
         text: str = "",
     ) -> tuple[Trace, Array]:
         """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
@@ -123,7 +123,7 @@ class Model:
             return self._passed(
                 tokens,
                 target_tokens,
-                Recorder(intervention, record, explicit, source, logits_later),
+                Recorder(intervention, record, explicit, source, late),
                 text,
             )
 
@@ -214,7 +214,7 @@ class Model:
         if self.config.shape == "encoder":
             return None
         matrix = self.module.output_matrix
-        if recorder.logits_later and matrix is not None:
+        if recorder.late and matrix is not None:
             return late_logits(ended, matrix)
         return Logits.of(result)
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from model import limits
@@ -74,6 +75,20 @@ class FeedForwardTensors:
     activation: Activation | None = None
 
 
+@dataclass(frozen=True)
+class TableRows:
+    """A summand of the embedding: rows of a table (V, C), times a factor."""
+
+    table: Tensor
+    ids: Tensor | None = None  # (B, T): which rows; None: all of them
+    factor: float = 1.0
+
+    def made(self) -> Tensor:
+        """(B, T, C); (T, C) where every text has the same."""
+        rows = self.table if self.ids is None else F.embedding(self.ids, self.table)
+        return rows if self.factor == 1.0 else rows * self.factor
+
+
 @dataclass
 class Recorder:
     """Collects the tensors of one pass, and carries the change that the pass is run with.
@@ -85,13 +100,16 @@ class Recorder:
     level: Level = "nothing"
     explicit: bool = False
     source: Stack = "decoder"
-    logits_later: bool = False  # the pass ends with the normed states, before the output matrix
+    late: bool = (
+        False  # what the model's tables give again waits: logits, summands of the embedding
+    )
     kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
     feed_forward: list[FeedForwardTensors] = field(default_factory=list)
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
+    tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a late embedding
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
 
     @property

@@ -4,7 +4,7 @@ Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each 
 head, query, key, token, d_k (width of a head), d_model, vocabulary.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -259,11 +259,27 @@ class Logits:
         return self._make(slice(None))
 
 
+class LateArrays(Mapping[str, Array]):
+    """Arrays by name, each made when it is read, and not kept."""
+
+    def __init__(self, make: Mapping[str, Callable[[], Array]]) -> None:
+        self._make = make
+
+    def __getitem__(self, name: str) -> Array:
+        return self._make[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make)
+
+    def __len__(self) -> int:
+        return len(self._make)
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
 
-    Of a long text it holds the output matrix, shared with the model, for logits asked for later.
+    Of a long text it holds the model's own tables, for logits and summands asked for later.
     """
 
     model: str
@@ -311,7 +327,8 @@ class Trace:
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of logits that may still be made."""
         arrays = [array for states in self.states.values() for array in states]
-        arrays += [array for parts in self.summands.values() for array in parts.values()]
+        kept = [parts for parts in self.summands.values() if not isinstance(parts, LateArrays)]
+        arrays += [array for parts in kept for array in parts.values()]
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
         arrays += [norm.input for norm in self.norms]

@@ -97,7 +97,7 @@ class Transformer(nn.Module):
             memory_mask=padded if reads_memory else None,
             angles=self._angles(ids),
         )
-        if current().logits_later:
+        if current().late:
             return x
         if current().keeps:
             make_room(ids.numel() * self.config.vocabulary)

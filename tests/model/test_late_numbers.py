@@ -1,4 +1,4 @@
-"""Logits that are made when they are asked for: the same numbers, and no more than is read."""
+"""Logits and summands that are made when they are asked for: the same numbers, no more than is read."""
 
 import gc
 import weakref
@@ -9,6 +9,7 @@ import pytest
 from model import Model, Trace
 from model.effects import losses
 from model.engine import Engine, Request, model_size
+from model.intervention import Intervention
 from tests.model.tiny import TINY, build, loaded, sentence, target
 
 PREDICTING = [name for name in TINY if build(name).config.shape != "encoder"]
@@ -18,6 +19,14 @@ LONG = "the king said to the queen that " * 30  # beyond 2^20 logits of house-gp
 
 def are_made(trace: Trace) -> bool:
     return "all" in vars(trace.prediction)
+
+
+def summand_bytes(trace: Trace) -> int:
+    """Bytes of what the embedding added up, but for a summand that is the stream's first state itself."""
+    states = {states[0].__array_interface__["data"] for states in trace.states.values()}
+    arrays = [array for parts in trace.summands.values() for array in parts.values()]
+    kept = {array.__array_interface__["data"]: array.nbytes for array in arrays}
+    return sum(count for place, count in kept.items() if place not in states)
 
 
 def early_and_late(model: Model, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Trace]:
@@ -39,7 +48,7 @@ def test_they_are_those_that_the_pass_would_have_ended_with(
         np.testing.assert_allclose(theirs.after(position), ours.all[position], atol=1e-5)
     np.testing.assert_allclose(theirs.rows(1, 3), ours.all[1:3], atol=1e-5)
     assert not are_made(late)
-    assert late.nbytes == early.nbytes
+    assert late.nbytes == early.nbytes - summand_bytes(early)
     np.testing.assert_array_equal(late.logits, early.logits)
     np.testing.assert_array_equal(losses(late), losses(early))
     assert are_made(late)
@@ -56,6 +65,23 @@ def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyP
     for ours, theirs in zip(early.states["decoder"], late.states["decoder"], strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert late.check() < 1e-5
+
+
+@pytest.mark.parametrize("positions", [True, False])
+@pytest.mark.parametrize("name", TINY)
+def test_the_summands_are_read_from_the_tables(
+    name: str, positions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, change = build(name), Intervention(positions=positions)
+    early = model.trace(sentence(model), target(model), change)
+    monkeypatch.setattr("model.live.LATE", 0)
+    late = model.trace(sentence(model), target(model), change)
+    assert early.summands.keys() == late.summands.keys()
+    for stack, parts in early.summands.items():
+        assert list(parts) == list(late.summands[stack])
+        for summand in parts:
+            np.testing.assert_array_equal(late.summands[stack][summand], parts[summand])
+            assert not late.summands[stack][summand].flags.writeable
 
 
 def test_of_a_long_text_they_are_made_when_they_are_read() -> None:
@@ -82,6 +108,8 @@ def test_weights_that_were_changed_meanwhile_give_no_logits(
     assert late.prediction is not None
     with pytest.raises(ValueError, match="run it again"):
         late.prediction.after(-1)
+    with pytest.raises(ValueError, match="run it again"):
+        late.embeddings.sum()
     np.testing.assert_array_equal(early.logits, before)
 
 
