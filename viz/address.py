@@ -31,12 +31,11 @@ def read(names: Set[str]) -> Said:
 
 def tell(part: str, said: Said, names: Set[str] = frozenset()) -> None:
     """Notes what the browser is told of a part: links that carry it, or its parameters in the address."""
-    before, now = _parts().get(part), time.monotonic()
-    earlier = () if before is None else before.earlier
+    before = _parts().get(part)
+    earlier = () if before is None else _recent(before)
     if before is not None and before.said != said:
-        earlier = (*earlier, (before.said, now))
-    recent = tuple((old, when) for old, when in earlier if now - when < LATE)
-    st.session_state[_PARTS] = _parts() | {part: _Part(said, recent, frozenset(names))}
+        earlier = (*earlier, (before.said, time.monotonic()))
+    st.session_state[_PARTS] = _parts() | {part: _Part(said, earlier, frozenset(names))}
 
 
 def write(part: str, said: Said, names: Set[str]) -> None:
@@ -60,11 +59,7 @@ def says(part: str) -> Said | None:
 def knows(part: str, written: Said) -> bool:
     """Whether the browser was told this last, or so shortly before that the request may not know better."""
     known = _parts().get(part)
-    if known is None:
-        return False
-    now = time.monotonic()
-    recent = [old for old, when in known.earlier if now - when < LATE]
-    return written in [known.said, *recent]
+    return known is not None and written in (known.said, *(said for said, _ in _recent(known)))
 
 
 def came_back() -> bool:
@@ -76,6 +71,11 @@ def came_back() -> bool:
 def _parts() -> dict[str, _Part]:
     parts: dict[str, _Part] = st.session_state.get(_PARTS, {})
     return parts
+
+
+def _recent(part: _Part) -> tuple[tuple[Said, float], ...]:
+    now = time.monotonic()
+    return tuple((said, when) for said, when in part.earlier if now - when < LATE)
 
 
 def _put_right(part: _Part) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from model.trace import Attention
 from tests.browser.explorer.stage import STAGES, Stage, expected, middle
@@ -38,6 +38,11 @@ def test_a_token_is_never_markup(stage: Stage) -> None:
     assert "#\u2060000001" in shown
 
 
+def numbers(cells: Locator) -> list[float]:
+    """What stands in them, in sight or not: rows that nobody sees have no inner text."""
+    return [float(text.replace("\u2212", "-")) for text in cells.all_text_contents()]
+
+
 def test_the_filled_formula_holds_the_cells_own_numbers(stage: Stage) -> None:
     attention = record(6)
     stage.send(attention, Selection(1, "scores", 4, 2))
@@ -47,19 +52,12 @@ def test_the_filled_formula_holds_the_cells_own_numbers(stage: Stage) -> None:
     expect(formula).to_contain_text(f"{products[np.abs(products).argmax()]:.4f}")
     terms = stage.part("details").locator(".term:not(.head)")
     expect(terms).to_have_count(8)
-    shown = [
-        float(text.replace("\u2212", "-"))
-        for text in terms.locator(":nth-child(5)").all_inner_texts()
-    ]
+    shown = numbers(terms.locator(":nth-child(5)"))
     assert sorted(map(abs, shown), reverse=True) == list(map(abs, shown))
     np.testing.assert_allclose(sorted(shown), sorted(products), atol=6e-5)
     stage.part("order-index").click()
     stage.ready()
-    shown = [
-        float(text.replace("\u2212", "-"))
-        for text in terms.locator(":nth-child(5)").all_inner_texts()
-    ]
-    np.testing.assert_allclose(shown, products, atol=6e-5)
+    np.testing.assert_allclose(numbers(terms.locator(":nth-child(5)")), products, atol=6e-5)
     stage.part("stage-weights").click()
     expect(formula).to_contain_text(f"{attention.weights(1)[4, 2]:.4f}")
     stage.part("stage-output").click()
