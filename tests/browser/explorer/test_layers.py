@@ -46,8 +46,8 @@ def test_what_python_sends_of_it_then_needs_no_numbers(offered: Stage) -> None:
 
 
 def test_of_two_layers_chosen_quickly_the_last_one_counts(offered: Stage) -> None:
-    offered.part("layer-1").click()
-    offered.part("layer-2").click()
+    last = offered.part("layer-2").element_handle()
+    offered.part("layer-1").evaluate("(first, last) => { first.click(); last.click(); }", last)
     expect(offered.part("title")).to_contain_text("L2H0")
     np.testing.assert_allclose(offered.drawn(), expected(THIRD, "weights", 0), atol=1e-6)
     assert [one["name"] for one in offered.asked()] == [THIRD.name]
