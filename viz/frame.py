@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from viz import navigation
 from viz.markdown import plain
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 _DRAWN = "frame-drawn"  # session state: the page that is about to run has its frame
 STYLE = Path(__file__).with_name("style.css")
+
+
+def around_every_page() -> None:
+    """From now on app.py runs first, whatever page is asked for. Streamlit takes a folder named `pages`
+    for a sign that each of its files runs by itself, until it meets `st.navigation`."""
+    PagesManager.uses_pages_directory = False
 
 
 def open_app() -> "Page":
@@ -39,6 +46,7 @@ def open_page(file: str) -> None:
     Raises KeyError if the menu does not list the file.
     """
     if not st.session_state.pop(_DRAWN, False):
+        around_every_page()
         _frame(file)
 
 

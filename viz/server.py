@@ -13,12 +13,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web import cli
 
 from model import allocator
 from model.settings import settings
-from viz import logs, other_layers
+from viz import frame, logs, other_layers
 from viz.border import tell
 from viz.examples import FIRST
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
@@ -56,8 +55,7 @@ def preload() -> None:
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     allocator.reuse()
-    # Else a page is run without app.py, and so redraws its frame, until a visitor has opened app.py.
-    PagesManager.uses_pages_directory = False
+    frame.around_every_page()
     logs.set_up()
     logs.event("start", address=st.get_option("server.address"), port=st.get_option("server.port"))
     threading.Thread(target=preload, name="preload", daemon=True).start()
