@@ -13,7 +13,7 @@ from viz.metrics import count_page
 from viz.view import PARAMETERS, View, from_link, short_link, to_link
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
-_ARRIVED, _LENT = "arrived", "lent-view"
+_ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
 _CARRIED_LIMIT = 1_000  # characters: every link of the menu holds them
 _PAST_LIMIT = 50  # changes that can be undone
@@ -53,6 +53,11 @@ def lend_view(view: View) -> None:
 def arrived() -> bool:
     """Whether the reader has just come to this page."""
     return bool(st.session_state.get(_ARRIVED))
+
+
+def opens_with(show: str) -> None:
+    """This view of the page opens by itself: it need not stand in the link."""
+    st.session_state[_FIRST] = show
 
 
 def kept_view() -> View | None:
@@ -138,5 +143,8 @@ def _came_back_to(parameters: dict[str, str]) -> bool:
 
 def write_link() -> None:
     """Writes the view into the link, as far as a server takes it; what stands beside it is put right."""
-    address.write(_LINK, short_link(current())[0], PARAMETERS)
+    view = current()
+    if view.show == st.session_state.get(_FIRST):
+        view = replace(view, show="")
+    address.write(_LINK, short_link(view)[0], PARAMETERS)
     address.put_right()

@@ -26,7 +26,7 @@ from viz.markdown import plain
 from viz.other_layers import address, labels_of, layer_of
 from viz.plot import plot
 from viz.save import save_figure, save_view
-from viz.session import change_view, control, current, write_link
+from viz.session import change_view, control, current, opens_with, write_link
 from viz.shared import engine
 from viz.table_text import sheltered_table
 from viz.tour import card as tour
@@ -141,6 +141,7 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
     The choice joins the link; only the chosen view is drawn.
     """
     names = list(options)
+    opens_with(names[0])
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
     st.segmented_control(
@@ -148,7 +149,7 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
     )
     with border():
         options[current().show](*arguments)
-    if current().show == names[0]:  # what opens by itself need not stand in the link
+    if current().show == names[0]:  # another page opens with its own
         change_view(replace(current(), show=""))
     write_link()
     tour.notice()

@@ -6,6 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import wait_until_settled
+
 SENTENCE = "the cat saw the cat"
 
 
@@ -112,6 +114,19 @@ def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[.
     assert menu.evaluate_all(
         "links => links.length > 0 && links.every((link, at) => link === window.menuBefore[at])"
     )
+
+
+def test_a_page_that_is_opened_adds_one_entry_to_the_history(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/")
+    before = page.evaluate("history.length")
+    page.get_by_test_id("stSidebar").get_by_role("link", name="All heads").click()
+    expect(page.get_by_role("radio", name="Grid")).to_be_checked()
+    wait_until_settled(page)
+    assert page.evaluate("history.length") == before + 1
+    page.go_back()
+    expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
 
 
 def test_a_blank_sentence_gets_a_sentence_and_the_next_one_works(
