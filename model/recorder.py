@@ -100,9 +100,7 @@ class Recorder:
     level: Level = "nothing"
     explicit: bool = False
     source: Stack = "decoder"
-    late: bool = (
-        False  # what the model's tables give again waits: logits, summands of the embedding
-    )
+    late: bool = False  # what the model's own tables give again waits: logits, embedding
     kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)

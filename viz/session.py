@@ -146,5 +146,5 @@ def write_link() -> None:
     view = current()
     if view.show == st.session_state.get(_FIRST):
         view = replace(view, show="")
-    address.write(_LINK, short_link(view)[0], PARAMETERS)
+    address.tell(_LINK, short_link(view)[0], PARAMETERS)
     address.put_right()

@@ -101,8 +101,7 @@ def test_the_table_has_the_numbers_under_their_tokens(stage: Stage) -> None:
     assert stage.part("table").locator("td").count() == 0
     stage.part("table").locator("summary").click()
     expect(stage.part("table").locator("tbody td")).to_have_count(36)
-    cells = stage.part("table").locator("tbody td").all_inner_texts()
-    shown = np.array([float(cell.replace("\u2212", "-")) for cell in cells]).reshape(6, 6)
+    shown = np.array(numbers(stage.part("table").locator("tbody td"))).reshape(6, 6)
     np.testing.assert_allclose(shown, attention.scores(0), atol=6e-5)
     expect(stage.part("table").locator("thead th").nth(4)).to_have_text("4 ·cat")
 
@@ -181,12 +180,8 @@ def test_the_effect_is_given_before_and_after_for_the_row_and_on_average(stage: 
         4: lambda run: run.weights(0).max(-1).mean(),
     }.items():
         before, after = measure(baseline), measure(changed)
-        shown = [
-            text.replace("\u2212", "-") for text in rows.nth(row).locator("td").all_inner_texts()
-        ]
-        np.testing.assert_allclose(
-            [float(text) for text in shown], [before, after, after - before], atol=6e-5
-        )
+        shown = numbers(rows.nth(row).locator("td"))
+        np.testing.assert_allclose(shown, [before, after, after - before], atol=6e-5)
 
 
 def test_a_cell_that_one_run_masks_has_no_difference_of_masked_scores(stage: Stage) -> None:
