@@ -32,6 +32,7 @@ CLOSED = (
     "/component",
     "/oauth2callback",
 )
+ROOT_QUESTIONS = ("/_stcore/health", "/_stcore/host-config")  # how Streamlit's script finds the app
 _logger = logging.getLogger(__name__)
 
 
@@ -45,7 +46,10 @@ def web_security() -> list[Middleware]:
     """What stands before Streamlit, outermost first."""
     return [
         Middleware(BrowserRules),
-        Middleware(Refusals, rules=(changes_something, too_large, closed_door, foreign_origin)),
+        Middleware(
+            Refusals,
+            rules=(changes_something, too_large, closed_door, not_the_root, foreign_origin),
+        ),
         Middleware(AllowedHosts),
     ]
 
@@ -134,6 +138,20 @@ def closed_door(scope: Scope) -> tuple[int, str] | None:
     """A part of Streamlit's server that this app has no use for, also under a folder."""
     if any(f"{door}/" in f"{scope['path']}/" for door in CLOSED):
         return 404, "There is nothing here."
+    return None
+
+
+def not_the_root(scope: Scope) -> tuple[int, str] | None:
+    """Opened at /page, Streamlit's own script asks first whether the app lives there, then at the root.
+
+    It goes on after any answer that is no success; the browser logs one of 400 and above as an error.
+    """
+    folders = {scope["path"].removesuffix(question) for question in ROOT_QUESTIONS}
+    folders -= {scope["path"], ""}
+    if any(
+        folder.strip("/") != st.get_option("server.baseUrlPath").strip("/") for folder in folders
+    ):
+        return 300, "The app lives at the root of this address."
     return None
 
 

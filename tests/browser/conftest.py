@@ -177,7 +177,7 @@ def watch(page: Page, server: str, tell: Callable[[str], None]) -> None:
         "console",
         lambda message: (
             tell(f"console: {message.text} ({message.location['url']})")
-            if message.type == "error" and not is_search_for_the_root(message.location["url"])
+            if message.type == "error"
             else None
         ),
     )
@@ -189,15 +189,6 @@ def watch(page: Page, server: str, tell: Callable[[str], None]) -> None:
             else None
         ),
     )
-
-
-def is_search_for_the_root(url: str) -> bool:
-    """Opened at /page, Streamlit's own script first asks /page/_stcore/… whether the app lives there.
-
-    The answer is a 404, which the browser logs before the script asks at the root.
-    """
-    folder, _, question = urlsplit(url).path.rpartition("/_stcore/")
-    return folder != "" and question in {"health", "host-config"}
 
 
 def is_foreign(url: str, server: str) -> bool:

@@ -33,3 +33,11 @@ def test_the_browser_itself_refuses_what_the_policy_forbids(
     assert {"img-src", "script-src-elem", "frame-src"} <= set(found)
     assert page.evaluate("window.ran") is None
     troubles.clear()  # each refusal is an error in the console, as it should be
+
+
+def test_a_page_opened_at_its_own_address_logs_no_error(
+    open_page: Callable[..., Page], troubles: list[str]
+) -> None:
+    page = open_page("/glossary")
+    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
+    assert troubles == []
