@@ -16,8 +16,8 @@ def _labels(points: Array) -> tuple[str, ...]:
     return tuple(f"x = {point:g}" for point in points)
 
 
-def _at(points: Array, result: Array, name: str) -> str:
-    return rf"\mathrm{{{name}}}({latex.number(points[0])}) = {latex.number(result[0])}"
+def _at(points: Array, result: Array, name: str, kind: str = "") -> str:
+    return rf"\mathrm{{{name}}}{kind}({latex.number(points[0])}) = {latex.number(result[0])}"
 
 
 def _gelu(values: Values) -> tuple[Step, ...]:
@@ -34,7 +34,8 @@ def _gelu(values: Values) -> tuple[Step, ...]:
              rf"{latex.number(exact[0])}", columns=columns, quantity="output"),
         Step("GELU by tanh",
              r"\tfrac12 x \left(1 + \tanh\!\left(\sqrt{\tfrac{2}{\pi}}\,"
-             r"(x + 0.044715\, x^3)\right)\right)", tanh, _at(points, tanh, "GELU"),
+             r"(x + 0.044715\, x^3)\right)\right)", tanh,
+             _at(points, tanh, "GELU", r"_{\tanh}"),
              columns=columns, quantity="output",
              comment="The approximation GPT-2 was trained with."),
         Step("Tanh form minus exact", r"\text{tanh form} - x\,\Phi(x)", tanh - exact,
@@ -51,16 +52,15 @@ def _minimum(values: Values) -> tuple[Step, ...]:
         raise ValueError(f"The interval must rise: {high:g} is not above {low:g}.")
     lowest = activations.zero_of(activations.gelu_slope, low, high)
     at = np.array([lowest])
-    slope = float(activations.gelu_slope(at)[0])
     value = float(activations.gelu(at)[0])
     around = np.array([low, lowest, high])
+    slopes = activations.gelu_slope(around)
     return (
         Step("Slope at the ends and at the minimum", r"\Phi(x) + x\,\varphi(x)",
-             activations.gelu_slope(around), rf"\text{{slope}}({latex.number(low)}) = "
-             rf"{latex.number(activations.gelu_slope(around)[0])}", columns=_labels(around),
+             slopes, _at(around, slopes, "GELU'"), columns=_labels(around),
              comment="Negative on the left and positive on the right: a minimum lies between."),
         Step("Where the slope is 0", r"\Phi(x) + x\,\varphi(x) = 0", read_only(lowest),
-             rf"\text{{slope}}({latex.number(lowest)}) = {latex.number(round(slope, 12))}",
+             _at(at, np.round(slopes[1:], 12), "GELU'"),
              notes=Printed("-.7518")),
         Step("GELU there", r"x\,\Phi(x)", read_only(value),
              rf"\mathrm{{GELU}}({latex.number(lowest)}) = {latex.number(value)}",

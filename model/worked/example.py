@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from model.worked.arithmetic import Array as Array
+from model.worked.equality import settled
 from model.worked.printed import Printed
 
-Array = NDArray[np.float64]
 Quantity = Literal["query", "key", "value", "score", "weight", "output", "other"]
 Labels = tuple[str, ...] | None
 
@@ -66,6 +67,11 @@ class Input:
         """What is allowed here, in one sentence."""
         kind = "Whole numbers" if self.whole else "Numbers"
         return f"{kind} from {self.lowest:,g} to {self.highest:,g}."
+
+    @property
+    def symbol(self) -> str:
+        """The letter that stands for it in formulas: the last word of "Embedding matrix E (chosen)"."""
+        return self.label.partition(" (")[0].split()[-1]
 
     @property
     def changed(self) -> bool:
@@ -180,10 +186,16 @@ class Example:
     steps: tuple[Step, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        steps = self.recipe({item.name: item.value for item in self.inputs})
-        if self.changed:
-            steps = tuple(replace(step, notes=None) for step in steps)
-        object.__setattr__(self, "steps", steps)
+        matrices = {item.symbol: item.value for item in self.inputs if item.value.ndim == 2}
+        steps = (
+            replace(
+                step,
+                numbers=step.numbers and settled(step.numbers, matrices),
+                notes=None if self.changed else step.notes,
+            )
+            for step in self.recipe({item.name: item.value for item in self.inputs})
+        )
+        object.__setattr__(self, "steps", tuple(steps))
 
     @property
     def topic(self) -> str:

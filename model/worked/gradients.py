@@ -72,7 +72,9 @@ def _average(values: Values) -> tuple[Step, ...]:
     keys, spreads = values["keys"], values["spreads"]
     rows = tuple(f"{int(count)} keys" for count in keys)
     columns = tuple(f"spread {spread:g}" for spread in spreads)
-    means = np.array([[_mean_slope(values, n, spread) for spread in spreads] for n in keys])
+    means = np.array(
+        [[attention.mean_own_slope(int(n), float(spread)) for spread in spreads] for n in keys]
+    )
     inside = (means >= _CLAIM[0]) & (means <= _CLAIM[1])
     found = [f"{rows[i]} at {columns[j]}" for i, j in np.argwhere(inside)]
     equal = (keys - 1) / keys**2
@@ -87,7 +89,7 @@ def _average(values: Values) -> tuple[Step, ...]:
         ),
         Step(
             "Average slope for random scores",
-            r"\overline{p_i\,(1 - p_i)}",
+            r"\mathbb{E}\,[\,p_i\,(1 - p_i)\,],\quad s_j \sim \mathcal{N}(0,\ \text{spread}^2)",
             means,
             rf"n = {int(keys[0])},\ \text{{spread }} {latex.number(spreads[0])}:\ "
             rf"{latex.number(means[0, 0])}",
@@ -97,12 +99,6 @@ def _average(values: Values) -> tuple[Step, ...]:
             f"{means.size} cases here" + (": " + ", ".join(found) + "." if found else "."),
         ),
     )
-
-
-def _mean_slope(values: Values, keys: float, spread: float) -> float:
-    generator = np.random.default_rng([int(values["seed"]), int(keys)])
-    scores = spread * generator.standard_normal((int(values["rows"]), int(keys)))
-    return float(attention.own_slopes(attention.softmax(scores)).mean())
 
 
 def _softmax_slopes_example() -> Example:
@@ -151,8 +147,6 @@ def _average_gradient_example() -> Example:
                 lowest=0,
                 highest=50,
             ),
-            Input("rows", "Rows drawn", read_only(1000), lowest=10, highest=2000, whole=True),
-            Input("seed", "Seed", read_only(0), lowest=0, highest=9999, whole=True),
         ),
         _average,
     )

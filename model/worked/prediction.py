@@ -17,12 +17,13 @@ _DIMENSIONS = numbered("dim", 4)
 _TIMES = tuple(f"t = {time}" for time in (1, 2, 3))
 
 
-def _logits_step(logits: Array, hidden: Array, matrix: Array) -> Step:
+def _logits_step(logits: Array, hidden: Array, matrix: Array, bias: Array) -> Step:
     return Step(
         "Logits",
         r"\ell = x\, W + b",
         logits,
-        rf"\ell_0 = {latex.dot(hidden, matrix[:, 0])} + b_0 = {latex.number(logits[0])}",
+        rf"\ell_0 = {latex.dot(hidden, matrix[:, 0])} + {latex.factor(bias[0])} = "
+        rf"{latex.number(logits[0])}",
         columns=WORDS,
         quantity="score",
     )
@@ -36,7 +37,7 @@ def _most_probable(values: Values) -> tuple[Step, ...]:
     best = int(shares.argmax())
     hot = learning.one_hot(np.array([target]), len(WORDS))[0]
     return (
-        _logits_step(logits, hidden, matrix),
+        _logits_step(logits, hidden, matrix, values["bias"]),
         Step("Probabilities", r"p_v = \frac{e^{\ell_v}}{\sum_w e^{\ell_w}}", shares,
              latex.softmax(logits, shares), columns=WORDS, quantity="weight"),
         Step("Index of the most probable word", r"\mathrm{arg\,max}_v\; p_v", read_only(best),

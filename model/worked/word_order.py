@@ -34,7 +34,9 @@ def _shift(values: Values) -> tuple[Step, ...]:
              rf"b = {latex.number(shift)} \cdot {latex.number(rate)} = {latex.number(turn)}",
              names, names, comment="It depends on the shift only, not on the position."),
         Step("The pair, rotated", r"R_b \begin{bmatrix} \sin a \\ \cos a \end{bmatrix}", moved,
-             rf"R\,{latex.row(here)} = {latex.row(moved)}", columns=names),
+             rf"\cos({latex.number(turn)}) \cdot {latex.factor(here[0])} + "
+             rf"\sin({latex.number(turn)}) \cdot {latex.factor(here[1])} = {latex.number(moved[0])}",
+             columns=names),
         Step("The pair at the shifted position",
              r"\begin{bmatrix} \sin(a + b) \\ \cos(a + b) \end{bmatrix}", there,
              rf"a + b = {latex.number(angle + shift * rate)}", columns=names),
@@ -57,7 +59,9 @@ def _rotary(values: Values) -> tuple[Step, ...]:
             "Query and key, each turned by its position",
             r"R_{m\theta}\, q,\quad R_{n\theta}\, k",
             turned,
-            rf"R\,{latex.row(query)} = {latex.row(turned[0])}",
+            rf"\cos({latex.number(m * rate)}) \cdot {latex.factor(query[0])} - "
+            rf"\sin({latex.number(m * rate)}) \cdot {latex.factor(query[1])} = "
+            rf"{latex.number(turned[0, 0])}",
             (f"query at {m:g}", f"key at {n:g}"),
             numbered("dim", 2),
         ),

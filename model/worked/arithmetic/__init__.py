@@ -1,1 +1,6 @@
 """The arithmetic of the worked examples: pure functions on float64 arrays, each written once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from model.worked.example import Array
+from model.worked.arithmetic import Array
 
 _TANH_FACTOR = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.worked.example import Array
+from model.worked.arithmetic import Array
 
 HIDDEN = float("-inf")
 
@@ -40,6 +40,26 @@ def softmax_slopes(weights: Array) -> Array:
 def own_slopes(weights: Array) -> Array:
     """How each weight moves with its own score, p(1−p): between 0 and 0.25."""
     return weights * (1.0 - weights)
+
+
+def mean_own_slope(keys: int, spread: float) -> float:
+    """The mean of p(1−p) over a softmax of independent normal scores: exact, without drawing any.
+
+    With w = t·e^score, φ = E[e^−w] and a = E[w·e^−w], the mean product of two weights is
+    ∫ a²·φ^(n−2) d ln t, since 1/S² = ∫ t·e^(−tS) dt for the sum S of the exponentials. Both averages
+    and the integral are sums on even grids, right to about 13 digits.
+    """
+    if spread == 0:
+        return (keys - 1) / keys**2
+    scores = np.arange(-10.0, 10.0, 0.25 / max(1.0, spread))
+    density = np.exp(-0.5 * scores**2)
+    density /= density.sum()
+    step = 0.1 * max(1.0, spread)
+    logarithms = np.arange(-10.0 * spread - 40.0, 10.0 * spread + 8.0, step)
+    w = np.exp(np.minimum(logarithms[:, None] + spread * scores, 700.0))
+    falling = np.exp(-w)
+    products = ((w * falling) @ density) ** 2 * (falling @ density) ** max(keys - 2, 0)
+    return float((keys - 1) * step * products.sum())
 
 
 def entropy(weights: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.worked.example import Array
+from model.worked.arithmetic import Array
 
 
 def one_hot(ids: Array, size: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.worked.example import Array
+from model.worked.arithmetic import Array
 
 
 def mean(values: Array, axis: int = -1) -> Array:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from model.worked.example import Array
+from model.worked.arithmetic import Array
 
 
 def exponents(width: int) -> Array:
