@@ -11,6 +11,7 @@ NormKind = Literal["layer", "rms"]
 NormPlace = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
+RotaryPairs = Literal["halves", "neighbours", "other"]
 GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})  # times a second map
 
 
@@ -41,11 +42,15 @@ class TransformerConfig:
     tied: bool = True  # the output matrix is the token table
     epsilon: float = 1e-5
     rotary_base: float = 10_000.0
+    rotary_pairs: RotaryPairs = "halves"  # i and i + R/2 turn together, or 2i and 2i + 1
+    rotary_width: int = 0  # dimensions of a head that turn; 0: all
     dropout: float = 0.0  # in training, on embeddings and sub-layer outputs
     key_heads: int = 0  # heads of keys and values, shared by equal groups of queries; 0: all
     head_size: int = 0  # d_k; 0: width / heads
     hidden_bias: bool = True  # of the feed-forward's maps
     parallel: bool = False  # attention and feed-forward read the same state (GPT-NeoX)
+    norm_bias: bool = True  # of layer norms: β
+    query_key_norm: int = 0  # γ and β of the norms of a layer's queries and keys (Qwen3)
 
     def __post_init__(self) -> None:
         choices = {
@@ -54,6 +59,7 @@ class TransformerConfig:
             "norm_place": NormPlace,
             "activation": Activation,
             "positions": PositionKind,
+            "rotary_pairs": RotaryPairs,
         }
         for field, allowed in choices.items():
             if getattr(self, field) not in get_args(allowed):
@@ -62,7 +68,7 @@ class TransformerConfig:
                 )
         least = {"vocabulary": 1, "context": 1, "width": 1, "heads": 1}
         least |= {"encoder_layers": 0, "decoder_layers": 0, "hidden": 0, "segments": 0}
-        least |= {"key_heads": 0, "head_size": 0}
+        least |= {"key_heads": 0, "head_size": 0, "rotary_width": 0, "query_key_norm": 0}
         for field, smallest in least.items():
             size = getattr(self, field)
             if not isinstance(size, int) or size < smallest:
@@ -74,6 +80,8 @@ class TransformerConfig:
                 raise ValueError(f"{field} is {getattr(self, field)}; it must be above 0.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+        if self.heads % self.key_head_count:
+            raise ValueError(f"{self.heads} heads cannot share {self.key_heads} key heads equally.")
         if not self.head_size and self.width % self.heads:
             raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads.")
         if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
@@ -88,6 +96,51 @@ class TransformerConfig:
     def head_width(self) -> int:
         """d_k: the width of one head's query, key and value."""
         return self.head_size or self.width // self.heads
+
+    @property
+    def key_head_count(self) -> int:
+        """Heads of keys and values."""
+        return self.key_heads or self.heads
+
+    @property
+    def groups_keys(self) -> bool:
+        """Whether several heads of queries share one head of keys and values (Ainslie et al. 2023)."""
+        return self.key_head_count < self.heads
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the feed-forward multiplies its activated values by a second map's."""
+        return self.activation in GATED
+
+    @property
+    def adds_positions(self) -> bool:
+        """Whether a vector of the position is added to the token's before the first layer."""
+        return self.positions in ("learned", "sinusoidal")
+
+    @property
+    def turns_positions(self) -> bool:
+        """Whether queries and keys are turned by the angle of their position."""
+        return self.positions == "rotary"
+
+    @property
+    def turned_width(self) -> int:
+        """How many dimensions of a head's query and key are turned, where any are."""
+        return self.rotary_width or self.head_width
+
+    @property
+    def centres(self) -> bool:
+        """Whether the norms take away the mean of each vector; an RMS norm does not."""
+        return self.norm == "layer"
+
+    @property
+    def shifts(self) -> bool:
+        """Whether the norms add a β."""
+        return self.centres and self.norm_bias
+
+    @property
+    def masks_future(self) -> bool:
+        """Whether a token may look at itself and those before it only: so in every decoder."""
+        return self.shape != "encoder"
 
     @property
     def source(self) -> Stack:

@@ -34,12 +34,13 @@ def memory(config: TransformerConfig, lengths: Lengths) -> Memory:
 
 
 def key_value_cache(config: TransformerConfig, lengths: Lengths) -> int:
-    """Keys and values of the decoder: two vectors of d_model a token and layer, and as many of the
-    source where there is cross-attention. Kept so that a new token needs only its own pass."""
+    """Keys and values of the decoder: two vectors of all key heads a token and layer, and as many of
+    the source where there is cross-attention. Kept so that a new token needs only its own pass."""
     tokens = lengths.of("decoder", config.source)
     if config.shape == "encoder-decoder":
         tokens += lengths.tokens
-    return 2 * config.decoder_layers * lengths.batch * tokens * config.width
+    kept = config.key_head_count * config.head_width
+    return 2 * config.decoder_layers * lengths.batch * tokens * kept
 
 
 def flops_by_part(config: TransformerConfig, lengths: Lengths) -> dict[Part, int]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from model.config import GATED, Stack, TransformerConfig
-from model.worked.arithmetic import sizes
+from model.config import Stack, TransformerConfig
+from model.worked.arithmetic.sizes import SOFTMAX
 
 Part = Literal["embedding", "projections", "pairs", "feed-forward", "norms and sums", "output"]
 
@@ -102,9 +102,11 @@ class _Stack:
         yield Operation(f"{self.stack}.embedding", "Token ids", "text to ids", ("batch", "token"),
                         (batch, tokens), "embedding", 0)  # fmt: skip
         yield self._of_width("embedding", "Token vectors", "row of the table", "embedding")
-        if self.config.positions in ("learned", "sinusoidal") or self.config.segments:
-            added = "E + P + segment" if self.config.segments else "E + P"
-            yield self._of_width("embedding", "Plus positions", added, "embedding")
+        added = [" + P"] if self.config.adds_positions else []
+        added += [" + segment"] if self.config.segments else []
+        if added:
+            formula = "E" + "".join(added)
+            yield self._of_width("embedding", "Plus positions", formula, "embedding")
         if self.config.embedding_norm:
             yield self._of_width("embedding", "Norm", "norm of each token", "norms and sums")
 
@@ -121,42 +123,61 @@ class _Stack:
             yield norm
 
     def _attention(self, kind: str) -> Iterator[Operation]:
-        """The walk of multi-head attention, with its costs."""
-        batch, width, heads = self.lengths.batch, self.config.width, self.config.heads
-        keys = self.lengths.tokens if kind == "cross" else self._tokens
-        size = (batch, self._tokens, width, heads, keys)
-        costs = {cost.name: cost for cost in sizes.attention_costs(*size)}
-        for stage in sizes.shape_walk(*size)[1:]:  # the first is the input, which is there
-            formula, part = _WALK[stage.name]
-            yield Operation(
-                f"{self.stack}.{kind}",
-                stage.name,
-                formula,
-                stage.axes,
-                stage.shape,
-                part,
-                costs[stage.name].numbers if stage.name in costs else 0,
-                self.times,
-                costs[stage.name].flops if stage.name in costs else 0,
-                is_product=stage.name != "Weights",
-            )
-            if stage.name == "Scores":
-                yield Operation(f"{self.stack}.{kind}", "Scaled", "scores / √dₖ, masked", stage.axes,
-                                stage.shape, part, costs["Scaled"].numbers, self.times,
-                                costs["Scaled"].flops, is_product=False)  # fmt: skip
+        """The walk of multi-head attention, with its costs. Keys and values may have fewer heads than
+        queries, and come from the source in cross-attention."""
+        config, batch, tokens = self.config, self.lengths.batch, self._tokens
+        heads, shared, d_k = config.heads, config.key_head_count, config.head_width
+        keys = self.lengths.tokens if kind == "cross" else tokens
+        width, read, kept = config.width, heads * d_k, shared * d_k  # of all heads side by side
+        asked, offered = batch * tokens, 2 * batch * keys  # a key and a value a token looked at
+        table, output = batch * heads * tokens * keys, asked * read
+        pairs = ("batch", "head", "query", "key"), (batch, heads, tokens, keys)
+
+        def step(name: str, formula: str, axes: tuple[str, ...], shape: tuple[int, ...],
+                 numbers: int = 0, flops: int = 0) -> Operation:  # fmt: skip
+            part: Part = "pairs" if name in _PAIRS else "projections"
+            return Operation(f"{self.stack}.{kind}", name, formula, axes, shape, part, numbers,
+                             self.times, flops, is_product=name in _PRODUCTS)  # fmt: skip
+
+        split, by_head = ("batch", "token", "head", "d_k"), ("batch", "head", "token", "d_k")
+        flat, cut = ("batch", "token", "head · d_k"), "heads · dₖ, one axis cut into two"
+        bias = " + b" if config.qkv_bias else ""
+        yield step("Q", f"x·W_Q{bias}", flat, (batch, tokens, read), output, 2 * width * output)
+        yield step("K and V", f"x·W_K{bias}, x·W_V{bias}", flat, (batch, keys, kept), offered * kept,
+                   2 * width * offered * kept)  # fmt: skip
+        yield step("Q cut into heads", cut, split, (batch, tokens, heads, d_k))
+        yield step("K and V cut into heads", cut, split, (batch, keys, shared, d_k))
+        swapped = "token and head swapped"
+        yield step("Q, heads first", swapped, by_head, (batch, heads, tokens, d_k))
+        for name in ("K", "V"):
+            yield step(f"{name}, heads first", swapped, by_head, (batch, shared, keys, d_k))
+        product = 2 * table * d_k
+        group = f", {heads // shared} heads to a key" if config.groups_keys else ""
+        yield step("Scores", f"Q·Kᵀ{group}", *pairs, table, product)
+        masked = ", masked" if kind == "self" and self.stack == "decoder" else ""
+        yield step("Scaled", f"scores / √dₖ{masked}", *pairs, table, table)
+        yield step("Weights", "softmax of each row", *pairs, table, SOFTMAX * table)
+        yield step("Context", "weights · V", by_head, (batch, heads, tokens, d_k), output, product)
+        yield step("Tokens first again", swapped, split, (batch, tokens, heads, d_k))
+        yield step("Heads side by side", "heads · dₖ, one axis", flat, (batch, tokens, read))
+        mixed = "context · W_O" + (" + b_O" if config.output_bias else "")
+        yield step("After W_O", mixed, ("batch", "token", "width"), (batch, tokens, width),
+                   asked * width, 2 * width * output)  # fmt: skip
 
     def _feed_forward(self) -> Iterator[Operation]:
-        batch, width, hidden = self.lengths.batch, self.config.width, self.config.hidden
-        axes, shape = ("batch", "token", "hidden"), (batch, self._tokens, hidden)
-        flops = 2 * prod(shape) * width
-        maps = 2 if self.config.activation in GATED else 1
+        config, batch = self.config, self.lengths.batch
+        axes, shape = ("batch", "token", "hidden"), (batch, self._tokens, config.hidden)
+        flops = 2 * prod(shape) * config.width
+        inner, outer = (" + b₁", " + b₂") if config.hidden_bias else ("", "")
+        gate = f", x·W_g{inner and ' + b_g'}" if config.is_gated else ""
+        maps = 2 if config.is_gated else 1
         place = f"{self.stack}.feed_forward"
-        yield Operation(place, "Hidden layer", "x·W₁ + b₁" if maps == 1 else "x·W₁, x·W_gate", axes,
-                        shape, "feed-forward", maps * prod(shape), self.times, maps * flops)  # fmt: skip
-        yield Operation(place, "Activation", _ACTIVATIONS[self.config.activation], axes, shape,
+        yield Operation(place, "Hidden layer", f"x·W₁{inner}{gate}", axes, shape, "feed-forward",
+                        maps * prod(shape), self.times, maps * flops)  # fmt: skip
+        yield Operation(place, "Activation", _ACTIVATIONS[config.activation], axes, shape,
                         "feed-forward", prod(shape), self.times)  # fmt: skip
         yield self._of_width(
-            "feed_forward", "Back to the width", "h·W₂ + b₂", "feed-forward", self.times, flops
+            "feed_forward", "Back to the width", f"h·W₂{outer}", "feed-forward", self.times, flops
         )
 
     def _logits(self) -> Operation:
@@ -165,17 +186,8 @@ class _Stack:
                          shape, "output", prod(shape), flops=2 * prod(shape) * self.config.width)  # fmt: skip
 
 
-_WALK: dict[str, tuple[str, Part]] = {
-    "Q, K and V": ("x·W_Q, x·W_K, x·W_V", "projections"),
-    "Cut into heads": ("width = heads · dₖ", "projections"),
-    "Heads first": ("token and head swapped", "projections"),
-    "Scores": ("Q·Kᵀ", "pairs"),
-    "Weights": ("softmax of each row", "pairs"),
-    "Context": ("weights · V", "pairs"),
-    "Tokens first again": ("head and token swapped", "projections"),
-    "Heads side by side": ("heads · dₖ = width", "projections"),
-    "After W_O": ("context · W_O", "projections"),
-}
+_PAIRS = ("Scores", "Scaled", "Weights", "Context")
+_PRODUCTS = ("Q", "K and V", "Scores", "Context", "After W_O")
 _ACTIVATIONS = {
     "relu": "max(0, h)",
     "gelu": "GELU(h)",

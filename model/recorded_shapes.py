@@ -70,7 +70,9 @@ def _attention(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:
         if record.stack != stack or record.layer != 0:
             continue
         place = f"{stack}.{record.name.rpartition('.')[2]}"
-        found[place, "Heads first"] = record.query.shape
+        found[place, "Q, heads first"] = record.query.shape
+        found[place, "K, heads first"] = record.vectors[1].shape
+        found[place, "V, heads first"] = record.vectors[2].shape
         found[place, "Scores"] = (record.heads, *record.scores(0).shape)
         found[place, "Scaled"] = (record.heads, *record.masked(0).shape)
         found[place, "Weights"] = (record.heads, *record.weights(0).shape)

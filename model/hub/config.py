@@ -4,16 +4,19 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from model.config import PositionKind, Shape, TransformerConfig
+from model.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 from model.hub.parts import Anatomy, BlockPart, StackPart
-from model.hub.probe import is_map
+from model.hub.probe import is_map, is_norm
 
 LONGEST = 4_096  # tokens: a longer text would not fit on a page
 _CONTEXTS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx")
 
 
-def config_of(anatomy: Anatomy, body: Any) -> TransformerConfig:
-    """The config of a model. Raises ValueError where layers differ in size."""
+def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> TransformerConfig:
+    """The config of a model. turned: which dimensions of a head turn in pairs, and how many do.
+
+    Raises ValueError where layers differ in size.
+    """
     blocks = [block for stack in anatomy.stacks for block in stack.blocks]
     layers = {stack.stack: len(stack.blocks) for stack in anatomy.stacks}
     heads, key_heads, head_width = _one({_heads(part) for part in anatomy.attentions()}, "heads")
@@ -21,6 +24,7 @@ def config_of(anatomy: Anatomy, body: Any) -> TransformerConfig:
     first, source = blocks[0], anatomy.stacks[0]
     norm = first.attentions[0].norm
     table, output = body.get_input_embeddings().weight, body.get_output_embeddings()
+    pairs, turned_width = turned
     fitting = anatomy.width % heads == 0 and anatomy.width // heads == head_width
     return TransformerConfig(
         shape=anatomy.shape,
@@ -43,10 +47,14 @@ def config_of(anatomy: Anatomy, body: Any) -> TransformerConfig:
         tied=output is not None and output.weight.data_ptr() == table.data_ptr(),
         epsilon=norm.epsilon,
         rotary_base=_rotary_base(body.config),
+        rotary_pairs=pairs,
+        rotary_width=0 if turned_width == head_width else turned_width,
         key_heads=0 if key_heads == heads else key_heads,
         head_size=0 if fitting else head_width,
         hidden_bias=_outer_bias(first),
         parallel=source.parallel,
+        norm_bias=getattr(norm.module, "bias", None) is not None,
+        query_key_norm=_inner_norms(first.attentions[0].module),
     )
 
 
@@ -91,6 +99,12 @@ def _has_bias(attention: nn.Module) -> bool:
     """Whether the maps to queries, keys and values add a bias."""
     maps = [part for part in attention.modules() if is_map(part)]
     return getattr(maps[0], "bias", None) is not None if maps else False
+
+
+def _inner_norms(attention: nn.Module) -> int:
+    """How many numbers the norms of queries and keys hold."""
+    norms = [part for part in attention.modules() if is_norm(part)]
+    return sum(weight.numel() for part in norms for weight in part.parameters())
 
 
 def _outer_bias(block: BlockPart) -> bool:

@@ -21,13 +21,16 @@ def hook_model(anatomy: Anatomy) -> None:
     for stack in anatomy.stacks:
         _hook_stack(stack)
     for rotary in anatomy.rotary:
-        rotary.register_forward_hook(_unturned)
+        rotary.register_forward_hook(_held_still)
 
 
-def _unturned(module: nn.Module, read: object, gave: tuple[Tensor, Tensor]) -> object:
-    """Rotary cosines and sines as they are, or those of position 0 at every position."""
-    if current().intervention.positions:
-        return gave
+def _held_still(module: nn.Module, read: object, gave: tuple[Tensor, Tensor]) -> object:
+    """Rotary cosines and sines as they are, or held still by an intervention."""
+    return gave if current().intervention.positions else unturned(gave)
+
+
+def unturned(gave: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Rotary cosines and sines of position 0 at every position."""
     cosine, sine = gave
     return cosine[..., :1, :].expand_as(cosine), sine[..., :1, :].expand_as(sine)
 

@@ -20,7 +20,8 @@ from model.hub.claims import check_numbers, check_shape
 from model.hub.config import config_of, shape_of
 from model.hub.files import described
 from model.hub.module import HubTransformer
-from model.hub.probe import probe
+from model.hub.probe import Probe, probe
+from model.hub.rotary import rotary_pairs
 from model.hub.tokenizer import HubTokenizer, encoded, load_tokenizer
 from model.live import Model
 from model.memory import is_out_of_memory
@@ -56,16 +57,21 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
     reference = _reference(body, shape, source, target)
     register()
     body.set_attn_implementation(NAME)
-    found = probe(
-        body,
-        lambda: _result(_pass(body, shape, source, target), shape),
-        source=source.shape[1],
-        target=0 if target is None else target.shape[1],
-    )
+
+    def probed() -> Probe:
+        return probe(
+            body,
+            lambda: _result(_pass(body, shape, source, target), shape),
+            source=source.shape[1],
+            target=0 if target is None else target.shape[1],
+        )
+
+    found = probed()
     parts, rows = anatomy(body, found, shape), body.get_input_embeddings().weight.shape[0]
+    turned = rotary_pairs(parts.rotary, found, probed)
     model = Model(
         name,
-        HubTransformer(body, parts, config_of(parts, body)),
+        HubTransformer(body, parts, config_of(parts, body, turned)),
         HubTokenizer(tokenizer, start=start, end=end, rows=rows),
         torch.device("cpu"),
         target_tokenizer=HubTokenizer(tokenizer, start=start, end=end, rows=rows, target=True),

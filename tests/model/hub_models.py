@@ -79,6 +79,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mistral": ("MistralForCausalLM", "MistralConfig", {**_GROUPED, "sliding_window": 4}),
     "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", {**_GROUPED, "tie_word_embeddings": True}),
     "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**_GROUPED, "head_dim": 16}),
+    "ernie": ("Ernie4_5ForCausalLM", "Ernie4_5Config", {**_GROUPED, "head_dim": 8}),
     "gemma": ("GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 16}),
     "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _LLAMA),
     "phi": ("PhiForCausalLM", "PhiConfig", _LLAMA),

@@ -215,7 +215,25 @@ def test_two_visitors_with_other_changes_on_one_model_do_not_see_each_other() ->
             np.testing.assert_allclose(trace.states[stack][-1], states[-1], atol=1e-5)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "distilbert", "llama", "qwen2", "gemma", "gpt_neox"])
+@pytest.mark.parametrize(
+    "family", ["gpt2", "distilbert", "llama", "mistral", "qwen2", "qwen3", "gemma", "gpt_neox"]
+)
 def test_parameters_counted_from_the_sizes_are_those_of_the_tensors(family: str) -> None:
     model = loaded(family)
     assert sum(parameter_parts(model.config).values()) == counted_parameters(model)
+
+
+@pytest.mark.parametrize(
+    ("family", "pairs", "width"),
+    [
+        ("llama", "halves", 8),
+        ("qwen3", "halves", 16),
+        ("phi", "halves", 4),
+        ("ernie", "neighbours", 8),
+    ],
+)
+def test_which_dimensions_turn_together_is_told_from_the_pass(
+    family: str, pairs: str, width: int
+) -> None:
+    config = loaded(family).config
+    assert (config.rotary_pairs, config.turned_width) == (pairs, width)

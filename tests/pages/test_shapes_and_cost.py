@@ -57,7 +57,7 @@ def test_it_opens_on_the_sizes_of_the_sentence_and_every_recorded_shape_is_the_f
     shapes = tables(app)[0]
     recorded = dict(zip(shapes["operation"], shapes["recorded"], strict=True))
     assert recorded["Scores"] == "4 × 6 × 6"
-    assert recorded["Cut into heads"] == "—"
+    assert recorded["Q cut into heads"] == "—"
 
 
 def test_the_models_own_count_is_printed_beside_the_formulas() -> None:
@@ -171,3 +171,38 @@ def test_nothing_is_measured_until_somebody_asks() -> None:
     app = opened("Time")
     assert not app.get("plotly_chart")
     assert "Measure here and now" in [button.label for button in app.button]
+
+
+def test_tokens_that_the_model_adds_are_told_from_those_that_were_typed() -> None:
+    app = opened(model="minilm", text="The cat sat")
+    assert sizes(app)[1] == 5
+    assert "3 words and 3 tokens" in said(app)
+    assert "puts 2 of its own around it: 5 in all" in said(app)
+
+
+def test_grouped_keys_have_their_own_shapes_in_the_table_and_the_picture() -> None:
+    app = opened(model="smollm2-135m-instruct", text="The cat sat on the mat")
+    app.segmented_control[1].set_value("decoder.self").run()
+    length = sizes(app)[1]
+    shapes = tables(app)[0]
+    rows = dict(zip(shapes["operation"], shapes["shape"], strict=True))
+    recorded = dict(zip(shapes["operation"], shapes["recorded"], strict=True))
+    assert rows["Q"] == f"1 × {length} × 576"
+    assert rows["K and V"] == f"1 × {length} × 192"
+    assert recorded["K, heads first"] == f"3 × {length} × 64"
+    counts = said(app).partition("Check: ")[2].split()
+    assert counts[0] == counts[2] == "17"
+
+
+def test_twice_a_translators_text_has_twice_the_target() -> None:
+    app = opened("Memory", model="translate-en-fr", text="the black cat sees the dog")
+    assert "matrices × 4, the other results × 2, the weights × 1." in said(app)
+    numbers = dict(zip(tables(app)[0]["what"], tables(app)[0]["numbers"], strict=True))
+    change(app, "Length", 2 * sizes(app)[1])
+    twice = dict(zip(tables(app)[0]["what"], tables(app)[0]["numbers"], strict=True))
+
+    def ratio(name: str) -> float:
+        return int(twice[name].replace(",", "")) / int(numbers[name].replace(",", ""))
+
+    assert ratio("Attention matrices") == 4
+    assert ratio("Results of the operations") == ratio("Key–value cache") == 2

@@ -55,6 +55,13 @@ PRESETS: dict[str, Sizes] = {
 }
 
 
+def resized(sizes: Sizes, length: int) -> Sizes:
+    """The same sizes for a text of another length."""
+    numbers = [field.of(sizes) for field in FIELDS]
+    numbers[LENGTH] = length
+    return _sizes(sizes, tuple(numbers))
+
+
 def sentence_sizes(seen: Look) -> Sizes:
     """The sizes of the run on the page."""
     trace = seen.trace
@@ -105,25 +112,29 @@ FIELDS = (
     Field("Layers", 1_000, lambda sizes: sizes.layers, 80),
     Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.vocabulary, 112),
 )
+LENGTH = [field.label for field in FIELDS].index("Length")
 
 
 def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
-    """The preset with these numbers. The feed-forward stays as many times as wide as the model."""
+    """The preset with these numbers. The feed-forward stays as many times as wide as the model, and the
+    target as many times as long as the text; stacks of unequal depth stay so until it is changed."""
     batch, length, width, heads, layers, vocabulary = numbers
     config = preset.config
-    target = preset.lengths.target if length == preset.lengths.tokens else 0
+    stacks = {"encoder_layers": config.encoder_layers, "decoder_layers": config.decoder_layers}
+    if layers != preset.layers:
+        stacks = {stack: layers * bool(count) for stack, count in stacks.items()}
+    target = round(preset.lengths.target * length / preset.lengths.tokens)
     return Sizes(
         replace(
             config,
             width=width,
             heads=heads,
             vocabulary=vocabulary,
-            encoder_layers=layers * bool(config.encoder_layers),
-            decoder_layers=layers * bool(config.decoder_layers),
+            **stacks,
             hidden=config.hidden * width // config.width,
             context=max(config.context, length),
         ),
-        Lengths(batch, length, target),
+        Lengths(batch, length, max(target, 1) if preset.lengths.target else 0),
     )
 
 

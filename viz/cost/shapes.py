@@ -10,12 +10,12 @@ from model.config import TransformerConfig
 from model.operations import Operation, operations
 from model.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
 from model.worked.arithmetic.sizes import parameter_parts
+from viz.cost import formulas
 from viz.cost.choice import Sizes
-from viz.cost.formulas import ATTENTION_SHAPES, PARAMETERS, head_width
 from viz.figures.amounts import Amount, amounts, percent
 from viz.markdown import plain
 from viz.shell import Look, chart, table
-from viz.theme import FEED_FORWARD, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
+from viz.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
 
 _PLACES = {
     "embedding": "Embedding",
@@ -26,7 +26,8 @@ _PLACES = {
     "output": "Output",
 }
 _COLOURS = {
-    "Q, K and V": QUERY,
+    "Q": QUERY,
+    "K and V": KEY,
     "Scores": SCORE,
     "Scaled": SCORE,
     "Weights": WEIGHT,
@@ -36,6 +37,7 @@ _COLOURS = {
     "Activation": FEED_FORWARD,
     "Back to the width": FEED_FORWARD,
 }
+NOT_LISTED = "It lies in parts that this page does not list, such as a pooler."
 _PARTS = {
     "Token embedding": STREAM,
     "Attention": WEIGHT,
@@ -50,7 +52,7 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
     rows = compared(steps, recorded_shapes(seen.trace) if own else {})
     st.markdown(
         "**What to look for.** Only the scores and weights have the length twice in their shape. "
-        "Cutting into heads makes no new number: width = heads · dₖ."
+        f"Cutting into heads makes no new number.{_shared(sizes.config)}"
     )
     place = _place(steps)
     shown = [row for row in rows if row[0].place == place]
@@ -63,9 +65,10 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
             for step, _, _ in shown
         ]
         chart(amounts(bars, unit="numbers that are new", logarithmic=True), "cost-numbers")
-        st.latex(head_width(sizes.config))
-    if place.endswith(("self", "cross")):
-        st.latex(ATTENTION_SHAPES)
+        st.latex(formulas.head_width(sizes.config))
+    kind = place.rpartition(".")[2]
+    if kind in ("self", "cross"):
+        st.latex(formulas.attention_shapes(sizes.config, kind))
     if own:
         _check(seen, rows)
 
@@ -113,6 +116,7 @@ def _check(seen: Look, rows: Sequence[tuple[Operation, Shape | None, bool | None
     read = [same for _, _, same in rows if same is not None]
     words = len(seen.request.text.split())
     typed = sum(not token.special for token in seen.trace.tokens)
+    added = len(seen.trace.tokens) - typed
     st.caption(
         plain(
             f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of "
@@ -120,6 +124,11 @@ def _check(seen: Look, rows: Sequence[tuple[Operation, Shape | None, bool | None
             "another array, or not kept. "
             f"Your text has {words:,} words and {typed:,} tokens: {words / max(typed, 1):.2f} words "
             "a token."
+            + (
+                f" The model puts {added} of its own around it: {added + typed:,} in all."
+                if added
+                else ""
+            )
         )
     )
 
@@ -131,7 +140,7 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
     largest = max(parts, key=parts.__getitem__)
     st.markdown(
         f"**What to look for.** The largest part is **{largest.lower()}** with "
-        f"{parts[largest] / total:.1%}. Heads, dropout and length add none."
+        f"{parts[largest] / total:.1%}. {' '.join(what_adds(sizes.config))}"
     )
     picture, words = st.columns([3, 2], gap="large")
     with picture:
@@ -143,16 +152,52 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
         table(pd.DataFrame({"part": list(parts), "parameters": list(parts.values())}),
               "cost-parameters", decimals=0)  # fmt: skip
     with words:
-        st.latex(PARAMETERS)
+        st.latex(formulas.parameters(sizes.config))
         st.metric("All parameters", f"{total:,}")
         if own:
             counted = counted_parameters(seen.model)
             st.caption(
                 f"Check: counted over the model's own tensors: {counted:,}. "
-                f"Difference: {counted - total:,}."
+                f"Difference: {counted - total:,}." + (f" {NOT_LISTED}" if counted != total else "")
             )
         if sizes.config.decoder_layers:
             _variants(sizes.config)
+
+
+def what_adds(config: TransformerConfig) -> list[str]:
+    """Which of the sizes besides width and layers change the number of parameters, in sentences."""
+    none, others = ["Dropout"], []
+    if config.head_size:
+        others.append("Each head more adds its own rows and columns to the projections.")
+    elif config.groups_keys:
+        shared = config.key_head_count
+        others.append(
+            f"More heads leave W_Q and W_O as they are and make W_K and W_V smaller: their {shared} "
+            "heads get narrower."
+            if shared > 1
+            else "More heads make W_K and W_V smaller: their one head gets narrower."
+        )
+    else:
+        none.append("heads")
+    if config.positions == "learned":
+        others.append(
+            f"Up to {config.context:,} tokens the length adds none; each position more adds a row of "
+            f"{config.width:,} to the table of positions."
+        )
+    else:
+        none.append("length")
+    listed = ", ".join(none[:-1]) + " and " + none[-1] if len(none) > 1 else none[0]
+    return [f"{listed} add{'' if len(none) > 1 else 's'} none.", *others]
+
+
+def _shared(config: TransformerConfig) -> str:
+    """What grouped heads mean for the shapes of K and V."""
+    if not config.groups_keys:
+        return ""
+    return (
+        f" K and V are narrower than Q: {config.heads} heads of queries share "
+        f"{config.key_head_count} heads of keys and values."
+    )
 
 
 def _variants(config: TransformerConfig) -> None:

@@ -6,12 +6,12 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.cost import flops_by_part, growth, memory, total_flops, total_results
+from model.cost import Memory, flops_by_part, growth, memory, total_flops, total_results
 from model.operations import Lengths
 from model.timing import LENGTHS, Measurement, measured
 from model.worked.arithmetic.sizes import attention_costs
-from viz.cost.choice import Sizes
-from viz.cost.formulas import GROWTH, MEMORY, OPERATIONS
+from viz.cost import formulas
+from viz.cost.choice import Sizes, resized
 from viz.figures.amounts import Amount, amounts, percent
 from viz.figures.growth import LINEAR, Timed, growth_lines, time_lines
 from viz.markdown import plain
@@ -48,18 +48,21 @@ _PART_NAMES = {
 def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """Weights, results, attention matrices, key–value cache."""
     needed = memory(sizes.config, sizes.lengths)
-    st.markdown(
-        "**What to look for.** Double the length: the matrices take four times as much, the other "
-        "results twice as much, the weights the same."
-    )
+    twice = resized(sizes, 2 * sizes.lengths.tokens)
+    st.markdown(f"**What to look for.** {doubled(needed, memory(twice.config, twice.lengths))}")
     picture, words = st.columns([3, 2], gap="large")
     with words:
         size = BYTES[st.radio("Numbers kept as", list(BYTES), key="cost-bytes")]
-        st.latex(MEMORY)
+        st.latex(formulas.memory(sizes.config))
         st.markdown(
             "Results and matrices are counted as if **every** result of a pass were kept, as in "
-            "training. A fused kernel never keeps the matrices. The cache is what writing on, "
-            "token by token, keeps."
+            "training. A fused kernel never keeps the matrices. The cache is what writing on, token "
+            "by token, keeps."
+            + (
+                " Q and K are counted once, not again after their turn by position."
+                if sizes.config.turns_positions
+                else ""
+            )
         )
     rows = {
         "Weights": (needed.weights, MASKED),
@@ -84,6 +87,17 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
             }
         )
         table(frame, "cost-memory")
+
+
+def doubled(once: Memory, twice: Memory) -> str:
+    """How many times as much each kind of number is at twice the length, the target's too."""
+    grown = {
+        "the matrices": twice.matrices / once.matrices,
+        "the other results": twice.activations / once.activations,
+        "the weights": twice.weights / once.weights,
+    }
+    said = ", ".join(f"{name} × {ratio:.4g}" for name, ratio in grown.items())
+    return f"Double the length: {said}."
 
 
 def _fitting(largest: float, units: Units) -> tuple[float, str, str]:
@@ -120,12 +134,14 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
         )
         table(frame, "cost-flops", decimals=2)
     with words:
-        st.latex(OPERATIONS)
+        st.latex(formulas.operations(sizes.config))
         st.metric("One pass", f"{total / unit:,.2f} {short}")
         st.caption(
             f"{total / tokens / 1e6:,.2f} MFLOP a token of the text. A product and its sum count as "
-            "two operations, a softmax as five a score. Norms, activations, sums and look-ups grow "
-            "with the tokens only and are left out. The masked half of a causal pass is counted."
+            "two operations, the scaling as one and a softmax as five a score; the formula above has "
+            "the products alone. Norms, activations, sums, look-ups and turns by position grow with the "
+            "tokens only and are left out."
+            + (" The masked half of a causal pass is counted." if sizes.config.masks_future else "")
         )
 
 
@@ -146,7 +162,7 @@ def growth_view(seen: Look, sizes: Sizes, own: bool) -> None:
         name = st.radio("What grows", list(costs), key="cost-grows")
         cost, unit = costs[name]
         found = growth(cost, sizes.lengths.batch)
-        st.latex(GROWTH)
+        st.latex(formulas.GROWTH)
         st.markdown(
             f"a = {found.quadratic:,} and b = {found.linear:,}, for a batch of "
             f"{sizes.lengths.batch:,}."
@@ -156,7 +172,9 @@ def growth_view(seen: Look, sizes: Sizes, own: bool) -> None:
                 f"**What to look for.** Up to **{found.crossing:,.0f} tokens** the part that grows "
                 "with the length costs more, beyond it the pairs do."
             )
-        st.caption("Text and target are equally long here. Weights do not grow and are left out.")
+        equal = "Text and target are equally long here. "
+        pair = sizes.config.shape == "encoder-decoder"
+        st.caption(f"{equal if pair else ''}Weights are left out.")
     with picture:
         chart(growth_lines(found, length=sizes.lengths.tokens, unit=unit), "cost-growth")
         lengths = [2**power for power in range(4, 15)]
@@ -174,7 +192,8 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """One attention layer timed on this machine, when asked."""
     width, heads = sizes.config.width, sizes.config.heads
     st.markdown(
-        f"One attention layer of width {width:,} with {heads:,} heads reads one sequence of "
+        f"One attention layer of width {width:,} with {heads:,} heads, each with keys and values of its "
+        f"own, reads one sequence of "
         f"{LENGTHS[0]:,} to {LENGTHS[-1]:,} tokens, several times each, on this machine. That takes "
         "a few seconds. **What to look for.** How far the measured lines lie from the dashed one, "
         "which knows nothing but the operations; and what it costs to keep every score."

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from model.config import GATED, TransformerConfig
+from model.config import TransformerConfig
+
+SOFTMAX = 5  # operations a score: largest, difference, exponential, sum, division
 
 
 class Stage(NamedTuple):
@@ -30,15 +32,9 @@ def head_width(width: int, heads: int) -> int:
     return width // heads
 
 
-def shape_walk(
-    batch: int, length: int, width: int, heads: int, keys: int | None = None
-) -> tuple[Stage, ...]:
-    """The shape after every operation of multi-head attention, from the input to the output.
-
-    keys: how many tokens are looked at, where it is not the text itself (cross-attention).
-    """
+def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, ...]:
+    """The shape after every operation of multi-head attention, from the input to the output."""
     d_k = head_width(width, heads)
-    keys = length if keys is None else keys
     model = ("batch", "token", "width")
     split = ("batch", "token", "head", "d_k")
     by_head = ("batch", "head", "token", "d_k")
@@ -49,8 +45,8 @@ def shape_walk(
         Stage("Q, K and V", model, whole),
         Stage("Cut into heads", split, (batch, length, heads, d_k)),
         Stage("Heads first", by_head, (batch, heads, length, d_k)),
-        Stage("Scores", table, (batch, heads, length, keys)),
-        Stage("Weights", table, (batch, heads, length, keys)),
+        Stage("Scores", table, (batch, heads, length, length)),
+        Stage("Weights", table, (batch, heads, length, length)),
         Stage("Context", by_head, (batch, heads, length, d_k)),
         Stage("Tokens first again", split, (batch, length, heads, d_k)),
         Stage("Heads side by side", model, whole),
@@ -58,24 +54,16 @@ def shape_walk(
     )
 
 
-def attention_costs(
-    batch: int, length: int, width: int, heads: int, keys: int | None = None
-) -> tuple[Cost, ...]:
-    """Numbers kept and operations of each stage; a product and its sum count as two operations.
-
-    A softmax counts five operations a score: largest, difference, exponential, sum, division.
-    keys: how many tokens are looked at, where it is not the text itself (cross-attention).
-    """
+def attention_costs(batch: int, length: int, width: int, heads: int) -> tuple[Cost, ...]:
+    """Numbers kept and operations of each stage; a product and its sum count as two operations."""
     head_width(width, heads)
-    keys = length if keys is None else keys
-    tokens, table = batch * length, batch * heads * length * keys
-    projected = tokens + 2 * batch * keys  # one query a token; a key and a value a token looked at
-    mixing = 2 * batch * length * keys * width
+    tokens, table = batch * length, batch * heads * length * length
+    mixing = 2 * batch * length * length * width
     return (
-        Cost("Q, K and V", projected * width, 2 * projected * width * width),
+        Cost("Q, K and V", 3 * tokens * width, 6 * tokens * width * width),
         Cost("Scores", table, mixing),
         Cost("Scaled", table, table),
-        Cost("Weights", table, 5 * table),
+        Cost("Weights", table, SOFTMAX * table),
         Cost("Context", tokens * width, mixing),
         Cost("After W_O", tokens * width, 2 * tokens * width * width),
     )
@@ -104,16 +92,13 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     width, encoder, decoder = config.width, config.encoder_layers, config.decoder_layers
     layers = encoder + decoder
     crossing = decoder if config.shape == "encoder-decoder" else 0
-    norm = norm_parameters(width) if config.norm == "layer" else width
-    read = config.heads * config.head_width  # of all heads side by side
-    shared = (config.key_heads or config.heads) * config.head_width
-    attention = 2 * width * (read + shared)
-    attention += (read + 2 * shared) * config.qkv_bias + width * config.output_bias
-    feeds = feed_forward_parameters(width, config.hidden) if config.hidden else 0
-    if config.activation in GATED and config.hidden:
-        feeds += width * config.hidden + config.hidden
-    if config.hidden and not config.hidden_bias:
-        feeds -= width + config.hidden * (2 if config.activation in GATED else 1)
+    norm = norm_parameters(width) if config.shifts else width
+    read, kept = config.heads * config.head_width, config.key_head_count * config.head_width
+    attention = 2 * width * (read + kept) + config.query_key_norm
+    attention += (read + 2 * kept) * config.qkv_bias + width * config.output_bias
+    inner = 2 if config.is_gated else 1
+    feeds = (inner + 1) * width * config.hidden
+    feeds += (inner * config.hidden + width) * (config.hidden_bias and config.hidden > 0)
     parts = {
         "Token embedding": config.vocabulary * width,
         "Position embedding": config.context * width * (config.positions == "learned"),

@@ -1,0 +1,55 @@
+"""How a hub model turns its queries: which dimensions turn together, told by holding them still.
+
+A turn keeps the length of each pair, so the pairs whose lengths stay are those that are turned.
+Axes: B batch, H heads, T tokens, D width of a head, R dimensions that turn.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+from model.config import RotaryPairs
+from model.hub.hooks import unturned
+from model.hub.probe import CLOSE, Probe, is_rotary
+
+
+def rotary_pairs(
+    rotary: Sequence[nn.Module], found: Probe, again: Callable[[], Probe]
+) -> tuple[RotaryPairs, int]:
+    """Which dimensions form a pair, and how many of a head turn; `again` makes the same pass once
+    more. A model that turns nothing has halves of 0."""
+    width = next((call.gave.shape[-1] for _, call in found.calls() if is_rotary(call.module)), 0)
+    if not rotary or not width:
+        return "halves", 0
+    with _held_still(rotary):
+        still = again()
+    (_, turned), (_, plain) = next(found.attended()), next(still.attended())
+    return _pairs(plain.query[..., :width], turned.query[..., :width]), width
+
+
+def _pairs(plain: Tensor, turned: Tensor) -> RotaryPairs:
+    """The pairs of (B, H, T, R) that keep their lengths."""
+    lengths: dict[RotaryPairs, Callable[[Tensor], Tensor]] = {
+        "halves": lambda x: x.unflatten(-1, (2, -1)).norm(dim=-2),
+        "neighbours": lambda x: x.unflatten(-1, (-1, 2)).norm(dim=-1),
+    }
+    apart = {
+        name: float((length(turned) - length(plain)).abs().max())
+        for name, length in lengths.items()
+    }
+    nearest = min(apart, key=apart.__getitem__)
+    return nearest if apart[nearest] <= CLOSE * float(plain.abs().max()) else "other"
+
+
+@contextmanager
+def _held_still(rotary: Sequence[nn.Module]) -> Iterator[None]:
+    """Every position gets the cosines and sines of position 0."""
+    hooks = [
+        part.register_forward_hook(lambda module, read, gave: unturned(gave)) for part in rotary
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
