@@ -120,9 +120,7 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
     target as many times as long as the text; stacks of unequal depth stay so until it is changed."""
     batch, length, width, heads, layers, vocabulary = numbers
     config = preset.config
-    stacks = {"encoder_layers": config.encoder_layers, "decoder_layers": config.decoder_layers}
-    if layers != preset.layers:
-        stacks = {stack: layers * bool(count) for stack, count in stacks.items()}
+    same = layers == preset.layers
     target = round(preset.lengths.target * length / preset.lengths.tokens)
     return Sizes(
         replace(
@@ -130,7 +128,8 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
             width=width,
             heads=heads,
             vocabulary=vocabulary,
-            **stacks,
+            encoder_layers=config.encoder_layers if same else layers * bool(config.encoder_layers),
+            decoder_layers=config.decoder_layers if same else layers * bool(config.decoder_layers),
             hidden=config.hidden * width // config.width,
             context=max(config.context, length),
         ),
