@@ -101,7 +101,8 @@ QUANTITIES: dict[QuantityName, Quantity] = {
 # Streamlit puts its own colours in the places of these, those of the theme that the page is shown in:
 # the chart colours of .streamlit/config.toml, and the page's background.
 PAPER = "#000038"
-_STEPS = 10  # of the scale of weights, and colours of a theme's list
+# Where a theme's ten colours stand on the scale of weights: at each of its stops, and between them.
+_STEPS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
 _NEGATIVE: dict[QuantityName, str] = {"score": "#B35806", "difference": LESS}
 _CONTRAST = "#7A7772"  # the neutral side of the scales of vectors
 _ENDS: list[tuple[QuantityName, int]] = [
@@ -117,25 +118,27 @@ def chart_colours(theme: Literal["light", "dark"]) -> list[str]:
 
 
 def weight_steps(theme: Literal["light", "dark"]) -> list[str]:
-    """Ten steps of the scale of weights, at 0.1, 0.2, … 1."""
+    """Ten steps of the scale of weights, from 0.1 to 1. Below them lies the page's background."""
     stops = getattr(QUANTITIES["weight"], theme)[1:]
     places = [place for place, _ in stops]
     channels = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for _, colour in stops])
-    steps = np.linspace(0.1, 1.0, _STEPS)
-    mixed = np.array([np.interp(steps, places, channel) for channel in channels.T]).T
+    mixed = np.array([np.interp(_STEPS, places, channel) for channel in channels.T]).T
     return ["#" + "".join(f"{round(channel):02X}" for channel in colour) for colour in mixed]
 
 
 def colorscale(quantity: QuantityName) -> list[list[float | str]]:
-    """A Plotly colour scale for a picture on a page: its zero is transparent, and its ends are strong
-    on a light and on a dark page. `printed` makes it fit for a file."""
-    hue = QUANTITIES[quantity].hue
+    """A Plotly colour scale for a picture on a page: its zero is the page's own colour, and its ends are
+    strong on a light and on a dark page. `printed` makes it fit for a file.
+
+    Plotly mixes neighbouring colours channel by channel, opacity too. A hue may fade out; but from a
+    transparent purple to the solid colour of the page it would be darkest on the way.
+    """
     if not QUANTITIES[quantity].diverging:
         steps: list[list[float | str]] = [
-            [(step + 1) / _STEPS, _place(_STEPS + step)] for step in range(_STEPS)
+            [share, _place(len(_ENDS) + number)] for number, share in enumerate(_STEPS)
         ]
-        return [[0.0, rgba(hue, 0.0)], [1e-4, PAPER], *steps]
-    least = _NEGATIVE.get(quantity, _CONTRAST)
+        return [[0.0, PAPER], *steps]
+    hue, least = QUANTITIES[quantity].hue, _NEGATIVE.get(quantity, _CONTRAST)
     down = (quantity if quantity in _NEGATIVE else "query", 0)
     return [
         [0.0, _place(_ENDS.index(down))],

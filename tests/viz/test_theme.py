@@ -62,11 +62,13 @@ def test_a_scale_starts_at_the_page_and_moves_away_from_it(name: QuantityName) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_plotly_takes_every_colour_scale_and_its_zero_is_transparent(name: QuantityName) -> None:
+def test_plotly_takes_every_colour_scale_and_its_zero_shows_the_page(name: QuantityName) -> None:
     scale = colorscale(name)
     go.Heatmap(z=[[0, 1]], colorscale=scale)  # refuses a scale it cannot read
-    zero = 0.5 if QUANTITIES[name].diverging else 0.0
-    assert all(str(colour).endswith(",0)") for place, colour in scale if place == zero)
+    if QUANTITIES[name].diverging:
+        assert all(str(colour).endswith(",0)") for place, colour in scale if place == 0.5)
+    else:
+        assert scale[0] == [0.0, PAPER]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

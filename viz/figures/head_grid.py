@@ -31,8 +31,11 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
     blocked = np.broadcast_to(found.blocked[:, None], found.weights.shape)
     levels = np.rint(found.weights * LEVELS).astype(np.uint8)
     traces = [_image(_tiled(levels, times), colorscale("weight"), most=LEVELS, colorbar=_COLORBAR)]
-    if blocked.any():
-        traces.insert(0, _image(_tiled(blocked.astype(np.uint8), times), _GREY, most=1))
+    if (
+        blocked.any()
+    ):  # above the weights, whose zero is solid; a weight that leaks keeps its colour
+        hidden = (blocked & (levels == 0)).astype(np.uint8)
+        traces.append(_image(_tiled(hidden, times), _GREY, most=1))
     cells = [(layer, head) for layer in range(layers) for head in range(heads)]
     tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
     figure = go.Figure(

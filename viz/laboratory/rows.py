@@ -91,7 +91,6 @@ def stream_effect(seen: Look) -> None:
             rows=Axis("state", names, tokens=False),
             columns=Axis("token", tokens),
             quantity="difference",
-            limit=max(float(moved.share.max()), 1e-6),
             decimals=2 if len(tokens) <= SPACIOUS else 1,
         )
         upward = [[0, rgba(MORE, 0)], [1, rgba(MORE, 1)]]  # a distance is never below 0

@@ -47,7 +47,7 @@ def written_in(figure) -> set[str]:
 def test_the_grid_is_one_picture_within_two_megabytes(layers: int, heads: int) -> None:
     figure = head_grid(drawn_tiles(layers, heads), chosen=(0, 0), words=words(layers, heads))
     assert len(figure.to_json()) < 2_000_000
-    assert len(figure.data) == 4  # masked cells, weights, frames, marks
+    assert len(figure.data) == 4  # weights, masked cells, frames, marks
     assert len(trace_of(figure, "heads").x) == layers * heads
 
 
@@ -56,7 +56,7 @@ def test_each_tile_lies_under_its_mark_on_one_scale_from_0_to_1() -> None:
     found = tiles(trace, families(trace)[0])
     layers, heads, rows, columns = found.weights.shape
     figure = head_grid(found, chosen=(1, 2), words=words(layers, heads))
-    image, marks = figure.data[1], trace_of(figure, "heads")
+    image, marks = figure.data[0], trace_of(figure, "heads")
     assert (image.zmin, image.zmax) == (0, LEVELS)
     times = 24 // max(rows, columns)
     for layer in range(layers):
@@ -73,7 +73,7 @@ def test_each_tile_lies_under_its_mark_on_one_scale_from_0_to_1() -> None:
 
 def test_masked_cells_are_drawn_apart_and_not_as_weights() -> None:
     figure = head_grid(drawn_tiles(2, 2, cells=4), chosen=None, words=words(2, 2))
-    grey, image = figure.data[:2]
+    image, grey = figure.data[:2]
     assert grey.z.max() == 1
     assert image.z[grey.z == 1].max() == 0
     everywhere = loaded("bert")

@@ -1,0 +1,44 @@
+"""Known weights as the app draws them: `python -m streamlit run tests/browser/known_weights.py`.
+
+They are few enough for wide cells, and reach from nothing over the smallest to all.
+"""
+
+import numpy as np
+
+from model.checkpoints import Film, Movement, Reading, shipped_course
+from model.head_tiles import Tiles
+from model.trace import Token, read_only
+from tests.viz.explorer.records import labels, weighing
+from viz.figures.head_grid import head_grid
+from viz.figures.heatmap import weights_of_head
+from viz.plot import plot
+from viz.training.film import film, message
+
+WEIGHTS = np.array(
+    [[0, 5e-5, 0.022, 0.12, 0.5, 1 - 0.64205], [1, 0, 0, 0, 0, 0]]
+)  # (query, key): the whole of a row on its first key
+
+
+def draw() -> None:
+    """The pictures that Streamlit mounts."""
+    attention = weighing(WEIGHTS)
+    queries, keys = labels(2), labels(6)
+    plot(weights_of_head(attention, 0, queries=queries, keys=keys), "heatmap", width=700)
+    nothing = read_only(np.zeros((1, *WEIGHTS.shape), bool))
+    found = Tiles((attention.name,), read_only(WEIGHTS[None, None]), nothing, (1, 1))
+    plot(head_grid(found, chosen=None, words=["L0H0"]), "grid", width=700)
+    tokens = tuple(Token(at, word) for at, word in enumerate(keys))
+    reading = Reading(tokens, tokens[:2], {attention.name: attention}, 0.0)
+    still = Movement((), read_only(np.zeros((1, 0))), read_only(np.zeros((1, 0))))
+    told = message(
+        shipped_course("induction"),
+        Film("", (0,), (reading,), 0),
+        still,
+        place=attention.name,
+        head=0,
+    )
+    film(told, mount="film")
+
+
+if __name__ == "__main__":
+    draw()

@@ -1,0 +1,240 @@
+"""A weight has one colour wherever it is drawn: read from pixels, held against the theme's stops."""
+
+import base64
+import io
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser import conftest, known_weights
+from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
+from tests.browser.known_weights import WEIGHTS
+from tests.viz.explorer.records import labels, weighing
+from viz.explorer import Selection
+from viz.export import head_picture, picture_figures, standalone
+from viz.theme import QUANTITIES, QuantityName
+
+Theme = Literal["light", "dark"]
+Colours = NDArray[np.float64]  # (…, channel)
+THEMES: tuple[Theme, ...] = ("light", "dark")
+PAGES = {"light": "#FFFFFF", "dark": "#121215"}  # backgrounds: of .streamlit/config.toml
+ROUNDING = 2  # of 255: a canvas has 256 colours, and each channel is rounded
+
+
+def channels(colour: str) -> Colours:
+    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=float)
+
+
+def on_the_scale(values: Colours, quantity: QuantityName, theme: Theme, page: str) -> Colours:
+    """What the theme's stops say of shares 0-1, the page's background at its place among them."""
+    stops = getattr(QUANTITIES[quantity], theme)
+    colours = np.array([channels(colour or page) for _, colour in stops])
+    places = [place for place, _ in stops]
+    return np.stack([np.interp(values, places, channel) for channel in colours.T], -1)
+
+
+def hold(drawn: Colours, theme: Theme, page: str) -> None:
+    """The known weights have the colours of the scale, and more weight is further from the page."""
+    expected = on_the_scale(WEIGHTS, "weight", theme, page)
+    np.testing.assert_allclose(drawn, expected, atol=ROUNDING)
+    away = np.abs(drawn - channels(page)).sum(-1).ravel()
+    rising = away[np.argsort(WEIGHTS.ravel(), kind="stable")]
+    few = len(rising) - 5  # 0 and 5e-5 look alike: nothing
+    assert rising[:few].max() <= ROUNDING
+    assert (np.diff(rising[few - 1 :]) > 10).all()
+
+
+def cells(png: bytes, theme: Theme) -> Colours:
+    """(query, key, channel): the colours of the known weights' cells in any picture of them.
+
+    The cell of weight 1, the only large area of its colour, says where they all lie.
+    """
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"), dtype=float)
+    full = channels(getattr(QUANTITIES["weight"], theme)[-1][1])
+    found = np.abs(pixels - full).max(-1) <= ROUNDING
+    (top, down), (left, across) = (extent(found.sum(axis)) for axis in (1, 0))
+    beside = max(1.0, 0.15 * across), max(1.0, 0.15 * down)  # the numbers stand in the middle
+    rows = [int(top + (row - 1) * down + beside[1]) for row in range(2)]
+    columns = [int(left + column * across + beside[0]) for column in range(6)]
+    return pixels[np.ix_(rows, columns)]
+
+
+def extent(count: NDArray[np.int_]) -> tuple[int, int]:
+    """Start and length of where most of the counted pixels lie."""
+    where = np.flatnonzero(count > count.max() / 2)
+    return int(where[0]), int(where[-1] - where[0] + 1)
+
+
+@pytest.fixture(scope="module")
+def drawn_by_streamlit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that draws the known weights."""
+    port, log = conftest.free_port(), tmp_path_factory.mktemp("known") / "server.log"
+    with pytest.MonkeyPatch.context() as patch, log.open("wb") as output:
+        command = [sys.executable, "-m", "streamlit", "run", known_weights.__file__]
+        patch.setattr(conftest, "SERVER_COMMAND", command)
+        process = conftest.start_server(port, output.fileno())
+        try:
+            conftest.wait_for_health(f"http://127.0.0.1:{port}", process, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            conftest.end(process)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_streamlits_pictures_and_the_film(
+    browser: Browser, drawn_by_streamlit: str, theme: Theme
+) -> None:
+    page = browser.new_page(color_scheme=theme, viewport={"width": 1000, "height": 1400})
+    page.goto(drawn_by_streamlit)
+    for place in (".st-key-heatmap", ".st-key-grid"):
+        picture = page.locator(f"{place} .js-plotly-plot")
+        picture.locator(".heatmaplayer image").first.wait_for()
+        hold(cells(picture.screenshot(), theme), theme, PAGES[theme])
+    expect(page.get_by_test_id("film")).to_have_attribute("data-ready", "true")
+    hold(cells(page.get_by_test_id("map").screenshot(), theme), theme, PAGES[theme])
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save this picture (PNG)").click()
+    hold(cells(saved.value.path().read_bytes(), theme), theme, PAGES[theme])
+    page.close()
+
+
+@pytest.fixture
+def explorer(browser: Browser) -> Iterator[Callable[..., Stage]]:
+    """Call it for an explorer of the known weights; without Plotly it draws on its own canvas."""
+    pages: list[Page] = []
+
+    def shown(theme: Theme, *, by: Literal["plotly", "canvas"]) -> Stage:
+        page = browser.new_page(viewport={"width": 1040, "height": 1000})
+        pages.append(page)
+        page.route(ADDRESS + "/**", serve)
+        if by == "canvas":
+            page.route("**/plotly.min.js*", lambda route: route.abort())
+        page.goto(ADDRESS + "/")
+        stage = Stage(page)
+        stage.theme(LIGHT if theme == "light" else DARK)
+        stage.send(
+            weighing(WEIGHTS), Selection(0, "weights", 0, 4), queries=labels(2), keys=labels(6)
+        )
+        stage.expect_cell(renderer=by, painted="true")
+        return stage
+
+    yield shown
+    for page in pages:
+        page.close()
+
+
+@pytest.mark.parametrize("by", ["plotly", "canvas"])
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_explorer_its_small_pictures_its_tokens_and_its_files(
+    explorer: Callable[..., Stage], theme: Theme, by: Literal["plotly", "canvas"]
+) -> None:
+    stage, ground = (
+        explorer(theme, by=by),
+        (LIGHT if theme == "light" else DARK)["background-color"],
+    )
+    hold(cells(stage.part("figure").screenshot(), theme), theme, ground)
+    for small in ("stage-weights", "head-0"):
+        canvas = stage.part(small).locator("canvas")
+        expect(canvas).to_be_visible()
+        hold(middles(canvas), theme, ground)
+    faces = stage.part("chips-key").locator(".face")
+    tints = faces.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
+    tinted = np.array([[float(n) for n in tint[4:-1].split(",")] for tint in tints])
+    expected = on_the_scale(WEIGHTS[0], "weight", theme, ground)
+    np.testing.assert_allclose(tinted, expected, atol=ROUNDING)
+    for ending in ("png", "svg") if by == "plotly" else ("png",):
+        with stage.page.expect_download() as saved:
+            stage.part(f"save-{ending}").click()
+        hold(cells(as_png(stage.page, saved.value.path(), ending), theme), theme, ground)
+
+
+def middles(canvas: Locator) -> Colours:
+    """(query, key, channel): the same of a canvas that holds nothing but the cells."""
+    address: str = canvas.evaluate("canvas => canvas.toDataURL('image/png')")
+    picture = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("RGB")
+    pixels = np.asarray(picture, dtype=float)
+    (high, wide, _), (queries, keys) = pixels.shape, WEIGHTS.shape
+    rows = [int((row + 0.5) * high / queries) for row in range(queries)]
+    return pixels[np.ix_(rows, [int((column + 0.5) * wide / keys) for column in range(keys)])]
+
+
+def as_png(page: Page, path: Path, ending: str) -> bytes:
+    """A saved picture as pixels; the browser draws an SVG."""
+    if ending == "png":
+        return path.read_bytes()
+    drawn = page.context.browser.new_page(viewport={"width": 1100, "height": 900})
+    drawn.set_content(path.read_text(encoding="utf-8"))
+    png = drawn.screenshot()
+    drawn.close()
+    return png
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_page_that_was_saved_is_light_in_any_browser(
+    browser: Browser, theme: Theme, tmp_path: Path
+) -> None:
+    picture = head_picture(
+        weighing(WEIGHTS), None, head=0, stage="weights", queries=labels(2), keys=labels(6)
+    )
+    (tmp_path / "page.html").write_bytes(standalone("weights", "", picture_figures(picture)))
+    page = browser.new_page(color_scheme=theme)
+    page.goto((tmp_path / "page.html").as_uri())
+    page.locator(".heatmaplayer image").first.wait_for()
+    hold(cells(page.locator(".picture").screenshot(), "light"), "light", PAGES["light"])
+    for ending in ("png", "svg"):
+        with page.expect_download() as saved:
+            page.get_by_role("button", name=ending.upper()).click()
+        drawn = as_png(page, saved.value.path(), ending)
+        hold(cells(drawn, "light"), "light", PAGES["light"])
+    page.close()
+
+
+PLACES = """(plot, last) => {
+    const { xaxis, yaxis } = plot._fullLayout;
+    const traces = plot._fullData.filter((one) =>
+        one.type === "heatmap" && one.colorscale.at(-1)[1].toUpperCase() === last);
+    const corner = (axis, cell) => axis._offset + axis.l2p(cell - 0.35);  // the numbers stand in the middle
+    return traces.flatMap(({ z, zmax }) => Array.from(z).flatMap((row, i) => Array.from(row, (value, j) =>
+        Number.isFinite(value) ? [value / zmax, corner(xaxis, j), corner(yaxis, i)] : null)))
+        .filter(Boolean);
+}"""
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(
+    ("path", "view"),
+    [
+        ("/", {}),
+        ("/training", {"show": "Untrained beside trained"}),
+        ("/all_heads", {"show": "From word to word", "head": 3}),
+        ("/all_heads", {"show": "Averages and rollout"}),
+    ],
+)
+def test_every_weight_of_a_page_has_the_colour_of_the_scale(
+    open_page: Callable[..., Page],
+    fresh_page: Callable[..., Page],
+    theme: Theme,
+    path: str,
+    view: dict[str, object],
+) -> None:
+    page = open_page(path, on=fresh_page(color_scheme=theme), **view)
+    last = str(getattr(QUANTITIES["weight"], theme)[-1][1])
+    page.locator(".js-plotly-plot .heatmaplayer image").first.wait_for()
+    found = 0
+    for plot in page.locator(".js-plotly-plot:visible").all():
+        places = np.array(plot.evaluate(PLACES, last))
+        if not places.size:
+            continue
+        pixels = np.asarray(Image.open(io.BytesIO(plot.screenshot())).convert("RGB"), dtype=float)
+        across, down = places[:, 1:].astype(int).T
+        expected = on_the_scale(places[:, 0], "weight", theme, PAGES[theme])
+        np.testing.assert_allclose(pixels[down, across], expected, atol=ROUNDING)
+        found += len(places)
+    assert found >= 36
