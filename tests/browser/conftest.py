@@ -35,12 +35,26 @@ from tests import chromium
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SERVER_COMMAND = [sys.executable, "-m", "viz.server"]
-SECONDS_TO_START = 120
+SECONDS_TO_START = 300
 QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 )
+# Notes in the page whether the server has answered since the app last asked it something. Streamlit itself
+# says that a script runs only when the first answer is here.
+NOTE_ANSWERS = """(() => {
+    const { send } = WebSocket.prototype;
+    WebSocket.prototype.send = function (...given) {
+        window.unanswered = true;
+        const answered = () => { window.unanswered = false; };
+        for (const event of ["message", "close"]) this.addEventListener(event, answered, { once: true });
+        return send.apply(this, given);
+    };
+})()"""
+# What a click asks for is sent by then: it has been handled, and what it changed has been drawn.
+HANDLED = """new Promise((done) => requestAnimationFrame(() =>
+    requestAnimationFrame(() => setTimeout(done, 50))))"""
 TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-MILLISECONDS_TO_APPEAR = 20_000  # a machine shared with others may be slow; the laws are the same
+MILLISECONDS_TO_APPEAR = 60_000  # a machine shared with others may be slow; the laws are the same
 SCREEN: dict[str, Any] = {
     "viewport": {"width": 1440, "height": 900},
     "color_scheme": "light",
@@ -171,7 +185,8 @@ def fresh_page(browser: Browser, server: str, troubles: list[str]) -> Iterator[C
 
 
 def watch(page: Page, server: str, tell: Callable[[str], None]) -> None:
-    """Tell every error of the page's scripts and every request to another host."""
+    """Tell every error of the page's scripts and every request to another host; note answers, to settle."""
+    page.add_init_script(NOTE_ANSWERS)
     page.on("pageerror", lambda error: tell(f"uncaught: {error}"))
     page.on(
         "console",
@@ -295,12 +310,13 @@ def settle(page: Page) -> Callable[..., Page]:
 def wait_until_settled(page: Page) -> None:
     """Wait until the script has run and nothing on the page is left over from an earlier run.
 
-    Right after a click the app still says that nothing runs, so one look is not enough.
+    Right after a click the app still says that nothing runs, until the server has answered.
     Where a picture is still a skeleton, Plotly's own code is on its way.
     """
     page.locator(QUIET_APP).wait_for(state="attached")
     page.get_by_test_id("stElementContainer").first.wait_for(state="attached")
-    page.wait_for_timeout(150)
+    page.evaluate(HANDLED)
+    page.wait_for_function("!window.unanswered")
     page.locator(QUIET_APP).wait_for(state="attached")
     page.locator("[data-stale=true]").first.wait_for(state="detached")
     page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import wait_until_settled
+from tests.browser.conftest import HANDLED, wait_until_settled
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
 MIDDLE = """number => {
@@ -26,7 +26,7 @@ def click_head(page: Page, number: int, *, aside: int = 0) -> None:
     wait_until_settled(page)
     before, place = None, page.evaluate(MIDDLE, number)
     while place != before:  # until the picture stands still
-        page.wait_for_timeout(100)
+        page.evaluate(HANDLED)
         before, place = place, page.evaluate(MIDDLE, number)
     page.mouse.click(place[0] + aside, place[1] + aside)
 

@@ -7,6 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.explorer.stage import AFTER_THE_DELAY
+
 
 @pytest.fixture
 def explorer(open_page: Callable[..., Page]) -> Locator:
@@ -25,36 +27,37 @@ def test_plotly_and_katex_come_from_our_own_server(explorer: Locator) -> None:
     assert "javascript" in script.headers["content-type"]
 
 
-def test_the_last_of_many_quick_choices_is_the_one_in_the_link(explorer: Locator) -> None:
+def test_the_last_of_many_quick_choices_is_the_one_in_the_link(
+    explorer: Locator, settle: Callable[..., Page]
+) -> None:
     page = explorer.page
     for head in (1, 2, 3, 0, 3, 2):
         page.get_by_test_id(f"head-{head}").click()
     page.get_by_test_id("stage-scaled").click()
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("stage") == ["scaled"])
-    page.wait_for_timeout(1500)  # whatever the server still answers must not turn it back
+    settle()  # whatever the server still answers must not turn it back
     expect(explorer).to_have_attribute("data-head", "2")
     expect(explorer).to_have_attribute("data-stage", "scaled")
     assert parse_qs(urlsplit(page.url).query)["head"] == ["2"]
 
 
 def test_hovering_never_travels(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page], settle: Callable[..., Page]
 ) -> None:
-    sent: list[str] = []
+    sent: list[bytes | str] = []
     page = fresh_page()
-    page.on(
-        "websocket",
-        lambda socket: socket.on("framesent", lambda frame: sent.append(socket.url)),
-    )
+    page.on("websocket", lambda socket: socket.on("framesent", sent.append))
     open_page("/attention", on=page, text="The cat saw the dog and the cat ran")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
-    page.wait_for_timeout(1000)
+    page.evaluate(AFTER_THE_DELAY, "unanswered")  # what is to be reported of the first view is
+    settle(page)
     before = len(sent)
     figure = page.get_by_test_id("figure")
     for step in range(12):
         figure.hover(position={"x": 150 + 15 * step, "y": 120 + 15 * step})
     expect(page.get_by_test_id("tooltip")).to_be_visible()
-    page.wait_for_timeout(600)
+    page.evaluate(AFTER_THE_DELAY, "unanswered")
+    settle(page)
     assert len(sent) == before
 
 

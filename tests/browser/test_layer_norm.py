@@ -17,7 +17,7 @@ def choose(page: Page, view: str) -> None:
 def click_mark(page: Page, row: int, answer: str) -> None:
     """Plotly's drag layer lies over the points, so the mouse goes to where the mark is drawn; again
     where the picture moved meanwhile, as what stands above it was still growing."""
-    for patience in (3_000, 3_000, 15_000):
+    for patience in (5_000, 15_000, 60_000):
         place = page.locator(MARKS).nth(row).bounding_box()
         assert place is not None
         page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)

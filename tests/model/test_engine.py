@@ -1,7 +1,6 @@
 """One engine serves everybody: each thing is made once, in turn, within its bounds."""
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -14,47 +13,42 @@ def quiet(*_: object) -> None:
     """Nobody watches."""
 
 
-def at_once(jobs: list[Callable[[], object]]) -> None:
-    threads = [threading.Thread(target=job) for job in jobs]
+def test_a_model_wanted_by_many_is_loaded_once_and_those_who_wait_hear_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is not loaded before the other three have asked for it and were told."""
+    real, loads, got, heard = engine.load_model, [], [], set()
+    all_heard = threading.Event()
+
+    def when_all_have_asked(
+        name: str, *, progress: Callable[..., object], **options: object
+    ) -> object:
+        loads.append(name)
+        progress("half way", 0.5)
+        assert all_heard.wait(60)
+        return real(name, progress=progress, **options)
+
+    monkeypatch.setattr(engine, "load_model", when_all_have_asked)
+    shared = Engine()
+
+    def ask() -> None:
+        def hear(*news: object) -> None:
+            if news == ("half way", 0.5):
+                heard.add(threading.current_thread())
+            if len(heard) == 4:  # the one that loads it hears it too
+                all_heard.set()
+
+        got.append(shared.model("stories", hear))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-
-
-def test_a_model_wanted_by_many_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loads = []
-    real = engine.load_model
-
-    def counted(name: str, **options: object) -> object:
-        loads.append(name)
-        time.sleep(0.3)
-        return real(name, **options)
-
-    monkeypatch.setattr(engine, "load_model", counted)
-    shared, got = Engine(), []
-    at_once([lambda: got.append(shared.model("stories", quiet))] * 4)
     assert loads == ["stories"]
     assert len({id(model) for model in got}) == 1
+    assert len(got) == len(heard) == 4
     assert shared.has("stories")
-
-
-def test_those_who_wait_for_a_model_hear_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = engine.load_model
-
-    def slow(name: str, *, progress: Callable[..., object], **options: object) -> object:
-        progress("half way", 0.5)
-        time.sleep(0.7)
-        return real(name, progress=progress, **options)
-
-    monkeypatch.setattr(engine, "load_model", slow)
-    shared, heard = Engine(), []
-    first = threading.Thread(target=lambda: shared.model("stories", quiet))
-    first.start()
-    time.sleep(0.1)
-    shared.model("stories", lambda *news: heard.append(news))
-    first.join()
-    assert ("half way", 0.5) in heard
 
 
 def test_the_same_request_gives_the_same_trace_and_another_one_its_own() -> None:

@@ -26,14 +26,13 @@ def quiet(*_: object) -> None:
 
 def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:
     line, inside, most, told = Line(1), [], [], []
-    together = threading.Barrier(4)
 
     def visit() -> None:
-        together.wait()
         with line.place(told.append):
             inside.append(1)
             most.append(len(inside))
-            threading.Event().wait(0.05)
+            while line.waiting < 4 - len(most):  # until all who are to come stand in the line
+                threading.Event().wait(0.01)
             inside.pop()
 
     threads = [threading.Thread(target=visit) for _ in range(4)]

@@ -172,7 +172,7 @@ def nobody_trains() -> Iterator[None]:
     yield
     for ticket in range(1, 200):
         workshop().stop(ticket)
-    workshop().wait(10)
+    workshop().wait(60)
 
 
 def until(app: AppTest, holds: Callable[[AppTest], bool], *others: AppTest) -> None:

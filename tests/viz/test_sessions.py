@@ -41,8 +41,17 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(log: Path) -> Iterator[Server]:
-    with serving(log, more=SETTINGS, module="tests.planted_server") as started:
+def begun(log: Path) -> Path:
+    """A file with a line for each pass that has begun and does not end."""
+    file = log.with_name("begun")
+    file.touch()
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(log: Path, begun: Path) -> Iterator[Server]:
+    more = SETTINGS | {"LINGERING": str(begun)}
+    with serving(log, more=more, module="tests.planted_server") as started:
         yield started
 
 
@@ -118,16 +127,18 @@ def test_an_error_is_seen_by_its_own_visitor_alone(server: Server) -> None:
     assert len(calm) == 1
 
 
-def test_a_pass_ends_when_its_visitor_leaves_or_asks_for_something_else(server: Server) -> None:
+def test_a_pass_ends_when_its_visitor_leaves_or_asks_for_something_else(
+    server: Server, begun: Path
+) -> None:
     async def queue() -> list[str]:
         async with visitor(server, "The dog sat") as patient:
-            gone = await lingering(server)
+            gone = await lingering(server, begun)
             waiting = asyncio.create_task(patient.choose("choose-text", "The fox sat"))
             await until(server, "attention_line_length", 1)
             await leave(gone)
             await waiting  # for ever, if that pass goes on
             stuck = asyncio.create_task(patient.choose("choose-text", "xyzzy lingers again"))
-            await asked(server, stuck)
+            await asked(begun, stuck)
             await patient.choose("choose-text", "The hat sat")
             return patient.troubles
 
@@ -135,14 +146,16 @@ def test_a_pass_ends_when_its_visitor_leaves_or_asks_for_something_else(server: 
     assert numbers(server)["attention_line_length"] == 0
 
 
-def test_a_full_line_is_told_in_a_sentence_and_the_others_keep_their_place(server: Server) -> None:
+def test_a_full_line_is_told_in_a_sentence_and_the_others_keep_their_place(
+    server: Server, begun: Path
+) -> None:
     async def queue() -> tuple[list[str], list[str]]:
         async with contextlib.AsyncExitStack() as room:
             six = [
                 await room.enter_async_context(visitor(server, f"The {word} sat"))
                 for word in ("pig", "cow", "hen", "fly", "owl", "ant")
             ]
-            gone = await lingering(server)
+            gone = await lingering(server, begun)
             waiting = []
             for number, one in enumerate(six[:5], 1):
                 text = f"The cat saw {number}"
@@ -159,18 +172,19 @@ def test_a_full_line_is_told_in_a_sentence_and_the_others_keep_their_place(serve
     assert others == []
 
 
-async def lingering(server: Server) -> Visitor:
+async def lingering(server: Server, begun: Path) -> Visitor:
     """A visitor whose pass has begun and does not end."""
     one = visitor(server, "xyzzy lingers")
-    await asked(server, asyncio.create_task(one.__aenter__()))
+    await asked(begun, asyncio.create_task(one.__aenter__()))
     return one
 
 
-async def asked(server: Server, opening: asyncio.Task[object]) -> None:
-    """Waits until a run has come to its pass, then stops reading its answers."""
-    before = numbers(server)["attention_traces_total"]
-    await until(server, "attention_traces_total", before + 1)
-    await asyncio.sleep(0.5)
+async def asked(begun: Path, opening: asyncio.Task[object]) -> None:
+    """Waits until the run that is asked for has begun its pass, then stops reading its answers."""
+    before = begun.stat().st_size
+    async with asyncio.timeout(60):
+        while begun.stat().st_size == before:
+            await asyncio.sleep(0.05)
     assert not opening.done()
     opening.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -182,9 +196,9 @@ async def leave(one: Visitor) -> None:
     await one._socket.close()
 
 
-async def until(server: Server, name: str, least: float) -> None:
+async def until(server: Server, name: str, wanted: float) -> None:
     async with asyncio.timeout(60):
-        while (await asyncio.to_thread(numbers, server))[name] < least:
+        while (await asyncio.to_thread(numbers, server))[name] != wanted:
             await asyncio.sleep(0.05)
 
 
@@ -231,6 +245,7 @@ def test_the_log_tells_what_happened_and_holds_no_word_of_a_visitor(
 
 
 def test_the_numbers_are_for_this_computer_alone(server: Server) -> None:
+    asyncio.run(until(server, "attention_sessions", 0))  # all visitors of before have left
     before = numbers(server)
     again = numbers(server)
     counted = "attention_requests_total"
@@ -243,7 +258,6 @@ def test_the_numbers_are_for_this_computer_alone(server: Server) -> None:
         assert again[name] > 0
     assert again["process_resident_memory_bytes"] > 100e6
     assert again["attention_models_loaded"] == 1
-    assert again["attention_sessions"] == 0
     for name in ("X-Forwarded-For", "Forwarded", "Via"):
         asked = urllib.request.Request(f"{server.address}/metrics", headers={name: "for=10.0.0.1"})
         with pytest.raises(urllib.error.HTTPError, match="404"):

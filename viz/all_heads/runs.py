@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from model.ablation_map import Ablations
 from model.engine import Request
 
-PATIENCE = 5.0  # seconds for which a run goes on although nobody looks at it
+PATIENCE = 20.0  # seconds for which a run goes on although nobody looks at it
 KEPT = 64  # runs and their results
 
 

@@ -1,6 +1,7 @@
 """The explorer mounted in a shadow root as Streamlit does it, with the message that Python sends."""
 
 import base64
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import count
@@ -17,6 +18,12 @@ from viz.explorer.message import without_arrays
 from viz.explorer.packing import packed
 
 ADDRESS = "http://explorer.test"
+REPORT_DELAY = int(re.findall(r"REPORT_DELAY = (\d+)", bundle.script())[0])  # milliseconds
+# The browser keeps the order of its own timers, however busy the machine is: one that is set later and
+# for longer ends later.
+AFTER_THE_DELAY = (
+    f"name => new Promise((tell) => setTimeout(() => tell(window[name]), {REPORT_DELAY + 50}))"
+)
 LIGHT = {"background-color": "#ffffff", "secondary-background-color": "#f4f3f6"}
 LIGHT |= {"text-color": "#262730", "border-color": "#dad8df", "primary-color": "#6a51a3"}
 DARK = {"background-color": "#16161a", "secondary-background-color": "#212127"}
@@ -29,6 +36,7 @@ MOUNT = """async ([html, css]) => {
     const shadow = place.attachShadow({ mode: "open" });
     shadow.innerHTML = `<div>${html}<style>${css}</style></div>`;
     const { default: mount } = await import("/explorer.js");
+    window.soon = undefined;
     const reports = window.reports = [];
     const asked = window.asked = [];
     const setStateValue = (name, value) => reports.push(value);
@@ -123,9 +131,9 @@ class Stage:
         self.page.route(f"**/{self.mount}/layers*", answer)
 
     def asked(self) -> list[dict[str, object]]:
-        """The layers that Python was told of, once the delay has passed."""
-        self.page.wait_for_timeout(450)
-        found: list[dict[str, object]] = self.page.evaluate("window.asked")
+        """The layers that Python was told of: the first one, and all that follow within the delay."""
+        self.page.wait_for_function("window.asked.length > 0")
+        found: list[dict[str, object]] = self.page.evaluate(AFTER_THE_DELAY, "asked")
         return found
 
     def ready(self) -> Locator:
@@ -161,9 +169,21 @@ class Stage:
 
     def reports(self) -> list[dict[str, object]]:
         """What was reported to Python, once the delay has passed."""
-        self.page.wait_for_timeout(450)
-        found: list[dict[str, object]] = self.page.evaluate("window.reports")
+        found: list[dict[str, object]] = self.page.evaluate(AFTER_THE_DELAY, "reports")
         return found
+
+    def click_at_once(self, *names: str, then: str = "") -> None:
+        """Clicks parts one after the other, then runs a script, before any timer of the browser ends."""
+        parts = [self.part(name).element_handle() for name in names]
+        self.page.evaluate(
+            f"(parts) => {{ for (const part of parts) part.click(); {then} }}", parts
+        )
+
+    def expect_report_at_once(self, name: str) -> None:
+        """Clicks a part and waits until that was reported, without the delay."""
+        self.click_at_once(name, then="setTimeout(() => (window.soon = window.reports.length), 50)")
+        self.page.wait_for_function("window.soon !== undefined")
+        assert self.page.evaluate("window.soon") == 1
 
 
 def serve(route: Route) -> None:
