@@ -46,7 +46,7 @@ def test_hovering_never_travels(
 ) -> None:
     sent: list[bytes | str] = []
     page = fresh_page()
-    page.on("websocket", lambda socket: socket.on("framesent", sent.append))
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
     open_page("/attention", on=page, text="The cat saw the dog and the cat ran")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
     page.evaluate(AFTER_THE_DELAY, "unanswered")  # what is to be reported of the first view is
