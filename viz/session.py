@@ -14,6 +14,7 @@ from viz.view import PARAMETERS, View, from_link, short_link, to_link
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
 _ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
+_ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
 _CARRIED_LIMIT = 1_000  # characters: every link of the menu holds them
 _PAST_LIMIT = 50  # changes that can be undone
@@ -109,20 +110,32 @@ def adopt_link(page: str) -> tuple[str, ...]:
     parameters = address.read(PARAMETERS)
     before = st.session_state.get(_PAGE)
     moved = before not in (None, page)
-    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page
+    came_back = address.came_back()
+    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page or came_back
     # A link that was carried here may be late, as what this page has written may be.
     late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
     known = address.knows(late, parameters) or parameters in ({}, address.says(last))
-    if _VIEW in st.session_state and known and not _came_back_to(parameters):
+    if _VIEW in st.session_state and known and not came_back:
         if moved:
-            change_view(kept_view() or current())
-            st.session_state.pop(_LENT, None)
-        if moved and "show" not in parameters:
-            change_view(replace(current(), show=""))
+            _bring_view(page, parameters)
         return ()
     view, problems = from_link(parameters)
-    open_view(view)
+    open_view(view if parameters else _entered().get(page, view))
     return problems
+
+
+def _bring_view(page: str, parameters: dict[str, str]) -> None:
+    """The view of the page before, which opens here on this page's own first view."""
+    view = kept_view() or current()
+    st.session_state.pop(_LENT, None)
+    change_view(view if "show" in parameters else replace(view, show=""))
+    if not parameters:  # the address says nothing of it, when Back leads here again
+        st.session_state[_ENTERED] = _entered() | {page: current()}
+
+
+def _entered() -> dict[str, View]:
+    entered: dict[str, View] = st.session_state.get(_ENTERED, {})
+    return entered
 
 
 def carried_link() -> dict[str, str]:
@@ -133,12 +146,6 @@ def carried_link() -> dict[str, str]:
         parameters = {}
     address.tell(_CARRIED, parameters)
     return parameters
-
-
-def _came_back_to(parameters: dict[str, str]) -> bool:
-    """Whether the browser's Back or Forward led to a link that says what to show."""
-    # A bare address is the first view, unless it is a page that was reached without its view.
-    return address.came_back() and bool(parameters or address.says(_CARRIED))
 
 
 def write_link() -> None:

@@ -149,8 +149,6 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
     )
     with border():
         options[current().show](*arguments)
-    if current().show == names[0]:  # another page opens with its own
-        change_view(replace(current(), show=""))
     write_link()
     tour.notice()
 

@@ -1,0 +1,102 @@
+"""Back and Forward among the views of a page: each entry of the browser's history shows what it showed."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import wait_until_settled
+
+LONG = "the cat saw the dog and " * 50  # more than a link of the menu carries
+PAGES = [
+    ("/all_heads", "Grid", "Ranking"),
+    ("/tokens", "Tokens", "Two tokenizers"),
+    ("/layer_norm", "This norm", "Two variances"),
+    ("/prediction", "The next token", "Layer by layer"),
+    ("/laboratory", "Head by head", "Next token"),
+    ("/shapes_and_cost", "Shapes", "Parameters"),
+    ("/feed_forward", "Neurons", "On the curve"),
+]
+
+
+def shows(page: Page, view: str) -> None:
+    expect(page.get_by_role("radio", name=view, exact=True).first).to_be_checked()
+    wait_until_settled(page)
+
+
+def choose(page: Page, view: str) -> None:
+    page.get_by_role("radio", name=view, exact=True).first.click()
+    page.wait_for_url("**show=**")
+    shows(page, view)
+
+
+@pytest.mark.parametrize(("address", "first", "second"), PAGES)
+def test_back_returns_to_a_pages_first_view_and_forward_to_the_other(
+    open_page: Callable[..., Page], address: str, first: str, second: str
+) -> None:
+    page = open_page(address)
+    shows(page, first)
+    choose(page, second)
+    page.go_back()
+    shows(page, first)
+    assert "show=" not in page.url
+    page.go_forward()
+    shows(page, second)
+
+
+def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/")
+    menu = page.get_by_test_id("stSidebar")
+    menu.get_by_role("link", name="All heads").click()
+    shows(page, "Grid")
+    choose(page, "Ranking")
+    choose(page, "From word to word")
+    menu.get_by_role("link", name="Tokens").click()
+    shows(page, "Tokens")
+    page.go_back()
+    shows(page, "From word to word")
+    page.go_back()
+    shows(page, "Ranking")
+    page.go_back()
+    shows(page, "Grid")
+    page.go_forward()
+    shows(page, "Ranking")
+
+
+def test_back_keeps_a_text_that_is_too_long_for_the_links_of_the_menu(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/all_heads", text=LONG)
+    menu = page.get_by_test_id("stSidebar")
+    menu.get_by_role("link", name="Tokens").click()
+    shows(page, "Tokens")
+    page.wait_for_url("**/tokens?text=**")
+    choose(page, "Two tokenizers")
+    page.go_back()
+    shows(page, "Tokens")
+    expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(LONG)
+    while "/tokens" in page.url:
+        page.go_back()
+        wait_until_settled(page)
+    shows(page, "Grid")
+    expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(LONG)
+
+
+def test_back_leads_through_the_page_that_opens_a_model_of_its_own(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/")
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Encoder and decoder").click()
+    shows(page, "Translate")
+    page.wait_for_url("**model=translate-en-fr**")
+    choose(page, "Alignment")
+    page.go_back()
+    shows(page, "Translate")
+    while "/encoder_decoder" in page.url:
+        page.go_back()
+        wait_until_settled(page)
+    expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("House GPT"))
