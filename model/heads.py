@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from model.trace import Array, Attention, Mask
 
+NOTHING_COMES_BACK = "No token comes back in this text with another one between."
 F = TypeVar("F", np.float32, np.float64)
 
 
@@ -73,20 +74,29 @@ def after_the_same(tokens: Sequence[int] | Sequence[str]) -> Mask:
     return mask
 
 
-def prefix_matching(weights: Array, ids: Sequence[int]) -> float:
-    """Mean weight on what followed the same token before, over the tokens that come back (Olsson
-    et al. 2022). Raises ValueError if no token comes back."""
-    looked_for = after_the_same(ids)
-    coming_back = looked_for.any(-1)
-    if not coming_back.any():
-        raise ValueError("No token comes back in this text with another one between.")
-    return float((weights * looked_for).sum(-1)[coming_back].mean())
+def mean_share(weights: Array, cells: Mask) -> NDArray[np.float64]:
+    """(…): weights (…, query, key) summed over the cells of each row that has some, then the mean
+    over those rows. Raises ValueError if no row has any."""
+    rows = int(cells.any(-1).sum())
+    if rows == 0:
+        raise ValueError("No row has one of the cells that are counted.")
+    on_cells = np.where(cells, weights, 0.0).sum((-2, -1), dtype=np.float64)
+    return np.asarray(on_cells / rows)
+
+
+def prefix_matching(weights: Array, tokens: Sequence[int] | Sequence[str]) -> float:
+    """Mean share of a row on what followed the same token earlier, all earlier times together, over
+    the tokens that come back (Olsson et al. 2022). Raises ValueError if no token comes back."""
+    looked_for = after_the_same(tokens)
+    if not looked_for.any():
+        raise ValueError(NOTHING_COMES_BACK)
+    return float(mean_share(weights, looked_for))
 
 
 def induction(weights: Array, period: int) -> float:
-    """Mean weight, in the second half of a text of `period` tokens said twice, on the token after
-    the first occurrence of the query's token (Olsson et al. 2022)."""
-    return float(np.diagonal(weights[period:], 1)[:period].mean())
+    """Prefix matching in a text of `period` different tokens said twice: mean weight, in its second
+    half, on the token after the first occurrence of the query's token."""
+    return prefix_matching(weights, [*range(period)] * 2)
 
 
 def by_head(attention: Attention, statistic: Callable[[Array], float]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.heads import after_the_same
+from model.heads import after_the_same, mean_share
 from model.trace import Array, Mask, read_only
 
 PatternName = Literal["induction", "previous_token"]
@@ -30,14 +30,13 @@ class Pattern:
         mean over those rows. Raises ValueError where the text has no such cell."""
         if self.rows == 0:
             raise ValueError(f"No token of this text has a place for the pattern {self.name}.")
-        on_cells = np.where(self.cells, weights, 0.0).sum((-2, -1), dtype=np.float64)
-        return np.asarray(on_cells / self.rows)
+        return mean_share(weights, self.cells)
 
 
 def induction_pattern(tokens: Sequence[int] | Sequence[str]) -> Pattern:
-    """Each token looks at what followed it before: in "a b c a" the second "a" looks at "b".
+    """Each token looks at what followed it earlier: in "a b c a" the second "a" looks at "b".
 
-    On a list said twice its mean weight is the induction score of Olsson et al. (2022).
+    Its mean weight is `model.heads.prefix_matching`.
     """
     return Pattern("induction", read_only(after_the_same(tokens)))
 

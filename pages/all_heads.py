@@ -19,8 +19,8 @@ def idea() -> None:
         f"""
 Each layer has several **{glossary_link("head", "heads")}**. Each has its own small
 {glossary_link("query", "queries")}, {glossary_link("key", "keys")} and
-{glossary_link("value", "values")}, so each can look for something else: the token before, the word
-that followed last time, the end of the sentence.
+{glossary_link("value", "values")}, so each can look for something else: the token before, what
+followed the same word earlier, the end of the sentence.
 
 Their {glossary_link("output", "outputs")} are laid side by side and multiplied by one matrix, W_O.
 That is the same as giving each head its own rows of W_O and adding up what they write: heads do not

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 SECONDS = 1000
 A_RUN = 240 * SECONDS  # of 200 steps; some seconds on a free core
-STRIPE = "weight on what followed last time"
+STRIPE = "weight on what followed the same token earlier"
 
 
 def stripe(page: Page) -> float:

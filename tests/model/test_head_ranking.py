@@ -71,7 +71,7 @@ def test_separators_are_special_tokens_and_punctuation() -> None:
     texts = ["[CLS]", "Tom", ".", " ,", "…", "don't", "7", "é", " ", "##s"]
     tokens = [Token(0, text, special=text == "[CLS]") for text in texts]
     assert [token.text for token, is_one in zip(tokens, separators(tokens), strict=True) if is_one]
-    assert separators(tokens).tolist() == [True, False, True, True] + [False] * 6
+    assert separators(tokens).tolist() == [True, False, True, True, True] + [False] * 5
 
 
 def test_heads_that_look_from_one_token_to_another_are_read_off_their_rows(trace: Trace) -> None:

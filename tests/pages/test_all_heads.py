@@ -88,10 +88,21 @@ def test_the_ranking_names_the_head_with_the_highest_score() -> None:
     app = opened("Ranking")
     assert "Highest here: **L0H1** with 0.7" in said(app)
     control(app, "Rank by").set_value("induction").run()
+    assert "too few to call a head an induction head" in said(app)
     frame = tables(app)[0]
     assert list(frame["Induction"]) == sorted(frame["Induction"], reverse=True)
     app = opened("Ranking", text="the cat saw a dog", model="stories")
     assert "Not ranked here: Induction" in said(app)
+    app = opened("Ranking", text="cat dog mat hat cup cat dog mat hat cup cat")
+    control(app, "Rank by").set_value("induction").run()
+    assert "Induction heads on this text: L1H2, L1H3, L1H1 and 1 more." in said(app)
+    control(app, "Rank by").set_value("next").run()
+    assert "Highest here: **all 8 alike** with 0.000 each." in said(app)
+
+
+def test_equal_heads_share_the_first_place() -> None:
+    app = opened("From word to word", query="0", key="0")  # the first token sees itself alone
+    assert "**all 8 alike** put the largest weight there: 1.000 each" in said(app)
 
 
 def test_two_words_pick_the_weight_of_every_head() -> None:

@@ -86,7 +86,7 @@ def test_the_page_opens_on_a_stripe_that_comes_from_nothing() -> None:
     course = shipped_course("induction")
     assert tuple(film["steps"]) == course.steps
     stripe = film["measures"][0]
-    assert stripe["name"] == "Mean weight on what followed last time"
+    assert stripe["name"] == "Mean weight on what followed the same token earlier"
     assert stripe["values"][0] < 0.1
     assert stripe["values"][-1] >= 0.8
     framed = np.frombuffer(base64.b64decode(film["framed"]), np.uint8).reshape(20, 20) > 0

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from model.checkpoints import Archive, shipped_course
+from model.head_families import families
+from model.head_ranking import scores
+from tests.model.tiny import loaded
+from viz.all_heads.ranking import BY_NAME
 from viz.training.film import message
 from viz.training.film.message import charts, head_name, part_name, patterns
+from viz.training.formulas import STRIPE
 
 ARCHIVE = Archive()
 
@@ -46,17 +51,39 @@ def test_a_text_of_one_token_has_no_pattern_and_any_token_is_one_label() -> None
     assert not any("\u202e" in label or "\n" in label for label in hostile["keys"])
 
 
-def test_a_word_is_the_same_with_and_without_the_space_before_it() -> None:
-    film = ARCHIVE.film(shipped_course("stories"), "Tom Hill saw Tom")
-    induction = patterns(film, "decoder.1.self")[0]
-    assert [tuple(cell) for cell in np.argwhere(induction.cells)] == [(3, 1)]
+def test_training_and_all_heads_give_one_number_for_one_head_and_say_what_it_is() -> None:
+    """“cat” at the start and “·cat” later are two tokens, for both."""
+    text, place = "cat dog mat hat cup cat dog mat hat cup cat", "decoder.1.self"
+    film = sent("stories", text, place, 2)
+    (shown,) = (one for one in film["measures"] if one["name"].endswith("the same token earlier"))
+    trace = loaded("stories").trace(text)
+    found = scores(trace, families(trace)[0])
+    ranked = dict(found.ranked("induction"))[place, 2]
+    weights = trace.find(place).weights(2)
+    assert shown["values"][-1] == pytest.approx(ranked, abs=1e-6)
+    assert ranked == pytest.approx(np.mean([weights[i, i - 4] for i in range(6, 11)]), abs=1e-6)
+    assert "same token earlier" in BY_NAME["induction"].meaning
+    framed = np.frombuffer(base64.b64decode(film["framed"]), np.uint8).reshape(11, 11)
+    assert [tuple(cell) for cell in np.argwhere(framed)] == [(i, i - 4) for i in range(6, 11)]
+
+
+def test_the_formula_of_the_stripe_is_the_number_beside_it() -> None:
+    """In "q q f q q" what followed the first "q" is the second itself, which does not count."""
+    assert r"\sum_{j < i,\ x_{j-1} = x_i} w_{ij}" in STRIPE
+    text, place = "q q f q q", "decoder.1.self"
+    course = shipped_course("induction")
+    film = ARCHIVE.film(course, text)
+    weights = film.weights(place, 2)[-1]
+    rows = [sum(weights[i, j] for j in cells) for i, cells in ((3, (1, 2)), (4, (1, 2)))]
+    shown = sent("induction", text, place, 2)["measures"][0]["values"][-1]
+    assert shown == pytest.approx(np.mean(rows), abs=1e-6)
 
 
 def test_layers_that_look_both_ways_and_across_have_no_pattern_of_a_gpt() -> None:
     film = ARCHIVE.film(shipped_course("translate-en-fr"), "the black cat")
     assert patterns(film, "encoder.0.self") == []
     assert patterns(film, "decoder.1.cross") == []
-    assert patterns(film, "decoder.1.self") != []
+    assert [one.name for one in patterns(film, "decoder.1.self")] == ["previous_token"]
 
 
 def test_losses_and_scores_stand_in_their_own_charts_and_counts_in_none() -> None:

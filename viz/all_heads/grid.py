@@ -54,19 +54,18 @@ def grid(seen: Look) -> None:
 
 
 def _look_for(seen: Look, known: Scores) -> str:
-    """The shapes that are worth finding, each with the head that has it most on this text."""
+    """The shapes that are worth finding, each with a head that may be called so on this text."""
     shapes = {
         "previous": "a line just below the diagonal is a previous-token head",
-        "next": "one just above it a next-token head",
-        "first": "a dark first column parks its weight on the first token",
-        "induction": "a slanted line further down is an induction head",
+        "next": "a line just above the diagonal is a next-token head",
+        "first": "in a dark first column most rows rest on the first token",
+        "induction": "a head that looks at what followed the same token earlier is an induction head",
     }
-    said = []
-    for name, shape in shapes.items():
-        if name in known.values:
-            head, value = known.ranked(name)[0]
-            if value >= 0.3:
-                said.append(f"{shape} ({name_of(seen, head)}: {value:.2f})")
+    said = [
+        f"{shape} ({name_of(seen, called[0][0])}: {called[0][1]:.2f})"
+        for name, shape in shapes.items()
+        if (called := known.called(name))
+    ]
     if not said:
         return "Tiles that differ: heads of one layer read the same vectors, each in its own way."
     sentence = "; ".join(said)
@@ -74,12 +73,13 @@ def _look_for(seen: Look, known: Scores) -> str:
 
 
 def _role(known: Scores, head: Head) -> str:
-    """What a head does most on this text: its highest share."""
+    """What a head may be called on this text: of several names the one with the highest share."""
     place = known.heads.index(head)
-    present = [one for one in SHARES if one.name in known.values]
-    if not present:
+    held = [one for one in SHARES if one.name in known.evidence]
+    held = [one for one in held if known.evidence[one.name][place].holds]
+    if not held:
         return "click to see it large"
-    best = max(present, key=lambda one: known.values[one.name][place])
+    best = max(held, key=lambda one: known.values[one.name][place])
     return f"{best.title.lower()}: {known.values[best.name][place]:.2f}"
 
 

@@ -16,6 +16,7 @@ from viz.axes import token_label
 from viz.head_formulas import PAIR
 from viz.markdown import plain
 from viz.shell import Look
+from viz.superlatives import led_by
 
 
 def from_word_to_word(seen: Look) -> None:
@@ -36,10 +37,12 @@ def from_word_to_word(seen: Look) -> None:
             "Click a token further left below “Is looked at”."
         )
     else:
-        best = order[0]
+        leading, several = led_by([name_of(seen, head) for head in heads], found, decimals=3)
+        largest = f"put the largest weight there: {found.max():.3f} each"
+        if not several:
+            largest = f"puts the largest weight there: {found.max():.3f}"
         st.markdown(
-            f"**What to look for.** From {names[0]} to {names[1]}, "
-            f"**{name_of(seen, heads[best])}** looks most: {found[best]:.3f}. "
+            f"**What to look for.** From {names[0]} to {names[1]}, {leading} {largest}. "
             f"The mean of all {len(heads)} heads is {found.mean():.3f}."
         )
     picture, one = st.columns([3, 2], gap="large")

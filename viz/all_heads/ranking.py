@@ -7,7 +7,9 @@ import pandas as pd
 import streamlit as st
 
 from model.head_families import Family
+from model.head_labels import SEVERAL
 from model.head_ranking import STATISTICS, Scores, Statistic
+from model.heads import NOTHING_COMES_BACK
 from viz.all_heads.choice import (
     choose_family,
     chosen_head,
@@ -20,6 +22,7 @@ from viz.markdown import plain
 from viz.navigation import view_link
 from viz.session import current
 from viz.shell import Look
+from viz.superlatives import NAMED, led_by
 
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
 SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
@@ -30,11 +33,9 @@ def ranking(seen: Look) -> None:
     family = choose_family(seen)
     known = scores_of(seen.request, family)
     statistic = _statistic(known)
-    head, value = known.ranked(statistic.name)[0]
     st.markdown(
-        f"**{statistic.title}.** {statistic.meaning} "
-        f"**What to look for.** Highest here: **{name_of(seen, head)}** with {value:.3f}"
-        f"{'' if statistic.unit.startswith('weight') else ' ' + statistic.unit}."
+        f"**{statistic.title}.** {statistic.meaning} **What to look for.** "
+        f"{_highest(seen, known, statistic)} {_called(seen, known, statistic)}"
     )
     picture, one = st.columns([3, 2], gap="large")
     with picture:
@@ -45,6 +46,32 @@ def ranking(seen: Look) -> None:
         _left_out(seen, known)
     with one:
         chosen_head(seen, family)
+
+
+def _highest(seen: Look, known: Scores, statistic: Statistic) -> str:
+    """Which head has most of a statistic, or which share the first place."""
+    values = known.values[statistic.name]
+    names = [name_of(seen, head) for head in known.heads]
+    leading, several = led_by(names, values, decimals=3)
+    unit = "" if statistic.unit.startswith("weight") else f" {statistic.unit}"
+    return f"Highest here: {leading} with {values.max():.3f}{unit}{' each' if several else ''}."
+
+
+def _called(seen: Look, known: Scores, statistic: Statistic) -> str:
+    """Which heads may be called induction heads on this text; else why none may."""
+    if statistic.name != "induction":
+        return ""
+    called = [name_of(seen, head) for head, _ in known.called(statistic.name)]
+    if called:
+        more = f" and {len(called) - NAMED} more" if len(called) > NAMED else ""
+        return f"Induction heads on this text: {', '.join(called[:NAMED])}{more}."
+    rows = known.evidence[statistic.name][0].rows
+    if rows < SEVERAL:
+        return f"Rows of this text that tell: {rows}, too few to call a head an induction head."
+    return (
+        "None is an induction head here: too few rows have more than half of their weight there, or "
+        "other rows look at the same tokens too."
+    )
 
 
 def _statistic(known: Scores) -> Statistic:
@@ -99,6 +126,13 @@ def _left_out(seen: Look, known: Scores) -> None:
     for reason in dict.fromkeys(known.refused.values()):
         titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
         st.caption(f"Not ranked here: {', '.join(titles)}. {plain(reason)}")
-    if "induction" in known.refused and not seen.model.new_words(SAID_TWICE):
+    if _wants_a_list(known) and not seen.model.new_words(SAID_TWICE):
         view = replace(current(), text=SAID_TWICE, target=None)
         view_link("pages/all_heads.py", "Rank them on a list of words said twice →", view)
+
+
+def _wants_a_list(known: Scores) -> bool:
+    """Whether a text in which more tokens come back would tell induction heads."""
+    if "induction" in known.refused:
+        return known.refused["induction"] == NOTHING_COMES_BACK
+    return known.evidence["induction"][0].rows < SEVERAL

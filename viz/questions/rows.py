@@ -4,8 +4,10 @@ from collections.abc import Callable
 from math import exp
 
 from model.head_families import family_of, head_label
-from model.heads import at_offset, prefix_matching
-from model.trace import Array, Attention
+from model.head_labels import Evidence, allowed_cells, goes_on_with_its_text, places
+from model.heads import after_the_same, mean_share
+from model.patterns import previous_token_pattern
+from model.trace import Array, Attention, Mask
 from viz.questions.question import CLEAR, Question, Scene, listed, token_name
 
 OPTIONS = 4
@@ -90,20 +92,22 @@ def allowed_keys(scene: Scene, number: int) -> Question | None:
 
 
 def copying_head(scene: Scene, number: int) -> Question | None:
-    """Which head looks at what followed the same word the time before?"""
-    family = family_of(scene.attention)
-    if family.cross:
+    """Which head looks at what followed the same word earlier?"""
+    translates = bool(scene.trace.target_tokens)
+    if not goes_on_with_its_text(scene.attention, translates=translates):
         return None
-    words = [token.text.strip() for token in family.keys(scene.trace)]
-    numbers = [words.index(word) for word in words]  # “Tom” and “·Tom” are one word
+    words = [token.text.strip() for token in scene.trace.keys_of(scene.attention)]
+    cells = after_the_same(words)  # “Tom” and “·Tom” are one word
     return _which_head(
         scene,
         number,
-        lambda weights: prefix_matching(weights, numbers),
-        "Which of these heads copies? Where a word comes back, it looks at what followed it before.",
-        "mean weight on what followed the same word before, with or without its space",
-        "Such an induction head needs another head, in an earlier layer, that tells each token which "
-        "one stood before it.",
+        cells,
+        lambda evidence: evidence.stands_out,
+        "Where a word comes back, which of these heads looks at what followed it before?",
+        "mean weight on what followed the same word before, with or without its space (rows: "
+        f"{int(cells.any(-1).sum())})",
+        "A head that does so wherever a word comes back is an induction head. It needs another head, "
+        "in an earlier layer, that tells each token which one stood before it.",
     )
 
 
@@ -114,35 +118,42 @@ def previous_head(scene: Scene, number: int) -> Question | None:
     return _which_head(
         scene,
         number,
-        lambda weights: at_offset(weights, -1),
-        "Which of these heads looks at the token just before, at nearly every token?",
+        previous_token_pattern(len(scene.trace.keys_of(scene.attention))).cells,
+        lambda evidence: evidence.holds,
+        "Which of these heads looks at the token just before, at most of the tokens?",
         "mean weight on the token before",
-        "In its tile that is a line just below the diagonal. Heads of later layers use what it writes.",
+        "In its tile that is a line just below the diagonal. Heads of later layers can use what it "
+        "writes.",
     )
 
 
 def _which_head(
     scene: Scene,
     number: int,
-    statistic: Callable[[Array], float],
+    cells: Mask,
+    is_answer: Callable[[Evidence], bool],
     prompt: str,
     unit: str,
     why: str,
 ) -> Question | None:
-    """The head that has most of a statistic, among three that have hardly any of it."""
-    family, trace = family_of(scene.attention), scene.trace
-    try:
-        values = {
-            (attention.name, head): statistic(attention.weights(head))
-            for attention in family.members(trace)
-            for head in range(attention.heads)
-        }
-    except ValueError:  # the text gives it no rows
+    """The head that puts most weight on some cells (query, key), among three that have hardly any
+    of it there. is_answer: whether its rows bear it out."""
+    if not cells.any():
         return None
+    family, trace = family_of(scene.attention), scene.trace
+    values = {
+        (attention.name, head): float(mean_share(attention.weights(head), cells))
+        for attention in family.members(trace)
+        for head in range(attention.heads)
+    }
     ranked = sorted(values.items(), key=lambda one: -one[1])
     best = ranked[0]
     idle = [one for one in ranked if one[1] <= _IDLE]
     if best[1] < _BUSY or len(idle) < OPTIONS - 1:
+        return None
+    attention, head = trace.find(best[0][0]), best[0][1]
+    allowed = allowed_cells(attention, head)
+    if not is_answer(places(cells, allowed).evidence(attention.weights(head))):
         return None
     step = len(idle) // (OPTIONS - 1)
     offered = sorted([best, *(idle[(place * step + number) % len(idle)] for place in range(3))])

@@ -27,8 +27,9 @@ HEADS = (*BEST, *(f"L{layer}H{head}" for layer in range(2) for head in range(4))
 def here() -> None:
     """Train one here: the choices, then the run as far as it is."""
     st.markdown(
-        "**What to look for.** The loss falls a little, stays, then drops within a hundred steps. In "
-        "the same steps the induction score leaps up, and the framed stripe fills."
+        "**What to look for.** In the shipped model's training the loss stayed above 2.6 for 300 steps, "
+        "then dropped, and the induction score leapt up in the same steps. Another seed has steps of "
+        "its own, and 200 may be too few."
     )
     with st.container():
         if REFUSAL in st.session_state:

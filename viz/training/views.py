@@ -12,31 +12,17 @@ from viz.markdown import plain
 from viz.shell import chart, table
 from viz.training.choice import Seen, seen_training
 from viz.training.film import film, message
-from viz.training.film.message import measures, patterns
+from viz.training.film.message import PATTERN_NAMES, measures, patterns
 from viz.training.formulas import BEFORE, MOVED, SHARPEST, STRIPE
 from viz.training.rooms import archive
 
-LOOK_FOR = {
-    "induction": (
-        "Press Play. At step 0 the head spreads its weight without a rule. Later the weight moves into the "
-        "framed cells: each symbol looks at what followed it the time before. The loss falls at "
-        "the same steps."
-    ),
-    "previous_token": (
-        "Press Play. The weight moves to the line just below the diagonal: each token looks at the "
-        "one before it. The induction head needs this one, so it forms first."
-    ),
-    "alignment": (
-        "Press Play. The weight moves from everywhere to one cell a row: the token of a row "
-        "writes the next French word and looks at its English one. Where the two languages order "
-        "words otherwise, the cells leave the diagonal."
-    ),
+ROLES = {
+    "induction": "In a list said twice the framed cells are what followed each token the first time.",
+    "previous_token": "The induction head of the next layer needs this one: on lists said twice both "
+    "form in the same steps.",
+    "alignment": "The token of a row writes the next French word. Where the two languages order words "
+    "otherwise, the cells should leave the diagonal.",
 }
-OTHERWISE = (
-    "Press Play, or move the slider. A head that has found its job puts its weight into few cells, "
-    "and the mean largest weight of a row rises."
-)
-SYMBOLS = r"R:\ \text{the tokens that stood in the text before};\quad w_{ij}:\ \text{weights}"
 
 
 def watch() -> None:
@@ -61,8 +47,8 @@ def beside() -> None:
     if seen is None:
         return
     st.markdown(
-        "**What to look for.** Left, the weights as they were drawn at random: the head spreads "
-        "its attention without a rule. Right, the same head after training. Both have one scale, 0 to 1."
+        "**What to look for.** Left, a head of the model as it was drawn at random. Right, the same "
+        "head after training. Both have one scale, 0 to 1. The numbers below say what moved."
     )
     say_what_is_cut(seen.film)
     steps = seen.film.steps
@@ -94,7 +80,11 @@ def formulas(seen: Seen) -> None:
     """The formulas of the numbers beside the film."""
     found = {pattern.name for pattern in patterns(seen.film, seen.place)}
     shown = [
-        ("What followed last time", STRIPE, "induction" in found),
+        (
+            "What followed the same token earlier; R: the rows with such a key",
+            STRIPE,
+            "induction" in found,
+        ),
         ("The token before", BEFORE, "previous_token" in found),
         ("Largest weight of a row", SHARPEST, True),
         ("How far weights moved", MOVED, True),
@@ -126,7 +116,19 @@ def _look_for(seen: Seen) -> str:
         where = (example.model, example.text, example.place, example.head)
         if where == (seen.course.key, seen.film.text, seen.place, seen.head):
             return plain(f"Press Play. {example.look_for}")
+    said = f"Press Play, or move the slider. {_moved(seen)}"
     for what in seen.course.heads:
-        if what in LOOK_FOR and seen.course.found(what) == (seen.place, seen.head):
-            return plain(LOOK_FOR[what])
-    return plain(OTHERWISE)
+        if what in ROLES and seen.course.found(what) == (seen.place, seen.head):
+            said += f" {ROLES[what]}"
+    return plain(said)
+
+
+def _moved(seen: Seen) -> str:
+    """How the number that tells most of this head goes from the first checkpoint to the last."""
+    numbers = measures(seen.film, seen.place, seen.head)
+    roles = [
+        what for what in seen.course.heads if seen.course.found(what) == (seen.place, seen.head)
+    ]
+    named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
+    one = next((one for one in numbers if one.name in named), numbers[-1])
+    return f"{one.name}: {one.values[0]:.2f} at the first checkpoint, {one.values[-1]:.2f} at the last."

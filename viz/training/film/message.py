@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.checkpoints import Course, Film, Movement, Record
+from model.head_labels import goes_on_with_its_text
 from model.patterns import Pattern, induction_pattern, previous_token_pattern
 from model.trace import Array
 from viz.axes import token_label
@@ -35,7 +36,7 @@ SCORE_NAMES = {
     "held_out_loss": "loss on held-out text",
 }
 PATTERN_NAMES = {
-    "induction": "weight on what followed last time",
+    "induction": "weight on what followed the same token earlier",
     "previous_token": "weight on the token before",
 }
 _WEIGHT = QUANTITIES["weight"]
@@ -59,14 +60,13 @@ def head_name(place: str, head: int) -> str:
 
 
 def patterns(film: Film, place: str) -> list[Pattern]:
-    """The known patterns that this sub-layer could show on this text.
-
-    A word counts as the same with and without a space before it, in capitals or not.
-    """
-    if film.last.attention[place].kind != "causal":
+    """The known patterns that this sub-layer could show on this text."""
+    attention, keys = film.last.attention[place], film.keys(place)
+    if attention.kind != "causal":
         return []
-    words = [token.text.strip().casefold() or token.text for token in film.keys(place)]
-    found = [induction_pattern(words), previous_token_pattern(len(words))]
+    found = [previous_token_pattern(len(keys))]
+    if goes_on_with_its_text(attention, translates=bool(film.last.target_tokens)):
+        found.insert(0, induction_pattern([token.id for token in keys]))
     return [pattern for pattern in found if pattern.rows]
 
 
