@@ -158,6 +158,10 @@ class Engine:
             self._keep(self._traces, request, trace)
             return trace
 
+    def can_keep(self, trace: Trace) -> bool:
+        """Whether a trace is within the bound. One that is not lives as long as somebody reads it."""
+        return trace_size(trace) <= self._traces.maxsize
+
     @contextmanager
     def turn(
         self, waiting: Callable[[int], object], *, in_background: bool = False

@@ -37,15 +37,33 @@ _requests = Counter(
     "attention_requests", "HTTP requests answered", ["door", "status"], registry=REGISTRY
 )
 _sessions = Gauge("attention_sessions", "Websockets that are open now", registry=REGISTRY)
-_runs = Counter("attention_page_runs", "Times a page was drawn", ["page"], registry=REGISTRY)
-_asked = Counter("attention_traces", "Traces asked for", ["kept"], registry=REGISTRY)
+_runs = Counter(
+    "attention_page_runs",
+    "Times a page was drawn as a whole, not only the part in which something was clicked",
+    ["page"],
+    registry=REGISTRY,
+)
+_asked = Counter(
+    "attention_traces",
+    "Requests for a trace. What a run of a page or of its part reads of one trace is one request, "
+    "however often it reads. kept: whether the trace was there already, else a pass was asked for",
+    ["kept"],
+    registry=REGISTRY,
+)
 _refused = Counter("attention_refusals", "Refused requests by kind", ["kind"], registry=REGISTRY)
 _loads = Counter("attention_model_loads", "Models loaded", ["model"], registry=REGISTRY)
 _waits = Histogram(
-    "attention_wait_seconds", "Time in line for a pass", buckets=MOMENTS, registry=REGISTRY
+    "attention_wait_seconds",
+    "Time in line for a pass that made a trace",
+    buckets=MOMENTS,
+    registry=REGISTRY,
 )
 _passes = Histogram(
-    "attention_pass_seconds", "Time of a pass", ["model"], buckets=MOMENTS, registry=REGISTRY
+    "attention_pass_seconds",
+    "Time of a pass that made a trace; where a decoder writes its own target, with the writing",
+    ["model"],
+    buckets=MOMENTS,
+    registry=REGISTRY,
 )
 
 

@@ -68,16 +68,18 @@ def labels_of(trace: Trace, attention: Attention) -> tuple[list[str], list[str]]
     )
 
 
-def layer_of(trace: Trace, baseline: Trace | None, name: str) -> Layer:
+def layer_of(trace: Trace, baseline: Trace | None, name: str, *, stays: bool = True) -> Layer:
     """The layer of this name. A long run that is not checked yet has no check: the browser asks for it once
-    it shows the picture. Raises ValueError where the run has no such layer."""
+    it shows the picture. stays: whether the trace is kept until then.
+    Raises ValueError where the run has no such layer."""
+    checks_now = trace.is_checked or not stays or _cells(trace) <= AT_ONCE
     attention = trace.find(name)
     queries, keys = labels_of(trace, attention)
     return {
         "attention": attention,
         "queries": queries,
         "keys": keys,
-        "check": trace.check() if trace.is_checked or _cells(trace) <= AT_ONCE else None,
+        "check": trace.check() if checks_now else None,
         "baseline": None if baseline is None else baseline.find(name),
     }
 

@@ -5,7 +5,7 @@ Files are made when they are asked for, not before.
 
 import html
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode, urlsplit
@@ -13,12 +13,15 @@ from urllib.parse import urlencode, urlsplit
 import plotly.graph_objects as go
 import streamlit as st
 
+from model.engine import Request
 from model.export import trace_file
 from model.registry import models
 from viz.export import HeadPicture, head_picture, picture_csv, picture_figures, standalone
 from viz.formulas import StageName
+from viz.held import traced
 from viz.laboratory.presets import preset_of
 from viz.menu import PAGES
+from viz.other_layers import labels_of
 from viz.report import Subject, report
 from viz.session import current
 from viz.view import short_link
@@ -27,25 +30,72 @@ if TYPE_CHECKING:
     from viz.shell import Look
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """The picture of a head as it was drawn. An open page keeps it, so it holds requests, no traces."""
+
+    requests: tuple[Request, ...]  # the run, and the unchanged run where it is changed
+    place: str
+    head: int
+    stage: str
+    link: str
+    look_for: str
+
+    def page(self) -> bytes:
+        picture = self._picture(self._subject())
+        return standalone(picture.title, "", picture_figures(picture))
+
+    def numbers(self) -> bytes:
+        return picture_csv(self._picture(self._subject())).encode()
+
+    def report(self) -> bytes:
+        subject = self._subject()
+        return report(subject, self._picture(subject))
+
+    def trace(self) -> bytes:
+        return trace_file(traced(self.requests[0]))
+
+    def _subject(self) -> Subject:
+        trace, *before = map(traced, self.requests)
+        return Subject(
+            title=models[self.requests[0].model].title,
+            trace=trace,
+            baseline=before[0] if before else None,
+            attention=trace.find(self.place),
+            link=self.link,
+            look_for=self.look_for,
+        )
+
+    def _picture(self, subject: Subject) -> HeadPicture:
+        queries, keys = labels_of(subject.trace, subject.attention)
+        return head_picture(
+            subject.attention,
+            None if subject.baseline is None else subject.baseline.find(self.place),
+            head=self.head,
+            stage=cast(StageName, self.stage),
+            queries=queries,
+            keys=keys,
+        )
+
+
 def save_view(seen: "Look") -> None:
     """A small box of files under the picture of a head."""
     with st.popover("Save", icon=":material/download:"):
         st.caption("PNG and SVG of the picture alone stand beside the picture.")
         # What is saved is what was drawn: a file is made later, outside of the session.
-        subject = _subject(seen)
-        make = partial(_picture, subject, seen.labels, current().stage, seen.head)
-        name = f"attention-L{seen.attention.layer}H{seen.head}-{current().stage}"
-        _file("Picture as a page (HTML)", f"{name}.html", "text/html", lambda: _page(make()))
-        _file("Its numbers (CSV)", f"{name}.csv", "text/csv", lambda: picture_csv(make()).encode())
-        _file("Report (HTML)", "report.html", "text/html", lambda: report(subject, make()))
+        drawn = _drawn(seen)
+        name = f"attention-L{seen.attention.layer}H{drawn.head}-{drawn.stage}"
+        _file("Picture as a page (HTML)", f"{name}.html", "text/html", drawn.page)
+        _file("Its numbers (CSV)", f"{name}.csv", "text/csv", drawn.numbers)
+        _file("Report (HTML)", "report.html", "text/html", drawn.report)
         _file(
             "The whole trace (safetensors)",
             "trace.safetensors",
             "application/octet-stream",
-            lambda: trace_file(subject.trace),
+            drawn.trace,
         )
         st.caption("This view as a link:")
-        st.code(subject.link, language=None, wrap_lines=True)
+        st.code(drawn.link, language=None, wrap_lines=True)
 
 
 def save_figure(figure: go.Figure, key: str) -> None:
@@ -81,31 +131,13 @@ def _file(label: str, name: str, kind: str, make: Callable[[], bytes]) -> None:
     )
 
 
-def _picture(
-    subject: Subject, labels: tuple[list[str], list[str]], stage: str, head: int
-) -> HeadPicture:
-    baseline, (queries, keys) = subject.baseline, labels
-    return head_picture(
-        subject.attention,
-        None if baseline is None else baseline.find(subject.attention.name),
-        head=head,
-        stage=cast(StageName, stage),
-        queries=queries,
-        keys=keys,
-    )
-
-
-def _page(picture: HeadPicture) -> bytes:
-    return standalone(picture.title, "", picture_figures(picture))
-
-
-def _subject(seen: "Look") -> Subject:
+def _drawn(seen: "Look") -> _Drawn:
     preset = preset_of(current())
-    return Subject(
-        title=models[seen.model.name].title,
-        trace=seen.trace,
-        baseline=seen.baseline,
-        attention=seen.attention,
+    return _Drawn(
+        requests=seen.requests,
+        place=seen.place,
+        head=seen.head,
+        stage=current().stage,
         link=_link(),
         look_for=preset.look_for if preset else current().look_for or "",
     )

@@ -21,6 +21,8 @@ from viz import choices, model_picker
 from viz.border import border
 from viz.explorer import explorer
 from viz.frame import open_page as open_page
+from viz.held import loaded
+from viz.held import traced as traced
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
 from viz.other_layers import address, labels_of, layer_of
@@ -41,10 +43,16 @@ _SETTLED = "settled-model"  # the model whose layers the view was last brought t
 
 @dataclass(frozen=True)
 class Look:
-    """What the visitor looks at: a run of the model, and the unchanged run where it is changed."""
+    """What the visitor looks at: a run of the model, and the unchanged run where it is changed.
+
+    An open page keeps it, so it holds a request; its model and traces are held by each run of the page.
+    """
 
     request: Request
-    model: "Model"
+
+    @property
+    def model(self) -> "Model":
+        return loaded(self.request.model)
 
     @property
     def place(self) -> str:
@@ -106,7 +114,7 @@ def look(*, changed: bool = False, layers: bool = True, full: bool = False) -> L
             with more:
                 if layers:
                     choices.choose_layer(model.attention_names)
-            seen = _run(Look(_request(model, changed, full), model))
+            seen = _run(Look(_request(model, changed, full)))
         except ValueError as refusal:
             _refuse(refusal, model)
             with card:
@@ -153,14 +161,6 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
     tour.notice()
 
 
-def traced(request: Request) -> Trace:
-    """The trace of a request, from the engine's cache where it is there.
-
-    Raises ValueError as `Model.trace` does.
-    """
-    return engine().trace(request, lambda place: None)
-
-
 @st.fragment
 @border()
 def compare(seen: Look, below: Callable[[Look], None]) -> None:
@@ -174,7 +174,7 @@ def compare(seen: Look, below: Callable[[Look], None]) -> None:
     try:
         _fit_change(seen.model, seen.request.text)
         request = replace(seen.request, intervention=current().change)
-        switched = _run(Look(request, seen.model))
+        switched = _run(Look(request))
     except ValueError as refusal:
         _refuse(refusal, seen.model)
         return
@@ -194,7 +194,7 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
     """
     above()
     chosen = explorer(
-        **layer_of(seen.trace, seen.baseline, seen.place),
+        **layer_of(seen.trace, seen.baseline, seen.place, stays=engine().can_keep(seen.trace)),
         selection=current().selection,
         layers=seen.model.attention_names if layers else (),
         open_layer=lambda name: change_view(replace(current(), place=name)),
@@ -242,11 +242,11 @@ def checked(seen: Look) -> None:
 def _loaded(name: str) -> "Model":
     """The model, with its progress on the page while it loads."""
     if engine().has(name):
-        return engine().model(name, lambda sentence, share: None)
+        return loaded(name)
     place = st.empty()
     with place.container():
         bar = st.progress(0.0, text=plain(f"Loading {models[name].title}"))
-        model = engine().model(
+        model = loaded(
             name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence))
         )
     place.empty()
@@ -257,9 +257,7 @@ def _run(seen: Look) -> Look:
     """Makes the traces now, so that a refusal is said in its place; tells the place in line."""
     place = st.empty()
     for request in seen.requests:
-        engine().trace(
-            request, lambda ahead: place.caption(f"In line for the model: place {ahead}.")
-        )
+        traced(request, lambda ahead: place.caption(f"In line for the model: place {ahead}."))
     place.empty()
     return seen
 

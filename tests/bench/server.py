@@ -1,6 +1,7 @@
 """A server of our own for a measurement, on a free port of this machine, ended after it."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -74,6 +75,17 @@ def serving(
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def numbers(server: Server) -> dict[str, float]:
+    """What a server counts at `/metrics`: the sum of each metric over its labels."""
+    with urllib.request.urlopen(f"{server.address}/metrics", timeout=30) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
+    found: dict[str, float] = {}
+    for line in lines:
+        name = re.split(r"[{ ]", line)[0]
+        found[name] = found.get(name, 0.0) + float(line.rpartition(" ")[2])
+    return found
 
 
 def wait_until_ready(server: Server, log: Path) -> None:

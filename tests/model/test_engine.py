@@ -7,6 +7,7 @@ import pytest
 
 from model import Intervention, engine
 from model.engine import Engine, Request, model_size
+from model.events import Event, Found, Passed
 
 
 def quiet(*_: object) -> None:
@@ -70,8 +71,25 @@ def test_traces_are_dropped_when_their_bytes_are_over_the_bound() -> None:
     assert shared.trace(Request("stories", "The cat sat"), quiet) is not first
 
 
-def test_a_trace_over_the_bound_is_still_answered() -> None:
-    assert Engine(trace_bytes=10).trace(Request("stories", "The cat sat"), quiet).check() < 1e-4
+def test_a_trace_over_the_bound_is_still_answered_by_one_pass_each_time_and_not_kept() -> None:
+    told: list[Event] = []
+    shared, request = Engine(trace_bytes=10, tell=told.append), Request("stories", "The cat sat")
+    for asked in (1, 2):
+        trace = shared.trace(request, quiet)
+        assert trace.check() < 1e-4
+        assert not shared.can_keep(trace)
+        assert len([event for event in told if isinstance(event, Passed)]) == asked
+        assert told.count(Found("stories", hit=False)) == asked
+    assert shared.holdings.traces == 0
+
+
+def test_a_trace_within_the_bound_is_passed_once() -> None:
+    told: list[Event] = []
+    shared, request = Engine(tell=told.append), Request("stories", "The cat sat")
+    assert shared.can_keep(shared.trace(request, quiet))
+    shared.trace(request, quiet)
+    assert len([event for event in told if isinstance(event, Passed)]) == 1
+    assert told.count(Found("stories", hit=True)) == told.count(Found("stories", hit=False)) == 1
 
 
 def test_models_are_dropped_when_their_bytes_are_over_the_bound() -> None:

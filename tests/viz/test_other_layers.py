@@ -110,6 +110,14 @@ def test_a_long_run_is_checked_when_the_browser_asks(monkeypatch: pytest.MonkeyP
     assert other_layers.layer_of(run, None, LAYER)["check"] == run.check()
 
 
+def test_a_long_run_that_is_not_kept_until_then_is_checked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = trace()
+    monkeypatch.setattr(other_layers, "AT_ONCE", 0)
+    assert other_layers.layer_of(run, None, LAYER, stays=False)["check"] == run.check()
+
+
 def test_a_short_run_is_checked_before_its_picture_is_sent() -> None:
     run = trace()
     assert other_layers.layer_of(run, None, LAYER)["check"] == run.check()

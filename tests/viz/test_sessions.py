@@ -18,7 +18,7 @@ from streamlit.proto.PageConfig_pb2 import PageConfig
 
 from tests.bench import classroom
 from tests.bench.pupil_answers import expected_answers
-from tests.bench.server import Server, serving
+from tests.bench.server import Server, numbers, serving
 from tests.bench.visitor import Visitor
 
 # The second pass of a hostile text: markup, an address, a format, a line break, controls.
@@ -57,17 +57,6 @@ def server(log: Path, begun: Path) -> Iterator[Server]:
 
 def visitor(server: Server, text: str, page: str = "attention", **more: str) -> Visitor:
     return Visitor(server.port, page, urlencode({"text": text, **more}))
-
-
-def numbers(server: Server) -> dict[str, float]:
-    """The sum of each metric over its labels."""
-    with urllib.request.urlopen(f"{server.address}/metrics", timeout=30) as answer:
-        lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
-    found: dict[str, float] = {}
-    for line in lines:
-        name = re.split(r"[{ ]", line)[0]
-        found[name] = found.get(name, 0.0) + float(line.rpartition(" ")[2])
-    return found
 
 
 def test_every_answer_is_ones_own(server: Server) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import streamlit as st
 from model.ablation_map import Ablations, Measure, ablate_each
 from model.head_families import Head
 from model.intervention import Intervention
+from model.trace import Trace
 from viz.all_heads.choice import (
     choose_family,
     chosen_head,
@@ -29,6 +31,9 @@ from viz.session import current
 from viz.shared import engine
 from viz.shell import Look
 from viz.token_choice import keep_within
+
+if TYPE_CHECKING:
+    from model.live import Model
 
 WATCHED = 8  # likeliest next tokens that are followed
 UNASKED = 1e11  # heads × tokens × weights that are run without asking: a few seconds
@@ -96,7 +101,7 @@ def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
             key="all-heads-ablation-start",
         )
         return run
-    run = runs().started(seen.request, partial(_work, seen))
+    run = runs().started(seen.request, partial(_work, seen.model, seen.trace))
     if not run.ended.wait(AT_FIRST):
         _under_way(seen, run, heads)
     if run.failed:
@@ -110,7 +115,7 @@ def _is_quick(seen: Look, heads: int) -> bool:
     return heads * length * weights < UNASKED
 
 
-def _work(seen: Look, run: Run) -> Iterator[Ablations]:
+def _work(model: "Model", trace: Trace, run: Run) -> Iterator[Ablations]:
     def in_line(ahead: int) -> None:
         run.ahead = ahead
 
@@ -120,7 +125,7 @@ def _work(seen: Look, run: Run) -> Iterator[Ablations]:
             run.ahead = 0
             yield
 
-    return ablate_each(seen.model, seen.trace, _watched(seen), turn)
+    return ablate_each(model, trace, _watched(trace), turn)
 
 
 @st.fragment(run_every=SECONDS)
@@ -140,11 +145,11 @@ def _under_way(seen: Look, run: Run, heads: int) -> None:
     )
 
 
-def _watched(seen: Look) -> tuple[int, ...]:
+def _watched(trace: Trace) -> tuple[int, ...]:
     """The likeliest next tokens of the unchanged run."""
-    if seen.trace.prediction is None:
+    if trace.prediction is None:
         return ()
-    return tuple(map(int, np.argsort(-seen.trace.prediction.after(-1), kind="stable")[:WATCHED]))
+    return tuple(map(int, np.argsort(-trace.prediction.after(-1), kind="stable")[:WATCHED]))
 
 
 def _show(seen: Look, found: Ablations) -> None:

@@ -15,6 +15,7 @@ from viz.all_heads.choice import choose_family, name_of
 from viz.choices import choose_head, choose_layer
 from viz.examples import EXAMPLES
 from viz.figures.head_weights import narrow_weights
+from viz.held import loaded
 from viz.markdown import plain
 from viz.model_picker import model_title
 from viz.session import change_view, current, write_link
@@ -132,9 +133,10 @@ def _there(
         title = f"{name_of(seen, (attention.name, head))} on the sentence on the right"
         return Side(trace, attention, head, title)
     known = [one for one in trace.attention if family_of(one) == family] or list(trace.attention)
+    names = [one.name for one in known]
     keep_within(LAYER, len(known))
     place = boxes[0].selectbox(
-        "Layer on the right", range(len(known)), format_func=lambda at: known[at].name, key=LAYER
+        "Layer on the right", range(len(known)), format_func=names.__getitem__, key=LAYER
     )
     attention = known[place]
     keep_within(HEAD, attention.heads)
@@ -146,9 +148,7 @@ def _second_trace(seen: Look, name: str, text: str) -> Trace:
     if not engine().has(name):
         place = st.empty()
         bar = place.progress(0.0, text=f"Loading {plain(model_title(name))}")
-        engine().model(
-            name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence))
-        )
+        loaded(name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence)))
         place.empty()
     request = replace(seen.request, model=name, text=text, target=None, continued=())
     return traced(request)

@@ -32,9 +32,9 @@ from viz.choices import offer_model
 from viz.differences import difference
 from viz.figures.head_bars import part_bars
 from viz.head_formulas import CONCATENATION, LOGIT
+from viz.held import loaded
 from viz.markdown import plain
 from viz.session import current
-from viz.shared import engine
 from viz.shell import Look, traced
 from viz.token_choice import keep_within
 
@@ -56,7 +56,7 @@ class Logit:
 @lru_cache(maxsize=32)
 def _lengths(request: Request, family: Family) -> tuple[np.ndarray, float]:
     """(head of the family, token) lengths, and the largest difference of the sums."""
-    model, trace = engine().model(request.model, lambda sentence, share: None), traced(request)
+    model, trace = loaded(request.model), traced(request)
     members = family.members(trace)
     lengths = np.concatenate([written_lengths(model, one) for one in members])
     lengths.flags.writeable = False
@@ -65,7 +65,7 @@ def _lengths(request: Request, family: Family) -> tuple[np.ndarray, float]:
 
 @lru_cache(maxsize=64)
 def _parts(request: Request, position: int, token: int) -> tuple[tuple[Part, ...], float]:
-    model, trace = engine().model(request.model, lambda sentence, share: None), traced(request)
+    model, trace = loaded(request.model), traced(request)
     parts = parts_of_logit(model, trace, position, token)
     return parts, logit_check(trace, parts, position, token)
 

@@ -1,7 +1,6 @@
 """The choice of a norm, a token and a dimension, and what the views of the layer norm page share."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -50,12 +49,13 @@ class NormLook:
 
 def choose_norm(seen: Look) -> NormLook:
     norms = {norm.name: norm for norm in seen.trace.norms}
+    titles = {name: _title(seen, name) for name in norms}
     which, token_box, dimension_box = st.columns([2, 2, 1])
     name = which.selectbox(
         "Norm",
         list(norms),
         index=list(norms).index(_most_uneven(seen)),
-        format_func=partial(_title, seen),
+        format_func=titles.__getitem__,
         key=NORM,
     )
     norm = norms[name]

@@ -139,7 +139,7 @@ def _written(seen: Look, choice: Choice, steps: int) -> tuple[int, ...]:
 @lru_cache(maxsize=4096)
 def _next(request: Request, choice: Choice) -> int:
     """The id that is chosen after what a request reads."""
-    prediction = traced(request).prediction
+    prediction = traced(request, passing=True).prediction
     if prediction is None:
         raise ValueError("An encoder without a head predicts no next token.")
     return choice.of(prediction.after(-1), len(request.continued))

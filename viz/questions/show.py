@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from viz.held import traced
 from viz.markdown import plain
 from viz.questions.kinds import MAKERS
 from viz.questions.question import Maker, Question, Scene, first_clear
 from viz.session import current
-from viz.shared import engine
 from viz.view import View
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ def scene_of(seen: "Look", view: View) -> Scene:
     names = seen.model.attention_names
     place = view.place if view.place in names else names[0]
     return Scene(
-        lambda change: engine().trace(
-            replace(seen.request, intervention=change), lambda place: None
-        ),
+        lambda change: traced(replace(seen.request, intervention=change)),
         seen.model.tokenizer.named,
         place,
         min(view.head, seen.trace.find(place).heads - 1),

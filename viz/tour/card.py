@@ -7,13 +7,13 @@ import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
 from model.engine import Request
+from viz.held import traced
 from viz.markdown import plain
 from viz.menu import entry
 from viz.navigation import page_link
 from viz.questions.question import Question
 from viz.questions.show import answerable, ask, is_answered, scene_of
 from viz.session import current
-from viz.shared import engine
 from viz.tour.progress import (
     PARAMETER,
     Progress,
@@ -129,7 +129,7 @@ def _note(known: Progress, request: Request) -> bool:
     if known.before is None:
         keep(replace(known, before=current()))
     before = known.before or current()
-    done = note(Moment(current(), before, engine().trace(request, lambda place: None)))
+    done = note(Moment(current(), before, traced(request)))
     if done:
         st.session_state[_NEWS] = True
     return done

@@ -70,7 +70,7 @@ def three_attentions(seen: Look) -> None:
             required=True,
             key=_KIND,
             on_change=_take,
-            args=(trace,),
+            args=(look,),
         )
     with right:
         choose_layer(here.names(trace))
@@ -79,8 +79,9 @@ def three_attentions(seen: Look) -> None:
     explore(look)
 
 
-def _take(trace: Trace) -> None:
+def _take(look: Look) -> None:
     """The first layer of the kind; of cross-attention the head that aligns best."""
+    trace = look.trace
     kind = next(kind for kind in KINDS if kind.title == st.session_state[_KIND])
     place, head = kind.names(trace)[0], 0
     if kind.layer == "cross":
