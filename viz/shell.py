@@ -19,6 +19,7 @@ from model.registry import models
 from model.trace import Attention, Trace
 from viz import choices, model_picker
 from viz.border import border
+from viz.differences import difference
 from viz.explorer import explorer
 from viz.frame import open_page as open_page
 from viz.held import loaded
@@ -235,7 +236,7 @@ def checked(seen: Look) -> None:
     """The check line of a page: how far the recomputed numbers lie from the recorded ones."""
     st.caption(
         f"Check: attention outputs and norms, recomputed from what was recorded, differ from the "
-        f"model's own by at most {seen.trace.check():.0e}."
+        f"model's own by at most {difference(seen.trace.check())}."
     )
 
 

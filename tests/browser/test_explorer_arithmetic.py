@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 from model.trace import Attention
 from tests.viz.explorer.records import labels, record
 from viz.axes import tick_positions
+from viz.differences import difference
 from viz.explorer import bundle, payload
 from viz.explorer.packing import spelled
 
@@ -158,6 +159,26 @@ def test_ticks_are_thinned_by_the_same_law_as_in_python(modules: Page) -> None:
         cases,
     )
     assert got == [list(tick_positions(count, limit)) for count, limit in cases]
+
+
+def test_a_bound_is_rounded_up_as_in_python(modules: Page) -> None:
+    values = [
+        0.0,
+        1.49e-6,
+        7e-7,
+        9.01e-7,
+        0.5,
+        *(10 ** np.random.default_rng(0).uniform(-12, 0, 200)),
+    ]
+    said = modules.evaluate(
+        """async (values) => {
+            const { magnitude } = await import("/numbers.js");
+            return values.map(magnitude);
+        }""",
+        values,
+    )
+    assert [one.replace("−", "-") for one in said] == [difference(value) for value in values]
+    assert said[1] == "2e−6"
 
 
 def test_a_planted_fault_would_be_seen(modules: Page) -> None:

@@ -15,6 +15,7 @@ from model.trace import Array
 from viz import shell
 from viz.all_heads.choice import choose_family
 from viz.axes import token_label
+from viz.differences import difference
 from viz.figures.heatmap import Axis, heatmap
 from viz.head_formulas import MEAN, ROLLOUT
 from viz.markdown import plain
@@ -79,7 +80,7 @@ def means_and_rollout(seen: Look) -> None:
         st.latex(ROLLOUT if kind == ROLLED else MEAN)
         st.markdown(_MEANING[kind or LAYER])
         off = float(np.abs(values.sum(-1) - 1).max())
-        st.caption(f"Check: every row sums to 1, to within {off:.0e}.")
+        st.caption(f"Check: every row sums to 1, to within {difference(off)}.")
     if len(queries) <= TABLED:
         names = [f"{at} {token_label(text)}" for at, text in enumerate(keys)]
         frame = pd.DataFrame(values, columns=names)

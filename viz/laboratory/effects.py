@@ -10,6 +10,7 @@ from model.effects import divergences, losses, ranked
 from model.prediction import expectation
 from model.trace import Token, Trace
 from viz.axes import token_label
+from viz.differences import difference
 from viz.figures.lab_pairs import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.laboratory.formulas import DIVERGENCE, LOSS
@@ -147,7 +148,7 @@ def _check(seen: Look, loss: float) -> None:
     again = float(torch.nn.functional.cross_entropy(logits, torch.tensor(following)))
     st.caption(
         f"Check: PyTorch's cross-entropy of the unchanged run differs from the mean above by "
-        f"{abs(again - loss):.0e}."
+        f"{difference(abs(again - loss))}."
     )
 
 

@@ -83,7 +83,7 @@ def _powers(values: Array) -> list[list[str]]:
     """Very small numbers as words for the cells; nothing where there are too many for them."""
     if max(values.shape) > ROOMY:
         return [[""] * values.shape[1]] * len(values)
-    return [[difference(float(value)) for value in row] for row in values]
+    return [[f"{value:.0e}" if value else "0" for value in row] for row in values.tolist()]
 
 
 def fills_compared(seen: Look) -> None:

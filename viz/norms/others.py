@@ -32,8 +32,8 @@ def two_variances(look: NormLook) -> None:
     unbiased = layer_normalized(norm.input, norm.epsilon, unbiased=True)
     apart = np.abs(biased - unbiased).max(-1)
     st.markdown(
-        f"**What to look for.** On token {look.chosen} the two differ by at most "
-        f"**{apart[token]:.5f}** in {width} dimensions. At the notes' width 4 they are 13.4 % apart."
+        f"**What to look for.** On token {look.chosen} the two differ most, of {width} "
+        f"dimensions, by **{apart[token]:.5f}**. At the notes' width 4 they are 13.4 % apart."
     )
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
@@ -113,7 +113,7 @@ def _root_mean_square(
     st.latex(norm_formulas.ROOT_MEAN_SQUARE)
     st.markdown(
         f"Token {look.chosen}: mean {mean[token]:.4f}, deviation {deviation[token]:.4f}, root mean "
-        f"square {np.hypot(mean[token], deviation[token]):.4f}. The two norms differ by at most "
+        f"square {np.hypot(mean[token], deviation[token]):.4f}. The two norms differ most by "
         f"**{apart[token]:.4f}** here."
     )
     st.caption(

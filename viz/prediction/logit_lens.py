@@ -5,6 +5,7 @@ import streamlit as st
 
 from model.prediction import Lens, lens
 from viz.axes import token_label
+from viz.differences import difference
 from viz.figures.lens import lens_table
 from viz.prediction.formulas import LENS, LENS_WITHOUT_NORM
 from viz.shell import Look, chart, table
@@ -48,7 +49,7 @@ def logit_lens(seen: Look) -> None:
     table(_frame(found, predicted, names, tokens[first:last], first), "prediction-lens-rows")
     st.caption(
         "Check: the logits read from the last state differ from the model's own output by at most "
-        f"{found.difference:.1g}, over {last - first:,} positions."
+        f"{difference(found.difference)}, over {last - first:,} positions."
     )
 
 

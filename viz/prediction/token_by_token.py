@@ -14,6 +14,7 @@ from model.prediction import Sampling
 from model.trace import Token, Trace
 from viz.axes import token_label
 from viz.choices import choose_head, choose_layer
+from viz.differences import difference
 from viz.figures.reading import reading
 from viz.prediction.formulas import DRAWN, GREEDY
 from viz.prediction.next_token import Row, draw_row
@@ -76,7 +77,7 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
         st.caption(
             f"The row of the last token: its weights on all {len(texts):,} tokens sum to "
             f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
-            f"differ from the model's own by at most {run.check():.0e}."
+            f"differ from the model's own by at most {difference(run.check())}."
         )
         table(
             pd.DataFrame({"query": last, "key": list(map(token_label, texts)), "weight": weights}),

@@ -6,6 +6,7 @@ import streamlit as st
 
 from model.checkpoints import Film
 from viz.axes import token_label
+from viz.differences import difference
 from viz.examples import EXAMPLES
 from viz.figures.heatmap import weights_of_head
 from viz.markdown import plain
@@ -107,7 +108,7 @@ def checked(shown: Film) -> None:
     """The check line."""
     st.caption(
         f"Check: at all {len(shown.steps)} checkpoints, attention outputs and norms recomputed from "
-        f"what was recorded differ from the model's own by at most {shown.check:.0e}."
+        f"what was recorded differ from the model's own by at most {difference(shown.check)}."
     )
 
 

@@ -10,6 +10,7 @@ from model.alignment import crossings, links_of, source_words
 from model.prediction import Sampling
 from model.trace import Trace
 from viz.axes import token_label
+from viz.differences import difference
 from viz.figures.alignment import alignment
 from viz.markdown import plain
 from viz.prediction.formulas import GREEDY
@@ -148,9 +149,9 @@ def _alike(seen: Look, before: tuple[int, ...]) -> None:
     whole, alone = seen.trace.prediction, run.prediction
     if whole is None or alone is None or not same_words:
         return
-    difference = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
+    apart = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
     st.caption(
         "Check: the decoder was run once over the whole French. Run over the words before this one "
-        f"alone, it gives the same logits to {difference:.0e}. The masked self-attention makes "
+        f"alone, it gives the same logits to {difference(apart)}. The masked self-attention makes "
         "sure of that: no word sees a later one."
     )

@@ -34,10 +34,13 @@ export function scaleEnd(value) {
   return Math.abs(value) < 0.01 ? scientific(value) : value.toFixed(digits).replace("-", MINUS);
 }
 
-/** A difference between two ways to compute the same: "3e−7", or "0" when there is none. */
+/** The largest difference between two ways to compute the same: "3e−7", or "0" when there is none. It stands
+ *  as a bound, so it is rounded up. */
 export function magnitude(value) {
   if (value === 0) return "0";
-  return value.toExponential(0).replace("e-", "e" + MINUS).replace("e+", "e");
+  const [mantissa, exponent] = value.toExponential().split("e");
+  const up = Number(`${Math.ceil(Number(mantissa))}e${exponent}`);
+  return up.toExponential(0).replace("e-", "e" + MINUS).replace("e+", "e");
 }
 
 /** The same four decimals as LaTeX. */
