@@ -59,16 +59,35 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
 ) -> None:
     page = open_page("/laboratory", text=TEXT, place="decoder.0.self", show="Every position")
     edit(page, "Edges")
-    cell = page.locator(".st-key-laboratory-editor").locator(POINTS).nth(6 * 3 + 1)
-    cell.scroll_into_view_if_needed()
-    place = cell.bounding_box()
-    assert place is not None
-    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    click_cell(page, 6 * 3 + 1)
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
     expect(page.get_by_text("Loss of the sentence")).to_be_visible()
     expect(page.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
     page.get_by_role("radio", name="Stream", exact=True).click()
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
+
+
+def test_a_click_on_the_kind_that_is_open_keeps_its_editor_and_a_masked_cell_is_not_cut(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
+    editor = edit(page, "Edges")
+    expect(editor.get_by_role("button", name="Cut the whole row")).to_be_visible()
+    edit(page, "Edges")
+    expect(page.get_by_role("radio", name="Edges", exact=True)).to_be_checked()
+    click_cell(page, 6 * 1 + 3)
+    click_cell(page, 6 * 3 + 1)
+    expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
+    expect(page.get_by_role("button", name="1 cannot see 3 ✕")).to_have_count(0)
+
+
+def click_cell(page: Page, number: int) -> None:
+    """Clicks a cell of the grid of edges, counted row by row."""
+    cell = page.locator(".st-key-laboratory-editor").locator(POINTS).nth(number)
+    cell.scroll_into_view_if_needed()
+    place = cell.bounding_box()
+    assert place is not None
+    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
 
 
 def saved(page: Page, name: str, folder: Path) -> Path:

@@ -105,8 +105,29 @@ def test_edges_are_cut_mended_and_cut_by_the_row() -> None:
     widget(app, "laboratory-edge").click().run()
     assert change(app) == Intervention()
     widget(app, "laboratory-row").click().run()
-    assert change(app).blocked == {(3, key) for key in range(6)}
+    assert change(app).blocked == {(3, key) for key in range(4)}  # the mask forbids the others
     assert_sound(app)
+
+
+def test_an_edge_that_the_mask_forbids_is_said_to_be_masked_and_cannot_be_cut() -> None:
+    app = opened("Edges", query="1", key="3")
+    button = widget(app, "laboratory-edge")
+    assert (button.label, button.disabled) == ("Already masked", True)
+    widget(app, "laboratory-cell").click().run()
+    assert change(app) == Intervention()
+    assert "1 cannot see 3 in any case: the mask forbids it already." in said(app)
+    app = opened("Edges", query="1", key="3", mask="none")
+    button = widget(app, "laboratory-edge")
+    assert (button.label, button.disabled) == ("Cut this edge", False)
+    button.click().run()
+    assert change(app).blocked == {(1, 3)}
+    assert widget(app, "laboratory-edge").label == "Mend this edge"
+
+
+def test_an_edge_that_is_cut_where_the_mask_forbids_it_can_be_mended() -> None:
+    app = opened("Edges", query="1", key="3", blocked="1:3")
+    widget(app, "laboratory-edge").click().run()
+    assert change(app) == Intervention()
 
 
 def test_the_cell_chosen_in_the_picture_is_cut() -> None:

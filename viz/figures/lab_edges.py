@@ -30,7 +30,7 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
     figure.data[-1].showscale = False
     figure.update_traces(hoverinfo="skip", hovertemplate=None)
     row, column = (axis.ravel() for axis in np.indices(look.shape))
-    state = np.where(cut, "cut", np.where(look, "may look", "not allowed by the mask")).ravel()
+    state = np.where(cut, "cut", np.where(look, "may look", "already masked")).ravel()
     figure.add_trace(
         go.Scatter(
             x=column,

@@ -29,6 +29,7 @@ def changes(seen: Look) -> None:
             default=None if current().change.changes else "Scaling",
             key=_EDIT,
             label_visibility="collapsed",
+            required=True,
         )
         with st.container(key="laboratory-editor"):
             if kind is not None:

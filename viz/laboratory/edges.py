@@ -11,7 +11,7 @@ from viz.figures.lab_edges import CLICKED, edges
 from viz.laboratory.active import layer_name
 from viz.plot import plot
 from viz.session import current, set_change
-from viz.shell import Look
+from viz.shell import Look, traced
 
 Mask = NDArray[np.bool_]
 _TOKEN = 18  # characters
@@ -20,6 +20,7 @@ _TOKEN = 18  # characters
 def edges_editor(seen: Look) -> None:
     """Two lists of tokens and a button; for short texts also a grid to click."""
     queries, keys = seen.labels
+    look = _allowed(seen)
     if len(seen.model.stacks()) > 1:
         st.caption(
             f"Edges are cut in {layer_name(seen.place)}, the chosen layer, for the "
@@ -28,29 +29,30 @@ def edges_editor(seen: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         query = _pick("Token that looks", queries, current().query)
         key = _pick("may not look at", keys, current().key)
-        cut = (query, key) in _cuts(seen)
+        cut, closed = (query, key) in _cuts(seen), not look[query, key]
         st.button(
-            "Mend this edge" if cut else "Cut this edge",
+            "Mend this edge" if cut else "Already masked" if closed else "Cut this edge",
             key="laboratory-edge",
+            disabled=closed and not cut,
             on_click=toggle,
             args=(seen, query, key),
         )
-        st.button(
+        chosen = st.button(
             "Cut the chosen cell",
             key="laboratory-cell",
-            on_click=_toggle_chosen,
-            args=(seen,),
             help="The cell that is chosen in the picture “Head by head”",
         )
         st.button(
             "Cut the whole row",
             key="laboratory-row",
             on_click=_cut_row,
-            args=(seen, query, len(keys)),
-            help="Every key of this token: a row with nothing to look at",
+            args=(seen, query, look),
+            help="Every key that this token may look at: a row with nothing to look at",
         )
+    if chosen:
+        _toggle_chosen(seen, look)
     if max(len(queries), len(keys)) <= CLICKED:
-        _grid(seen, queries, keys)
+        _grid(seen, queries, keys, look)
 
 
 def _pick(label: str, tokens: list[str], start: int) -> int:
@@ -70,15 +72,21 @@ def toggle(seen: Look, query: int, key: int) -> None:
     _take(seen, _cuts(seen) ^ {(query, key)})
 
 
-def _toggle_chosen(seen: Look) -> None:
+def _toggle_chosen(seen: Look, look: Mask) -> None:
     """The cell that the reader has chosen in the explorer by now."""
     (queries, keys), view = seen.labels, current()
-    if view.query < len(queries) and view.key < len(keys):
-        toggle(seen, view.query, view.key)
+    if view.query >= len(queries) or view.key >= len(keys):
+        return
+    if not look[view.query, view.key] and (view.query, view.key) not in _cuts(seen):
+        words = f"{view.query} cannot see {view.key} in any case: the mask forbids it already."
+        st.caption(words)
+        return
+    toggle(seen, view.query, view.key)
+    st.rerun()
 
 
-def _cut_row(seen: Look, query: int, keys: int) -> None:
-    _take(seen, _cuts(seen) | {(query, key) for key in range(keys)})
+def _cut_row(seen: Look, query: int, look: Mask) -> None:
+    _take(seen, _cuts(seen) | {(query, int(key)) for key in np.flatnonzero(look[query])})
 
 
 def _cuts(seen: Look) -> frozenset[tuple[int, int]]:
@@ -94,30 +102,31 @@ def _take(seen: Look, blocked: frozenset[tuple[int, int]]) -> None:
     set_change(replace(change, blocked=blocked, only=only))
 
 
-def _grid(seen: Look, queries: list[str], keys: list[str]) -> None:
+def _grid(seen: Look, queries: list[str], keys: list[str], look: Mask) -> None:
     cut = np.zeros((len(queries), len(keys)), bool)
     applies = seen.request.intervention.applies(seen.place)
     for query, key in _cuts(seen) if applies else ():
         if query < len(queries) and key < len(keys):
             cut[query, key] = True
-    look = _allowed(seen, cut)
     picture = f"laboratory-edges-{hash((seen.request, seen.place))}"
 
     def clicked() -> None:
         points = st.session_state[picture].selection.points
         if points:
             query, key = divmod(int(points[0]["point_index"]), len(keys))
-            toggle(seen, query, key)
+            if look[query, key] or cut[query, key]:
+                toggle(seen, query, key)
 
     figure = edges(look, cut, queries=queries, keys=keys)
     plot(figure, picture, clicked=clicked, width=min(30 * len(keys) + 140, 900))
-    st.caption("Click a cell to cut its edge, click again to mend it. Grey: the mask forbids it.")
+    st.caption("Click a cell to cut its edge, click again to mend it. Grey: already masked.")
 
 
-def _allowed(seen: Look, cut: Mask) -> Mask:
-    """Where a query may look, the cuts aside."""
-    mask = seen.attention.mask
-    if mask is None:
-        return np.ones_like(cut)
-    own = mask if mask.ndim == 2 else mask[seen.head]
-    return own | cut
+def _allowed(seen: Look) -> Mask:
+    """Where a query may look in the shown head, the cuts aside."""
+    change = seen.request.intervention
+    uncut = replace(seen.request, intervention=replace(change, blocked=frozenset()))
+    attention = seen.attention if not change.blocked else traced(uncut).find(seen.place)
+    queries, keys = seen.labels
+    mask = attention.mask_of(min(seen.head, attention.heads - 1))
+    return np.ones((len(queries), len(keys)), bool) if mask is None else mask
