@@ -1,16 +1,25 @@
-"""Worked examples: every example of the notes, step by step, with inputs to change."""
+"""Worked examples: every example of the notes, step by step, with inputs to change, and their slips."""
 
 import streamlit as st
 
-from model.worked import slips
+from model.worked import DOCUMENTS, slips
+from model.worked import examples as worked
 from model.worked.slip import Slip
 from viz import shell
 from viz.by_hand import introduce, work_through, worked_example
 from viz.markdown import plain
-from viz.worked.choice import TOPICS, adopt_link, choice, choose, chosen, write_link
+from viz.worked.choice import (
+    STEPS,
+    TAB,
+    TABS,
+    TOPICS,
+    adopt_link,
+    choice,
+    choose,
+    chosen,
+    write_link,
+)
 from viz.worked.inputs import with_own_numbers
-
-TABS = ("Step by step", "Slips in the notes")
 
 
 def examples() -> None:
@@ -26,8 +35,8 @@ def examples() -> None:
 
 def every_slip() -> None:
     st.markdown(
-        f"The notes behind these pages hold {len(slips())} slips. This app computes every figure "
-        "anew and shows its own result; here is where the two part."
+        f"The notes hold {len(slips())} slips. This app computes every figure anew and shows its own "
+        "result; here is where the two part."
     )
     for topic, title in TOPICS.items():
         found = [slip for slip in slips() if slip.section == topic]
@@ -42,6 +51,7 @@ def one_slip(slip: Slip, key: str) -> None:
     with st.container(border=True):
         notes, arithmetic, why = st.columns([3, 3, 4])
         notes.markdown(f"**The notes say**  \n{plain(slip.notes_say)}")
+        notes.caption(plain(str(slip.source)))
         arithmetic.markdown(f"**The arithmetic gives**  \n{plain(slip.arithmetic_gives)}")
         why.markdown(plain(slip.why))
         why.button(
@@ -56,13 +66,29 @@ def one_slip(slip: Slip, key: str) -> None:
 def open_slip(slip: Slip) -> None:
     titles = [step.title for step in worked_example(slip.example).steps]
     choose(slip.example, titles.index(slip.step) if slip.step else 0)
-    st.session_state["worked-tab"] = TABS[0]
+    st.session_state[TAB] = STEPS
+
+
+def about() -> None:
+    st.markdown(
+        "This app began with five sets of study notes on the transformer. They are not part of it: "
+        "their examples are worked anew here. Where a figure of a step stands in the notes, the step "
+        "shows it in their digits, with the document, its part and the words around it."
+    )
+    for document in DOCUMENTS:
+        steps = [step for example in worked() for step in example.steps if step.notes]
+        shown = sum(step.notes.source.document is document for step in steps)
+        found = sum(slip.source.document is document for slip in slips())
+        st.markdown(
+            f"**{plain(document.title)}**. {plain(document.about)} "
+            f"Steps with figures from it: {shown}; slips: {found}."
+        )
 
 
 shell.open_page("pages/worked_examples.py")
 adopt_link()
-tabs = st.tabs(TABS, key="worked-tab", on_change="rerun")
-for tab, beat in zip(tabs, (examples, every_slip), strict=True):
+tabs = st.tabs(TABS, key=TAB, on_change="rerun")
+for tab, beat in zip(tabs, (examples, every_slip, about), strict=True):
     if tab.open:
         with tab:
             beat()

@@ -16,6 +16,8 @@ from viz.number_text import number, numbers
 from viz.shell import chart, table
 from viz.worked.printed_table import printed_table
 
+WORKED_PAGE = "pages/worked_examples.py"
+SHOW, NOTES = "show", "notes"  # parameter of the link: opens what the notes are
 PLACES = "worked-steps"  # session state: the open step of each example
 SCROLLING = """<style>
 .st-key-%s { overflow-x: auto }
@@ -45,7 +47,7 @@ def by_hand(name: str) -> None:
     example = worked_example(name)
     introduce(example)
     work_through(example)
-    page_link("pages/worked_examples.py", "Change its numbers →", example=name)
+    page_link(WORKED_PAGE, "Change its numbers →", example=name)
 
 
 def introduce(example: Example) -> None:
@@ -133,17 +135,19 @@ def _result(step: Step, key: str) -> None:
 def _verdict(step: Step) -> None:
     """What the notes print beside the result, whether it agrees, and the reason of the step."""
     remark = plain(step.remark or "")
-    if step.differing is None:
+    if step.notes is None or step.differing is None:
         if remark:
             st.caption(remark)
         return
     if step.agrees:
         st.success(f"The notes print the same. {remark}")
     else:
-        count, size = int(step.differing.sum()), step.differing.size
-        where = "" if size == 1 else f" in {count} of {size} cells"
+        count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
+        where = "" if size == 1 else f" in {count} of {size} figures"
         st.warning(f"The notes print something else{where}. {remark}")
     st.html(printed_table(step))
+    st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
+    page_link(WORKED_PAGE, "What the notes are →", **{SHOW: NOTES})
 
 
 def _plain_table(step: Step, key: str) -> None:

@@ -1,4 +1,4 @@
-"""The worked examples of the notes: inputs, steps, results, and what the notes print."""
+"""The worked examples: inputs, steps, results, and what the notes print (`DOCUMENTS`)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,19 @@ from model.worked import (
 )
 from model.worked.example import Example, Input, Step
 from model.worked.slip import Slip
+from model.worked.source import DOCUMENTS, Document, Source
 
-__all__ = ["Example", "Input", "Slip", "Step", "examples", "slips"]
+__all__ = [
+    "DOCUMENTS",
+    "Document",
+    "Example",
+    "Input",
+    "Slip",
+    "Source",
+    "Step",
+    "examples",
+    "slips",
+]
 
 _TOPICS = (
     attention_by_hand,
@@ -70,7 +81,7 @@ _TOPICS = (
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """Every worked example, in the order of the notes' sections."""
+    """Every worked example, section by section."""
     found = [example for topic in _TOPICS for example in topic.examples()]
     return tuple(sorted(found, key=lambda example: int(example.section.removeprefix("§"))))
 

@@ -10,6 +10,7 @@ from model.worked import latex
 from model.worked.arithmetic import activations
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import MATRICES
 
 
 def _labels(points: Array) -> tuple[str, ...]:
@@ -61,10 +62,13 @@ def _minimum(values: Values) -> tuple[Step, ...]:
              comment="Negative on the left and positive on the right: a minimum lies between."),
         Step("Where the slope is 0", r"\Phi(x) + x\,\varphi(x) = 0", read_only(lowest),
              _at(at, np.round(slopes[1:], 12), "GELU'"),
-             notes=Printed("-.7518")),
+             notes=Printed(
+                 "-0.75",
+                 MATRICES.at("Implementing a feed forward network with GELU activations"),
+                 "approximately -0.75")),
         Step("GELU there", r"x\,\Phi(x)", read_only(value),
              rf"\mathrm{{GELU}}({latex.number(lowest)}) = {latex.number(value)}",
-             quantity="output", notes=Printed("-.17")),
+             quantity="output"),
     )  # fmt: skip
 
 

@@ -10,12 +10,14 @@ from model.worked import attention_steps as steps
 from model.worked import latex
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
 TOKENS = ("The", "Cat", "Sat")
 DIMENSIONS = numbered("dim", 4)
-_SAME = Printed("1 0 1 0; 0 1 0 1; 1 1 1 1")
+_SELF_ATTENTION = INTRODUCTION.at("Self attention at higher and detailed level")
+_SAME = Printed("1 0 1 0; 0 1 0 1; 1 1 1 1", _SELF_ATTENTION, "Q(the)=K(the)=V(the) = [1010]")
 _LEARNED = (
-    "The notes set the matrix to the identity so that nothing changes here; "
+    "The matrix is the identity here, so that nothing changes; "
     "in a model it starts random and is learned by back-propagation."
 )
 
@@ -43,18 +45,30 @@ def _cat_sat(values: Values) -> tuple[Step, ...]:
     weights = steps.weigh(scaled.result, TOKENS, TOKENS)
     return (
         *projections,
-        replace(score, notes=Printed("2 0 2; 0 2 2; 2 2 4")),
+        replace(
+            score,
+            notes=Printed(
+                "2 0 2; 0 2 2; 2 2 4",
+                _SELF_ATTENTION,
+                "Score(Q sat, K sat)=[1111].[1111] Transpose = 4",
+            ),
+        ),
         replace(
             scaled,
             notes=Printed(
-                "1 1 1; 0 1 1; 1 1 2", "The notes write 0/2 = 1 for (The, Cat), but 0/2 is 0."
+                "1 1 1; _ _ _; _ _ _",
+                _SELF_ATTENTION,
+                "Scaled score(Q the, K cat)=0/2=1",
+                "0/2 is 0. The rows of Cat and Sat are not written out there.",
             ),
         ),
         _softmax_inputs(scaled),
         replace(
             weights,
             notes=Printed(
-                ".4223 .1554 .4223; .1554 .4223 .4223; .2119 .2119 .5762",
+                "0.4223 0.1554 0.4223; 0.1554 0.4223 0.4223; 0.2119 0.2119 0.5762",
+                _SELF_ATTENTION,
+                "[0.2119,0.2119,0.5762]",
                 "The weight of Sat on itself is .57612, which rounds to .5761 and not to .5762.",
             ),
         ),
@@ -70,8 +84,10 @@ def _softmax_inputs(scaled: Step) -> Step:
         numbers=rf"\mathrm{{softmax}}({latex.row(scaled.result[1])})\ \text{{for Cat}}",
         notes=Printed(
             "1 0 1; 0 2 2; 2 2 4",
-            "The notes label the rows of Cat and Sat with the unscaled scores, "
-            "but the weights they print are those of the scaled ones.",
+            _SELF_ATTENTION,
+            "Softmax(0,2,2)",
+            "The rows of Cat and Sat are the unscaled scores, "
+            "but the weights printed beside them are those of the scaled ones.",
         ),
     )
 
@@ -87,6 +103,11 @@ def _cat_sat_output(weights: Step, value: Step) -> tuple[Step, ...]:
         rows=TOKENS,
         columns=DIMENSIONS,
         quantity="value",
+        notes=Printed(
+            "0.4223 0 0.4223 0; 0 0.1554 0 0.1554; 0.4223 0.4223 0.4223 0.4223",
+            _SELF_ATTENTION,
+            "[0.4223,0,0.4223,0]+[0,0.1554,0,0.1554]+[0.4223,0.4223,0.4223,0.4223]",
+        ),
         comment="Adding the three rows of this table gives the first row of the output.",
     )
     return (
@@ -94,18 +115,22 @@ def _cat_sat_output(weights: Step, value: Step) -> tuple[Step, ...]:
         replace(
             output,
             notes=Printed(
-                "1.2669 .9999 1.2669 .9999; .5777 .8446 .5777 .8446; .7881 .7881 .7881 .7881",
-                "The notes add up The's row wrongly: "
-                "their own terms .4223 + .4223 make .8446 and .1554 + .4223 make .5777.",
+                "1.2669 0.9999 1.2669 0.9999; _ _ _ _; _ _ _ _",
+                _SELF_ATTENTION,
+                "[1.2669,0.9999,1.2669,0.9999]",
+                "The's row is added up wrongly: its own terms .4223 + .4223 make .8446 and "
+                ".1554 + .4223 make .5777. Cat and Sat are left out there.",
             ),
         ),
     )
 
 
 _PICTURE = Printed(
-    ".8 .3 .4; .4 .6 .2; .3 .4 .8",
+    "0.8 0.3 0.4; 0.4 0.6 0.2; 0.3 0.4 0.8",
+    _SELF_ATTENTION,
+    "[0.8,0.3,0.4 0.4,0.6,0.2 0.3,0.4,0.8]",
     "With one-hot inputs and W = I the output rows are the weights and must sum to 1; "
-    "the rows of the notes sum to 1.5, 1.2 and 1.5.",
+    "the printed rows add up to 1.5, 1.2 and 1.5.",
 )
 
 
@@ -116,7 +141,6 @@ def _one_hot_picture(values: Values) -> tuple[Step, ...]:
     weights = steps.weigh(scaled.result, TOKENS, TOKENS)
     output = steps.sum_up(weights.result, vectors, TOKENS)
     sums = output.result.sum(axis=1)
-    picture_sums = _PICTURE.values.reshape(3, 3).sum(axis=1)
     return (
         replace(score, formula=r"S = E E^\top"),
         scaled,
@@ -128,10 +152,7 @@ def _one_hot_picture(values: Values) -> tuple[Step, ...]:
             sums,
             numbers=rf"{latex.total(output.result[0])} = {latex.number(sums[0])}",
             columns=TOKENS,
-            notes=Printed(
-                " ".join(f"{total:.1f}" for total in picture_sums),
-                "Each output row is a row of weights here, so no sum other than 1 is possible.",
-            ),
+            comment="Each output row is a row of weights here, so every sum is 1.",
         ),
     )
 
@@ -190,7 +211,7 @@ def _the_cat_sat_example() -> Example:
 def _one_hot_picture_example() -> Example:
     return Example(
         "one-hot-picture",
-        "A picture that cannot be: one-hot inputs",
+        "One-hot inputs: the outputs are the weights",
         "§1",
         "With one-hot inputs and W = I the output rows are the weights themselves, "
         "so each must sum to 1.",

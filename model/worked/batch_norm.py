@@ -9,6 +9,7 @@ from model.worked.arithmetic import normalization
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.norms import epsilon_input
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
 _HOUSES = numbered("house", 3, start=1)
 _FEATURES = ("size", "rooms")
@@ -32,6 +33,11 @@ def _houses(values: Values) -> tuple[Step, ...]:
             rf"\text{{house 1: }} {latex.row(table[0])} \to {latex.number(prices[0])}",
             _HOUSES,
             (*_FEATURES, "price in lakh"),
+            notes=Printed(
+                "1200 2 45; 1500 3 70; 2000 3.5 80",
+                INTRODUCTION.at("Layer normalization"),
+                "1200 2 45 L",
+            ),
             comment="Only the features are normalized; the price is what is to be predicted.",
         ),
         Step(
@@ -52,7 +58,6 @@ def _houses(values: Values) -> tuple[Step, ...]:
             rf"{latex.number(columns[0, 0])}",
             _HOUSES,
             _FEATURES,
-            notes=Printed("-1.1112 -1.3363; -.2020 .2673; 1.3132 1.0690"),
             comment="A house's numbers depend on the other houses of the batch.",
         ),
         Step(
@@ -62,7 +67,6 @@ def _houses(values: Values) -> tuple[Step, ...]:
             rf"\text{{house 1: }} {latex.row(rows[0])}",
             _HOUSES,
             _FEATURES,
-            notes=Printed("1 -1; 1 -1; 1 -1"),
             comment="Each row is normalized by itself: no sample touches another.",
         ),
         *_with_padding(table, epsilon),

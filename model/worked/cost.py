@@ -9,6 +9,7 @@ from model.worked.arithmetic import sizes
 from model.worked.example import Example, Input, Step, Values, read_only
 from model.worked.printed import Printed
 from model.worked.shapes import size_inputs
+from model.worked.source import TWO_LAYERS
 
 
 def _projections(values: Values) -> tuple[Step, ...]:
@@ -49,7 +50,7 @@ def _words(values: Values) -> tuple[Step, ...]:
             r"r",
             read_only(rate),
             rf"r = {latex.number(rate)}",
-            notes=Printed(".75"),
+            notes=Printed("0.75", TWO_LAYERS.at("seq_len"), "roughly 0.75 of word"),
             comment="A rough figure for English; other languages and code need more tokens.",
         ),
         Step(

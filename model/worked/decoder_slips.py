@@ -11,7 +11,9 @@ from model.worked import latex
 from model.worked.arithmetic import attention
 from model.worked.example import Example, Input, Step, Values, numbered, read_only, token_ids
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
+_DECODER = INTRODUCTION.at("Decoder in transformers")
 _TOKENS = numbered("token", 3, start=1)
 _DIMENSIONS = numbered("dim", 3)
 
@@ -21,7 +23,7 @@ def _product(values: Values) -> tuple[Step, ...]:
     query = steps.project(embedding, matrix, "Q", _TOKENS, "E")
     added = embedding + matrix
     return (
-        replace(query, comment="The notes write a plus sign here; a projection is a product."),
+        replace(query, comment="A projection is a product of matrices."),
         Step(
             "What a plus sign would give",
             r"E + W_Q",
@@ -29,8 +31,8 @@ def _product(values: Values) -> tuple[Step, ...]:
             rf"{latex.row(embedding[0])} + {latex.row(matrix[0])} = {latex.row(added[0])}",
             _TOKENS,
             _DIMENSIONS,
-            comment="A sum needs as many tokens as dimensions, "
-            "and would add row i of W_Q to token i alone.",
+            comment="A sum needs as many tokens as dimensions, and would add row i of W_Q to token i "
+            f"alone. ({_DECODER} has the plus sign.)",
         ),
         steps.difference(query.result, added, "Product minus sum", _TOKENS, _DIMENSIONS),
     )
@@ -48,7 +50,7 @@ def _padded(values: Values) -> tuple[Step, ...]:
             padded,
             rf"{latex.row(target)} \to {latex.row(padded)}",
             columns=positions,
-            notes=Printed("1 2 3 0"),
+            notes=Printed("1 2 3 0", _DECODER, "[1 2 3 0]"),
             comment="Padding makes the sequences of one batch equally long; "
             "source and target need not be.",
         ),
@@ -76,7 +78,7 @@ def _padded(values: Values) -> tuple[Step, ...]:
             source,
             rf"x = {latex.row(source)}",
             columns=numbered("token", len(source)),
-            notes=Printed("4 5 6 7"),
+            notes=Printed("4 5 6 7", _DECODER, "[4 5 6 7]"),
         ),
     )
 
@@ -86,7 +88,7 @@ def _projection_is_a_product_example() -> Example:
         "projection-is-a-product",
         "A query is a product, not a sum",
         "§5",
-        "The notes write Q = embedding + W_Q. The embedding is multiplied by W_Q.",
+        "The embedding is multiplied by W_Q; a plus sign gives something else altogether.",
         (
             Input(
                 "embedding",
@@ -112,7 +114,7 @@ def _padding_to_the_source_example() -> Example:
         "padding-to-the-source",
         "Padding the target to the source",
         "§5",
-        "The notes fill up the target [1, 2, 3] with a 0 because the source has four tokens. "
+        "A target may be filled up with zeros to the length of its source. "
         "Cross-attention works without it.",
         (
             token_ids("target", "Target ids", [1, 2, 3]),
@@ -123,7 +125,7 @@ def _padding_to_the_source_example() -> Example:
 
 
 def examples() -> tuple[Example, ...]:
-    """The worked examples of section 5 on the decoder of the notes."""
+    """The worked examples of section 5 on what enters a decoder."""
     return (
         _projection_is_a_product_example(),
         _padding_to_the_source_example(),

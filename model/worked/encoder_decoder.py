@@ -11,6 +11,7 @@ from model.worked import latex
 from model.worked.arithmetic import activations, attention, normalization, sizes
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
 _DIMENSIONS = numbered("dim", 4)
 _HIDDEN = numbered("hidden", 8)
@@ -118,9 +119,13 @@ def _paper(values: Values) -> tuple[Step, ...]:
     return (
         Step("The paper's sizes", r"N,\ d_{\text{model}},\ h", np.array([layers, width, heads]),
              rf"N = {layers},\ d_{{\text{{model}}}} = {width},\ h = {heads}",
-             columns=("layers", "width", "heads"), notes=Printed("6 512 8")),
+             columns=("layers", "width", "heads"), notes=Printed(
+                 "6 512 8",
+                 INTRODUCTION.at("Basic architecture of encoder, and Complete Encoder Architecture"),
+                 "Head attention=8")),
         Step("Width of each head", r"\frac{d_{\text{model}}}{h}", read_only(head),
-             rf"\frac{{{width}}}{{{heads}}} = {head}", notes=Printed("64")),
+             rf"\frac{{{width}}}{{{heads}}} = {head}", notes=Printed(
+                 "64", INTRODUCTION.at("Complete Encoder Architecture"), "Q,K,V=64")),
         Step("Parameters of one encoder layer", r"4 d^2 + 4 d,\quad 8 d^2 + 5 d,\quad 4 d", parts,
              rf"4 \cdot {width}^2 + 4 \cdot {width} = {latex.number(parts[0])}",
              columns=("self-attention", "feed-forward", "two norms"),

@@ -5,24 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from model.worked.example import Array, Example, Step
+from model.worked.example import Example, Step
+from model.worked.printed import Printed
 from model.worked.slip import Slip
 from model.worked.wording import OF_WORDS
 
 _MOST_CELLS = 4
+Texts = NDArray[np.str_]
 
 
-def _plain(value: float) -> str:
-    for places in range(4, 7):
+def _plain(value: float, decimals: int) -> str:
+    """So many decimals, and more where they would make a number look whole that is not."""
+    for places in range(decimals, decimals + 3):
         text = f"{value:.{places}f}".rstrip("0").rstrip(".")
         if float(text) != round(value) or value == round(value):
             return text
     return text
 
 
-def _row(values: Array) -> str:
-    return "[" + ", ".join(_plain(float(value)) for value in values) + "]"
+def _computed(step: Step, notes: Printed) -> Texts:
+    """The result, to at least as many decimals as the notes print."""
+    pairs = zip(step.result.ravel(), notes.decimals, strict=True)
+    return np.array([_plain(float(value), max(4, decimals)) for value, decimals in pairs])
+
+
+def _row(texts: Texts) -> str:
+    return "[" + ", ".join(texts) + "]"
 
 
 def _cell(step: Step, where: tuple[int, ...]) -> str:
@@ -30,18 +40,19 @@ def _cell(step: Step, where: tuple[int, ...]) -> str:
     return ", ".join(labels[i] for labels, i in zip(axes, where, strict=True) if labels)
 
 
-def _figures(step: Step, values: Array) -> str:
+def _figures(step: Step, flat: Texts) -> str:
     """The figures in question: the differing cells by name, or whole rows where there are many."""
+    texts = flat.reshape(step.result.shape)
     differing = np.argwhere(step.differing if step.differing is not None else [])
-    if values.ndim == 0:
-        return _plain(float(values))
+    if texts.ndim == 0:
+        return str(texts)
     if len(differing) <= _MOST_CELLS:
         cells = (tuple(int(i) for i in where) for where in differing)
-        return "; ".join(f"({_cell(step, cell)}): {_plain(float(values[cell]))}" for cell in cells)
-    if values.ndim == 1:
-        return _row(values)
+        return "; ".join(f"({_cell(step, cell)}): {texts[cell]}" for cell in cells)
+    if texts.ndim == 1:
+        return _row(texts)
     rows = sorted({int(where[0]) for where in differing})
-    return "; ".join(f"{_cell(step, (i, 0)).split(', ')[0]}: {_row(values[i])}" for i in rows)
+    return "; ".join(f"{_cell(step, (i, 0)).split(', ')[0]}: {_row(texts[i])}" for i in rows)
 
 
 def of_figures(examples: Iterable[Example]) -> tuple[Slip, ...]:
@@ -49,15 +60,19 @@ def of_figures(examples: Iterable[Example]) -> tuple[Slip, ...]:
     return tuple(
         Slip(
             example.section,
-            f"{step.title}: {_figures(step, step.printed)}",
-            _figures(step, step.result),
+            step.notes.source,
+            f"{step.title}: {_figures(step, np.array(step.notes.figures))}",
+            _figures(step, _computed(step, step.notes)),
             step.remark,
             example.name,
             step.title,
         )
         for example in examples
         for step in example.steps
-        if step.printed is not None and step.agrees is False and step.remark is not None
+        if step.notes is not None
+        and step.printed is not None
+        and step.agrees is False
+        and step.remark is not None
     )
 
 

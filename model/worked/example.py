@@ -142,7 +142,10 @@ class Step:
 
     @property
     def printed(self) -> Array | None:
-        """What the notes print, in the shape of the result; None where they print nothing."""
+        """What the notes print, in the shape of the result: NaN in a cell that they leave out.
+
+        None where they print nothing.
+        """
         if self.notes is None:
             return None
         return read_only(self.notes.values.reshape(self.result.shape))

@@ -9,7 +9,6 @@ import numpy as np
 from model.worked import latex
 from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
-from model.worked.printed import Printed
 
 _KEYS = numbered("key", 4)
 
@@ -19,7 +18,7 @@ _FILLS = (attention.HIDDEN, -1e9, -1e20, 0.0)
 
 
 def _filled(scores: Array, mask: Array) -> Array:
-    """The scores under each of the notes' fills, (fill, key); the last row adds 0 instead."""
+    """The scores under each fill, (fill, key); the last row adds 0 instead."""
     return np.stack([*(attention.masked(scores, mask, fill) for fill in _FILLS), scores])
 
 
@@ -48,7 +47,6 @@ def _fill_values(values: Values) -> tuple[Step, ...]:
             rf"\mathrm{{softmax}}({latex.row(filled[0])}) = {latex.row(weights[0])}",
             columns=_KEYS,
             quantity="weight",
-            notes=Printed(".7685 .2315 0 0"),
             blocked=mask == 0,
         ),
         Step(
@@ -170,7 +168,7 @@ def _fill_values_example() -> Example:
         (
             Input(
                 "scores",
-                "Scores (the notes leave the last two open)",
+                "Scores (the last two chosen here)",
                 read_only([2.5, 1.3, 0.7, 1.9]),
                 columns=_KEYS,
             ),

@@ -7,6 +7,7 @@ import numpy as np
 from model.worked import latex
 from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.source import TWO_LAYERS
 
 _SCORES = numbered("score", 3)
 _WEIGHTS = numbered("weight", 3)
@@ -95,8 +96,9 @@ def _average(values: Values) -> tuple[Step, ...]:
             rf"{latex.number(means[0, 0])}",
             rows=rows,
             columns=columns,
-            comment=f"It lies between {_CLAIM[0]:g} and {_CLAIM[1]:g} in {len(found)} of "
-            f"{means.size} cases here" + (": " + ", ".join(found) + "." if found else "."),
+            comment=f"“{TWO_LAYERS.title}” calls {_CLAIM[0]:g} to {_CLAIM[1]:g} frequent: here it is so in "
+            f"{len(found)} of {means.size} cases"
+            + (": " + ", ".join(found) + "." if found else "."),
         ),
     )
 
@@ -127,8 +129,7 @@ def _average_gradient_example() -> Example:
         "average-gradient",
         "How large the softmax gradient is on average",
         "§2",
-        "The notes say the average slope is often .1 to .15. "
-        "That depends on how many keys there are and how far their scores spread.",
+        "It depends on how many keys there are and how far their scores spread.",
         (
             Input(
                 "keys",

@@ -13,6 +13,7 @@ from model.worked.arithmetic import attention, sizes
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 from model.worked.ladder import TOKENS, square_matrices, vectors
 from model.worked.printed import Printed
+from model.worked.source import TWO_LAYERS
 
 
 def _one_product(values: Values) -> tuple[Step, ...]:
@@ -69,7 +70,11 @@ def _head_widths(values: Values) -> tuple[Step, ...]:
             each,
             rf"\frac{{{int(widths[0])}}}{{{int(heads[0])}}} = {int(each[0])}",
             columns=models,
-            notes=Printed("64 32"),
+            notes=Printed(
+                "64 32",
+                TWO_LAYERS.at("num_heads / d_k, and Q, K, V, O"),
+                "d_model = 256, heads = 8 -> 32",
+            ),
         ),
         Step(
             "Columns of the first head",
@@ -77,8 +82,8 @@ def _head_widths(values: Values) -> tuple[Step, ...]:
             first[1],
             rf"0\ \text{{to}}\ {int(each[1])} - 1 = {int(first[1, 1])}",
             columns=("first column", "last column"),
-            notes=Printed("0 31"),
-            comment="The notes call it head 1; on these pages heads are numbered from 0.",
+            notes=Printed("0 31", TWO_LAYERS.at("num_heads / d_k"), "Head 1: 0-31"),
+            comment="The notes count it as head 1; on these pages heads are numbered from 0.",
         ),
         Step(
             f"Columns of every head at width {int(widths[1])}",

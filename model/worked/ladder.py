@@ -10,8 +10,10 @@ from model.worked import attention_steps as steps
 from model.worked import latex
 from model.worked.arithmetic import activations, attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.source import GPT
 
 TOKENS = numbered("token", 3)
+_CHAPTER = GPT.at("Chapter 3")
 _WIDTH = numbered("dim", 4)
 _X = [[0.4, 0.1, 0.8, 0.3], [0.5, 0.9, 0.1, 0.6], [0.2, 0.7, 0.6, 0.9]]
 _W_Q = [[0.5, -0.2], [0.1, 0.8], [-0.3, 0.4], [0.7, 0.2]]
@@ -60,7 +62,7 @@ def _without_weights(values: Values) -> tuple[Step, ...]:
             ("X", "A", "Z"),
             (x, weights.result, output.result),
             "Only A·X fits: A has as many columns as X has rows. "
-            "The notes write A·Xᵀ, and Xᵀ has another number of rows.",
+            f"Xᵀ has another number of rows. ({_CHAPTER} has A·Xᵀ.)",
         ),
     )
 
@@ -87,7 +89,8 @@ def _with_weights(values: Values) -> tuple[Step, ...]:
             ("X", "W_Q", "W_K", "W_V", "Q", "K", "V", "Ω", "A", "Z"),
             (x, values["q_matrix"], values["k_matrix"], values["v_matrix"], query.result,
              key.result, value.result, score.result, weights.result, output.result),
-            "W_Q is d_in × d_k, not N × d_k as the notes write; Ω is N × N, Z = A·V is N × d_v.",
+            "W_Q is d_in × d_k, Ω is N × N, and Z = A·V is N × d_v. "
+            f"({_CHAPTER} has N × d_k for W_Q.)",
         ),
     )  # fmt: skip
 

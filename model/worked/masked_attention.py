@@ -9,10 +9,13 @@ from model.worked import latex
 from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
 _TOKENS = ("y1", "y2", "y3", "pad")
 _KEYS = numbered("key", 4)
-_PRODUCTS = "0.3 0.7 1.1 0; 0.7 1.9 3.1 0; 1.1 3.1 5.1 0; 0 0 0 0"
+_DECODER = INTRODUCTION.at("Decoder in transformers")
+_PRODUCTS = "0.3 0.7 1.1 0.0; 0.7 1.9 3.1 0.0; 1.1 3.1 5.1 0.0; 0.0 0.0 0.0 0.0"
+_QUOTED = "Score:-[[0.3 0.7 1.1 0.0] [0.7 1.9 3.1 0.0] [1.1 3.1 5.1 0.0] [0.0 0.0 0.0 0.0]]"
 
 
 def _four_by_four(values: Values) -> tuple[Step, ...]:
@@ -27,14 +30,18 @@ def _four_by_four(values: Values) -> tuple[Step, ...]:
             products,
             notes=Printed(
                 _PRODUCTS,
-                "The notes print 1.9, 3.1 and 5.1; the dot products are 1.74, 2.78 and 4.46.",
+                _DECODER,
+                _QUOTED,
+                "For 1.9, 3.1 and 5.1 the dot products are 1.74, 2.78 and 4.46.",
             ),
         ),
         replace(
             scaled,
             notes=Printed(
                 _PRODUCTS,
-                "The notes print the dot products under the formula QKᵀ/2 without halving them.",
+                _DECODER,
+                _QUOTED,
+                "The same table stands under the formula Q·Kᵀ/2, but nothing in it is halved.",
             ),
         ),
         Step(
@@ -44,7 +51,7 @@ def _four_by_four(values: Values) -> tuple[Step, ...]:
             rf"M_{{\text{{pad}}}} = {latex.row(allowed[3])}",
             _TOKENS,
             _TOKENS,
-            notes=Printed("1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0"),
+            notes=Printed("1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0", _DECODER, "1*1, 1*0]] [1 1 1 0]"),
             blocked=allowed == 0,
         ),
         hidden,
@@ -58,8 +65,10 @@ def _four_weights(weights: Step) -> Step:
     return replace(
         weights,
         notes=Printed(
-            "1 0 0 0; .3 .7 0 0; .1 .3 .6 0; 1 0 0 0",
-            "The second row of the notes fits the unscaled scores and the third the scaled ones; "
+            "1.0 0 0 0; 0.3 0.7 0 0; 0.1 0.3 0.6 0; 1.0 0 0 0",
+            _DECODER,
+            "[1.0 0 0 0] [0.3 0.7 0 0] [0.1 0.3 0.6 0] [1.0 0 0 0]",
+            "The second row printed fits the dot products as they are and the third the halved ones; "
             "the last row has three equal scores, so its weights are 1/3 each.",
         ),
     )

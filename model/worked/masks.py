@@ -10,6 +10,9 @@ from model.worked import latex
 from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only, token_ids
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
+
+_DECODER = INTRODUCTION.at("Decoder in transformers")
 
 
 def _positions(length: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -46,8 +49,8 @@ def _keys_only(real: Array) -> Array:
     return np.tile(real, (len(real), 1))
 
 
-def _with_notes(step: Step, text: str) -> Step:
-    return replace(step, notes=Printed(text))
+def _with_notes(step: Step, text: str, quotation: str) -> Step:
+    return replace(step, notes=Printed(text, _DECODER, quotation))
 
 
 def _padding(values: Values) -> tuple[Step, ...]:
@@ -62,7 +65,7 @@ def _padding(values: Values) -> tuple[Step, ...]:
             rf"{latex.row(ids[0])},\ {latex.row(ids[1])}",
             sequences,
             tokens,
-            notes=Printed("1 2 3; 4 5 0"),
+            notes=Printed("1 2 3; 4 5 0", _DECODER, "Sequence 2 [4,5,0]"),
             blocked=ids == 0,
         ),
         Step(
@@ -72,7 +75,7 @@ def _padding(values: Values) -> tuple[Step, ...]:
             rf"{latex.row(ids[1])} \to {latex.row(real[1])}",
             sequences,
             tokens,
-            notes=Printed("1 1 1; 1 1 0"),
+            notes=Printed("1 1 1; 1 1 0", _DECODER, "seq 2 = [1 1 0]"),
             blocked=real == 0,
         ),
         _with_notes(
@@ -82,6 +85,7 @@ def _padding(values: Values) -> tuple[Step, ...]:
                 np.outer(real[1], real[1]),
             ),
             "1 1 0; 1 1 0; 0 0 0",
+            "token 1,2->[1 1 0] [1 1 0] [0 0 0]",
         ),
         _mask(
             "Second sequence, keys masked only",
@@ -103,7 +107,7 @@ def _look_ahead(values: Values) -> tuple[Step, ...]:
         "in training the mask lets every position predict its next token in parallel.",
     )
     return (
-        replace(step, notes=Printed("1 0 0; 1 1 0; 1 1 1")),
+        _with_notes(step, "1 0 0; 1 1 0; 1 1 1", "[[100] [110] [111]]"),
         Step(
             "The cells to be hidden",
             r"1 - M_{ij} = 1\ \text{where } j > i",
@@ -134,6 +138,7 @@ def _combined(values: Values) -> tuple[Step, ...]:
         _with_notes(
             _mask("Their product", r"M^{\text{pad}} \odot M^{\text{causal}}", both * causal),
             "1 0 0; 1 1 0; 0 0 0",
+            "Combine mask =[[1 0 0] [1 1 0] [0 0 0]]",
         ),
         _mask(
             "The product with keys masked only",
@@ -149,18 +154,20 @@ def _two_paddings(values: Values) -> tuple[Step, ...]:
     real = attention.padding_mask(ids)
     both, keys_only = np.outer(real, real), _keys_only(real)
     reason = (
-        "The notes write the padding mask once with a last row of zeros and once with the same row "
-        "for every query; the second, which masks keys only, is what implementations do."
+        "Both ways are in use in the notes: once the last row holds zeros, and once every query has "
+        "the same row. The second, which masks keys only, is what implementations do."
     )
     return (
         _sequence(ids),
         _with_notes(
             _mask("Padding mask, queries and keys", r"M_{ij} = m_i\, m_j", both, reason),
             "1 1 1 0; 1 1 1 0; 1 1 1 0; 0 0 0 0",
+            "[[1 1 1 0] [1 1 1 0] [1 1 1 0] [0 0 0 0]]",
         ),
         _with_notes(
             _mask("Padding mask, keys only", r"M_{ij} = m_j", keys_only, reason),
             "1 1 1 0; 1 1 1 0; 1 1 1 0; 1 1 1 0",
+            "[1*1, 1*1, 1*1, 1*0]]",
         ),
         _mask("Where the two differ", r"m_j - m_i\, m_j", keys_only - both),
         _with_notes(
@@ -170,6 +177,7 @@ def _two_paddings(values: Values) -> tuple[Step, ...]:
                 keys_only * attention.causal_mask(len(real)),
             ),
             "1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0",
+            "1*1, 1*0]] [1 1 1 0]",
         ),
     )
 

@@ -11,6 +11,7 @@ from model.worked import latex
 from model.worked.arithmetic import attention, sizes
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.ladder import TOKENS, square_matrices, vectors
+from model.worked.source import GPT, MATRICES, PAPER, TWO_LAYERS
 
 
 class Projections(NamedTuple):
@@ -63,6 +64,12 @@ _CLASSES = (
     "(c) batched products, -1e9, biases",
     "(d) batched products, -∞, dropout off",
 )
+_SOURCES = (
+    MATRICES.at("class SelfAttention"),
+    GPT.at("class SelfAttention_v2"),
+    PAPER.at("class MultiHeadAttention"),
+    TWO_LAYERS.at("class MultiHeadAttention"),
+)
 _LETTERS = ("(a)", "(b)", "(c)", "(d)")
 
 
@@ -95,8 +102,9 @@ def _classes(values: Values) -> tuple[Step, ...]:
                 TOKENS,
                 columns,
                 "output",
+                comment=f"As in {source}.",
             )
-            for name, output in zip(_CLASSES, outputs, strict=True)
+            for name, output, source in zip(_CLASSES, outputs, _SOURCES, strict=True)
         ),
         Step(
             "Largest difference between any two",
@@ -116,8 +124,8 @@ def _four_classes_agree_example() -> Example:
         "four-classes-agree",
         "Four multi-head classes, one function",
         "§6",
-        "The notes hold four classes for multi-head attention. "
-        "Given the same weights they give the same numbers (here with a causal mask).",
+        "Multi-head attention is written in many ways. "
+        "Given the same weights four classes give the same numbers (here with a causal mask).",
         (
             vectors(),
             *square_matrices(),

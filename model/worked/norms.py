@@ -10,8 +10,10 @@ from model.worked import latex
 from model.worked.arithmetic import normalization
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION, MATRICES
 
 _DIMENSIONS = numbered("dim", 4)
+_LAYER_NORM = INTRODUCTION.at("Layer normalization")
 
 
 def _layer_norm(values: Values) -> tuple[Step, ...]:
@@ -25,7 +27,7 @@ def _layer_norm(values: Values) -> tuple[Step, ...]:
             r"\mu = \frac{1}{d}\sum_i x_i",
             read_only(mean),
             rf"\frac{{{latex.total(x)}}}{{{len(x)}}} = {latex.number(mean)}",
-            notes=Printed("5"),
+            notes=Printed("5", _LAYER_NORM, "20/4=5"),
         ),
         Step(
             "Deviations",
@@ -39,7 +41,7 @@ def _layer_norm(values: Values) -> tuple[Step, ...]:
             r"\sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2",
             read_only(variance),
             rf"\frac{{{latex.total((x - mean) ** 2)}}}{{{len(x)}}} = {latex.number(variance)}",
-            notes=Printed("5"),
+            notes=Printed("5", _LAYER_NORM, "(8-5)^2]=5"),
             comment="The biased variance, divided by d: what PyTorch and GPT-2 use.",
         ),
         Step(
@@ -47,7 +49,7 @@ def _layer_norm(values: Values) -> tuple[Step, ...]:
             r"\sqrt{\sigma^2 + \epsilon}",
             read_only(root),
             rf"\sqrt{{{latex.number(variance)} + {latex.number(epsilon)}}} = {latex.number(root)}",
-            notes=Printed("2.2361"),
+            notes=Printed("2.236", _LAYER_NORM, "sqrt(5.00001)=2.236"),
             comment="ε stands inside the root and keeps it from being 0.",
         ),
         *_normalized(values, mean, root),
@@ -66,8 +68,10 @@ def _normalized(values: Values, mean: float, root: float) -> tuple[Step, ...]:
         rf"\frac{{{latex.number(x[0] - mean)}}}{{{latex.number(root)}}} = {latex.number(unit[0])}",
         columns=_DIMENSIONS,
         notes=Printed(
-            "-1.36 -.4472 .4472 1.3416",
-            "The notes print -1.36 once for the first value; -3 / 2.2361 is -1.3416.",
+            "-1.36 -0.45 0.45 1.34",
+            _LAYER_NORM,
+            "2-5/2.236 = -1.36",
+            "-3 / 2.236 is -1.34, as the vector below it has it.",
         ),
     )
     scaled = Step(
@@ -79,10 +83,12 @@ def _normalized(values: Values, mean: float, root: float) -> tuple[Step, ...]:
         columns=_DIMENSIONS,
         quantity="output",
         notes=Printed(
-            "2 4 6 8",
-            "The notes say that γ = 1 and β = 0 return the original; they return x̂, not x.",
+            "-1.34 -0.45 0.45 1.34",
+            _LAYER_NORM,
+            "Y=[-1.34 -0.45 0.45 1.34]",
         ),
-        comment="γ and β are learned, one of each for every dimension.",
+        comment="γ and β are learned, one of each for every dimension. "
+        "With γ = 1 and β = 0 the result is x̂, not x.",
     )
     return (normalized, scaled, *_by_the_variance(x, unit, root * root))
 
@@ -97,7 +103,8 @@ def _by_the_variance(x: Array, unit: Array, variance: float) -> tuple[Step, ...]
         rf"\frac{{{latex.number(centred[0])}}}{{{latex.number(variance)}}} = "
         rf"{latex.number(by_variance[0])}",
         columns=_DIMENSIONS,
-        comment="Another set says “dividing by the variance”: it is the standard deviation.",
+        comment="It is the standard deviation that layer norm divides by. "
+        f"({MATRICES.at('Normalizing activations with layer normalization')} names the variance.)",
     )
     spreads = np.array([unit.var(), by_variance.var()])
     return (

@@ -1,4 +1,4 @@
-"""How many parameters two models of the notes have, part by part."""
+"""How many parameters two models have, part by part."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from model.worked import latex
 from model.worked.arithmetic import sizes
 from model.worked.example import Example, Input, Step, Values, read_only
 from model.worked.printed import Printed
+from model.worked.source import GPT, INTRODUCTION, TWO_LAYERS
 
 _CONFIGURATION = (
     "vocabulary", "context", "width", "heads", "layers", "dropout", "qkv_bias",
@@ -41,7 +42,9 @@ def _gpt_2(values: Values) -> tuple[Step, ...]:
              np.array([values[name] for name in _CONFIGURATION]),
              rf"V = {latex.number(vocabulary)},\ n = {latex.number(context)},\ d = {width},\ "
              rf"h = {heads},\ L = {layers}", columns=_LABELS,
-             notes=Printed("50,257 1,024 768 12 12 .1 0")),
+             notes=Printed(
+                 "50257 1024 768 12 12 0.1 False",
+                 GPT.at("Chapter 4, Example input configuration"), 'emb_dim": 768')),
         Step("Width of each head", r"\frac{d}{h}", read_only(head), rf"\frac{{{width}}}{{{heads}}} = {head}",
              comment="Neither the number of heads nor dropout adds a parameter."),
         Step("Parameters of each part", r"V d,\quad n d,\quad L\,(4 d^2 + d),\quad \ldots", counts,
@@ -117,7 +120,8 @@ def _two_layer_decoder_example() -> Example:
         "A two-layer decoder-only model",
         "§12",
         "Learned positions, post-LN, ReLU and an output matrix of its own. "
-        "The notes leave the vocabulary open; 10,000 is the size of their output example.",
+        f"The vocabulary is left open in “{TWO_LAYERS.title}”; 10,000 is that of "
+        f"{INTRODUCTION.at('Final layer')}.",
         (
             _whole("vocabulary", "Vocabulary V", 10_000),
             _whole("context", "Max length", 512),

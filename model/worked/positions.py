@@ -8,7 +8,9 @@ from model.worked import latex
 from model.worked.arithmetic import positions
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
+_POSITIONS = INTRODUCTION.at("Positional Encoding")
 _TOKENS = ("The", "Cat", "Sat")
 _DIMENSIONS = numbered("dim", 4)
 
@@ -20,13 +22,17 @@ def _table(values: Values) -> tuple[Step, ...]:
     angles = positions.angles(where, width, base)
     table = positions.sinusoidal(where, width, base)
     exponents = Printed(
-        "0 .5 .5 0",
-        "The notes swap the exponents of PE(1,1) and PE(1,3) while writing them out; "
+        "0/4 2/4 2/4 0/4",
+        _POSITIONS,
+        "cos(1 / 10000 ^ 2/4 = 0.5403",
+        "The exponents of PE(1,1) and PE(1,3) are swapped as they are written out; "
         "i counts pairs of dimensions, so both members of a pair share one exponent.",
     )
     figures = Printed(
-        "0 1 0 1; .8415 .5403 .0100 .9995; .9093 -.4161 .0200 .9998",
-        "The notes print .9995 for PE(1,3); cos(0.01) is .99995.",
+        "0 1 0 1; 0.8415 0.5403 0.01 0.9995; _ _ _ _",
+        _POSITIONS,
+        "[0.8415 0.5403 0.01 0.9995]",
+        "PE(1,3) is cos(0.01) = .99995. Position 2 is not written out there.",
     )
     return (
         Step(
@@ -80,7 +86,6 @@ def _sums(values: Values) -> tuple[Step, ...]:
             rf"{latex.row(embedding[1])} + {latex.row(table[1])} = {latex.row(result[1])}",
             _TOKENS,
             _DIMENSIONS,
-            notes=Printed(".1 1.2 .3 1.4; 1.3415 1.1403 .71 1.79995; 1.8093 .5839 1.12 2.1998"),
             comment="The same word at another position enters the model as another vector.",
         ),
     )

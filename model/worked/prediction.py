@@ -11,6 +11,7 @@ from model.worked import latex
 from model.worked.arithmetic import attention, learning
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
 WORDS = ("a", "am", "I", "thanks", "student", "<eos>")
 _DIMENSIONS = numbered("dim", 4)
@@ -44,7 +45,8 @@ def _most_probable(values: Values) -> tuple[Step, ...]:
              rf"p_{{{best}}} = {latex.number(shares[best])}",
              comment=f"Index {best} is “{WORDS[best]}”."),
         Step("One-hot target", r"y_v = 1\ \text{for the right word}", hot,
-             rf"y = {latex.row(hot)}", columns=WORDS, notes=Printed("0 1 0 0 0 0"),
+             rf"y = {latex.row(hot)}", columns=WORDS, notes=Printed(
+                 "0 1 0 0 0 0", INTRODUCTION.at("Final layer"), "OHE of word 'am' 0 1 0 0 0 0"),
              comment=f"Index {target} is “{WORDS[target]}”."),
         *_learning_steps(logits, shares, hot, rate),
     )  # fmt: skip

@@ -3,46 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from model.worked.source import Source
+
+NOTHING = "_"  # stands for a cell that the notes leave out
 _EXACT = 4
 
 
 @dataclass(frozen=True)
 class Printed:
-    """Figures as the notes print them: rows parted by `;`, numbers by blanks.
+    """Figures as the notes print them: rows parted by `;`, numbers by blanks, `_` where there is none.
 
-    A whole number is meant exactly, to the four decimals the notes work with; with a point after it
-    (`7.`) it was rounded. `slip` says in one sentence why the figures are off, where they are off.
+    A whole number or a fraction is meant exactly, to the four decimals the notes work with; a factor
+    in words (`7x`) was rounded to a whole one. `source` says where the figures stand and `quotation`
+    is one place there, word for word. `slip` says in one sentence why the figures are off, where they
+    are off.
     """
 
     text: str
+    source: Source
+    quotation: str
     slip: str | None = None
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """Every printed figure, row after row."""
+        """Every printed figure, row after row, and `_` for each cell without one."""
         return tuple(self.text.replace(";", " ").split())
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The printed figures as numbers, in one row."""
-        return np.array([float(figure.replace(",", "")) for figure in self.figures])
+        """The printed figures as numbers, in one row; NaN where nothing is printed."""
+        return np.array([_value(figure) for figure in self.figures])
 
     @property
-    def precision(self) -> NDArray[np.float64]:
-        """Half a unit of the last printed digit of each figure: the most that rounding takes."""
-        places = [
-            len(figure.partition(".")[2]) if "." in figure else _EXACT for figure in self.figures
-        ]
-        return 0.5 * 10.0 ** -np.array(places, dtype=np.float64)
+    def decimals(self) -> tuple[int, ...]:
+        """How many decimals each figure is meant to."""
+        return tuple(_decimals(figure) for figure in self.figures)
 
     def differing(self, result: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which printed figures are not `result` rounded to the digits printed, in its shape."""
         if self.values.size != result.size:
             raise ValueError(f"The notes print {self.values.size} figures, not {result.size}.")
-        distance = np.abs(result.ravel() - self.values)
-        wrong: NDArray[np.bool_] = distance > self.precision + 1e-12
+        distance = np.abs(result.ravel() - self.values)  # NaN, which no comparison finds too large
+        wrong: NDArray[np.bool_] = distance > 0.5 * 10.0 ** -np.array(self.decimals, float) + 1e-12
         return wrong.reshape(result.shape)
+
+
+def _value(figure: str) -> float:
+    if figure == NOTHING:
+        return float("nan")
+    return float(Fraction({"False": "0"}.get(figure, figure.rstrip("%x"))))
+
+
+def _decimals(figure: str) -> int:
+    if figure.endswith("x"):
+        return 0
+    return len(figure.partition(".")[2]) if "." in figure else _EXACT

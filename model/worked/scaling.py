@@ -11,9 +11,11 @@ from model.worked import latex
 from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import INTRODUCTION
 
 _QUERY = ("query",)
 _KEYS = numbered("key", 2, start=1)
+_SELF_ATTENTION = INTRODUCTION.at("Self attention at higher and detailed level, Scaling")
 _SCALINGS = ("not scaled", "divided by √d_k")
 
 
@@ -23,13 +25,17 @@ def _two_keys(values: Values) -> tuple[Step, ...]:
     scaled = steps.scale(score.result, query.shape[1], _QUERY, _KEYS)
     raw = steps.weigh(score.result, _QUERY, _KEYS)
     return (
-        replace(score, notes=Printed("6 4")),
-        replace(raw, title="Weights without scaling", notes=Printed(".88 .12")),
-        replace(scaled, notes=Printed("3 2")),
+        replace(score, notes=Printed("6 4", _SELF_ATTENTION, "2*1+*0+4*1+1*0= 6")),
+        replace(
+            raw,
+            title="Weights without scaling",
+            notes=Printed("0.88 0.12", _SELF_ATTENTION, "[0.88,0.12]"),
+        ),
+        replace(scaled, notes=Printed("3 2", _SELF_ATTENTION, "[6/2,4/2]=[3,2]")),
         replace(
             steps.weigh(scaled.result, _QUERY, _KEYS),
             title="Weights with scaling",
-            notes=Printed(".73 .27"),
+            notes=Printed("0.73 0.27", _SELF_ATTENTION, "[0.73,0.27]"),
             comment="Smaller scores leave more weight for the second key.",
         ),
     )
@@ -56,7 +62,9 @@ def _ten_and_one(values: Values) -> tuple[Step, ...]:
             columns=keys,
             quantity="weight",
             notes=Printed(
-                ".99 .01",
+                "0.99 0.01",
+                _SELF_ATTENTION,
+                "softmax(10,1) = [0.99,0.01]",
                 "A lead of 9 is a factor e⁹ ≈ 8103, so the second weight is .0001 and not .01.",
             ),
         ),

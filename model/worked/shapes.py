@@ -18,18 +18,33 @@ from model.worked.example import (
     read_only,
 )
 from model.worked.printed import Printed
+from model.worked.source import PAPER, TWO_LAYERS, Source
 
-_WALK_C = (
-    "32 16 512", "32 16 512", "32 16 8 64", "32 8 16 64", "32 8 16 16", "32 8 16 16", "32 8 16 64",
-    "32 16 8 64", "32 16 512", "32 16 512",
-)  # fmt: skip
-
-
-_WALK_D = (
-    "2 4 512", None, None, "2 8 4 64", "2 8 4 4", None, None, None, "2 4 512", None,
-)  # fmt: skip
-
-
+_Figures = tuple[str, str] | None  # a shape, and the words it stands among
+_WALK_C: tuple[_Figures, ...] = (
+    ("32 16 512", "has dimensions (32x16x512)"),
+    ("32 16 512", "input batch at 32x16x512"),
+    ("32 16 8 64", "resized to (32x16x8x64)"),
+    ("32 8 16 64", "rearranged to (32x8x16x64)"),
+    ("32 8 16 16", "Resultant matrix is 32x8x16x16"),
+    ("32 8 16 16", "So (32x8x16x16)"),
+    ("32 8 16 64", "x (32x8x16x64) -> (32x8x16x64)"),
+    ("32 16 8 64", "reversed back to (32x16x8x64)"),
+    ("32 16 512", "resulting in (32x16x512)"),
+    ("32 16 512", "The final tensor is (32x16x512)"),
+)
+_WALK_D: tuple[_Figures, ...] = (
+    ("2 4 512", "Linear Projections -> x=(2,4,512)"),
+    ("2 4 512", "Before x=(2,4,512)"),
+    None,
+    ("2 8 4 64", "After x=(2,8,4,64)"),
+    ("2 8 4 4", "(Batch=2, num_heads=8, seq_len=4, seq_len=4)"),
+    None,
+    ("2 8 4 64", "Before (2,8,4,64)"),
+    None,
+    ("2 4 512", "After (2,4,512)"),
+    None,
+)
 _OPERATIONS: tuple[tuple[str, Quantity], ...] = (
     (r"X", "other"),
     (r"X W_Q,\ X W_K,\ X W_V", "query"),
@@ -44,7 +59,7 @@ _OPERATIONS: tuple[tuple[str, Quantity], ...] = (
 )
 
 
-def _walk(values: Values, printed: tuple[str | None, ...]) -> tuple[Step, ...]:
+def _walk(values: Values, source: Source, printed: tuple[_Figures, ...]) -> tuple[Step, ...]:
     stages = sizes.shape_walk(*(int(values[name]) for name in _SIZES))
     return tuple(
         Step(
@@ -54,18 +69,18 @@ def _walk(values: Values, printed: tuple[str | None, ...]) -> tuple[Step, ...]:
             latex.shape(stage.shape),
             columns=stage.axes,
             quantity=quantity,
-            notes=None if text is None else Printed(text),
+            notes=None if found is None else Printed(found[0], source, found[1]),
         )
-        for stage, (formula, quantity), text in zip(stages, _OPERATIONS, printed, strict=True)
+        for stage, (formula, quantity), found in zip(stages, _OPERATIONS, printed, strict=True)
     )
 
 
 def _walk_c(values: Values) -> tuple[Step, ...]:
-    return _walk(values, _WALK_C)
+    return _walk(values, PAPER.at("MultiHeadAttention, the comment in forward"), _WALK_C)
 
 
 def _walk_d(values: Values) -> tuple[Step, ...]:
-    return _walk(values, _WALK_D)
+    return _walk(values, TWO_LAYERS.at("Forward Function Walkthrough"), _WALK_D)
 
 
 _SIZES = ("batch", "length", "width", "heads")

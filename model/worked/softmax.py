@@ -11,8 +11,11 @@ from model.worked import latex
 from model.worked.arithmetic import attention
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import TWO_LAYERS
 
 _SCORES = numbered("score", 3)
+_LESSON = TWO_LAYERS.at("Quick lesson on softmax")
+_WALK = TWO_LAYERS.at("Forward Function Walkthrough")
 _QUERIES, _KEYS = numbered("query", 3), numbered("key", 3)
 
 
@@ -29,14 +32,19 @@ def _of_three(values: Values) -> tuple[Step, ...]:
             exponentials,
             rf"{latex.powers(scores)[0]} = {latex.number(exponentials[0])}",
             columns=_SCORES,
-            notes=Printed("2.4596 .2231 24.5325"),
+            notes=Printed(
+                "2.45960311116 0.22313016014 24.5325301971",
+                _LESSON,
+                "[2.45960311116, 0.22313016014, 24.5325301971]",
+                "The second figure is cut off, not rounded: its next digit is an 8.",
+            ),
         ),
         Step(
             "Their sum",
             r"\sum_m e^{s_m}",
             total,
             rf"{latex.total(exponentials)} = {latex.number(total)}",
-            notes=Printed("27.2153"),
+            notes=Printed("27.2152634684", _LESSON, "2.45960311116/27.2152634684"),
         ),
         Step(
             "Weights",
@@ -46,7 +54,13 @@ def _of_three(values: Values) -> tuple[Step, ...]:
             rf"{latex.number(weights[0])}",
             columns=_SCORES,
             quantity="weight",
-            notes=Printed(".0904 .0082 .9014"),
+            notes=Printed(
+                "0.090376136 0.008198731 0.901425133",
+                _LESSON,
+                "[0.090376136, 0.008198731, 0.901425133]",
+                "All three are right to six decimals at most: 2.45960311116 / 27.2152634684 is "
+                "0.090375870.",
+            ),
         ),
         Step(
             "The same with the largest score taken off first",
@@ -80,7 +94,10 @@ def _twice_the_score(values: Values) -> tuple[Step, ...]:
             columns=_SCORES,
             quantity="weight",
             notes=Printed(
-                ".12 .84 .04", "The first weight is .1142, which rounds to .11 and not to .12."
+                "0.12 0.84 0.04",
+                _WALK,
+                "[0.12, 0.84, 0.04]",
+                "The first weight is .1142, which rounds to .11 and not to .12.",
             ),
         ),
         Step(
@@ -89,7 +106,7 @@ def _twice_the_score(values: Values) -> tuple[Step, ...]:
             read_only(of_scores),
             rf"\frac{{{latex.number(scores[1])}}}{{{latex.number(scores[0])}}} = "
             rf"{latex.number(of_scores)}",
-            notes=Printed("2"),
+            notes=Printed("2x", _WALK, "4.0 is 2x bigger than 2.0"),
         ),
         Step(
             "Ratio of the weights",
@@ -97,7 +114,7 @@ def _twice_the_score(values: Values) -> tuple[Step, ...]:
             np.exp(lead),
             rf"e^{{{latex.number(lead)}}} = {latex.number(np.exp(lead))}",
             quantity="weight",
-            notes=Printed("7."),
+            notes=Printed("7x", _WALK, "84 is 7x bigger than 0.12"),
             comment="The softmax turns differences of scores into factors between weights.",
         ),
     )

@@ -8,6 +8,7 @@ from model.worked import attention_steps as steps
 from model.worked import latex
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
+from model.worked.source import TWO_LAYERS
 
 _TOKENS = ("The", "Cat", "Sat")
 
@@ -24,7 +25,11 @@ def _cat(values: Values) -> tuple[Step, ...]:
             rf"100 \cdot {latex.row(weights)} = {latex.row(shares)}",
             columns=_TOKENS,
             quantity="weight",
-            notes=Printed("30 38 32"),
+            notes=Printed(
+                "30% 38% 32%",
+                TWO_LAYERS.at("Forward Function Walkthrough"),
+                '30% by "The", 38% by "Cat/Itself", 32% by "Sat"',
+            ),
         ),
         Step(
             "Sum of the weights",
@@ -57,7 +62,7 @@ def _weighted_sum_of_cat_example() -> Example:
         "The new Cat: 30 % The, 38 % Cat, 32 % Sat",
         "§4",
         "The output of attention is a mix of the values, each by its weight. "
-        "The notes give the weights; the values here were chosen for this page.",
+        "The weights are given; the values were chosen for this page.",
         (
             Input(
                 "weights",

@@ -35,7 +35,7 @@ def test_a_link_opens_a_step_and_the_buttons_lead_on_and_back(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/worked_examples", example="the-cat-sat", step=5)
-    expect(page.get_by_text("The notes write 0/2 = 1")).to_be_visible()
+    expect(page.get_by_text("0/2 is 0.")).to_be_visible()
     expect(page.locator("td.slip")).to_have_text("10")  # the figure struck out, and the right one
     page.get_by_role("button", name="Next →").click()
     expect(page.locator("td.slip")).to_have_count(5)
@@ -44,7 +44,7 @@ def test_a_link_opens_a_step_and_the_buttons_lead_on_and_back(
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query)["step"] == ["5"])
     expect(page.locator("td.slip")).to_have_count(1)
     page.reload()
-    expect(page.get_by_text("The notes write 0/2 = 1")).to_be_visible()
+    expect(page.get_by_text("0/2 is 0.")).to_be_visible()
 
 
 def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back(
@@ -68,8 +68,20 @@ def test_a_slip_leads_to_the_step_that_holds_it(open_page: Callable[..., Page]) 
     page.get_by_role("tab", name="Slips in the notes").click()
     page.get_by_role("button", name="See it in “Layer norm").first.click()
     page.wait_for_url(lambda url: "layer-norm-by-hand" in url)
-    told = page.get_by_text("The notes print something else in 1 of 4 cells")
-    expect(told).to_contain_text("The notes print -1.36 once for the first value")
+    told = page.get_by_text("The notes print something else in 1 of 4 figures")
+    expect(told).to_contain_text("-3 / 2.236 is -1.34")
+
+
+def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) -> None:
+    page = open_page("/attention")
+    page.get_by_role("tab", name="By hand").click()
+    expect(page.get_by_text(": “Q(the)=K(the)=V(the)")).to_be_visible()
+    page.get_by_role("link", name="What the notes are →").click()
+    expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()
+    expect(page.get_by_text("five sets of study notes")).to_be_visible()
+    page.get_by_role("tab", name="Step by step").click()
+    expect(step(page)).to_be_visible()
+    page.wait_for_url(lambda url: "show" not in parse_qs(urlsplit(url).query))
 
 
 def test_a_teaching_page_leads_to_its_example(open_page: Callable[..., Page]) -> None:

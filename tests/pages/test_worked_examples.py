@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.worked import examples, slips
+from model.worked import DOCUMENTS, examples, slips
 from viz.by_hand import worked_example
 from viz.worked.choice import TOPICS, names_of
 from viz.worked.inputs import frame, values
@@ -78,6 +78,8 @@ def test_changing_a_number_changes_the_result_and_the_notes_come_back() -> None:
 
 def test_own_numbers_are_not_held_against_the_notes() -> None:
     app = opened(example="layer-norm-by-hand", step="5")
+    quoted = [text.value.replace("\\", "") for text in app.caption]
+    assert "“Introduction to transformers”, Layer normalization: “2-5/2.236 = -1.36”" in quoted
     assert "The notes print something else" in app.warning[0].value
     app.number_input(key="number-layer-norm-by-hand-epsilon-0").set_value(0.5).run()
     assert not app.warning
@@ -145,6 +147,18 @@ def test_every_slip_is_told_and_leads_to_its_step() -> None:
     slip = next(slip for slip in slips() if slip.section == "§5")
     titles = [step.title for step in worked_example(slip.example).steps]
     assert titles[step_of(app, slip.example)] == slip.step
+
+
+def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:
+    app = opened(show="notes")
+    assert not app.exception
+    said = "".join(text.value for text in app.markdown).replace("\\", "")
+    for document in DOCUMENTS:
+        assert said.count(document.title) == 1
+    app.session_state["worked-tab"] = "Step by step"
+    app.run()
+    assert "show" not in app.query_params
+    assert app.latex
 
 
 def test_the_other_pages_keep_parameters_that_are_not_the_views() -> None:

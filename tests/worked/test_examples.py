@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from model.worked import Example, examples, slips
+from model.worked import DOCUMENTS, Example, examples, slips
 
 ALL = examples()
 QUANTITIES = {"query", "key", "value", "score", "weight", "output", "other"}
@@ -98,6 +98,7 @@ def test_slips_belong_to_examples_and_stand_in_order() -> None:
         assert slip.section == names[slip.example].section
         assert slip.why.endswith(".")
         assert slip.notes_say != slip.arithmetic_gives
+        assert slip.source.document in DOCUMENTS
     sections = [int(slip.section.removeprefix("§")) for slip in slips()]
     assert sections == sorted(sections)
 
@@ -114,6 +115,9 @@ def test_every_step_that_differs_is_a_slip_and_says_both_figures() -> None:
         ("1.2669", "0.8446"),
         ("0.5762", "0.5761"),
         ("0.9995", "0.99995"),
+        ("0.22313016014", "0.22313016015"),
+        ("0.090376136", "0.09037587"),
+        ("same original", "not x"),
         ("-1.36", "-1.3416"),
         ("(y2, y2): 1.9", "(y2, y2): 1.74"),
         ("Z = A Xᵀ", "A X"),

@@ -70,7 +70,7 @@ def test_a_planted_bug_shows(monkeypatch, module, name, bug, touched) -> None:
 
 
 def test_a_planted_bug_turns_the_verdict(monkeypatch) -> None:
-    given = next(example for example in examples() if example.name == "softmax-of-three")
-    assert given.steps[2].agrees is True
+    given = next(example for example in examples() if example.name == "two-keys-scaled")
+    assert given.steps[3].agrees is True
     monkeypatch.setattr(attention, "softmax", lambda scores, axis=-1: SOFTMAX(scores * 2, axis))
-    assert given.with_inputs().steps[2].agrees is False
+    assert given.with_inputs().steps[3].agrees is False

@@ -5,7 +5,7 @@ from functools import cache
 import streamlit as st
 
 from model.worked import examples
-from viz.by_hand import open_step, worked_example
+from viz.by_hand import NOTES, SHOW, open_step, worked_example
 from viz.markdown import plain
 
 TOPICS = {
@@ -26,6 +26,8 @@ TOPICS = {
 }
 EXAMPLE, STEP = "example", "step"  # parameters of the link
 CHOSEN, WRITTEN = "worked-example", "worked-link"  # session state
+STEPS, SLIPS, ABOUT = TABS = ("Step by step", "Slips in the notes", "What the notes are")
+TAB, SHOWN = "worked-tab", "worked-shown"  # session state
 
 
 @cache
@@ -49,8 +51,14 @@ def choose(name: str, step: int = 0) -> None:
 def adopt_link() -> None:
     """Takes example and step from the link where it was opened or changed by hand.
 
-    A link to an example that there is not gets a sentence; the open example stays.
+    A link to an example that there is not gets a sentence; the open example stays. A link to what
+    the notes are opens that.
     """
+    shown = st.query_params.get(SHOW)
+    if shown != st.session_state.get(SHOWN):
+        st.session_state[SHOWN] = shown
+        if shown == NOTES:
+            st.session_state[TAB] = ABOUT
     name, step = st.query_params.get(EXAMPLE), st.query_params.get(STEP, "1")
     if name is None or (name, step) == st.session_state.get(WRITTEN):
         return
@@ -70,6 +78,7 @@ def write_link(step: int) -> None:
     ):
         others = {name: st.query_params[name] for name in st.query_params}
         others.pop(STEP, None)
+        others.pop(SHOW, None)
         st.query_params.from_dict(others | parameters)
     st.session_state[WRITTEN] = (chosen(), parameters.get(STEP, "1"))
 

@@ -5,8 +5,9 @@ import html
 import numpy as np
 
 from model.worked.example import Step
+from model.worked.printed import NOTHING
 from viz.figures.worked_step import labels
-from viz.number_text import numbers
+from viz.number_text import DECIMALS, numbers
 from viz.theme import SLIP, rgba
 
 STYLE = f"""<style>
@@ -23,7 +24,7 @@ STYLE = f"""<style>
 def printed_table(step: Step) -> str:
     """The figures as the notes print them; under a figure that is off, what the arithmetic gives.
 
-    Empty where the notes print nothing.
+    A cell that they leave out stays empty. Empty where the notes print nothing.
     """
     if step.notes is None or step.differing is None:
         return ""
@@ -32,24 +33,27 @@ def printed_table(step: Step) -> str:
     differing = step.differing.reshape(values.shape)
     head = labels(step.columns, values.shape[1], alone=step.result.ndim == 0)
     sides = labels(step.rows, len(values), alone=step.result.ndim < 2)
+    decimals = np.array(step.notes.decimals).reshape(values.shape).tolist()
     written = numbers(values)
     body = "".join(
         f'<tr><th scope="row">{html.escape(side)}</th>'
-        + "".join(map(_cell, figures[row], written[row], differing[row]))
+        + "".join(
+            map(_cell, figures[row], values[row], written[row], decimals[row], differing[row])
+        )
         + "</tr>"
         for row, side in enumerate(sides)
     )
     heading = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in head)
-    caption = "The notes print" + (
-        "" if step.agrees else ", and under it what the arithmetic gives"
-    )
+    caption = "As printed" + ("" if step.agrees else ", and under it what the arithmetic gives")
     return (
         f'{STYLE}<div class="printed"><table><caption>{caption}</caption>'
         f"<tr><td></td>{heading}</tr>{body}</table></div>"
     )
 
 
-def _cell(figure: str, value: str, differs: np.bool_) -> str:
+def _cell(figure: str, value: float, written: str, decimals: int, differs: np.bool_) -> str:
+    """One figure; where it is off, the value under it, to as many decimals as are printed."""
     if not differs:
-        return f"<td>{html.escape(figure)}</td>"
-    return f'<td class="slip"><s>{html.escape(figure)}</s><span>{html.escape(value)}</span></td>'
+        return f"<td>{'' if figure == NOTHING else html.escape(figure)}</td>"
+    shown = f"{value:.{decimals}f}" if decimals > DECIMALS else written
+    return f'<td class="slip"><s>{html.escape(figure)}</s><span>{html.escape(shown)}</span></td>'
