@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from model.config import Projection
 from model.memory import enough_memory, make_room
 from model.recorder import AttentionTensors, FeedForwardTensors, NormTensors, Recorder, TableRows
 from model.trace import (
@@ -29,8 +30,11 @@ def array_of(tensor: Tensor) -> Array:
     return values
 
 
-def attention_record(tensors: AttentionTensors, ablated: tuple[int, ...]) -> Attention:
-    """One sub-layer's tensors as a record of plain arrays."""
+def attention_record(
+    tensors: AttentionTensors, ablated: tuple[int, ...], projection: Projection
+) -> Attention:
+    """One sub-layer's tensors as a record of plain arrays. Cross-attention turns nothing, for its
+    queries and keys stand in two texts."""
     return Attention(
         name=tensors.place.name,
         kind=tensors.place.kind,
@@ -45,6 +49,9 @@ def attention_record(tensors: AttentionTensors, ablated: tuple[int, ...]) -> Att
         own_mask=None if tensors.mask is None else _mask_of(tensors.mask),
         look_ahead=tensors.causal,
         steps={name: array_of(step) for name, step in tensors.steps.items()},
+        projection=(
+            replace(projection, turned=False) if tensors.place.kind == "cross" else projection
+        ),
     )
 
 
@@ -131,9 +138,11 @@ def trace_of(
     target_tokens: tuple[Token, ...],
     angles: Tensor | None,
     prediction: Logits | None,
+    projection: Projection,
 ) -> Trace:
     """What a recorder collected, as a Trace."""
     change = recorder.intervention
+    projection = replace(projection, turned=projection.turned and change.positions)
     return Trace(
         model=model,
         text=text,
@@ -141,7 +150,7 @@ def trace_of(
         tokens=tokens,
         target_tokens=target_tokens,
         attention=tuple(
-            attention_record(tensors, change.ablated_heads(tensors.place.name))
+            attention_record(tensors, change.ablated_heads(tensors.place.name), projection)
             for tensors in recorder.attention
         ),
         norms=tuple(norm_record(tensors) for tensors in recorder.norms),

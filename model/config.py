@@ -16,6 +16,18 @@ GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})  # t
 
 
 @dataclass(frozen=True)
+class Projection:
+    """How queries and keys are made of what a sub-layer reads; values have the bias alone."""
+
+    bias: bool = True
+    normed: bool = False  # each head's vector goes through a norm (Qwen3)
+    turned: bool = False  # and is turned by the angle of its position
+
+
+AS_IN_GPT2 = Projection()
+
+
+@dataclass(frozen=True)
 class TransformerConfig:
     """Sizes in numbers of values, lengths in tokens. `hidden=0` leaves the feed-forward out.
 
@@ -121,6 +133,11 @@ class TransformerConfig:
     def turns_positions(self) -> bool:
         """Whether queries and keys are turned by the angle of their position."""
         return self.positions == "rotary"
+
+    @property
+    def projection(self) -> Projection:
+        """How queries and keys are made in self-attention."""
+        return Projection(self.qkv_bias, self.query_key_norm > 0, self.turns_positions)
 
     @property
     def turned_width(self) -> int:

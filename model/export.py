@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from model.config import Stack
+from model.config import Projection, Stack
 from model.intervention import Intervention
 from model.trace import (
     Array,
@@ -138,6 +138,7 @@ def _written_attention(attention: Attention) -> dict[str, object]:
         "fill": str(attention.fill),  # minus infinity is no number in JSON
         "ablated": list(attention.ablated),
         "steps": list(attention.steps),
+        "projection": asdict(attention.projection),
     }
 
 
@@ -209,6 +210,7 @@ def _read_attention(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
         own_mask=mask,
         look_ahead=entry["look_ahead"],
         steps={name: arrays[f"{place}/steps/{name}"] for name in entry["steps"]},
+        projection=Projection(**entry.get("projection", {})),
     )
 
 

@@ -146,6 +146,7 @@ class Model:
             target_tokens=target_tokens,
             angles=angles,
             prediction=self._prediction(ended, result, recorder),
+            projection=self.config.projection,
         )
         return trace, result
 

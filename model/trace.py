@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.config import Activation, NormKind, Stack
+from model.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
 from model.intervention import Intervention
 from model.recomputed import largest_gap
 
@@ -56,6 +56,7 @@ class Attention:
     own_mask: Mask | None  # (query, key) or (head, query, key)
     look_ahead: bool
     steps: Mapping[str, Array]  # of an explicit pass, (head, query, key)
+    projection: Projection = AS_IN_GPT2
 
     @property
     def query(self) -> Array:

@@ -18,6 +18,7 @@ from plotly.offline import get_plotlyjs
 from model.matrix_csv import matrix_csv
 from model.trace import Array, Attention, read_only
 from viz.axes import token_label
+from viz.explorer.message import is_masked
 from viz.explorer.stages import Axis as AxisName
 from viz.explorer.stages import Stage, stages
 from viz.figures.heatmap import Axis, heatmap
@@ -41,6 +42,7 @@ class HeadPicture:
 
     stage: Stage
     name: str  # L1H3
+    has_mask: bool  # whether a masked stage comes before the weights
     runs: Mapping[str, Array]  # (row, column) each
     limits: Mapping[str, float]  # end of each run's colours, the same for all heads of the layer
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
@@ -65,7 +67,9 @@ def head_picture(
     queries, keys: the texts of the tokens. Scores and vectors have one scale for all heads of both
     runs, differences one for all heads.
     """
-    words = {each.name: each for each in _stages(attention)}[stage]
+    known = {each.name: each for each in _stages(attention, baseline)}
+    stage = stage if stage in known else "weights"
+    words = known[stage]
     labels = {"query": _labels(queries), "key": _labels(keys)}
     shown = stage_matrix(attention, head, stage)
     runs = {CHANGED: shown}
@@ -81,6 +85,7 @@ def head_picture(
     return HeadPicture(
         stage=words,
         name=f"L{attention.layer}H{head}",
+        has_mask="masked" in known,
         runs=runs,
         limits=_limits(attention, baseline, stage),
         rows=names(words.rows),
@@ -88,11 +93,11 @@ def head_picture(
     )
 
 
-def _stages(attention: Attention) -> tuple[Stage, ...]:
-    mask = attention.mask
+def _stages(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:
     return stages(
         kind=attention.kind,
-        masked=mask is not None and not bool(mask.all()),
+        masked=is_masked(attention),
+        unmasked=baseline is None or not is_masked(baseline),
         leaks=bool(np.isfinite(attention.fill)),
         scale=attention.scale,
     )

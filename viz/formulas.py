@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from model.config import AS_IN_GPT2, Projection
+
 _TERMS = r" \\ &\quad + "  # each term of a sum on a line of its own
 StageName = Literal["query", "key", "value", "scores", "scaled", "masked", "weights", "output"]
 
@@ -25,22 +27,33 @@ class Formula:
 ATTENTION = (
     r"\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V"
 )
+ATTENTION_WITHOUT_MASK = ATTENTION.replace(" + M", "")
 
 
-def formulas(*, scale: float, key_width: int, keys: int, fill: float) -> dict[StageName, Formula]:
+def formulas(
+    *,
+    scale: float,
+    key_width: int,
+    keys: int,
+    fill: float,
+    projection: Projection = AS_IN_GPT2,
+    has_mask: bool = True,
+) -> dict[StageName, Formula]:
     """Every step of one attention layer.
 
     scale: the factor on the scores. key_width: d_k. keys: number of keys. fill: what a masked score
-    becomes. Source: Vaswani et al. 2017, section 3.2.1.
+    becomes. projection: how queries and keys are made. has_mask: whether masked scores are a step of
+    their own, or the scaled ones go into the softmax. Source: Vaswani et al. 2017, section 3.2.1;
+    Su et al. 2021 for the turn.
     """
     return {
-        "query": _vector("q", "Q", "query"),
-        "key": _vector("k", "K", "key"),
-        "value": _vector("v", "V", "value"),
+        "query": _vector("q", "Q", "query", projection),
+        "key": _vector("k", "K", "key", projection),
+        "value": _vector("v", "V", "value", Projection(projection.bias)),
         "scores": _scores(key_width),
         "scaled": _scaled(scale, key_width),
         "masked": _masked(fill),
-        "weights": _weights(),
+        "weights": _weights("masked" if has_mask else "scaled"),
         "output": _output(keys),
     }
 
@@ -54,11 +67,21 @@ def _result(colour: str, latex: str) -> str:
     return rf"{{\color{{@ink:{colour}@}}\mathbf{{{latex}}}}}"
 
 
-def _vector(letter: str, matrix: str, colour: str) -> Formula:
+def _vector(letter: str, matrix: str, colour: str, projection: Projection) -> Formula:
     row = _coloured(colour, f"{letter}_i")
+    bias = f" + b_{matrix}" if projection.bias else ""
+    latex, words = rf"x_i\,W_{matrix}{bias}", f"x_i W_{matrix}{bias}"
+    if projection.normed:
+        latex, words = rf"\text{{norm}}({latex})", f"norm({words})"
+    if projection.turned:
+        latex = rf"R_i\,({latex}) \\ R_i &: \text{{turn by the angles of position }} i"
+        words = f"R_i ({words}), R_i: turn by the angles of position i"
+    general = rf"{row} = {latex}"
+    if projection.turned:
+        general = rf"\begin{{aligned}} {row} &= {latex} \end{{aligned}}"
     return Formula(
-        general=rf"{row} = x_i\,W_{matrix} + b_{matrix}",
-        plain=f"{letter}_i = x_i W_{matrix} + b_{matrix}",
+        general=general,
+        plain=f"{letter}_i = {words}",
         numeric={
             "cell": (
                 rf"\begin{{aligned}} {_coloured(colour, letter + '_{@row@,@column@}')} &= @value@ \\"
@@ -145,14 +168,17 @@ def _plain_number(number: float) -> str:
     return {"1": power, "-1": f"-{power}"}.get(factor, rf"{factor}\cdot {power}")
 
 
-def _weights() -> Formula:
+def _weights(scores: str) -> Formula:
+    """scores: the name of what goes into the softmax."""
     cell = r"\text{weight}_{@query_position@,@key_position@}"
     return Formula(
         general=(
-            r"\begin{aligned} \text{weight}_{ij} &= \frac{e^{\,\text{masked}_{ij} - m_i}}"
-            r"{\sum_l e^{\,\text{masked}_{il} - m_i}} \\ m_i &= \max_l\, \text{masked}_{il} \end{aligned}"
+            rf"\begin{{aligned}} \text{{weight}}_{{ij}} &= \frac{{e^{{\,\text{{{scores}}}_{{ij}} - m_i}}}}"
+            rf"{{\sum_l e^{{\,\text{{{scores}}}_{{il}} - m_i}}}} \\"
+            rf" m_i &= \max_l\, \text{{{scores}}}_{{il}} \end{{aligned}}"
         ),
-        plain="weight_ij = exp(masked_ij − m_i) / sum over l of exp(masked_il − m_i), m_i = row maximum",
+        plain=f"weight_ij = exp({scores}_ij − m_i) / sum over l of exp({scores}_il − m_i), "
+        "m_i = row maximum",
         numeric={
             "cell": (
                 rf"\begin{{aligned}} {cell} &= \frac{{e^{{\,@masked@ - @(largest)@}}}}{{@sum@}} \\"

@@ -81,6 +81,8 @@ def _formula(attention: Attention, picture: HeadPicture) -> str:
         key_width=attention.key.shape[-1],
         keys=attention.key.shape[1],
         fill=attention.fill,
+        projection=attention.projection,
+        has_mask=picture.has_mask,
     )[picture.stage.name]
     inked = _INK.sub(lambda found: _ink(found[1]), formula.general)
     return (

@@ -105,7 +105,7 @@ def test_every_field_of_a_record_is_written() -> None:
     """A field that a record gains must be written and read, and named here."""
     assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
         "Trace": 12,
-        "Attention": 13,
+        "Attention": 14,
         "NormRecord": 9,
         "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
         "Token": 5,

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from model.config import Projection
 from viz.formulas import Formula, StageName, formulas
 
 SLOT = re.compile(r"@\(?((?:ink:)?[a-z_]+\d*)\)?@")
@@ -61,3 +62,21 @@ def test_a_sum_shows_two_terms_and_dots_only_where_more_follow() -> None:
     assert r"\cdots" not in made(width=2)["scores"].numeric["cell"]
     assert "@(q1)@" not in made(width=1)["scores"].numeric["cell"]
     assert r"\cdots" not in made(keys=2)["output"].numeric["cell"]
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("turned", [True, False])
+@pytest.mark.parametrize("normed", [True, False])
+def test_vectors_are_written_as_this_layer_makes_them(
+    biased: bool, turned: bool, normed: bool
+) -> None:
+    found = formulas(
+        scale=1, key_width=4, keys=3, fill=-math.inf, projection=Projection(biased, normed, turned)
+    )
+    for name in ("query", "key"):
+        for text in (found[name].general, found[name].plain):
+            assert ("b_" in text) == biased
+            assert ("R_i" in text) == turned
+            assert ("norm" in text) == normed
+    assert ("b_V" in found["value"].general) == biased
+    assert "R_i" not in found["value"].general

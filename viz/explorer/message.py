@@ -17,6 +17,7 @@ import numpy as np
 from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
+from model.config import Projection
 from viz.axes import plotly_label, token_label
 from viz.explorer.layers import layer_choices
 from viz.explorer.stages import stages
@@ -63,6 +64,8 @@ class AttentionRecord(Protocol):
     @property
     def mask(self) -> NDArray[np.bool_] | None: ...
     @property
+    def projection(self) -> Projection: ...
+    @property
     def ablated(self) -> tuple[int, ...]: ...
     def scores(self, head: int, /) -> Array: ...
     def weights(self, head: int, /) -> Array: ...
@@ -95,22 +98,20 @@ def payload(
     runs = 1 if baseline is None else 2
     complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
     sent = _sent_heads(attention, head, runs=runs, complete=complete)
-    masked = attention.mask is not None and not bool(np.all(attention.mask))
+    shown = stages(
+        kind=attention.kind,
+        masked=is_masked(attention),
+        unmasked=baseline is None or not is_masked(baseline),
+        leaks=math.isfinite(attention.fill),
+        scale=attention.scale,
+    )
     return {
         "layer": _layer(attention, sent, complete),
         "baseline": None if baseline is None else _layer(baseline, sent, complete),
         "layers": layer_choices(layers),
         "queries": _labels(queries),
         "keys": _labels(keys),
-        "stages": [
-            asdict(stage)
-            for stage in stages(
-                kind=attention.kind,
-                masked=masked,
-                leaks=math.isfinite(attention.fill),
-                scale=attention.scale,
-            )
-        ],
+        "stages": [asdict(stage) for stage in shown],
         "formulas": {
             name: {"general": formula.general, "plain": formula.plain, "numeric": formula.numeric}
             for name, formula in formulas(
@@ -118,6 +119,8 @@ def payload(
                 key_width=attention.key.shape[-1],
                 keys=len(keys),
                 fill=attention.fill,
+                projection=attention.projection,
+                has_mask=any(stage.name == "masked" for stage in shown),
             ).items()
         },
         "theme": {
@@ -126,6 +129,11 @@ def payload(
         },
         "check": check if check is not None and math.isfinite(check) else None,
     }
+
+
+def is_masked(attention: AttentionRecord) -> bool:
+    """Whether any key is hidden from any query."""
+    return attention.mask is not None and not bool(np.all(attention.mask))
 
 
 def parts(message: Json) -> tuple[str, ...]:

@@ -24,12 +24,22 @@ class Stage:
     look: str
 
 
-def stages(*, kind: str, masked: bool, leaks: bool, scale: float) -> tuple[Stage, ...]:
-    """The stages of one attention layer.
+def stages(
+    *, kind: str, masked: bool, leaks: bool, scale: float, unmasked: bool = True
+) -> tuple[Stage, ...]:
+    """The stages of one attention layer; without a mask there is no masked stage.
 
-    kind: "self", "causal" or "cross". masked: whether any key is hidden from any query. leaks: whether
-    the fill of masked scores is a finite number, so that a masked key may still get weight.
+    kind: "self", "causal" or "cross". masked: whether any key is hidden from any query. unmasked:
+    whether none is in the unchanged run beside it. leaks: whether the fill of masked scores is a
+    finite number, so that a masked key may still get weight.
     """
+    found = _every_stage(kind, masked, leaks, scale)
+    if masked or not unmasked or kind == "causal":
+        return found
+    return tuple(stage for stage in found if stage.name != "masked")
+
+
+def _every_stage(kind: str, masked: bool, leaks: bool, scale: float) -> tuple[Stage, ...]:
     hidden = _hidden(kind, masked)
     return (
         Stage(

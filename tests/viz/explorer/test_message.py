@@ -194,7 +194,7 @@ def test_the_words_follow_what_the_layer_does() -> None:
 
     assert "future" in words(record(kind="causal"))
     assert "future" not in words(record(kind="self"))
-    assert "unchanged" in words(record(kind="self"))
+    assert "every key" in words(replace(record(kind="causal"), look_ahead=False))
     assert "still get weight" in words(record(fill=-1.0))
     assert "nothing is scaled" in words(record(scale=1.0))
 
@@ -227,3 +227,22 @@ def test_a_part_tells_a_layer_with_its_values_from_one_without() -> None:
     )
     assert layer(without)["digest"] == layer(complete)["digest"]
     assert sent.parts(without) != sent.parts(complete)
+
+
+def test_a_layer_without_a_mask_has_no_masked_stage_unless_a_change_makes_or_lifts_one() -> None:
+    bare = record(kind="self")
+    mask = np.tri(bare.query.shape[1], dtype=bool)
+    masked = replace(bare, own_mask=mask)
+
+    def names(message: sent.Json) -> list[str]:
+        found = message["stages"]
+        assert isinstance(found, list)
+        return [stage["name"] for stage in found]
+
+    assert "masked" not in names(made(bare))
+    assert "masked" in names(made(masked))
+    assert "masked" in names(made(masked, baseline=bare))
+    assert "masked" in names(made(bare, baseline=masked))
+    formulas = made(bare)["formulas"]
+    assert isinstance(formulas, dict)
+    assert "masked" not in formulas["weights"]["general"] + formulas["weights"]["plain"]

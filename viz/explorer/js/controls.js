@@ -113,7 +113,7 @@ export class Controls {
     });
   }
 
-  /** The eight stages of one head, small. */
+  /** The stages of one head, small. */
   drawStages({ layer, baseline, stages, palette, state: { span } }, derived, before) {
     const drawn = [derived, before, palette, span];
     if (this.drawn && drawn.every((part, n) => part === this.drawn[n])) return;
