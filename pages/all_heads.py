@@ -6,7 +6,7 @@ from viz import shell
 from viz.all_heads.views import VIEWS
 from viz.by_hand import by_hand_of
 from viz.glossary import glossary_link
-from viz.head_formulas import CONCATENATION
+from viz.head_formulas import concatenation
 from viz.questions.show import try_yourself
 
 shell.open_page("pages/all_heads.py")
@@ -18,9 +18,9 @@ def idea() -> None:
     words.markdown(
         f"""
 Each layer has several **{glossary_link("head", "heads")}**. Each has its own small
-{glossary_link("query", "queries")}, {glossary_link("key", "keys")} and
-{glossary_link("value", "values")}, so each can look for something else: the token before, what
-followed the same word earlier, the end of the sentence.
+{glossary_link("query", "queries")}, and {glossary_link("key", "keys")} and
+{glossary_link("value", "values")} of its own or shared with a few others, so each can look for
+something else: the token before, what followed the same word earlier, the end of the sentence.
 
 Their {glossary_link("output", "outputs")} are laid side by side and multiplied by one matrix, W_O.
 That is the same as giving each head its own rows of W_O and adding up what they write: heads do not
@@ -32,7 +32,13 @@ is closer to what it is for. Means over heads and **rollout** are handy pictures
 model computes them.
 """
     )
-    formula.latex(CONCATENATION)
+    config = seen.model.config
+    formula.latex(concatenation(config))
+    if config.groups_keys:
+        formula.caption(
+            f"In this model {config.heads // config.key_head_count} heads of queries share each head of "
+            f"keys and values: {config.heads} heads have {config.key_head_count} of those."
+        )
 
 
 def hand() -> None:

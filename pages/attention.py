@@ -5,7 +5,7 @@ import streamlit as st
 from viz import shell
 from viz.by_hand import by_hand
 from viz.effect import effect_on_prediction
-from viz.formulas import ATTENTION
+from viz.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
 from viz.glossary import glossary_link
 from viz.questions.show import try_yourself
 
@@ -30,7 +30,12 @@ of the values, each times its weight.
 It is a soft look-up: a dictionary whose keys match by degree.
 """
     )
-    formula.latex(ATTENTION)
+    masked = seen.model.config.masks_future
+    formula.latex(ATTENTION if masked else ATTENTION_WITHOUT_MASK)
+    if not masked:
+        formula.caption(
+            "This model is an encoder: every token may look at every other, so it adds no M."
+        )
 
 
 def live() -> None:

@@ -8,7 +8,7 @@ from viz.formulas import ATTENTION
 from viz.glossary import glossary_link
 from viz.translation.alignment import show_alignment
 from viz.translation.attentions import three_attentions
-from viz.translation.formulas import CROSSED, DECODER, ENCODER
+from viz.translation.formulas import projections
 from viz.translation.sentences import (
     SHAPE,
     offer_translator,
@@ -39,23 +39,23 @@ encoder hands over.
 """
     )
     st.latex(ATTENTION)
-    for name, formula, words in (
-        ("Encoder self-attention", ENCODER, "The source looks at itself, in both directions."),
+    for name, streams, words in (
+        ("Encoder self-attention", ("X", "X"), "The source looks at itself, in both directions."),
         (
             "Masked decoder self-attention",
-            DECODER,
+            ("Y", "Y"),
             "The target looks at itself. The causal mask closes the words that are not written yet.",
         ),
         (
             "Cross-attention",
-            CROSSED,
+            ("Y", "E"),
             "The target asks, the source answers: queries from the decoder, keys and values from the "
             "encoder. No mask, for the whole source may be read.",
         ),
     ):
         said, shown = st.columns([2, 3], vertical_alignment="center")
         said.markdown(f"**{name}.** {words}")
-        shown.latex(formula)
+        shown.latex(projections(*streams, bias=seen.model.config.qkv_bias))
     st.markdown(
         f"""
 The target starts with a mark for the start. At each step the likeliest word joins it

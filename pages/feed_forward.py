@@ -6,7 +6,7 @@ from viz import shell
 from viz.by_hand import by_hand_of
 from viz.feed_forward.activations import activation_view
 from viz.feed_forward.dropout import dropout_view
-from viz.feed_forward.formulas import FEED_FORWARD, RESIDUAL
+from viz.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
 from viz.feed_forward.neurons import neurons, on_the_curve
 from viz.feed_forward.stream import contributions_view, gradient_view
 
@@ -40,7 +40,8 @@ Each sub-layer **adds** to the token's vector, so both must have the same size. 
 **Dropout** sets some values to 0 in training and divides the rest by 1 − p.
 """
         )
-        st.latex(FEED_FORWARD)
+        config = seen.model.config
+        st.latex(feed_forward(config) if config.hidden else FEED_FORWARD)
         st.latex(RESIDUAL)
     with picture:
         activation_view()

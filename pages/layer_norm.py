@@ -4,7 +4,7 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
-from viz.norms.formulas import LAYER_NORM
+from viz.norms.formulas import LAYER_NORM, RMS_NORM
 from viz.norms.views import norm_views
 
 shell.open_page("pages/layer_norm.py")
@@ -31,6 +31,12 @@ sub-layer (**pre-norm**: GPT-2, with one more norm at the end).
 """
     )
     formula.latex(LAYER_NORM)
+    if seen.model.config.norm == "rms":
+        words.markdown(
+            "**This model has RMS norms instead.** They take no mean away and add no β: each vector is "
+            "divided by the root of the mean of its squares, then multiplied by γ."
+        )
+        formula.latex(RMS_NORM)
 
 
 def hand() -> None:

@@ -26,9 +26,10 @@ VIEWS = {
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
+    normed = ", normed once more," if seen.model.config.norm_place == "pre" else ""
     words.markdown(
         f"""
-The last state of each {glossary_link("token")} is multiplied by the output matrix. That gives one
+The last state of each {glossary_link("token")}{normed} is multiplied by the output matrix. That gives one
 number for every token of the {glossary_link("vocabulary")}: a **{glossary_link("logit")}**. The
 {glossary_link("softmax")} turns the logits into **{glossary_link("probability", "probabilities")}**,
 which sum to 1 over the whole vocabulary. They say what the model expects next after that token.

@@ -13,13 +13,11 @@ def pipeline(seen: Look) -> None:
         ("Tokens", f"{len(trace.tokens)}", "the sentence, cut into pieces"),
         ("Vectors", f"{len(trace.tokens)} × {config.width}", "one row of numbers a token"),
         ("Attention", f"{layers} × {config.heads}", "layers × heads that mix the rows"),
-        (
-            "Feed-forward",
-            f"{config.width} → {config.hidden} → {config.width}",
-            "each row by itself",
-        ),
-        _result(seen),
     ]
+    if config.hidden:
+        wide = f"{config.width} → {config.hidden} → {config.width}"
+        cards.append(("Feed-forward", wide, "each row by itself"))
+    cards.append(_result(seen))
     with st.container(horizontal=True, gap="small", key="pipeline"):  # a grid: viz/style.css
         for name, size, words in cards:
             with st.container(border=True, height="stretch", gap="xxsmall"):

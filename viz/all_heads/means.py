@@ -64,7 +64,8 @@ def means_and_rollout(seen: Look) -> None:
         "**Not a quantity of the model.** No head has these weights and nothing in the model "
         f"computes them. {_LEFT_OUT[kind or LAYER]}"
     )
-    st.markdown(f"**What to look for.** {_look_for(kind or LAYER, values, keys)}")
+    looks_back = family.stack == "decoder" and not family.cross
+    st.markdown(f"**What to look for.** {_look_for(kind or LAYER, values, keys, looks_back)}")
     picture, words = st.columns([3, 2], gap="large")
     mask = family.members(seen.trace)[layer].mask
     with picture:
@@ -99,14 +100,15 @@ def _layer(box: DeltaGenerator, layers: int, kind: str | None) -> int:
     return layer
 
 
-def _look_for(kind: str, values: Array, keys: list[str]) -> str:
+def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> str:
     share = values.mean(0)
     most = int(share.argmax())
     place = f"**{plain(token_label(keys[most]))}** (position {most})"
     if kind == ROLLED:
-        return (
-            f"Rollout spreads: by this layer {place} has {share[most]:.2f} of an average row, "
-            "and early tokens gain whatever the heads do, for every path ends there."
+        return f"Rollout spreads: by this layer {place} has {share[most]:.2f} of an average row" + (
+            ", and early tokens gain whatever the heads do, for every path ends there."
+            if looks_back
+            else "."
         )
     return (
         f"What single heads do sharply is washed out here. {place} gets {share[most]:.2f} of an "

@@ -31,7 +31,7 @@ from viz.axes import token_label
 from viz.choices import offer_model
 from viz.differences import difference
 from viz.figures.head_bars import part_bars
-from viz.head_formulas import CONCATENATION, LOGIT
+from viz.head_formulas import concatenation, logit
 from viz.held import loaded
 from viz.markdown import plain
 from viz.session import current
@@ -119,9 +119,10 @@ def _lengths_view(seen: Look) -> None:
             key="all-heads-lengths",
             alt="Mean length of what each head writes.",
         )
-        st.latex(CONCATENATION)
+        st.latex(concatenation(seen.model.config))
         st.caption(
-            "Check: what the heads write, each through its rows of W_O, and the bias together "
+            "Check: what the heads write, each through its rows of W_O, together"
+            f"{' with the bias' if seen.model.config.output_bias else ''} "
             f"differ from what the stream received by at most {difference(apart)}."
         )
     with one:
@@ -143,8 +144,8 @@ def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
     )
     (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")
     st.caption(
-        "Check: all parts together, each followed through the norms with their recorded mean and "
-        f"deviation, differ from the model's own logit by {difference(apart)}."
+        f"Check: all parts together, each followed through the norms with their recorded "
+        f"{_held(seen)}, differ from the model's own logit by {difference(apart)}."
     )
     frame = pd.DataFrame(
         {
@@ -203,7 +204,7 @@ def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
             key=f"all-heads-effect-{key}",
             alt="What each head adds to the logit.",
         )
-        st.latex(LOGIT)
+        st.latex(logit(seen.model.config))
     with one:
         chosen_head(seen, family)
 
@@ -220,14 +221,22 @@ def _bars(seen: Look, parts: tuple[Part, ...], key: str) -> None:
     with picture:
         shell.chart(part_bars(names, values, title="adds to the logit"), f"all-heads-parts-{key}")
     with words:
-        st.latex(LOGIT)
+        st.latex(logit(seen.model.config))
         st.markdown(
-            "The stream is a sum, and the norms on the way to the logit are linear once their mean "
-            "and deviation are held at what they were. So each summand *p* has its own part in the "
-            "logit; *u* is the row of the output matrix of the token *t*, and each norm's β is a part "
-            "of its own. This is the **direct effect**: what a head changes in later layers is "
-            "counted there."
+            "The stream is a sum, and the norms on the way to the logit are linear once the "
+            f"{_held(seen)} of each token are those of this run. So each summand *p* has its own part "
+            f"in the logit; *u* is the row of the output matrix of the token *t*{_beta(seen)}. This is "
+            "the **direct effect**: what a head changes in later layers is counted there."
         )
+
+
+def _held(seen: Look) -> str:
+    """What this model's norms take from each token's vector."""
+    return "mean and deviation" if seen.model.config.centres else "root mean square"
+
+
+def _beta(seen: Look) -> str:
+    return ", and each norm's β is a part of its own" if seen.model.config.shifts else ""
 
 
 def _part_name(seen: Look, part: Part) -> str:

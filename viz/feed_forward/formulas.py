@@ -1,6 +1,6 @@
 """The LaTeX of the feed-forward layer, the residual stream and dropout. Pure."""
 
-from model.config import GATED, Activation, NormPlace
+from model.config import GATED, Activation, NormPlace, TransformerConfig
 from model.worked.latex import number
 
 FEED_FORWARD = (
@@ -36,10 +36,14 @@ _NAMES: dict[Activation, str] = {
 }
 
 
-def feed_forward(activation: Activation) -> str:
-    """The layer's formula, with a gate where it has one."""
-    formula = WITH_GATE if activation in GATED else FEED_FORWARD
-    return formula.replace("f(", f"{_NAMES[activation]}(")
+def feed_forward(config: TransformerConfig) -> str:
+    """The layer's formula, with a gate and with biases where it has them."""
+    formula = WITH_GATE if config.is_gated else FEED_FORWARD
+    if not config.hidden_bias:
+        for bias in ("b_g", "b_1", "b_2"):
+            formula = formula.replace(f" + {bias}", "")
+        formula = formula.replace("(x W_1)", r"x W_1") if config.is_gated else formula
+    return formula.replace("f(", f"{_NAMES[config.activation]}(")
 
 
 def activation_in_numbers(activation: Activation, before: float, hidden: float) -> str:

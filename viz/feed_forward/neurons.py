@@ -105,7 +105,7 @@ def _one_token(seen: Look, record: FeedForwardRecord, token: int, text: str) -> 
     activation = seen.model.config.activation
     neuron = int(np.abs(record.hidden[token]).argmax())
     before, hidden = float(record.before[token, neuron]), float(record.hidden[token, neuron])
-    st.latex(feed_forward_formulas.feed_forward(activation))
+    st.latex(feed_forward_formulas.feed_forward(seen.model.config))
     st.markdown(f"Token {token} {_bold(text)}, its strongest neuron, {neuron}:")
     st.latex(feed_forward_formulas.activation_in_numbers(activation, before, hidden))
 

@@ -32,12 +32,14 @@ TWO_VARIANCES = (
 )
 
 
-def norm_in_general(norm: NormRecord) -> str:
-    """The formula of a norm of this kind."""
-    return LAYER_NORM if norm.kind == "layer" else RMS_NORM
+def norm_in_general(norm: NormRecord, *, shifts: bool = True) -> str:
+    """The formula of a norm of this kind. shifts: whether it adds a β."""
+    if norm.kind == "rms":
+        return RMS_NORM
+    return LAYER_NORM if shifts else LAYER_NORM.replace(r" + \beta_i", "")
 
 
-def norm_in_numbers(norm: NormRecord, token: int, dimension: int) -> str:
+def norm_in_numbers(norm: NormRecord, token: int, dimension: int, *, shifts: bool = True) -> str:
     """One token and dimension of a recorded norm, with every number of the formula."""
     x, mean = float(norm.input[token, dimension]), float(norm.mean[token])
     variance = float(norm.variance[token])
@@ -48,10 +50,11 @@ def norm_in_numbers(norm: NormRecord, token: int, dimension: int) -> str:
     place = f"_{{{dimension}}}"
     if norm.kind == "layer":
         head = rf"\mu &= {number(mean)} \qquad \sigma^2 = {number(variance)} \\"
-        above, end = f"{number(x)} - {factor(mean)}", rf" + {factor(beta)}"
+        above = f"{number(x)} - {factor(mean)}"
     else:
         head = rf"\mathrm{{ms}} &= {number(variance)} \\"
-        above, end = number(x), ""
+        above = number(x)
+    end = rf" + {factor(beta)}" if shifts and norm.kind == "layer" else ""
     return (
         rf"\begin{{aligned}} {head}"
         rf"\hat x{place} &= \frac{{{above}}}{{{root}}} \\"

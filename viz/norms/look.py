@@ -106,8 +106,9 @@ def norm_check(norm: NormRecord) -> None:
         if found.output is None
         else f", the recorded output by at most {difference(found.output)}"
     )
+    mean = f"the kernel's own mean differs by at most {difference(found.mean)}, its 1/√(σ²+ε)"
+    size = mean if norm.kind == "layer" else "the recorded 1/√(ms+ε) differs"
     st.caption(
-        "Check: recomputed in double precision from the recorded input, the kernel's own mean "
-        f"differs by at most {difference(found.mean)}, its 1/√(σ²+ε) by a share of at most "
+        f"Check: recomputed in double precision from the recorded input, {size} by a share of at most "
         f"{difference(found.inverse_deviation)}{output}."
     )

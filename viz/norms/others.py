@@ -15,7 +15,7 @@ from viz.figures.variance_gap import variance_gap
 from viz.markdown import plain
 from viz.norms import formulas as norm_formulas
 from viz.norms.look import NormLook, norm_check, norm_rows
-from viz.shell import chart, table
+from viz.shell import Look, chart, table
 from viz.theme import QuantityName
 
 OWN: dict[NormKind, str] = {"layer": "The model's layer norm", "rms": "The model's RMS norm"}
@@ -31,9 +31,11 @@ def two_variances(look: NormLook) -> None:
     biased = layer_normalized(norm.input, norm.epsilon)
     unbiased = layer_normalized(norm.input, norm.epsilon, unbiased=True)
     apart = np.abs(biased - unbiased).max(-1)
+    centres = norm.kind == "layer"
     st.markdown(
-        f"**What to look for.** On token {look.chosen} the two differ most, of {width} "
-        f"dimensions, by **{apart[token]:.5f}**. At the notes' width 4 they are 13.4 % apart."
+        f"**What to look for.** {'On' if centres else 'In a layer norm, on'} token {look.chosen} the two "
+        f"differ most, of {width} dimensions, by **{apart[token]:.5f}**. At the notes' width 4 they are "
+        "13.4 % apart."
     )
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
@@ -43,7 +45,7 @@ def two_variances(look: NormLook) -> None:
         squares = token_statistics(norm.input).variance * width
         units = float(biased[token, dimension]), float(unbiased[token, dimension])
         st.latex(norm_formulas.variances_in_numbers(width, float(squares[token]), units, dimension))
-        st.markdown("PyTorch, GPT-2 and BERT use the first one, and so does this model.")
+        st.markdown(f"PyTorch, GPT-2 and BERT use the first one{_USES[norm.kind]}")
     norm_check(norm)
     frame = pd.DataFrame(
         {
@@ -117,8 +119,8 @@ def _root_mean_square(
         f"**{apart[token]:.4f}** here."
     )
     st.caption(
-        "Derived from the recorded input, before γ and β: those were learned for the model's own "
-        "norm. Used in Llama, for instance, because it saves the mean."
+        f"Derived from the recorded input, before {_LEARNED[look.seen.model.config.shifts]} for the "
+        "model's own norm. Llama, for instance, has an RMS norm, because it saves the mean."
     )
 
 
@@ -130,7 +132,7 @@ def where(look: NormLook) -> None:
     with picture:
         chart(norm_orders(place), "layer-norm-orders")
     with words:
-        st.markdown(f"**{look.title}.** {_reads(norm.name, place)}")
+        st.markdown(f"**{look.title}.** {_reads(seen, norm.name)}")
         st.markdown(_PLACES[place])
     st.caption(
         "Check: the norm's recorded input differs from that sum, recomputed from the stream and the "
@@ -138,6 +140,11 @@ def where(look: NormLook) -> None:
     )
 
 
+_USES: dict[NormKind, str] = {
+    "layer": ", and so does this model.",
+    "rms": ". This model uses neither: its RMS norm takes no mean away.",
+}
+_LEARNED = {True: "γ and β: those were learned", False: "γ: that was learned"}
 _PLACES = {
     "pre": "This model is **pre-norm**, as GPT-2 is: each sub-layer reads a normalized copy, and "
     "the stream itself is never rescaled. A pre-norm stack therefore ends with one more norm.",
@@ -146,12 +153,18 @@ _PLACES = {
 }
 
 
-def _reads(name: str, place: str) -> str:
+def _reads(seen: Look, name: str) -> str:
     """What the norm's input is, in one sentence."""
+    config = seen.model.config
     if ".embedding." in name:
-        return "Its input is the sum of the token's embedding and its position (and segment)."
+        parts = ["its position's"] * config.adds_positions + ["its segment's"] * bool(
+            config.segments
+        )
+        if not parts:
+            return "Its input is the token's vector."
+        return f"Its input is the sum of the token's vector and {' and '.join(parts)}."
     if ".final." in name:
         return "Its input is the last state of the stream, after every sub-layer has added to it."
-    if place == "pre":
+    if config.norm_place == "pre":
         return "Its input is x, the stream as the sub-layer finds it. f reads the norm's output."
     return "Its input is x + f(x): the stream plus what the sub-layer adds to it."

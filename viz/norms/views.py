@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from model.norms import token_statistics
-from model.trace import NormRecord
+from model.trace import Array
 from viz.axes import token_label
 from viz.figures.token_rows import colour_end
 from viz.norms import formulas as norm_formulas
@@ -29,7 +29,7 @@ def norm_views(seen: Look) -> None:
 
 
 def _this_norm(look: NormLook) -> None:
-    st.markdown(f"**What to look for.** {_change_of_size(look.norm)}")
+    st.markdown(f"**What to look for.** {_change_of_size(look)}")
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
         stage = st.segmented_control(
@@ -45,26 +45,41 @@ def _this_norm(look: NormLook) -> None:
         else:
             _rows(look, stage)
     with formula:
-        st.latex(norm_formulas.norm_in_general(look.norm))
+        shifts = look.seen.model.config.shifts
+        st.latex(norm_formulas.norm_in_general(look.norm, shifts=shifts))
         st.markdown(f"Token {look.chosen}, dimension {look.dimension}:")
-        st.latex(norm_formulas.norm_in_numbers(look.norm, look.token, look.dimension))
+        st.latex(
+            norm_formulas.norm_in_numbers(look.norm, look.token, look.dimension, shifts=shifts)
+        )
     norm_check(look.norm)
     table(_dimensions(look), "layer-norm-dimensions")
 
 
-def _change_of_size(norm: NormRecord) -> str:
+def _change_of_size(look: NormLook) -> str:
     """What the norm does to the tokens' sizes, in the numbers of this sentence."""
-    before = token_statistics(norm.input).deviation
-    after = token_statistics(norm.normalized).deviation
+    centres = look.norm.kind == "layer"
+    name = "deviation" if centres else "root mean square"
+    before, after = (_sizes(values, centres) for values in (look.norm.input, look.norm.normalized))
+    shifts = look.seen.model.config.shifts
+    then = "γ and β then stretch and shift" if shifts else "γ then stretches"
     if len(before) == 1:
-        return (
-            f"The token's deviation is {before[0]:.2f} before the norm, {after[0]:.2f} normalized."
-        )
+        return f"The token's {name} is {before[0]:.2f} before the norm, {after[0]:.2f} normalized."
     return (
-        f"Before the norm the tokens' deviations run from {before.min():.2f} to {before.max():.2f}; "
-        f"normalized, from {after.min():.2f} to {after.max():.2f}. γ and β then stretch and shift "
+        f"Before the norm the tokens' {name}s {_span(before)}; normalized, they {_span(after)}. {then} "
         "single dimensions."
     )
+
+
+def _sizes(values: Array, centres: bool) -> np.ndarray:
+    """(token,): what a norm divides by: the deviation, or the root mean square."""
+    found = token_statistics(values)
+    return found.deviation if centres else np.hypot(found.mean, found.deviation)
+
+
+def _span(values: np.ndarray) -> str:
+    """From the smallest to the largest, or one number where both are printed alike."""
+    least, most = f"{values.min():.2f}", f"{values.max():.2f}"
+    return f"are all {least}" if least == most else f"run from {least} to {most}"
 
 
 def _rows(look: NormLook, stage: str) -> None:
@@ -115,9 +130,9 @@ def _dimensions(look: NormLook) -> pd.DataFrame:
             "input": norm.input[token],
             "normalized": norm.normalized[token],
             "γ": norm.gamma,
-            "β": norm.beta,
-            "output": norm.output[token],
         }
+        | ({"β": norm.beta} if look.seen.model.config.shifts else {})
+        | {"output": norm.output[token]}
     ).rename_axis("dimension")
 
 

@@ -25,7 +25,7 @@ def position_sum(seen: Look) -> None:
     picture, formula = st.columns([3, 2], gap="large")
     with formula:
         place = pick_token(seen.trace.tokens, "positions-sum")
-        st.latex(sum_of(tuple(found.parts)))
+        st.latex(sum_of(tuple(found.parts), scaled=seen.model.config.scaled_embedding))
         st.caption(_sizes(found, place))
     parts = {name: values[place] for name, values in found.parts.items()}
     total = found.total[place]

@@ -17,7 +17,7 @@ from viz.differences import difference
 from viz.figures.position_curves import COLOURS, position_curves
 from viz.figures.position_maps import likeness_map, position_map
 from viz.markdown import plain
-from viz.positions.formulas import LIKENESS, ROTARY_LIKENESS, TABLES, Kind, cell_in_numbers
+from viz.positions.formulas import LIKENESS, ROTARY_LIKENESS, Kind, cell_in_numbers, table_formula
 from viz.shell import Look, chart, table
 
 NAMES: dict[Kind, str] = {"sinusoidal": "Sinusoidal", "learned": "Learned", "rotary": "Rotary"}
@@ -41,7 +41,7 @@ LIKENESS_LOOK: dict[Kind, str] = {
     "learned": "Is there a band along the diagonal? Then neighbours were learned to be alike, "
     "though nothing told the model that position 3 comes after position 2.",
     "rotary": "Stripes along the diagonal: the turn between two positions depends on their distance "
-    "alone. It is the picture of sinusoids as wide as one head.",
+    "alone. Sinusoids as wide as the turned part of a head, with the same base, make this picture too.",
 }
 LONGEST, FIRST_DRAWN, FEWEST = 256, 64, 8  # positions drawn
 FIRST_COLUMNS = (0, 4, 10, 20)
@@ -77,7 +77,7 @@ def position_table(seen: Look) -> None:
         return
     whole, picture, choices = opened
     with choices:
-        st.latex(TABLES[whole.kind])
+        st.latex(table_formula(whole.kind, seen.model.config))
         found = _cut(whole)
         columns = _drawn_columns(found)
         _cell(seen, found)
@@ -98,7 +98,8 @@ def position_likeness(seen: Look) -> None:
     with choices:
         st.latex(ROTARY_LIKENESS if turned else LIKENESS)
         found = _cut(whole)
-        st.caption("1: the same direction. 0: a right angle. -1: opposite.")
+        if not turned:
+            st.caption("1: the same direction. 0: a right angle. -1: opposite.")
     alike = (rotary_likeness if turned else likeness)(found.values)
     with picture:
         chart(likeness_map(alike), "positions-likeness")
@@ -150,7 +151,7 @@ def _table(seen: Look, kind: Kind) -> PositionTable | None:
     if kind == "sinusoidal":
         formula = sinusoidal(config.context, config.width)
     else:
-        formula = rotary(config.context, config.head_width, config.rotary_base)
+        formula = rotary(config.context, config.turned_width, config.rotary_base)
     own = config.positions == kind and _is_used(seen, formula)
     return PositionTable(kind, formula, own)
 
@@ -223,7 +224,7 @@ def _cell(seen: Look, found: PositionTable) -> None:
             position,
             column,
             float(found.values[position, column]),
-            width=config.head_width if found.kind == "rotary" else config.width,
+            width=config.turned_width if found.kind == "rotary" else config.width,
             base=config.rotary_base,
         )
     )
@@ -240,7 +241,7 @@ def _curves(found: PositionTable, columns: list[int]) -> go.Figure:
 def _said(seen: Look, whole: PositionTable) -> str:
     """Whose positions these are; where they are the model's, how far the table is from the pass."""
     config = seen.model.config
-    width = config.head_width if whole.kind == "rotary" else config.width
+    width = config.turned_width if whole.kind == "rotary" else config.width
     used = seen.trace.positions
     if not whole.own or used is None:
         return plain(

@@ -28,7 +28,8 @@ def two_sentences(seen: Look) -> None:
     """The second sentence, the word, and how alike its vectors are, state by state."""
     st.markdown(
         "**What to look for.** The first point is the token's own vector: the same in both "
-        "sentences, so its cosine is 1. Then the position is added and layer by layer the "
+        "sentences, so its cosine is 1. Then "
+        f"{'the position is added and ' if seen.model.config.adds_positions else ''}layer by layer the "
         "neighbours are mixed in, and the two vectors part."
     )
     picture, choices = st.columns([3, 2], gap="large")

@@ -6,17 +6,15 @@ X is the source's stream, Y the target's, E what the encoder hands over.
 from viz.theme import KEY, QUERY, VALUE
 
 
-def _three(queries: str, others: str) -> str:
-    """Where queries, keys and values come from."""
+def projections(queries: str, others: str, *, bias: bool) -> str:
+    """Which stream queries come from, and which keys and values."""
     parts = (("Q", QUERY, queries), ("K", KEY, others), ("V", VALUE, others))
     return r",\quad ".join(
-        rf"{name} = \textcolor{{{colour}}}{{{stream}\,W_{name}}}" for name, colour, stream in parts
+        rf"{name} = \textcolor{{{colour}}}{{{stream}\,W_{name}{f' + b_{name}' if bias else ''}}}"
+        for name, colour, stream in parts
     )
 
 
-ENCODER = _three("X", "X")
-DECODER = _three("Y", "Y")
-CROSSED = _three("Y", "E")
 CROSS = (
     r"a_{f,e} = \mathrm{softmax}_e\!\left("
     rf"\frac{{\textcolor{{{QUERY}}}{{q_f}} \cdot \textcolor{{{KEY}}}{{k_e}}}}{{\sqrt{{d_k}}}}\right)"

@@ -1,0 +1,217 @@
+"""No page says of the open model what its modules contradict; the facts are read from the modules."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch import Tensor, nn
+
+from model import Model, load_model
+from viz.explorer.message import payload
+from viz.feed_forward.formulas import feed_forward
+from viz.head_formulas import concatenation, logit
+from viz.positions.formulas import table_formula
+from viz.translation.formulas import projections
+
+PAGES = Path(__file__).resolve().parents[2] / "pages"
+TEXTS = {
+    "smollm2-135m-instruct": "The animal was too tired to cross the street",
+    "minilm": "The animal was too tired to cross the street",
+    "induction": "q f m b q f m b q",
+    "translate-en-fr": "the black cat sees the dog",
+}
+FILES = (
+    "home", "attention", "all_heads", "tokens", "positions", "layer_norm", "feed_forward",
+    "prediction", "laboratory", "shapes_and_cost",
+)  # fmt: skip
+INNER = ("all-heads-writes-as", "all-heads-means-as", "cost-place-")  # choices inside a view
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the modules of a model have and do."""
+
+    beta: bool  # some norm adds a bias
+    vector_bias: bool  # the maps to queries, keys and values do
+    hidden_bias: bool  # those of the feed-forward do
+    output_bias: bool  # W_O does
+    feed_forward: bool
+    adds: bool  # what the first layer reads is not the token's vector alone
+    centres: bool  # a norm gives the same for x and x + 1
+    sees_all: bool  # the first output changes with the last token
+
+
+@cache
+def opened(name: str) -> Model:
+    return load_model(name, device="cpu")
+
+
+@cache
+def facts(name: str) -> Facts:
+    module = opened(name).module
+    named = dict(module.named_modules())
+    norms = [part for path, part in named.items() if type(part).__name__.endswith("Norm")]
+    biases = [path for path, _ in module.named_parameters() if path.endswith(".bias")]
+
+    def some(*words: str) -> bool:
+        return any(word in path for path in biases for word in words)
+
+    x = torch.randn(1, 3, module.config.width)
+    return Facts(
+        beta=any(getattr(part, "beta", getattr(part, "bias", None)) is not None for part in norms),
+        vector_bias=some(".query.", "q_proj"),
+        hidden_bias=some("feed_forward.inner", "mlp."),
+        output_bias=some("attention.output", "o_proj"),
+        feed_forward=any(
+            path.endswith((".feed_forward", ".mlp")) and list(part.parameters())
+            for path, part in named.items()
+        ),
+        adds=_adds(module),
+        centres=bool(torch.allclose(norms[0](x), norms[0](x + 1), atol=1e-3)),
+        sees_all=_sees_all(module),
+    )
+
+
+def _ran(module: nn.Module, ids: Tensor) -> Tensor:
+    with torch.inference_mode():
+        found: Tensor = (
+            module(ids, ids) if module.config.shape == "encoder-decoder" else module(ids)
+        )
+    return found
+
+
+def _adds(module: nn.Module) -> bool:
+    """Whether the first layer reads another vector for the same token at another position."""
+    lists = [part for part in module.modules() if isinstance(part, nn.ModuleList)]
+    seen: list[Tensor] = []
+    hook = lists[0][0].register_forward_pre_hook(
+        lambda _, read, named: seen.append([*read, *named.values()][0]), with_kwargs=True
+    )
+    ids = torch.tensor([[5, 5, 5]])
+    _ran(module, ids)
+    hook.remove()
+    return not torch.allclose(seen[0][0, 0], seen[0][0, 1])
+
+
+def _sees_all(module: nn.Module) -> bool:
+    one, other = torch.tensor([[5, 6, 7]]), torch.tensor([[5, 6, 8]])
+    if module.config.shape == "encoder-decoder":
+        return False
+    return not torch.allclose(_ran(module, one)[0, 0], _ran(module, other)[0, 0])
+
+
+def said(app: AppTest) -> str:
+    kinds = (app.markdown, app.caption, app.info, app.warning, app.error, app.latex)
+    texts = [element.value for kind in kinds for element in kind]
+    for frame in (table.value for table in app.dataframe):
+        texts += [*map(str, frame.columns), *map(str, frame.get("formula", []))]
+    return "\n".join(texts)
+
+
+def views(app: AppTest) -> list[str]:
+    """What each view of a page says, with the choices inside it."""
+    shown = [control for control in app.segmented_control if control.key == "choose-show"]
+    if not shown:
+        return [said(app)]
+    found = []
+    for name in shown[0].options:
+        app.segmented_control(key="choose-show").set_value(name).run()
+        found.append(said(app))
+        for control in [c for c in app.segmented_control if str(c.key).startswith(INNER)]:
+            for option in control.options:
+                app.segmented_control(key=str(control.key)).set_value(option).run()
+                found.append(said(app))
+    assert not app.exception
+    return found
+
+
+def contradictions(known: Facts) -> list[str]:
+    """Words that are false of a model with these facts."""
+    words: list[str] = []
+    if not known.beta:
+        words += ["β", r"\beta"]
+    if not known.vector_bias:
+        words += ["b_Q", "b_K", "b_V", "W_Q + b", "W_K + b"]
+    if not known.hidden_bias:
+        words += ["b_1", "b_2", "b_g", "b₁", "b₂"]
+    if not known.output_bias:
+        words += ["b_O"]
+    if not known.adds:
+        words += ["position is added", "+ PE_p", "E + P"]
+    if not known.centres:
+        words += [
+            "so does this model",
+            "kernel's own mean",
+            "tokens' deviations",
+            "mean and deviation",
+        ]
+    if known.sees_all:
+        words += ["masked half", "causal mask", "√dₖ, masked"]
+    if not known.feed_forward:
+        words += ["→ 0 →", r"d_{\text{ff}}", "L0 feed-forward"]
+    return words
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_view_contradicts_the_modules(name: str, file: str) -> None:
+    app = AppTest.from_file(str(PAGES / f"{file}.py"), default_timeout=120)
+    app.query_params["model"], app.query_params["text"] = name, TEXTS[name]
+    app.run()
+    assert not app.exception
+    wrong = contradictions(facts(name))
+    for text in views(app):
+        assert text
+        assert [word for word in wrong if word in text] == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name: str) -> None:
+    known, config = facts(name), opened(name).config
+    assert ("b_1" in feed_forward(config)) == (known.hidden_bias or not known.feed_forward)
+    assert ("b_O" in concatenation(config)) == known.output_bias
+    assert (r"\beta" in logit(config)) == known.beta
+    assert (r"\bar p" in logit(config)) == known.centres
+    assert ("b_Q" in projections("X", "X", bias=config.qkv_bias)) == known.vector_bias
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_explorer_writes_what_the_modules_have(name: str) -> None:
+    model, known = opened(name), facts(name)
+    trace = model.trace(TEXTS[name])
+    attention = trace.attention[0]
+    message = payload(
+        attention,
+        queries=[token.text for token in trace.queries_of(attention)],
+        keys=[token.text for token in trace.keys_of(attention)],
+        head=0,
+        check=None,
+    )
+    stages, formulas = message["stages"], message["formulas"]
+    assert isinstance(stages, list)
+    assert isinstance(formulas, dict)
+    names = [stage["name"] for stage in stages]
+    assert ("masked" in names) == (attention.kind == "causal")
+    assert ("masked" in names) != (known.sees_all or attention.stack == "encoder")
+    assert ("b_Q" in formulas["query"]["general"]) == known.vector_bias
+    assert ("R_i" in formulas["query"]["general"]) == (not known.adds)
+
+
+def test_the_rotary_formula_has_the_pairs_that_smollm2_turns() -> None:
+    model = opened("smollm2-135m-instruct")
+    seen: list[Tensor] = []
+    layer = model.module.body.model.layers[0].self_attn
+    hook = layer.q_proj.register_forward_hook(lambda _, __, gave: seen.append(gave.clone()))
+    trace = model.trace("The cat sat on the mat")
+    hook.remove()
+    width = model.config.head_width
+    plain = seen[-1][0].view(len(trace.tokens), -1, width).transpose(0, 1)
+    turned = torch.tensor(trace.attention[0].query)
+    halves = [x.unflatten(-1, (2, -1)).norm(dim=-2) for x in (plain, turned)]
+    assert torch.allclose(*halves, rtol=1e-3, atol=1e-3)
+    formula = table_formula("rotary", model.config)
+    assert "q_{i+r/2}" in formula
+    assert "2i+1" not in formula
