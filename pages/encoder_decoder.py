@@ -25,7 +25,7 @@ box, sentences = st.container(), st.container()
 with sentences:  # before the run, which stops the page where a word is not known
     sentence_row()
 with box:
-    seen = shell.look(layers=False)
+    seen = shell.look(layers=False, offers=())
 
 
 def idea() -> None:

@@ -4,7 +4,6 @@ import streamlit as st
 
 from viz import shell
 from viz.by_hand import by_hand_of
-from viz.choices import offer_model
 from viz.glossary import glossary_link
 from viz.markdown import plain
 from viz.prediction.formulas import ENTROPY, SOFTMAX
@@ -13,9 +12,10 @@ from viz.prediction.next_token import next_token
 from viz.prediction.token_by_token import token_by_token
 from viz.questions.show import try_yourself
 from viz.tour.card import hides
+from viz.way_out import LANGUAGE_MODELS, offer_language_model
 
 shell.open_page("pages/prediction.py")
-seen = shell.look(layers=False)
+seen = shell.look(layers=False, offers=LANGUAGE_MODELS)
 
 VIEWS = {
     "The next token": next_token,
@@ -57,10 +57,10 @@ def live() -> None:
         st.info(
             plain(
                 f"{seen.model.name} is an encoder: it reads a text and predicts no next token. "
-                "A GPT such as stories does."
+                "A GPT does."
             )
         )
-        offer_model("stories")
+        offer_language_model(seen.request.text)
         return
     if hides(seen):
         st.caption("The picture opens when you have answered the question of the tour, above.")

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from model.intervention import Intervention, MaskChoice
-from model.registry import models
-from model.tokenizers import GPT2Subset
 from viz.examples import EXAMPLES, Example
 from viz.markdown import plain
 from viz.navigation import page_link
 from viz.session import change_view, control, current, open_view, set_change, write_link
 from viz.view import TEXT_LIMIT, example_view, short_link
+from viz.way_out import offer_knowing
 
 if TYPE_CHECKING:
     from model.live import Model
 
-READS_ALL = "minilm"  # the model offered where words are new to another one
 MASK_NAMES: dict[MaskChoice, str] = {
     "model": "the model's own",
     "none": "none: all may look",
@@ -111,17 +109,8 @@ def fitting(change: Intervention, model: "Model") -> Intervention:
     )
 
 
-def offer_model(name: str) -> None:
-    """A button that opens the same sentence in another model."""
-    st.button(
-        f"Read it with {plain(models[name].title)}",
-        key=f"offer-{name}",
-        on_click=lambda: change_view(replace(current(), model=name)),
-    )
-
-
-def offer_way_out(model: "Model") -> None:
-    """What leads back from a text or a change that cannot be run."""
+def offer_way_out(model: "Model", offers: Sequence[str]) -> None:
+    """What leads back from a text or a change that cannot be run. offers: other models for its words."""
     if current().target is not None:
         st.button(
             "Let the model write its own target",
@@ -129,6 +118,8 @@ def offer_way_out(model: "Model") -> None:
         )
     if current().change.changes:
         st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    if model.new_words(current().text):
+        offer_knowing(current().text, offers)
     words = getattr(model.tokenizer, "words", ())
     if words:
         with st.expander(f"The {len(words)} words that it knows"):
@@ -138,18 +129,6 @@ def offer_way_out(model: "Model") -> None:
         st.button(
             f"Open “{plain(sample.text)}”", key="offer-example", on_click=_open, args=(sample,)
         )
-
-
-def warn_of_new_words(model: "Model", text: str) -> None:
-    """Says which words the model reads byte by byte, and offers one that knows them."""
-    words = model.new_words(text)
-    if not words or model.name == READS_ALL:
-        return
-    listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
-    spelled = isinstance(model.tokenizer, GPT2Subset)
-    how = "It reads them byte by byte" if spelled else "It reads a token for the unknown instead"
-    st.info(plain(f"New to this model: {listed}. {how}."))
-    offer_model(READS_ALL)
 
 
 def _open_chosen_example() -> None:

@@ -65,8 +65,11 @@ def _is_here(name: str) -> bool:
 
 
 def _choose() -> None:
+    open_model(st.session_state[CHOSEN])
+
+
+def open_model(name: str) -> None:
     """A registered model is opened at once; another one when it has been loaded and checked."""
-    name: str = st.session_state[CHOSEN]
     if name in models or engine().has(name):
         change_view(replace(current(), model=name))
     elif models.found(name) is not None:  # what comes from a browser need not be on the list

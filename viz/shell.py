@@ -5,7 +5,7 @@ session; every control shows a part of it and writes it back, and the link alway
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from model.engine import Request
 from model.intervention import Intervention
 from model.registry import models
 from model.trace import Attention, Trace
-from viz import choices, model_picker
+from viz import choices, model_picker, way_out
 from viz.border import border
 from viz.differences import difference
 from viz.explorer import explorer
@@ -92,11 +92,18 @@ class Look:
         return None if len(self.requests) == 1 else traced(self.requests[1])
 
 
-def look(*, changed: bool = False, layers: bool = True, full: bool = False) -> Look:
+def look(
+    *,
+    changed: bool = False,
+    layers: bool = True,
+    full: bool = False,
+    offers: Sequence[str] = way_out.ANY_MODELS,
+) -> Look:
     """The sentence box and the choices, then the run they ask for.
 
     changed: whether the change of the view is run. layers: whether a layer is chosen. full: whether
-    the trace holds feed-forward activations and norm outputs too.
+    the trace holds feed-forward activations and norm outputs too. offers: the models that can do what
+    the page asks; one of them is offered where words are new to the open one.
     Stops the page with a sentence where there is nothing to run; what was typed stays.
     """
     choices.sentence_box()
@@ -115,9 +122,9 @@ def look(*, changed: bool = False, layers: bool = True, full: bool = False) -> L
             with more:
                 if layers:
                     choices.choose_layer(model.attention_names)
-            seen = _run(Look(_request(model, changed, full)))
+            seen = _run(Look(_request(model, _readable(model, offers), changed, full)))
         except ValueError as refusal:
-            _refuse(refusal, model)
+            _refuse(refusal, model, offers)
             with card:
                 tour.card(None)
             st.stop()
@@ -263,11 +270,13 @@ def _run(seen: Look) -> Look:
     return seen
 
 
-def _refuse(refusal: ValueError, model: "Model | None") -> None:
+def _refuse(
+    refusal: ValueError, model: "Model | None", offers: Sequence[str] = way_out.ANY_MODELS
+) -> None:
     """Says why there is nothing to show, and what leads on; the link keeps what was asked for."""
     st.error(plain(str(refusal)))
     if model is not None:
-        choices.offer_way_out(model)
+        choices.offer_way_out(model, offers)
     write_link()
 
 
@@ -290,9 +299,8 @@ def _settle(model: "Model") -> None:
     change_view(replace(view, change=choices.fitting(view.change, model)))
 
 
-def _request(model: "Model", changed: bool, full: bool) -> Request:
-    """The run that the view asks for."""
-    text = _readable(model)
+def _request(model: "Model", text: str, changed: bool, full: bool) -> Request:
+    """The run of a text that the view asks for."""
     if changed:
         _fit_change(model, text)
     view = current()
@@ -321,7 +329,7 @@ def _fit_change(model: "Model", text: str) -> None:
         )
 
 
-def _readable(model: "Model") -> str:
+def _readable(model: "Model", offers: Sequence[str]) -> str:
     """As much of the text as the model can read; says so where that is not all."""
     text = current().text
     kept = model.kept(text)
@@ -332,5 +340,5 @@ def _readable(model: "Model") -> str:
             f"Your text is {length:,} tokens long and {title} reads {context:,}: "
             f"the first {context:,} are shown. Your text stays in the box."
         )
-    choices.warn_of_new_words(model, kept)
+    way_out.warn_of_new_words(model, kept, offers)
     return kept

@@ -67,7 +67,7 @@ def test_an_encoder_offers_the_way_to_a_model_that_predicts(
 ) -> None:
     page = open_page("/prediction", model="minilm", text=TEXT)
     expect(page.get_by_text("predicts no next token")).to_be_visible()
-    page.get_by_role("button", name=re.compile("Read it with Stories")).click()
+    page.get_by_role("button", name=re.compile("Read it with House GPT")).click()
     expect(plots(page).filter(has_text="·Hill")).to_have_count(1)
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(TEXT)
 

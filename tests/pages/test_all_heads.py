@@ -130,7 +130,7 @@ def test_the_parts_of_the_logit_are_listed_and_add_up_to_it() -> None:
 def test_an_encoder_has_no_logit_and_the_page_says_who_has() -> None:
     app = opened("What heads write", model="minilm", text="the cat saw the cat")
     assert "predicts no next token" in said(app)
-    assert any("Stories" in button.label for button in app.button)
+    assert any("House GPT" in button.label for button in app.button)
 
 
 def test_ablation_shows_what_a_pass_without_each_head_says() -> None:

@@ -168,7 +168,7 @@ def test_an_encoder_says_that_it_predicts_nothing_and_offers_a_model_that_does()
     assert "predicts no next token" in said(app).replace("\\", "")
     (offer,) = [button for button in app.button if button.label.startswith("Read it with")]
     offer.click().run()
-    assert control(app, "Model").value == "stories"
+    assert control(app, "Model").value == "house-gpt"
     assert bars(app)
     assert app.text_input[0].value == TEXT
 

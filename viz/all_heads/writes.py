@@ -28,15 +28,14 @@ from viz.all_heads.choice import (
 )
 from viz.all_heads.map import map_of_heads
 from viz.axes import token_label
-from viz.choices import offer_model
 from viz.differences import difference
 from viz.figures.head_bars import part_bars
 from viz.head_formulas import concatenation, logit
 from viz.held import loaded
 from viz.markdown import plain
-from viz.session import current
 from viz.shell import Look, traced
 from viz.token_choice import keep_within
+from viz.way_out import offer_language_model
 
 LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts"
 OFFERED = 8  # likeliest next tokens
@@ -87,12 +86,10 @@ def writes(seen: Look) -> None:
         st.info(
             plain(
                 f"{seen.model.name} is an encoder: it predicts no next token, so there is no logit "
-                "to add to. Its heads' writing has a length, see there; a GPT such as stories has both."
+                "to add to. Its heads' writing has a length, see there; a GPT has both."
             )
         )
-        offer_model("stories")
-        if current().model != seen.model.name:
-            st.rerun()  # the whole page: this view alone would go on with the old model
+        offer_language_model(seen.request.text)
     else:
         _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes[1:]), shown == PARTS)
 

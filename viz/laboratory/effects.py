@@ -18,6 +18,7 @@ from viz.markdown import plain
 from viz.shell import Look, chart, table, traced
 from viz.table_text import sheltered_table
 from viz.theme import WEIGHT
+from viz.way_out import offer_language_model
 
 LISTED = 6
 
@@ -156,7 +157,7 @@ def _no_prediction(seen: Look) -> None:
     st.info(
         plain(
             f"{seen.model.name} is an encoder: it reads a text and predicts no next token. "
-            "Its rows of weights and its stream show what a change does. A GPT such as stories "
-            "predicts."
+            "Its rows of weights and its stream show what a change does. A GPT predicts."
         )
     )
+    offer_language_model(seen.request.text)

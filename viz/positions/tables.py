@@ -12,13 +12,13 @@ from streamlit.delta_generator import DeltaGenerator
 from model.config import PositionKind
 from model.positions import learned, likeness, rotary, rotary_likeness, sinusoidal
 from model.trace import Array
-from viz.choices import offer_model
 from viz.differences import difference
 from viz.figures.position_curves import COLOURS, position_curves
 from viz.figures.position_maps import likeness_map, position_map
 from viz.markdown import plain
 from viz.positions.formulas import LIKENESS, ROTARY_LIKENESS, Kind, cell_in_numbers, table_formula
 from viz.shell import Look, chart, table
+from viz.way_out import offer_model
 
 NAMES: dict[Kind, str] = {"sinusoidal": "Sinusoidal", "learned": "Learned", "rotary": "Rotary"}
 OWN: dict[PositionKind, str] = {

@@ -1,0 +1,98 @@
+"""What is offered where a model cannot do what is asked: a model that can."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.entries import ENTRIES, HUB_ENTRIES
+from viz.shared import engine
+
+PAGES = Path(__file__).resolve().parents[2] / "pages"
+HOUSE, SMOLLM2, MINILM = "House GPT", "SmolLM2-135M-Instruct", "MiniLM"
+ANIMAL = "The animal didn't cross the street because it was too tired"  # words that Stories lacks
+ZEBRA = "A quantum zebra"  # words that House GPT lacks too
+
+
+def opened(page: str, model: str, text: str) -> AppTest:
+    app = AppTest.from_file(str(PAGES / f"{page}.py"), default_timeout=90)
+    app.query_params.update({"model": model, "text": text})
+    app.run()
+    assert not app.exception
+    return app
+
+
+def offers(app: AppTest) -> list[str]:
+    labels = [button.label.replace("\\", "") for button in app.button]
+    return [label for label in labels if label.startswith("Read it with")]
+
+
+@pytest.mark.parametrize("page", ["prediction", "attention"])
+@pytest.mark.parametrize(
+    ("model", "text", "offered"),
+    [
+        ("stories", ANIMAL, HOUSE),
+        ("stories", ZEBRA, SMOLLM2),
+        ("house-gpt", ZEBRA, SMOLLM2),
+        ("induction", ANIMAL, HOUSE),
+    ],
+)
+def test_a_language_model_that_knows_the_words_is_offered(
+    page: str, model: str, text: str, offered: str
+) -> None:
+    (offer,) = offers(opened(page, model, text))
+    assert offered in offer
+
+
+def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> None:
+    app = opened("attention", "minilm", "a 😀")
+    assert "It reads a token for the unknown instead" in app.info[0].value
+    (offer,) = offers(app)
+    assert SMOLLM2 in offer
+
+
+@pytest.mark.parametrize(("text", "offered"), [(ANIMAL, HOUSE), (ZEBRA, SMOLLM2)])
+def test_a_page_of_predictions_offers_an_encoders_reader_a_model_that_predicts(
+    text: str, offered: str
+) -> None:
+    (offer,) = offers(opened("prediction", "minilm", text))
+    assert offered in offer
+
+
+def test_where_no_other_model_may_be_opened_only_pages_that_predict_nothing_offer_the_encoder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ATTENTION_MODELS", "gpt2")
+    (offer,) = offers(opened("attention", "stories", ZEBRA))
+    assert MINILM in offer
+    assert offers(opened("prediction", "stories", ZEBRA)) == []
+    (offer,) = offers(opened("prediction", "minilm", ZEBRA))
+    assert HOUSE in offer  # which spells the words
+
+
+def test_a_word_that_an_encoder_lacks_does_not_hide_the_way_to_a_prediction() -> None:
+    first, second = offers(opened("prediction", "minilm", "a 😀"))
+    assert SMOLLM2 in first
+    assert SMOLLM2 in second
+
+
+def test_the_offer_opens_the_model_on_the_same_sentence() -> None:
+    app = opened("prediction", "stories", ANIMAL)
+    next(one for one in app.button if one.label.startswith("Read it with")).click().run()
+    assert app.selectbox(key="choose-model").value == "house-gpt"
+    assert app.text_input[0].value == ANIMAL
+    assert offers(app) == []
+
+
+def test_one_new_word_is_one_and_a_character_of_several_tokens_is_written_whole() -> None:
+    (said,) = [one.value for one in opened("attention", "house-gpt", "the quantum").info]
+    assert said.endswith("It reads it byte by byte\\.")
+    (said,) = [one.value for one in opened("attention", "house-gpt", "你好").info]
+    assert "“你”\\, “好”" in said
+    assert said.endswith("It reads them byte by byte\\.")
+
+
+def test_a_model_that_is_said_to_read_all_has_no_new_word() -> None:
+    (name,) = [entry.name for entry in (*ENTRIES, *HUB_ENTRIES) if entry.reads_all]
+    model = engine().model(name, lambda sentence, share: None)
+    assert model.new_words("zebra 你好 😀 \x00 hé") == ()
