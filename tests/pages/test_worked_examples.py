@@ -150,7 +150,7 @@ def test_every_slip_is_told_and_leads_to_its_step() -> None:
 
 
 def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:
-    app = opened(show="notes")
+    app = opened(show="notes", example="houses")
     assert not app.exception
     said = "".join(text.value for text in app.markdown).replace("\\", "")
     for document in DOCUMENTS:

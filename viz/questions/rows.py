@@ -43,7 +43,8 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
     tokens = trace.keys_of(attention)
     names = [token_name(tokens[key], key) for key in offered]
     scaled = attention.scaled(scene.head)[query]
-    apart = float(scaled[best] - scaled[next_best])
+    scores = [f"{scaled[key]:.4f}" for key in (best, next_best)]
+    apart = float(scores[0]) - float(scores[1])
     looking = token_name(trace.queries_of(attention)[query], query)
     return Question(
         f"In head {scene.head_name}, which token gets the largest weight in the row of {looking}?",
@@ -51,9 +52,9 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
         offered.index(best),
         f"Weights: {_amounts(names, [float(row[key]) for key in offered])}. "
         "All weights of the row sum to 1.",
-        f"The query of {looking} fits its key best: a scaled score of {scaled[best]:.2f}, the next "
-        f"largest is {scaled[next_best]:.2f}. The softmax makes of this difference a ratio: "
-        f"{row[best]:.3f} is e^{apart:.2f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
+        f"The query of {looking} fits its key best: a scaled score of {scores[0]}, the next "
+        f"largest is {scores[1]}. The softmax makes of this difference a ratio: "
+        f"{row[best]:.3f} is about e^{apart:.4f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
     )
 
 
