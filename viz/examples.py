@@ -1,7 +1,7 @@
 """Sentences to start from, each with the head to open and what to look for.
 
 Whatever an example says is computed on its model in `tests/viz/test_examples.py`: the largest cell of
-the row, the line beside the diagonal, the column, and what the model writes next.
+the row, the line beside the diagonal row by row, the column, and what the model writes next.
 """
 
 from dataclasses import dataclass
@@ -20,6 +20,10 @@ class Example:
     key: int  # the largest cell of the query's row
     look_for: str
     line: int | None = None  # key - query along a line that is claimed: -1 the one before
+    line_rows: tuple[int, int] = (0, -1)  # the first and the last row of that line
+    exceptions: tuple[
+        tuple[int, int], ...
+    ] = ()  # (query, its largest key): rows that are said to differ
     column: bool = False  # whether every row is claimed to rest on the chosen key
     goes_on: str | None = None  # the next token that is claimed
 
@@ -45,9 +49,10 @@ EXAMPLES: tuple[Example, ...] = (
         2,
         8,
         7,
-        "The line just below the diagonal: this head looks at the one before it, at every token. The "
+        "The line just below the diagonal: each token after the first looks at the one before it. The "
         "heads of layer 1 lean on it: go there and see “Frank” look at “Churchill”.",
         line=-1,
+        line_rows=(1, 8),
     ),
     Example(
         "A list of words said again",
@@ -57,9 +62,12 @@ EXAMPLES: tuple[Example, ...] = (
         2,
         7,
         5,
-        "The slanted line: each word looks at what followed it the time before. No book holds this "
-        "list, yet the model goes on with “garden”.",
+        "The slanted line from the second “stone” on: each word looks at what followed it the time "
+        "before. The second “river” looks at itself: the first one, without a space before it, is "
+        "another token. The model goes on with “garden”.",
         line=-2,
+        line_rows=(4, 7),
+        exceptions=((3, 3),),
         goes_on=" garden",
     ),
     Example(
@@ -70,9 +78,10 @@ EXAMPLES: tuple[Example, ...] = (
         1,
         4,
         4,
-        "The diagonal: each token looks at itself alone. Such a head mixes nothing; it writes "
-        "something about the word it stands on.",
+        "The diagonal: each token looks at itself and hardly at others. Such a head mixes next to "
+        "nothing; it writes something about the word it stands on.",
         line=0,
+        line_rows=(0, 13),
     ),
     Example(
         "An induction head",
@@ -82,9 +91,12 @@ EXAMPLES: tuple[Example, ...] = (
         2,
         10,
         6,
-        "The slanted line in the lower half: each word looks at what followed it the time before. "
-        "This is an induction head.",
+        "The slanted line from the second “dog” on: each word looks at what followed it the time "
+        "before. This is an induction head. The second “cat” looks at “mat”: the first one, without a "
+        "space before it, is another token.",
         line=-4,
+        line_rows=(6, 10),
+        exceptions=((5, 2),),
     ),
     Example(
         "What an induction head leans on",
@@ -94,11 +106,12 @@ EXAMPLES: tuple[Example, ...] = (
         1,
         4,
         3,
-        "The line just below the diagonal: each token looks at the one before it.",
+        "The line just below the diagonal: each token after the first looks at the one before it.",
         line=-1,
+        line_rows=(1, 7),
     ),
     Example(
-        "A family name, in the smallest GPT",
+        "A family name, in a smaller GPT",
         "Sam Gray met Anna King. Sam",
         "stories",
         "decoder.1.self",
@@ -116,9 +129,11 @@ EXAMPLES: tuple[Example, ...] = (
         2,
         15,
         9,
-        "The slanted line in the lower half: each letter looks at what followed it the time before, "
-        "and the model goes on with that.",
+        "The slanted line in the lower half: each letter that comes back looks at what followed it "
+        "before, and after the last one the model goes on with that. “q” and “f” come a third time: "
+        "their last rows look at two places.",
         line=-6,
+        line_rows=(7, 13),
         goes_on="m",
     ),
     Example(
@@ -161,8 +176,8 @@ EXAMPLES: tuple[Example, ...] = (
         1,
         10,
         4,
-        "The row of “them”: nearly all of its weight lies on “keys”. It is the head that finds what "
-        "“it” stands for, too.",
+        "The row of “them”: more than nine tenths of its weight lie on “keys”. The same head finds "
+        "“animal” for “it” in the other example.",
     ),
     Example(
         "One word, two meanings",
@@ -172,8 +187,8 @@ EXAMPLES: tuple[Example, ...] = (
         9,
         10,
         2,
-        "The two rows of “bank” look at each other, and so do those of “was”: this head finds the "
-        "same word elsewhere.",
+        "The two rows of “bank” look at each other, and so do those of “was”. The rows of words that "
+        "stand alone rest on “[CLS]”.",
     ),
     Example(
         "Nothing to look for",
@@ -184,7 +199,7 @@ EXAMPLES: tuple[Example, ...] = (
         8,
         0,
         "The first column: every row rests on “[CLS]”. Weights must sum to one, so a head that finds "
-        "nothing puts them where they do little.",
+        "nothing puts them where they do little: the value of “[CLS]” is the shortest by far.",
         column=True,
     ),
     Example(
@@ -195,9 +210,10 @@ EXAMPLES: tuple[Example, ...] = (
         2,
         5,
         4,
-        "The line just below the diagonal: each token looks at the one before it, here in a model "
-        "that could look ahead.",
+        "The line just below the diagonal: each token after the first looks at the one before it, "
+        "here in a model that could look ahead.",
         line=-1,
+        line_rows=(1, 11),
     ),
     Example(
         "The word after",
@@ -207,8 +223,11 @@ EXAMPLES: tuple[Example, ...] = (
         8,
         2,
         3,
-        "The line just above the diagonal: each token looks at the next one.",
+        "The line just above the diagonal: each word looks at the next one. The last “cat” has none "
+        "after it: its weight lies on “[CLS]”, on “[SEP]” and on itself.",
         line=1,
+        line_rows=(1, 4),
+        exceptions=((5, 0),),
     ),
 )
 FIRST = EXAMPLES[0]
