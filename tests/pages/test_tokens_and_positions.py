@@ -154,6 +154,38 @@ def test_the_same_sentence_twice_is_alike_at_every_state(model: str) -> None:
     assert ("only back" in said(app)) == (model == "stories")
 
 
+@pytest.mark.parametrize("model", ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"])
+def test_what_is_said_of_two_sentences_is_the_curve(model: str) -> None:
+    """The position may do more than attention, which may draw the vectors together again."""
+    text, second = "Tom Hill saw a red ball", "The dog found the ball near the river"
+    app = opened("tokens", "Two sentences", model=model, text=text)
+    control(app, "Second sentence").set_value(second).run()
+    curve = numbers(traces(app)[0]["y"])
+    names = list(traces(app)[0]["hovertext"])
+    told = next(one.value for one in app.markdown if "What to look for" in one.value)
+    if loaded(model).config.positions in ("learned", "sinusoidal"):
+        assert f"Adding the positions takes it to {curve[1]:.2f}." in told
+    else:
+        assert "adds no position" in told
+    moves = re.findall(
+        r"Then it (falls|rises) most at (.+?), from (-?[\d.]+) to (-?[\d.]+)\.", told
+    )
+    assert {verb for verb, *_ in moves} == {"falls", "rises"}
+    for verb, name, before, after in moves:
+        at = names.index(name)
+        assert (before, after) == (f"{curve[at - 1]:.2f}", f"{curve[at]:.2f}")
+        sign = 1 if verb == "rises" else -1
+        assert sign * (curve[at] - curve[at - 1]) == max(sign * np.diff(curve[1:]))
+
+
+def test_two_equal_sentences_part_nowhere() -> None:
+    app = opened("tokens", "Two sentences")
+    control(app, "Second sentence").set_value("the cat saw the cat").run()
+    told = next(one.value for one in app.markdown if "What to look for" in one.value)
+    assert "same position" in told
+    assert "most at" not in told
+
+
 def test_sentences_without_a_common_word_are_told_so() -> None:
     app = opened("tokens", "Two sentences")
     control(app, "Second sentence").set_value("Anna gave John a ball").run()

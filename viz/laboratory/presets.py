@@ -72,9 +72,10 @@ PRESETS: tuple[Preset, ...] = (
             show=POSITIONS,
             change=Intervention(ablated=frozenset({("decoder.0.self", 1)})),
         ),
-        "In the second round the unchanged model knows each word (0.99 and more). Without L0H1 the mean "
-        "falls to 0.18. The heads that copy stand in layer 1, and they need what L0H1 tells them: "
-        "which word stood before.",
+        "From the second “mat” on the unchanged model knows each word (0.99 and more). Without L0H1 the "
+        "mean of these four falls to 0.18. The heads that copy stand in layer 1, and they need what L0H1 "
+        "tells them: which word stood before. The second “dog” is known in neither run (0.00): the first "
+        "“cat”, without a space before it, was another token.",
     ),
     Preset(
         "Positions off: who sees whom is lost",

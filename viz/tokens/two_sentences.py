@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from model.same_word import likeness, places_of, shared_tokens
-from model.trace import Trace
+from model.trace import Array, Trace
 from viz.axes import token_label
 from viz.figures.likeness import likeness_lines
 from viz.markdown import plain
@@ -26,12 +26,8 @@ SHORTEST = 3  # letters of a word worth comparing
 
 def two_sentences(seen: Look) -> None:
     """The second sentence, the word, and how alike its vectors are, state by state."""
-    st.markdown(
-        "**What to look for.** The first point is the token's own vector: the same in both "
-        "sentences, so its cosine is 1. Then "
-        f"{'the position is added and ' if seen.model.config.adds_positions else ''}layer by layer the "
-        "neighbours are mixed in, and the two vectors part."
-    )
+    look_for = st.empty()
+    look_for.markdown(f"**What to look for.** {_START}")
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
         text = st.text_input(
@@ -47,6 +43,7 @@ def two_sentences(seen: Look) -> None:
         return
     found = likeness(seen.trace, other, places)
     names = _names(seen.trace)
+    look_for.markdown(f"**What to look for.** {_START} {_course(seen.trace, found.word, places)}")
     with picture:
         chart(likeness_lines(found.word, found.others, states=names), "tokens-likeness")
     with choices:
@@ -120,6 +117,29 @@ def _names(trace: Trace) -> list[str]:
     first, *rest = state_names(trace, trace.source)
     added = "positions" in trace.summands[trace.source]
     return ["token vector", f"{first} + position" if added else first, *rest]
+
+
+_START = (
+    "The first point is the token's own vector: the same in both sentences, so its cosine is 1."
+)
+
+
+def _course(trace: Trace, word: Array, places: tuple[int, int]) -> str:
+    """What the position did to the cosine, then where it fell and where it rose most."""
+    names, here, there = _names(trace), *places
+    if "positions" not in trace.summands[trace.source]:
+        said = "This model adds no position to it."
+    elif here == there:
+        said = "Both stand at the same position, so adding that changes nothing."
+    else:
+        said = f"Adding the positions takes it to {word[1]:.2f}."
+    steps = np.diff(word[1:])
+    turns = {"falls": int(steps.argmin()), "rises": int(steps.argmax())}
+    for verb, at in turns.items():
+        before, after = f"{word[at + 1]:.2f}", f"{word[at + 2]:.2f}"
+        if before != after and (steps[at] > 0) == (verb == "rises"):
+            said += f" Then it {verb} most at {names[at + 2]}, from {before} to {after}."
+    return f"{said} Where it falls the two vectors part, where it rises they come nearer."
 
 
 def _verdict(seen: Look, other: Trace, places: tuple[int, int], word: np.ndarray) -> str:
