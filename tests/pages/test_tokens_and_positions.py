@@ -230,11 +230,34 @@ def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
         assert "mask is a kind of position" in said(app)
 
 
-def test_sentences_of_other_words_are_refused_in_a_sentence() -> None:
+@pytest.mark.parametrize("model", sorted(models))
+def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(model: str) -> None:
+    """At once, with a picture, and with what is to be seen there in its own numbers."""
+    app = opened("positions", "Word order", model=model, text=sentence(loaded(model)))
+    assert not app.error
+    assert not app.warning
+    assert len(drawn(app)) > 2
+    told = next(one.value for one in app.markdown if "What to look for" in one.value)
+    verdicts = dict(
+        re.findall(r"(Positions on|Positions off|mask lifted): .*?, (equal|different)", said(app))
+    )
+    assert verdicts["Positions on"] == "different"
+    assert verdicts.get("mask lifted", verdicts["Positions off"]) == "equal"
+    assert ("still tells the two sentences apart" in told) == ("mask lifted" in verdicts)
+
+
+def test_nothing_is_claimed_of_sentences_that_do_not_bear_it_out() -> None:
     app = opened("positions", "Word order", model="minilm")
     control(app, LABELS[1]).set_value("Tiger sees lion").run()
+    assert "cannot be laid side by side" in said(app)
     assert "Only in the first" in said(app)
+    assert "What to look for" not in said(app)
     assert not app.exception
+    control(app, LABELS[1]).set_value(
+        control(app, LABELS[0]).value
+    ).run()  # the same sentence twice
+    told = next(one.value for one in app.markdown if "What to look for" in one.value)
+    assert "who does what" not in told
 
 
 def test_each_kind_of_positions_is_drawn_and_named() -> None:

@@ -8,8 +8,9 @@ import streamlit as st
 
 from model.engine import Request
 from model.intervention import Intervention
+from model.live import Model
 from model.tokenizers import GPT2Subset
-from model.word_order import Reordered, reordered
+from model.word_order import Reordered, reordered, same_tokens
 from viz.axes import token_label
 from viz.differences import difference
 from viz.figures.token_rows import colour_end
@@ -18,13 +19,14 @@ from viz.markdown import plain
 from viz.positions.formulas import ORDER_BLIND
 from viz.shell import Look, chart, table, traced
 
-PAIRS_OF_SENTENCES = (
+Pair = tuple[str, str]
+PAIRS_OF_SENTENCES: tuple[Pair, ...] = (
     ("Lion kills tiger", "Tiger kills lion"),
     ("lion chased tiger", "tiger chased lion"),
 )
 TEXT_LIMIT = 500  # characters of one of these sentences
 WORDS = 6  # of the visitor's sentence, where the model knows no lion
-EQUAL = 1e-3  # rounding stays far below, and what positions do far above
+EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
 
 
 ON, OFF, LIFTED = "Positions on", "Positions off", "Off, mask lifted"
@@ -37,7 +39,7 @@ CHANGES = {
 
 def word_order(seen: Look) -> None:
     """Two sentences of the same words; how far each word's vectors lie apart, each way."""
-    st.markdown(f"**What to look for.** {_look(seen)}")
+    look_for = st.empty()
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
         texts = _sentences(seen)
@@ -45,6 +47,7 @@ def word_order(seen: Look) -> None:
         found = _runs(seen, texts, ways)
         if found is None:
             return
+        look_for.markdown(f"**What to look for.** {_look(found)}")
         way = st.segmented_control(
             "Draw",
             ways,
@@ -65,8 +68,12 @@ def word_order(seen: Look) -> None:
     _table(found, tokens)
 
 
-def _look(seen: Look) -> str:
-    if seen.trace.source == "decoder":
+def _look(found: dict[str, Reordered]) -> str:
+    """What these two runs show, each way."""
+    on, off, last = (_is_equal(found[way]) for way in (ON, OFF, list(found)[-1]))
+    if on or not last:
+        return "The largest differences say which way tells the two sentences apart."
+    if LIFTED in found and not off:
         return (
             "Without positions this model still tells the two sentences apart: its causal mask lets "
             "each token see only those before it, and that carries the order. Lift the mask too, "
@@ -91,21 +98,42 @@ def _sentences(seen: Look) -> tuple[str, str]:
         )
         for number, (name, default) in enumerate(zip(names, defaults, strict=True))
     )
-    if isinstance(seen.model.tokenizer, GPT2Subset):
+    fed = _as_fed(seen.model, (one, other))
+    if fed != (one, other):
         st.caption(
             "Both are read with a space in front: a word at the very beginning would be another token."
         )
-        return f" {one}", f" {other}"
-    return one, other
+    return fed
 
 
 def _defaults(seen: Look) -> tuple[str, str]:
-    """A lion and a tiger that this model knows; else words of the visitor's sentence, turned."""
-    for one, other in PAIRS_OF_SENTENCES:
-        if not seen.model.new_words(f" {one}") and not seen.model.new_words(f" {other}"):
-            return one, other
+    """A lion and a tiger that are the same tokens in either place for this model; else words of the
+    visitor's sentence, turned."""
+    for pair in PAIRS_OF_SENTENCES:
+        if _hold_the_same(seen.model, _as_fed(seen.model, pair)):
+            return pair
     words = seen.request.text.split()[:WORDS]
     return " ".join(words), " ".join(reversed(words))
+
+
+def _as_fed(model: Model, pair: Pair) -> Pair:
+    """Both sentences with a space in front, where a first word would otherwise be another token."""
+    spaced = (f" {pair[0]}", f" {pair[1]}")
+    if isinstance(model.tokenizer, GPT2Subset):
+        return spaced
+    needs_it = not _hold_the_same(model, pair) and _hold_the_same(model, spaced)
+    return spaced if needs_it else pair
+
+
+def _hold_the_same(model: Model, pair: Pair) -> bool:
+    """Whether a model knows both sentences, as the same tokens in some order."""
+    if any(map(model.new_words, pair)):
+        return False
+    try:
+        same_tokens(*map(model.tokens, pair))
+    except ValueError:
+        return False
+    return True
 
 
 def _request(seen: Look, text: str, way: str) -> Request:
@@ -119,15 +147,16 @@ def _runs(seen: Look, texts: tuple[str, str], ways: tuple[str, ...]) -> dict[str
             way: reordered(*(traced(_request(seen, text, way)) for text in texts)) for way in ways
         }
     except ValueError as refusal:
-        st.warning(plain(str(refusal)))
+        st.markdown(plain(f"These two sentences cannot be laid side by side. {refusal}"))
         return None
 
 
 def _verdicts(found: dict[str, Reordered]) -> None:
     """The largest difference each way, really computed."""
     for way, run in found.items():
-        equal = "equal up to rounding" if run.largest < EQUAL else "different"
-        st.markdown(f"{way}: largest difference **{_size(run.largest)}**, {equal}.")
+        size = difference(run.largest) if _is_equal(run) else f"{run.largest:.4f}"
+        equal = "equal up to rounding" if _is_equal(run) else "different"
+        st.markdown(f"{way}: largest difference **{size}**, {equal}.")
 
 
 def _why(seen: Look, found: dict[str, Reordered]) -> str:
@@ -139,10 +168,10 @@ def _why(seen: Look, found: dict[str, Reordered]) -> str:
             "Switching positions off alone does not make a GPT blind to order. The first token sees "
             "itself only, the second sees two, and so on: the mask is a kind of position."
         )
-    return (
-        "Without positions and without a mask attention treats a text as a bag of words. "
-        "Differences of that size come from rounding: sums are taken in another order."
-    )
+    said = "Without positions and without a mask attention treats a text as a bag of words."
+    if _is_equal(found[OFF]):
+        said += " Differences of that size come from rounding: sums are taken in another order."
+    return said
 
 
 def _table(found: dict[str, Reordered], tokens: list[str]) -> None:
@@ -167,5 +196,6 @@ def _drawn(way: str, run: Reordered, tokens: list[str]) -> str:
     return said
 
 
-def _size(value: float) -> str:
-    return f"{value:.4f}" if value >= EQUAL else difference(value)
+def _is_equal(run: Reordered) -> bool:
+    """Whether the rows of every token are equal but for rounding, which grows with the values."""
+    return run.largest <= EQUAL * float(np.abs(run.first).max())
