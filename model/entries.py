@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.config import Shape
-from model.sources import is_on_disk
+from model.sources import is_on_disk, is_unpacked
 from model.wheel import Wheel, WheelFile
 
 OWN_BERT = "minilm"  # the BERT whose weights run in our own encoder
@@ -32,6 +32,11 @@ class Entry:
     @property
     def on_disk(self) -> bool:
         return is_on_disk(self)
+
+    @property
+    def is_unpacked(self) -> bool:
+        """Whether its weights here were unpacked from few bits."""
+        return is_unpacked(self)
 
 
 _MINILM_WHEEL = Wheel(

