@@ -16,7 +16,7 @@ _SPACE = re.compile(r"(?:\s|\\[ ,!;]|\\left(?![a-z])|\\right(?![a-z]))+")
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:\{,\}\d{3})*(?:\.\d+)?)"
     r"|(?P<word>(?:\\mathrm\{[A-Za-z']+\}|\\?[A-Za-z]+)(?:_(?:\{(?:[^{}]|\{[^{}]*\})*\}|\w))?)"
-    r"|(?P<sign>[-+^(){}\[\],])"
+    r"|(?P<sign>[-+/^(){}\[\],])"
 )
 _LITERAL = re.compile(
     r"-?(?:10\^\{-?\d+\}|\d+(?:\{,\}\d{3})*(?:\.(?P<decimals>\d+))?"
@@ -34,6 +34,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     r"\mathrm{GELU}": activations.gelu,
     r"\mathrm{GELU}_{\tanh}": activations.gelu_tanh,
     r"\mathrm{GELU'}": activations.gelu_slope,
+    r"\mathrm{ReLU}": activations.relu,
+    r"\mathrm{SiLU}": activations.silu,
     r"\mathrm{ReLU'}": activations.relu_slope,
 }
 
@@ -49,10 +51,15 @@ def settled(line: str, matrices: Mapping[str, Array] | None = None) -> str:
     equation with something else in it that shows no number stays as it is.
     """
     pieces, signs = _taken_apart(line)
-    for at, sign in enumerate(signs):
-        if sign == "=" and not _holds(pieces[at], pieces[at + 1], matrices or {}):
-            signs[at] = r"\approx"
-    return "".join(piece + sign for piece, sign in zip(pieces, [*signs, ""], strict=True))
+    for at, one in enumerate(signs):
+        if one == "=":
+            signs[at] = sign(pieces[at], pieces[at + 1], matrices)
+    return "".join(piece + one for piece, one in zip(pieces, [*signs, ""], strict=True))
+
+
+def sign(left: str, right: str, matrices: Mapping[str, Array] | None = None) -> str:
+    """The sign between two expressions, as in `settled`."""
+    return "=" if _holds(left, right, matrices or {}) else r"\approx"
 
 
 def _taken_apart(line: str) -> tuple[list[str], list[str]]:
@@ -138,6 +145,10 @@ class _Reader:
     def _product(self) -> Array:
         result = self._factor()
         while self._next and self._next not in "+-)]},":
+            if self._next == "/":
+                self._take()
+                result = result / self._factor()
+                continue
             if self._next in (r"\cdot", r"\times"):
                 self._take()
             factor = self._factor()

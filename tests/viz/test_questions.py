@@ -1,5 +1,7 @@
 """Every question is answered by the model itself: the answer is the real arg-max, the real change."""
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -64,6 +66,19 @@ def test_the_ratio_in_the_reason_is_the_ratio_of_the_weights() -> None:
     question = asked(rows.largest_weight, scene(), [0])[0]
     row = np.sort(scene().attention.weights(7)[-1])
     assert f"= {row[-1] / row[-2]:.3g} times" in question.why
+
+
+def test_the_numbers_of_a_reason_follow_from_the_digits_it_prints() -> None:
+    said = re.compile(
+        r"score of (\S+), the next largest is (\S+)\. .* (\S+) is about e\^(\S+) = (\S+) times (\S+)\."
+    )
+    for question in asked(rows.largest_weight, scene()):
+        found = said.search(question.why)
+        assert found is not None
+        best, following, large, apart, ratio, small = map(float, found.groups())
+        assert apart == pytest.approx(best - following, abs=1e-9)
+        assert ratio == float(f"{math.exp(apart):.3g}")
+        assert large == pytest.approx(ratio * small, rel=0.01, abs=6e-4)
 
 
 def test_open_keys_are_counted_from_the_mask() -> None:

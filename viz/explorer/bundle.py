@@ -24,6 +24,7 @@ _MODULES = (  # each one after those it imports
     "elements",
     "overlay",
     "table",
+    "equality",
     "equations",
     "terms",
     "panel",

@@ -1,6 +1,7 @@
 """The LaTeX of the feed-forward layer, the residual stream and dropout. Pure."""
 
 from model.config import GATED, Activation, NormPlace, TransformerConfig
+from model.worked.equality import settled
 from model.worked.latex import number
 
 FEED_FORWARD = (
@@ -27,12 +28,12 @@ CHAIN = (
 )
 _NAMES: dict[Activation, str] = {
     "gelu": r"\mathrm{GELU}",
-    "gelu_tanh": r"\mathrm{GELU}",
+    "gelu_tanh": r"\mathrm{GELU}_{\tanh}",
     "relu": r"\mathrm{ReLU}",
     "silu": r"\mathrm{SiLU}",
     "swiglu": r"\mathrm{SiLU}",
     "geglu": r"\mathrm{GELU}",
-    "geglu_tanh": r"\mathrm{GELU}",
+    "geglu_tanh": r"\mathrm{GELU}_{\tanh}",
 }
 
 
@@ -51,9 +52,11 @@ def activation_in_numbers(activation: Activation, before: float, hidden: float) 
     name = _NAMES[activation]
     if activation in GATED:
         return rf"{name}({number(before)}) \cdot u = {number(hidden)}"
-    return rf"{name}({number(before)}) = {number(hidden)}"
+    return settled(rf"{name}({number(before)}) = {number(hidden)}")
 
 
 def kept_in_numbers(value: float, rate: float) -> str:
     """One kept value divided by 1 - p."""
-    return rf"\frac{{{number(value)}}}{{1 - {number(rate)}}} = {number(value / (1 - rate))}"
+    return settled(
+        rf"\frac{{{number(value)}}}{{1 - {number(rate)}}} = {number(value / (1 - rate))}"
+    )

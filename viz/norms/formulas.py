@@ -1,6 +1,7 @@
 """The LaTeX of layer norm and RMS norm: in general, and with the numbers of one token. Pure."""
 
 from model.trace import NormRecord
+from model.worked.equality import settled, sign
 from model.worked.latex import factor, number
 
 LAYER_NORM = (
@@ -55,12 +56,14 @@ def norm_in_numbers(norm: NormRecord, token: int, dimension: int, *, shifts: boo
         head = rf"\mathrm{{ms}} &= {number(variance)} \\"
         above = number(x)
     end = rf" + {factor(beta)}" if shifts and norm.kind == "layer" else ""
+    share = rf"\frac{{{above}}}{{{root}}}"
+    scaled = rf"{factor(gamma)} \cdot {factor(unit)}{end}"
     return (
         rf"\begin{{aligned}} {head}"
-        rf"\hat x{place} &= \frac{{{above}}}{{{root}}} \\"
-        rf"&= {number(unit)} \\"
-        rf"y{place} &= {factor(gamma)} \cdot {factor(unit)}{end} \\"
-        rf"&= \mathbf{{{number(output)}}}"
+        rf"\hat x{place} &= {share} \\"
+        rf"&{sign(share, number(unit))} {number(unit)} \\"
+        rf"y{place} &= {scaled} \\"
+        rf"&{sign(scaled, number(output))} \mathbf{{{number(output)}}}"
         r"\end{aligned}"
     )
 
@@ -69,10 +72,14 @@ def variances_in_numbers(
     width: int, squares: float, units: tuple[float, float], dimension: int
 ) -> str:
     """Both variances of one token from its sum of squared deviations, and one normalized value."""
+    biased, unbiased = (
+        settled(rf"\frac{{{number(squares)}}}{{{count}}} = {number(squares / count)}")
+        for count in (width, width - 1)
+    )
     return (
         r"\begin{aligned}"
-        rf"\sigma^2 &= \frac{{{number(squares)}}}{{{width}}} = {number(squares / width)} \\"
-        rf"s^2 &= \frac{{{number(squares)}}}{{{width - 1}}} = {number(squares / (width - 1))} \\"
+        rf"\sigma^2 &= {biased} \\"
+        rf"s^2 &= {unbiased} \\"
         rf"\hat x_{{{dimension}}} &= {number(units[0])} \quad\text{{and}}\quad {number(units[1])}"
         r"\end{aligned}"
     )
@@ -81,5 +88,5 @@ def variances_in_numbers(
 def _small(epsilon: float) -> str:
     """Epsilon as a power of ten where it is one."""
     mantissa, _, power = f"{epsilon:e}".partition("e")
-    sign = f"10^{{{int(power)}}}"
-    return sign if float(mantissa) == 1 else rf"{float(mantissa):g} \cdot {sign}"
+    ten = f"10^{{{int(power)}}}"
+    return ten if float(mantissa) == 1 else rf"{float(mantissa):g} \cdot {ten}"

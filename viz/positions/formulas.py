@@ -3,6 +3,7 @@
 from typing import Literal
 
 from model.config import RotaryPairs, TransformerConfig
+from model.worked.equality import settled
 
 Kind = Literal["sinusoidal", "learned", "rotary"]
 
@@ -51,10 +52,10 @@ def cell_in_numbers(
         return rf"W_{{{position},\,{column}}} = {value:.4f}"
     if kind == "rotary":
         power = rf"{base:g}^{{{2 * column}/{width}}}"
-        return rf"\alpha_{{{position},\,{column}}} = {position} / {power} = {value:.4f}"
+        return settled(rf"\alpha_{{{position},\,{column}}} = {position} / {power} = {value:.4f}")
     wave = r"\cos" if column % 2 else r"\sin"
     power = rf"10000^{{{column - column % 2}/{width}}}"
-    return (
+    return settled(
         rf"PE_{{{position},\,{column}}} = {wave}\!\left(\frac{{{position}}}{{{power}}}\right)"
         rf" = {value:.4f}"
     )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from model.worked.equality import sign
+
 SOFTMAX = r"p_i = \frac{e^{\,z_i / T}}{\sum_j e^{\,z_j / T}}"
 ENTROPY = r"H = -\sum_i p_i \ln p_i"
 LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
@@ -27,17 +29,18 @@ def with_numbers(way: Way) -> str:
     """The softmax of one token with its own numbers, as it is computed: the largest logit is taken
     off first, so that no exponential overflows."""
     exponent = rf"({way.logit:.4f} - {_bracketed(way.largest)}) / {way.temperature:g}"
-    lines = [
-        rf"p_i &= \frac{{e^{{\,{exponent}}}}}{{{way.total:.4f}}} = \mathbf{{{way.warmed:.4f}}}"
-    ]
+    share = rf"\frac{{e^{{\,{exponent}}}}}{{{way.total:.4f}}}"
+    lines = [rf"p_i &= {_equated(share, way.warmed)}"]
     if way.drawn == 0:
         lines.append(r"\text{then} &\;\; \text{cut: } \mathbf{0}")
     elif way.kept < 1 - 1e-12:
-        lines.append(
-            rf"\text{{then}} &\;\; \frac{{{way.warmed:.4f}}}{{{way.kept:.4f}}}"
-            rf" = \mathbf{{{way.drawn:.4f}}}"
-        )
+        kept = rf"\frac{{{way.warmed:.4f}}}{{{way.kept:.4f}}}"
+        lines.append(rf"\text{{then}} &\;\; {_equated(kept, way.drawn)}")
     return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
+
+
+def _equated(share: str, result: float) -> str:
+    return rf"{share} {sign(share, f'{result:.4f}')} \mathbf{{{result:.4f}}}"
 
 
 def _bracketed(number: float) -> str:

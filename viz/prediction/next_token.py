@@ -10,6 +10,7 @@ import streamlit as st
 from model.heads import entropy
 from model.prediction import Distribution, Sampling, likeliest, probabilities, temperature
 from model.trace import Array
+from model.worked.equality import sign
 from viz.axes import token_label
 from viz.figures.distribution import Bars, distribution
 from viz.markdown import plain
@@ -104,8 +105,10 @@ def _sums(row: Row, ids: Sequence[int]) -> str:
     drawn, own = row.drawn, row.own
     bars = _bars(drawn, ids)
     undecided = float(entropy(drawn))
+    parts, whole = (f"{sum(bars.shares):.4f}", f"{bars.others:.4f}"), f"{sum(bars.all):.6f}"
+    equal = "=" if sign(" + ".join(parts), whole) == "=" else "≈"
     sentence = (
-        f"Listed {sum(bars.shares):.4f} + other {bars.others:.4f} = {sum(bars.all):.6f}, over all "
+        f"Listed {parts[0]} + other {parts[1]} {equal} {whole}, over all "
         f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} can come next. Entropy "
         f"{undecided:.4f} nats: as undecided as among {np.exp(undecided):,.1f} equal tokens"
     )

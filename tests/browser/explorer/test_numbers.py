@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
 from model.trace import Attention
+from tests.browser.explorer.equations import claims, written
 from tests.browser.explorer.stage import STAGES, Stage, expected, middle
 from tests.viz.explorer.records import labels, record
 from viz.explorer import Selection, payload
@@ -231,3 +232,17 @@ def test_the_message_is_as_small_as_its_numbers() -> None:
     numbers = 4 * 12 * 64 * 64 * 4
     assert len(packed(message)) < numbers + 40_000
     assert math.isclose(attention.weights(0).sum(), 64, rel_tol=1e-4)
+
+
+def test_an_equals_sign_stands_where_the_printed_digits_give_the_result(stage: Stage) -> None:
+    found = []
+    for attention in (record(6), record(6, width=32), record(6, scale=0.3), record(6, scale=1.0)):
+        for row, column in ((5, 1), (3, 3), (1, 4)):
+            stage.send(attention, Selection(1, "query", row, column))
+            for name in STAGES:
+                stage.part(f"stage-{name}").click()
+                stage.expect_cell(stage=name)
+                found += claims(written(stage))
+    assert [line for line, sign, held in found if (sign == "=") != held] == []
+    assert len(found) > 90
+    assert {sign for _, sign, _ in found} == {"=", r"\approx"}

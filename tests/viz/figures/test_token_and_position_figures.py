@@ -138,7 +138,9 @@ def test_formulas_hold_the_numbers_they_are_given() -> None:
     assert "10000^{2/8}" in cell_in_numbers("sinusoidal", 4, 3, 0.5, width=8)
     assert r"\cos" in cell_in_numbers("sinusoidal", 4, 3, 0.5, width=8)
     assert r"\sin" in cell_in_numbers("sinusoidal", 4, 2, 0.5, width=8)
-    assert "500^{6/8} = 1.2500" in cell_in_numbers("rotary", 4, 3, 1.25, width=8, base=500)
+    angle = 4 / 500**0.75
+    assert "500^{6/8} = 0.0378" in cell_in_numbers("rotary", 4, 3, angle, width=8, base=500)
+    assert r"500^{6/8} \approx 0.0380" in cell_in_numbers("rotary", 4, 3, 0.038, width=8, base=500)
     assert "-0.1250" in cell_in_numbers("learned", 4, 3, -0.125, width=8)
     for count in range(2, 20):
         for length in range(1, count):

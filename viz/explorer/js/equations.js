@@ -1,17 +1,20 @@
 // Formulas: LaTeX written in Python, whose slots are filled here with numbers and the theme's inks.
 
+import { settled } from "./equality.js";
 import { latexNumber } from "./numbers.js";
 
 const SLOT = /@(\(?)([a-z]+:)?([a-z_]+\d*)\)?@/g;
 
-/** A template with its slots filled; "@(name)@" puts a negative number in brackets. */
+/** A template with its slots filled; "@(name)@" puts a negative number in brackets, and "=" stands where the
+ *  digits that show give the result. */
 export function filledTemplate(template, values, inks) {
-  return template.replace(SLOT, (slot, bracket, kind, name) => {
+  const filled = template.replace(SLOT, (slot, bracket, kind, name) => {
     if (kind === "ink:") return inks[name];
     const value = values[name];
     const text = Number.isInteger(value) && INTEGERS.has(name) ? String(value) : latexNumber(value);
     return bracket && value < 0 ? `(${text})` : text;
   });
+  return settled(filled);
 }
 
 const INTEGERS = new Set(["row", "column", "query_position", "key_position"]);
