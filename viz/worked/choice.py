@@ -73,12 +73,9 @@ def adopt_link() -> None:
 def write_link(step: int) -> None:
     """Writes the open example and its step, counted from 0, into the link."""
     parameters = {EXAMPLE: chosen()} | ({STEP: str(step + 1)} if step else {})
-    if {name: st.query_params[name] for name in (EXAMPLE, STEP) if name in st.query_params} != (
-        parameters
-    ):
-        others = {name: st.query_params[name] for name in st.query_params}
-        others.pop(STEP, None)
-        others.pop(SHOW, None)
+    others = {name: st.query_params[name] for name in st.query_params}
+    written = {name: others.pop(name) for name in (EXAMPLE, STEP, SHOW) if name in others}
+    if written != parameters:
         st.query_params.from_dict(others | parameters)
     st.session_state[WRITTEN] = (chosen(), parameters.get(STEP, "1"))
 
