@@ -30,6 +30,7 @@ from viz.navigation import view_link
 from viz.session import current
 from viz.shared import engine
 from viz.shell import Look
+from viz.superlatives import led_by
 from viz.token_choice import keep_within
 
 if TYPE_CHECKING:
@@ -220,8 +221,13 @@ def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
 
 
 def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place: int) -> str:
-    """The head that matters most, in one sentence with its numbers."""
+    """The head without which the measure changes most, in one sentence with its numbers."""
     name = f"**{name_of(seen, found.heads[place])}**"
+    most, _ = led_by(
+        [name_of(seen, head) for head in found.heads],
+        np.abs(found.change(measure, watched)),
+        decimals=3,
+    )
     values, before = found.measures[measure], found.unchanged[measure]
     if values.ndim > 1:
         (token,) = seen.model.tokenizer.named([found.watched[watched]])
@@ -233,8 +239,8 @@ def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place
     if measure == "loss":
         return f"Without {name} the loss goes from {before:.3f} to {values[place]:.3f}."
     if measure == "divergence":
-        return f"Without {name} the prediction moves most: {values[place]:.3f} nats."
-    return f"Without {name} the final vectors move most: by {values[place]:.1%} of their length."
+        return f"The prediction moves most without {most}: {values[place]:.3f} nats."
+    return f"The final vectors move most without {most}: by {values[place]:.1%} of their length."
 
 
 def _list(seen: Look, found: Ablations, order: np.ndarray, measure: Measure, watched: int) -> None:

@@ -20,6 +20,7 @@ from viz.figures.heatmap import Axis, heatmap
 from viz.head_formulas import MEAN, ROLLOUT
 from viz.markdown import plain
 from viz.shell import Look, traced
+from viz.superlatives import leaders
 from viz.token_choice import keep_within
 
 LAYER, ALL, ROLLED = "Mean of a layer's heads", "Mean of all heads", "Rollout"
@@ -103,17 +104,16 @@ def _layer(box: DeltaGenerator, layers: int, kind: str | None) -> int:
 def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> str:
     share = values.mean(0)
     most = int(share.argmax())
+    if len(leaders(share, decimals=2)) > 1:
+        return f"No token stands out: several get {share[most]:.2f} of an average row."
     place = f"**{plain(token_label(keys[most]))}** (position {most})"
     if kind == ROLLED:
-        return f"Rollout spreads: by this layer {place} has {share[most]:.2f} of an average row" + (
+        return f"By this layer {place} has {share[most]:.2f} of an average row" + (
             ", and early tokens gain whatever the heads do, for every path ends there."
             if looks_back
             else "."
         )
-    return (
-        f"What single heads do sharply is washed out here. {place} gets {share[most]:.2f} of an "
-        "average row."
-    )
+    return f"{place} gets {share[most]:.2f} of an average row, more than any other token."
 
 
 _LEFT_OUT = {

@@ -34,6 +34,7 @@ from viz.head_formulas import concatenation, logit
 from viz.held import loaded
 from viz.markdown import plain
 from viz.shell import Look, traced
+from viz.superlatives import led_by
 from viz.token_choice import keep_within
 from viz.way_out import offer_language_model
 
@@ -98,11 +99,13 @@ def _lengths_view(seen: Look) -> None:
     family = choose_family(seen)
     lengths, apart = _lengths(seen.request, family)
     means, heads = lengths.mean(1).astype(np.float64), family.heads(seen.trace)
-    largest, smallest = int(means.argmax()), int(means.argmin())
+    names = [name_of(seen, head) for head in heads]
+    longest, _ = led_by(names, means, decimals=2)
+    shortest, _ = led_by(names, -means, decimals=2)
     st.markdown(
-        f"**What to look for.** {name_of(seen, heads[largest])} writes most: a vector of length "
-        f"{means[largest]:.2f} on average. {name_of(seen, heads[smallest])} writes least: "
-        f"{means[smallest]:.2f}. A sharp pattern of weights can still write next to nothing."
+        f"**What to look for.** The longest vectors: {longest}, of length {means.max():.2f} on average. "
+        f"The shortest: {shortest}, {means.min():.2f}. A sharp pattern of weights can still write next "
+        "to nothing."
     )
     picture, one = st.columns([3, 2], gap="large")
     with picture:
@@ -131,12 +134,14 @@ def _lengths_view(seen: Look) -> None:
 def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
     parts, apart = _parts(seen.request, of.position, of.token)
     heads = [part for part in parts if part.kind == "head"]
-    best = max(heads, key=lambda part: part.effect)
+    effects = np.array([part.effect for part in heads])
+    names = [name_of(seen, (part.name, part.head or 0)) for part in heads]
+    leading, _ = led_by(names, effects, decimals=2)
     together = sum(part.effect for part in heads)
     st.markdown(
         f"**What to look for.** The logit of **{of.label}** is {of.value:.2f}. "
-        f"**{name_of(seen, (best.name, best.head or 0))}** adds most of all heads: "
-        f"{best.effect:+.2f}. All heads together add {together:+.2f}, everything else "
+        f"Of all heads the highest part is that of {leading}: {effects.max():+.2f}. "
+        f"All heads together add {together:+.2f}, everything else "
         f"{of.value - together:+.2f}."
     )
     (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")

@@ -116,11 +116,7 @@ def every_position(seen: Look) -> None:
             f"before, **{nats(theirs.mean())}** after."
         )
         st.latex(DIVERGENCE)
-        st.markdown(
-            f"The predictions moved most after **{plain(token_label(tokens[apart.argmax()]))}** "
-            f"(position {apart.argmax()}): **{nats(apart.max())}** nats, "
-            f"{nats(apart.mean())} on average."
-        )
+        st.markdown(_moved_most(tokens, apart))
     with picture:
         if kind == "Loss":
             values, unit, top = (ours, theirs), "loss in nats", None
@@ -138,6 +134,17 @@ def every_position(seen: Look) -> None:
     )
     table(frame, "laboratory-losses")
     _check(seen, float(ours.mean()))
+
+
+def _moved_most(tokens: Sequence[str], apart: np.ndarray) -> str:
+    """After which token the predictions moved most, where one leads as it is printed."""
+    most = nats(apart.max())
+    leading = [at for at, value in enumerate(apart) if nats(value) == most]
+    moved = f"**{most}** nats, {nats(apart.mean())} on average."
+    if len(leading) > 1:
+        return f"The predictions moved by at most {moved}"
+    place = f"**{plain(token_label(tokens[leading[0]]))}** (position {leading[0]})"
+    return f"The predictions moved most after {place}: {moved}"
 
 
 def _check(seen: Look, loss: float) -> None:

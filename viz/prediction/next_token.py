@@ -43,8 +43,8 @@ def next_token(seen: Look) -> None:
     if prediction is None:
         return
     st.markdown(
-        "**What to look for.** The longest bar is what the model expects next. Choose an earlier "
-        "token, or raise the temperature: the other bars grow."
+        "**What to look for.** The first bar is the token that the model expects most. Raise the "
+        "temperature, and that bar shrinks; or choose an earlier token."
     )
     picture, choices = st.columns([3, 2], gap="large")
     with choices:

@@ -30,7 +30,7 @@ def two_tokenizers(seen: Look) -> None:
     """GPT-2's cut of the text above another's."""
     st.markdown(
         "**What to look for.** Each tokenizer has its own list of pieces, so the same text gets "
-        "other ids and often other tokens. Rare words fall into more pieces than common ones."
+        "other ids and often other tokens. Rare words often fall into more pieces than common ones."
     )
     text = seen.request.text
     offered = {"own": f"{seen.model.name}, the chosen model"}

@@ -40,7 +40,7 @@ def show_alignment(seen: Look) -> None:
     seen_here = look_for(look.request.text) if current().target is None else ""
     st.markdown(
         "**What to look for.** "
-        + (seen_here or "Lines that cross: the two languages put these words in another order.")
+        + (seen_here or "Do lines cross? There the two languages put the words in another order.")
     )
     whose_french()
     links = links_of(trace)
