@@ -1,10 +1,11 @@
 """Each head's weights made small, so that all heads fit into one picture."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from model.head_families import Family
+from model.head_families import Family, Head
 from model.trace import Array, Mask, Trace, read_only
 
 MOST = 32  # rows and columns of a tile
@@ -36,6 +37,17 @@ def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
         read_only(np.array(weights)),
         read_only(np.stack(closed)),
         block,
+    )
+
+
+def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:
+    """Some of the tiles side by side, as if one layer had these heads."""
+    places = [(found.layers.index(layer), head) for layer, head in heads]
+    return Tiles(
+        (heads[0][0],),
+        read_only(np.stack([found.weights[place] for place in places])[None]),
+        read_only(np.all([found.blocked[layer] for layer, _ in places], axis=0)[None]),
+        found.block,
     )
 
 

@@ -7,7 +7,7 @@ from viz.all_heads.views import VIEWS
 from viz.by_hand import by_hand_of
 from viz.glossary import glossary_link
 from viz.head_formulas import concatenation
-from viz.questions.show import try_yourself
+from viz.tour.card import beside_questions
 
 shell.open_page("pages/all_heads.py")
 seen = shell.look(layers=False)
@@ -46,8 +46,7 @@ def hand() -> None:
 
 
 def live() -> None:
-    shell.views(VIEWS, seen)
-    try_yourself("all-heads", seen)
+    beside_questions("all-heads", seen, lambda: shell.views(VIEWS, seen))
 
 
 shell.beats(idea=idea, hand=hand, live=live)

@@ -7,7 +7,7 @@ from viz.by_hand import by_hand
 from viz.effect import effect_on_prediction
 from viz.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
 from viz.glossary import glossary_link
-from viz.questions.show import try_yourself
+from viz.tour.card import beside_questions
 
 shell.open_page("pages/attention.py")
 seen = shell.look(changed=True, layers=False)
@@ -39,8 +39,7 @@ It is a soft look-up: a dictionary whose keys match by degree.
 
 
 def live() -> None:
-    shell.compare(seen, below=effect_on_prediction)
-    try_yourself("attention", seen)
+    beside_questions("attention", seen, lambda: shell.compare(seen, below=effect_on_prediction))
 
 
 shell.beats(idea=idea, hand=lambda: by_hand("the-cat-sat"), live=live)

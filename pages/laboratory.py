@@ -10,7 +10,7 @@ from viz.laboratory.formulas import MASKED_ATTENTION
 from viz.laboratory.points import measured_points
 from viz.laboratory.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
 from viz.laboratory.rows import rows_effect, stream_effect
-from viz.questions.show import try_yourself
+from viz.tour.card import beside_questions
 
 shell.open_page("pages/laboratory.py")
 seen = shell.look(changed=True)
@@ -45,11 +45,14 @@ work like that. What you see is what this model loses, not what a model trained 
     formula.latex(MASKED_ATTENTION)
 
 
-def live() -> None:
+def bench() -> None:
     changes(seen)
     what_to_see()
     shell.views(VIEWS, seen)
-    try_yourself("laboratory", seen)
+
+
+def live() -> None:
+    beside_questions("laboratory", seen, bench)
 
 
 shell.beats(idea=idea, hand=lambda: measured_points(seen), live=live)

@@ -10,8 +10,7 @@ from viz.prediction.formulas import ENTROPY, SOFTMAX
 from viz.prediction.logit_lens import logit_lens
 from viz.prediction.next_token import next_token
 from viz.prediction.token_by_token import token_by_token
-from viz.questions.show import try_yourself
-from viz.tour.card import hides
+from viz.tour.card import beside_questions
 from viz.way_out import LANGUAGE_MODELS, offer_language_model
 
 shell.open_page("pages/prediction.py")
@@ -62,11 +61,7 @@ def live() -> None:
         )
         offer_language_model(seen.request.text)
         return
-    if hides(seen):
-        st.caption("The picture opens when you have answered the question of the tour, above.")
-        return
-    shell.views(VIEWS, seen)
-    try_yourself("prediction", seen)
+    beside_questions("prediction", seen, lambda: shell.views(VIEWS, seen))
 
 
 def hand() -> None:

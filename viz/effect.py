@@ -1,12 +1,19 @@
 """What a change does to the prediction, beside the unchanged run."""
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from model.effects import losses
 from model.prediction import divergence, expectation, probabilities
+from model.trace import Trace
 from viz.axes import token_label
+from viz.figures.lab_pairs import before_and_after
 from viz.figures.next_tokens import next_tokens
+from viz.laboratory.formulas import LOSS
 from viz.markdown import plain
 from viz.shell import Look, chart
+from viz.theme import WEIGHT
 
 LISTED = 6
 
@@ -16,6 +23,8 @@ def effect_on_prediction(seen: Look) -> None:
     baseline, ours = seen.baseline, seen.trace.prediction
     if ours is None or baseline is None or baseline.prediction is None:
         return
+    if seen.request.intervention.mask == "none":
+        what_leaks(seen, baseline)
     before, after = baseline.prediction.after(-1), ours.after(-1)
     likely = expectation(before, after, LISTED)
     labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
@@ -33,3 +42,41 @@ def effect_on_prediction(seen: Look) -> None:
             f"**{divergence(probabilities(before), probabilities(after)):.4f}** nats apart "
             "(KL divergence over the whole vocabulary)."
         )
+
+
+def what_leaks(seen: Look, baseline: Trace) -> None:
+    """How well each token is predicted without the mask: a token may then look at the very one that it is
+    to predict. Nothing where no layer had a causal mask."""
+    tokens = [token.text for token in seen.trace.tokens_of("decoder")]
+    if len(tokens) < 2 or all(attention.kind != "causal" for attention in baseline.attention):
+        return
+    before, after = losses(baseline), losses(seen.trace)
+    st.header("What leaks", anchor=False)
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        figure = before_and_after(
+            tokens, before, after, unit="loss in nats", colour=WEIGHT, first=1
+        )
+        chart(figure, "what-leaks")
+    with words:
+        st.latex(LOSS)
+        st.markdown(
+            "Without the mask a token may look at the very one that it is to predict. The loss, the mean "
+            f"over {len(before)} tokens, is **{before.mean():.2f}** nats before and "
+            f"**{after.mean():.2f}** after.{_most(before - after, tokens)}"
+        )
+        st.caption(
+            "The last token has no next one in the sentence. So what is expected after it, below, shows "
+            "no leak."
+        )
+
+
+def _most(gained: NDArray[np.float64], tokens: list[str]) -> str:
+    """The token that is predicted better by most, as a sentence; nothing where none is."""
+    most = int(gained.argmax())
+    if gained[most] <= 0:
+        return ""
+    return (
+        f" It falls at {int((gained > 0).sum())} of them, most at "
+        f"**{plain(token_label(tokens[most + 1]))}** ({most + 1}): by {gained[most]:.2f} nats."
+    )

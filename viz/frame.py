@@ -68,3 +68,4 @@ def _frame(file: str) -> None:
     with st.container():  # one place, whether there is something to say or not
         for note in notes:
             st.warning(plain(note))
+        tour.elsewhere()

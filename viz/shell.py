@@ -141,6 +141,8 @@ def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[
     for tab, beat in zip(tabs, (idea, hand, live), strict=True):
         if tab.open:
             with tab, border():
+                if beat is not live:
+                    tour.point_back(names[-1])
                 beat()
 
 

@@ -1,4 +1,5 @@
-"""The whole tour in a real browser, each step done on the live control; left once and resumed."""
+"""The whole tour in a real browser, wide and on a phone: each step done wrongly first, then rightly, on the
+live control, with the card in sight all the while; left once and resumed."""
 
 import re
 from collections.abc import Callable
@@ -6,13 +7,23 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+SCREENS = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
+
 
 def card(page: Page) -> Locator:
     return page.locator(".st-key-tour-card")
 
 
+def lesson(page: Page) -> Locator:
+    return page.locator(".st-key-tour-below")
+
+
 def button(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=re.compile(name))
+
+
+def one_of_the_row(page: Page, name: str) -> Locator:
+    return page.get_by_role("radio", name=name, exact=True)
 
 
 def opened(page: Page, title: str) -> None:
@@ -20,95 +31,187 @@ def opened(page: Page, title: str) -> None:
     expect(card(page)).not_to_contain_text("✓ done")
 
 
-def done(page: Page) -> None:
+def told(page: Page, missing: str) -> None:
+    expect(card(page)).to_contain_text(missing)
+    expect(card(page)).not_to_contain_text("✓ done")
+
+
+def done(page: Page, onward: str) -> None:
     expect(card(page)).to_contain_text("✓ done")
+    button(page, onward).click()
 
 
 def predict(page: Page, option: str, found: str) -> None:
-    """Commits to an answer; the numbers come afterwards."""
-    expect(card(page)).not_to_contain_text("Why:")
-    card(page).get_by_text(option, exact=True).click()
+    """Commits to an answer; until then there is nothing to act on, and no picture."""
+    expect(card(page)).to_contain_text("First answer the question below.")
+    expect(page.get_by_text("The picture opens when you have answered")).to_be_visible()
+    expect(lesson(page)).not_to_contain_text("Why:")
+    lesson(page).get_by_test_id("stRadio").get_by_text(option, exact=True).click()
     button(page, "Show the answer").click()
-    expect(card(page)).to_contain_text(found)
+    expect(lesson(page)).to_contain_text(found)
+    expect(card(page)).to_contain_text("Do this.")
 
 
-@pytest.mark.timeout(400)  # ten pages: on a busy machine they take longer than one
-def test_the_whole_tour_is_done_by_acting_and_can_be_left_and_resumed(
-    open_page: Callable[..., Page],
+def in_sight(page: Page, place: Locator) -> Locator:
+    """Brings a place to the top of what is seen: the card stays there too, and does not lie over it."""
+    expect(place).to_be_visible()
+    place.evaluate("node => node.scrollIntoView({ block: 'start' })")
+    expect(card(page)).to_be_in_viewport(ratio=1)
+    expect(place).to_be_in_viewport()
+    box, free = card(page).bounding_box(), place.bounding_box()
+    assert box is not None
+    assert free is not None
+    assert free["y"] >= box["y"] + box["height"] or free["y"] + free["height"] <= box["y"]
+    return place
+
+
+@pytest.mark.timeout(600)  # ten pages: on a busy machine they take longer than one
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
+    screen: str, open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
-    page = open_page("/")
+    page = open_page("/", on=fresh_page(viewport=SCREENS[screen]))
     button(page, "Take the tour: 10 steps").click()
 
     opened(page, "Tokens")
     sentence = page.get_by_role("textbox", name="Your sentence")
     sentence.press("End")
+    sentence.press_sequentially("Tom")
+    sentence.press("Enter")
+    told(page, "The space is missing")
+    for _ in "Tom":
+        sentence.press("Backspace")
     sentence.press_sequentially(" Tom")
     sentence.press("Enter")
-    done(page)
-    button(page, "Next: Positions").click()
+    done(page, "Next: Positions")
 
     opened(page, "Positions")
-    page.get_by_role("radio", name="Added to the tokens").click()
-    done(page)
-    button(page, "Next: Scores").click()
+    in_sight(page, one_of_the_row(page, "The table")).click()
+    told(page, "You chose “The table”. Choose “Added to the tokens”.")
+    in_sight(page, one_of_the_row(page, "Added to the tokens")).click()
+    done(page, "Next: Scores")
 
     opened(page, "Scores")
-    page.get_by_test_id("stage-scores").click()
-    page.get_by_test_id("figure").press("ArrowLeft")
-    done(page)
-    button(page, "Next: Scaling").click()
+    figure = page.get_by_test_id("figure")
+    in_sight(page, figure).press("ArrowUp")
+    told(page, "You are at “Q”. Choose “scores”")
+    button(page, "Start this step again").click()
+    in_sight(page, page.get_by_test_id("stage-scores")).click()
+    told(page, "Now click a cell outside the frame.")
+    in_sight(page, figure).press("ArrowLeft")
+    done(page, "Next: Scaling")
 
     opened(page, "Scaling")
     predict(page, "It grows", "Right: It grows. It was 0.138 and becomes 0.526.")
-    page.get_by_test_id("stCheckbox").get_by_text("Divide scores by").click()
-    done(page)
+    lift = page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True)
+    scale = page.get_by_test_id("stCheckbox").get_by_text("Divide scores by")
+    in_sight(page, lift).click()
+    told(page, "You changed something else: no mask.")
+    button(page, "Start this step again").click()
+    expect(page.locator(".explorer.compared")).to_have_count(0)
+    in_sight(page, scale).click()
     expect(page.locator(".explorer.compared")).to_be_visible()
-    button(page, "Next: The mask").click()
+    done(page, "Next: The mask")
 
     opened(page, "The mask")
+    expect(lesson(page)).to_contain_text(
+        "Taken back, so that this step starts from the model as it is"
+    )
     button(page, "Leave the tour").click()
     expect(card(page)).to_have_count(0)
     page.reload()
-    button(page, "Tour: step 5 of 10").click()
+    resume(page)
     opened(page, "The mask")
-    predict(page, "Its weights change", "The model says: All its weights stay as they are")
-    page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True).click()
-    done(page)
-    button(page, "Next: Weights").click()
+    predict(page, "It grows", "The model says: It shrinks. It was 4.25 and becomes 3.33")
+    in_sight(page, scale).click()
+    told(page, "You changed something else: scores not scaled.")
+    button(page, "Back to the unchanged model").click()
+    expect(page.locator(".explorer.compared")).to_have_count(0)
+    in_sight(page, lift).click()
+    expect(card(page)).to_contain_text("✓ done")
+    in_sight(page, page.get_by_role("heading", name="What leaks"))
+    expect(page.get_by_text("is 4.25 nats before and 3.33 after")).to_be_visible()
+    done(page, "Next: Weights")
 
     opened(page, "Weights")
-    predict(page, "“·Hill” (1)", "Right: “·Hill” (1).")
-    page.get_by_test_id("stage-weights").click()
-    page.get_by_test_id("top-key-0").click()
-    page.get_by_test_id("stage-output").click()
-    done(page)
-    button(page, "Next: All heads").click()
+    predict(page, "“Tom” (0)", "The model says: “·Hill” (1).")
+    in_sight(page, page.get_by_test_id("stage-output")).click()
+    told(page, "Go back to “weights” and click the darkest cell of a row.")
+    in_sight(page, page.get_by_test_id("stage-weights")).click()
+    in_sight(page, page.get_by_test_id("top-key-0")).click()
+    told(
+        page, "Right: in the row of “·Tom” (12), “·Hill” (1) has the most, 0.879. Choose “output”."
+    )
+    in_sight(page, page.get_by_test_id("stage-output")).click()
+    done(page, "Next: All heads")
 
     opened(page, "All heads")
-    predict(page, "L1H0", "Right: L1H0.")
-    page.get_by_test_id("stSelectbox").filter(has_text="Head").last.get_by_role("combobox").click()
-    page.get_by_role("option", name="5", exact=True).click()
-    done(page)
-    button(page, "Next: Feed-forward").click()
+    expect(page.get_by_text("induction head", exact=False)).to_have_count(0)  # it would tell
+    predict(page, "L2H3", "The model says: L1H0.")
+    choose(page, "Head", "5")
+    told(page, "You opened L0H5.")
+    choose(page, "Layer", "1 · decoder self-attention")
+    told(page, "You opened L1H5.")
+    choose(page, "Head", "0")
+    done(page, "Next: Feed-forward")
 
     opened(page, "Feed-forward")
-    page.get_by_role("radio", name="Contributions").click()
-    done(page)
-    button(page, "Next: Prediction").click()
+    in_sight(page, one_of_the_row(page, "Dropout")).click()
+    told(page, "You chose “Dropout”. Choose “Contributions”.")
+    in_sight(page, one_of_the_row(page, "Contributions")).click()
+    done(page, "Next: Prediction")
 
     opened(page, "Prediction")
-    expect(page.locator(".js-plotly-plot")).to_have_count(0)  # it would tell the answer
-    predict(page, "“·Hill”", "0.9767")
-    page.get_by_role("radio", name="Token by token").click()
-    done(page)
-    button(page, "Next: Take something away").click()
+    predict(page, "L1 attention", "Right: L1 attention. After L1 attention, “·Hill” has 0.9947.")
+    in_sight(page, one_of_the_row(page, "Token by token")).click()
+    told(page, "You chose “Token by token”. Choose “Layer by layer”.")
+    in_sight(page, one_of_the_row(page, "Layer by layer")).click()
+    done(page, "Next: Take something away")
 
     opened(page, "Take something away")
     predict(page, "Yes, as surely as before", "The model says: No, another token comes first")
-    page.get_by_role("radio", name="Positions", exact=True).click()
-    page.locator(".st-key-laboratory-editor").get_by_text("Positions", exact=True).click()
-    done(page)
-    button(page, "Finish").click()
+    in_sight(page, page.get_by_text("not scaled: × 1", exact=True)).click()
+    told(page, "You changed something else: scores not scaled.")
+    button(page, "Reset").click()
+    in_sight(page, one_of_the_row(page, "Positions")).click()
+    editor = page.locator(".st-key-laboratory-editor").get_by_text("Positions", exact=True)
+    in_sight(page, editor).click()
+    done(page, "Finish")
 
     expect(card(page)).to_contain_text("Where to go on.")
+    expect(card(page)).to_contain_text("positions off")  # taken back
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
     expect(card(page).get_by_text("✓")).to_have_count(6)  # the reload forgot the four before it
+
+
+def resume(page: Page) -> None:
+    """The way back into the tour stands in the menu, which a phone keeps closed."""
+    way = button(page, "Tour: step 5 of 10")
+    shut = page.get_by_test_id("stExpandSidebarButton")
+    expect(way.or_(shut).first).to_be_visible()
+    if not shut.is_visible():
+        way.click()
+        return
+    shut.click()
+    way.click()
+    page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """An option of one of the two lists beside the tiles."""
+    box = page.get_by_test_id("stSelectbox").filter(has_text=label).last
+    in_sight(page, box).get_by_role("combobox").click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def test_on_a_page_without_a_sentence_the_tour_says_where_it_waits(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/glossary", tour="heads", on=fresh_page(viewport=SCREENS["phone"]))
+    expect(page.locator(".st-key-tour-elsewhere")).to_contain_text(
+        "It waits on the page “All heads”."
+    )
+    button(page, "Go there").click()
+    opened(page, "All heads")
+    page.get_by_role("tab", name="By hand").click()
+    expect(page.get_by_text("The tour goes on in the tab “On your sentence”.")).to_be_visible()

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Radio
 
-from viz.tour.steps import STEPS, TEXT
+from viz.tour.steps import STEPS, TEXT, Step
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -20,7 +21,7 @@ def opened(file: str, **parameters: str) -> AppTest:
 def said(app: AppTest) -> str:
     boxes = (app.markdown, app.caption, app.success, app.info)
     words = [box.value for kind in boxes for box in kind]
-    return " ".join([*words, *(box.label for box in app.expander)])
+    return " ".join([*words, *(box.label for box in app.expander)]).replace("\\", "")
 
 
 def buttons(app: AppTest) -> dict[str, object]:
@@ -34,18 +35,116 @@ def test_without_a_tour_there_is_no_card_and_an_invitation() -> None:
     assert {"Guided tour", "Take the tour: 10 steps, about 10 minutes"} <= set(buttons(app))
 
 
-def test_an_act_is_marked_and_the_next_step_stands_in_the_link() -> None:
-    app = opened("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+def asked(app: AppTest) -> Radio:
+    """The options of the one question that is open."""
+    (question,) = [radio for radio in app.radio if (radio.key or "").startswith(("tour-", "try-"))]
+    return question
+
+
+def answer(app: AppTest, option: str) -> None:
+    """Commits to it."""
+    question = asked(app)
+    place = [one.replace("\\", "") for one in question.options].index(option)
+    question.set_value(place)
+    buttons(app)["Show the answer"].click().run()
+
+
+def widgets(app: AppTest) -> set[str | None]:
+    return {widget.key for kind in (app.toggle, app.radio, app.selectbox) for widget in kind}
+
+
+def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in_the_link() -> None:
+    app = opened("pages/attention.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
     assert "step 4 of 10: Scaling" in said(app)
+    assert "First answer the question below." in said(app)
+    assert "choose-scaled" not in widgets(app)  # nor the picture that would tell the answer
     assert "✓" not in said(app)
-    app.toggle(key="choose-scaled").set_value(False).run()
-    assert "step 4 of 10: Scaling · ✓ done" in said(app)
+    answer(app, "It shrinks")
+    assert "The model says: It grows" in said(app)
+    assert "✓ done" in said(app)  # the link had it switched off
     buttons(app)["Next: The mask →"].click().run()
     assert "step 5 of 10: The mask" in said(app)
+    assert "Taken back, so that this step starts from the model as it is: scores not" in said(app)
     assert app.query_params["tour"] == "mask"
-    assert app.toggle(key="choose-scaled").value  # the next step starts from the unchanged model
+    assert "scale" not in app.query_params
     buttons(app)["Back"].click().run()
     assert "step 4 of 10: Scaling · ✓ done" in said(app)
+    assert app.toggle(key="choose-scaled").value
+
+
+def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
+    app = opened("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+    answer(app, "It grows")
+    app.radio(key="choose-mask").set_value("none").run()
+    assert "You changed something else: no mask. Take it back" in said(app)
+    buttons(app)["Start this step again"].click().run()
+    assert "You changed something else" not in said(app)
+    assert app.radio(key="choose-mask").value == "model"
+    app.toggle(key="choose-scaled").set_value(False).run()
+    assert "✓ Done." in said(app)
+    app.toggle(key="choose-scaled").set_value(True).run()
+    assert "✓ Done." in said(app)  # it was done; what comes after does not undo it
+
+
+def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
+    for way, positions in (("Finish", "positions off"), ("Leave the tour", "")):
+        app = opened("pages/laboratory.py", tour="laboratory", show="Next token")
+        answer(app, "No, another token comes first")
+        app.session_state["laboratory-edit"] = "Positions"
+        app.run()
+        app.toggle(key="laboratory-positions").set_value(False).run()
+        assert "✓ Done." in said(app)
+        buttons(app)[way].click().run()
+        assert app.toggle(key="laboratory-positions").value
+        assert positions in said(app)
+        assert "positions" not in app.query_params
+
+
+def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too() -> None:
+    app = opened("pages/glossary.py", tour="mask")
+    assert "It waits on the page “Attention, step by step”." in said(app)
+    assert "Go there" in buttons(app)
+    assert "It waits" not in said(opened("pages/glossary.py", tour="mask.left"))
+
+
+@pytest.mark.parametrize(
+    "step", [step for step in STEPS if step.question], ids=lambda one: one.name
+)
+def test_no_picture_of_the_page_stands_beside_an_open_question(step: Step) -> None:
+    view = {name: str(value) for name, value in step.opens.items()}
+    app = opened(step.page, tour=step.name, **view)
+    assert "The picture opens when you have answered the question of the tour, above." in said(app)
+    assert not app.get("bidi_component")
+    charts = [chart.proto.id for chart in app.get("plotly_chart")]
+    assert all("tour-question" in chart for chart in charts)
+    assert not app.segmented_control
+
+
+@pytest.mark.parametrize("page", ["attention", "all-heads", "prediction", "laboratory"])
+def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(page: str) -> None:
+    app = opened(f"pages/{page.replace('-', '_')}.py")
+    told = "The picture opens when you have answered the question, or closed its row."
+    assert told not in said(app)
+    before = pictures(app)
+    app.session_state[f"try-{page}"] = True
+    app.run()
+    assert told in said(app)
+    assert pictures(app) == 0
+    asked(app).set_value(0)
+    buttons(app)["Show the answer"].click().run()
+    assert "Why:" in said(app)
+    assert pictures(app) == before
+    buttons(app)["New question"].click().run()
+    assert pictures(app) == 0
+    app.session_state[f"try-{page}"] = False
+    app.run()
+    assert pictures(app) == before
+
+
+def pictures(app: AppTest) -> int:
+    """The page's pictures, without those that a question shows."""
+    charts = [chart for chart in app.get("plotly_chart") if "-heads" not in chart.proto.id]
+    return len(charts) + len(app.get("bidi_component"))
 
 
 def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() -> None:
@@ -61,20 +160,17 @@ def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() ->
 
 def test_a_question_is_answered_only_once_the_reader_has_committed() -> None:
     app = opened("pages/prediction.py", tour="prediction", text=TEXT)
-    assert "The picture opens when you have answered" in said(app)
-    (question,) = [radio for radio in app.radio if "Which token does the model" in radio.label]
     buttons(app)["Show the answer"].click().run()
     assert "Choose an answer first." in said(app)
-    wrong = next(place for place, option in enumerate(question.options) if "Hill" not in option)
-    question = next(radio for radio in app.radio if "Which token" in radio.label)
-    question.set_value(wrong)
-    buttons(app)["Show the answer"].click().run()
-    assert "The model says: “·Hill”" in said(app).replace("\\", "")
+    assert "Why:" not in said(app)
+    answer(app, "embedding")
+    assert "The model says: L1 attention" in said(app)
     assert "The picture opens" not in said(app)
+    assert "✓" not in said(app)
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_no_model_or_text_breaks_a_step(step: object) -> None:
+def test_no_model_or_text_breaks_a_step(step: Step) -> None:
     for model, text in (("minilm", "a $x$ *b* </script> the the"), ("translate-en-fr", "zzz")):
         app = opened(step.page, tour=step.name, model=model, text=text)
         assert not app.exception
@@ -105,7 +201,6 @@ def test_a_page_asks_one_question_at_a_time_and_then_another() -> None:
     app = opened("pages/attention.py")
     app.session_state["try-attention"] = True
     app.run()
-    first = next(radio.label for radio in app.radio if radio.label.endswith("?"))
+    first = asked(app).label
     buttons(app)["New question"].click().run()
-    second = next(radio.label for radio in app.radio if radio.label.endswith("?"))
-    assert first != second
+    assert asked(app).label != first

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 
 from model import Intervention, Model, Trace, load_model
 from model.prediction import probabilities
@@ -15,6 +16,7 @@ from viz.axes import token_label
 from viz.questions import changes, next_tokens, rows
 from viz.questions.kinds import MAKERS
 from viz.questions.question import Maker, Question, Scene, first_clear
+from viz.states import state_names
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 ALL = tuple(dict.fromkeys(maker for makers in MAKERS.values() for maker in makers))
@@ -33,7 +35,8 @@ def run_of(model: str, text: str) -> Callable[[Intervention], Trace]:
 def scene(
     text: str = TEXT, model: str = "house-gpt", place: str = "decoder.1.self", head: int = 7
 ) -> Scene:
-    return Scene(run_of(model, text), loaded(model).tokenizer.named, place, head)
+    known = loaded(model)
+    return Scene(run_of(model, text), known.tokenizer.named, place, head, known.unembed)
 
 
 def chosen(question: Question) -> str:
@@ -165,6 +168,48 @@ def test_the_next_token_is_the_likeliest_and_the_others_are_real_ones() -> None:
         (best,) = ground.named([int(order[0])])
         assert chosen(question) == f"“{token_label(best.text)}”"
         assert f"{shares[order[0]]:.4f}" in question.found
+
+
+def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
+    ground = scene(place="decoder.0.self", head=3)
+    question = asked(changes.leaking_mask, ground, [0])[0]
+    means = [
+        float(
+            torch.nn.functional.cross_entropy(
+                torch.tensor(run.logits)[:-1], torch.tensor([one.id for one in run.tokens[1:]])
+            )
+        )
+        for run in (ground.trace, ground.run(Intervention(mask="none")))
+    ]
+    assert [round(mean, 2) for mean in means] == [4.25, 3.33]
+    assert chosen(question) == "It shrinks"
+    assert "It was 4.25 and becomes 3.33" in question.found
+
+
+def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agree() -> None:
+    ground = scene()
+    question = asked(next_tokens.settled_state, ground, [0])[0]
+    firsts = [int(ground.unembed(state[-1:]).argmax()) for state in ground.trace.states["decoder"]]
+    names = state_names(ground.trace, "decoder")
+    at = names.index(chosen(question))
+    assert set(firsts[at:]) == {firsts[-1]}
+    assert firsts[at - 1] != firsts[-1]
+    (expected,) = ground.named([firsts[-1]])
+    assert f"“{token_label(expected.text)}”" in question.prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "place"),
+    [
+        ("the cat saw the cat and the cat saw the dog", "minilm", "encoder.0.self"),
+        ("the cat sees the cat", "translate-en-fr", "decoder.0.self"),
+        ("Tom Hill saw a red ball", "house-gpt", "decoder.0.self"),
+    ],
+)
+def test_no_head_is_said_to_copy_in_another_kind_of_model_or_where_no_word_comes_back(
+    text: str, model: str, place: str
+) -> None:
+    assert rows.copying_head(scene(text, model, place, 0), 0) is None
 
 
 def test_temperature_above_one_shrinks_the_likeliest_and_below_one_makes_it_grow() -> None:

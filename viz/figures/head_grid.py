@@ -50,6 +50,15 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
     return figure
 
 
+def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
+    """A few heads side by side, each under its name: no more is said of them."""
+    figure = head_grid(found, chosen=None, words=names)
+    figure.update_xaxes(ticktext=list(names), title=None)
+    figure.update_yaxes(visible=False)
+    figure.update_traces(showscale=False, selector={"type": "heatmap"})
+    return figure
+
+
 _GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.35)]]
 _COLORBAR = {
     "thickness": 10,

@@ -5,12 +5,14 @@ Pure: the runs are asked for, not made here.
 
 import numpy as np
 
+from model.effects import losses, predicted
 from model.intervention import Intervention
 from model.prediction import probabilities
-from viz.questions.question import CLEAR, Question, Scene, quoted, token_name
-from viz.questions.rows import OPTIONS, open_keys, row_of
+from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
+from viz.questions.rows import open_keys, row_of
 
 _MOVED, _STILL = 0.05, 0.01  # a probability or weight that moves between the two is not asked for
+_MOVED_LOSS, _SAME_LOSS = 0.1, 0.01  # nats, for the mean loss of a sentence
 _SAME = 1e-6  # rounding stays below
 _DIRECTIONS = ("It grows", "It hardly moves", "It shrinks")
 
@@ -73,6 +75,37 @@ def lifted_mask(scene: Scene, number: int) -> Question | None:
         0 if moved else 1,
         f"The largest change of a weight in that row is {moved:.4f}.",
         why,
+    )
+
+
+def leaking_mask(scene: Scene, number: int) -> Question | None:
+    """What becomes of the loss when every token may look at the one that it is to predict?"""
+    ours = scene.trace
+    if number or scene.attention.kind != "causal" or ours.prediction is None:
+        return None
+    if len(predicted(ours)) < 2:
+        return None
+    before, after = (losses(run) for run in (ours, scene.run(Intervention(mask="none"))))
+    was, now = float(before.mean()), float(after.mean())
+    moved = abs(now - was)
+    if _SAME_LOSS < moved < _MOVED_LOSS:
+        return None
+    answer = 1 if moved <= _SAME_LOSS else 0 if now > was else 2
+    most = int((before - after).argmax())
+    token = token_name(predicted(ours)[most], most + 1)
+    seen = (
+        f"Each token may now look at the one that it is to predict. {token} gains most: its loss goes "
+        f"from {before[most]:.2f} to {after[most]:.2f}."
+    )
+    return Question(
+        "The loss says how badly each next token of the sentence is predicted: −ln of its probability, "
+        f"on average. The causal mask is lifted in all layers. What happens to the loss of {was:.2f}?",
+        _DIRECTIONS,
+        answer,
+        f"It was {was:.2f} and becomes {now:.2f}, the mean over {len(before)} tokens.",
+        f"{seen} A model trained so would only learn to copy the answer."
+        if answer == 2
+        else f"{seen} But this model never learned to look ahead, and other tokens are predicted worse.",
     )
 
 

@@ -2,8 +2,17 @@
 
 import numpy as np
 
-from model.prediction import probabilities, temperature
-from viz.questions.question import CLEAR, Question, Scene, listed, quoted, token_name
+from model.prediction import Distribution, probabilities, temperature
+from viz.questions.question import (
+    CLEAR,
+    OPTIONS,
+    Question,
+    Scene,
+    listed,
+    quoted,
+    token_name,
+)
+from viz.states import state_names
 
 _RANKS = (0, 1, 2, 9)  # of the offered tokens: the likeliest, two near it, one further down
 _TEMPERATURES = (2.0, 0.5)
@@ -40,6 +49,42 @@ def next_token(scene: Scene, number: int) -> Question | None:
         f"Its logit is {logits[best]:.2f}, the next largest {logits[int(order[1])]:.2f}. The softmax "
         "makes probabilities of all logits at once.",
     )
+
+
+def settled_state(scene: Scene, number: int) -> Question | None:
+    """After which part does the token that the model expects come first, and stay first?"""
+    prediction = scene.trace.prediction
+    if number or prediction is None:
+        return None
+    states = scene.trace.states["decoder"]
+    shares = [probabilities(scene.unembed(state[-1:])[0]) for state in states]
+    firsts = [int(row.argmax()) for row in shares]
+    best = firsts[-1]
+    at = max((state + 1 for state, first in enumerate(firsts) if first != best), default=0)
+    if not at or min(_lead(shares[at], best), -_lead(shares[at - 1], best)) < CLEAR:
+        return None
+    last = len(states) - 1
+    near = dict.fromkeys((at, 0, last, (at + last) // 2, at // 2, *range(last)))
+    offered = sorted(list(near)[:OPTIONS])
+    names = state_names(scene.trace, "decoder")
+    token, instead = (quoted(named) for named in scene.named([best, firsts[at - 1]]))
+    read = scene.trace.tokens_of("decoder")
+    return Question(
+        f"The model expects {token} after {token_name(read[-1], len(read) - 1)}, with "
+        f"{shares[-1][best]:.3f}. Each state of the stream can be read as if it were the last. From "
+        f"which state on does {token} come first?",
+        tuple(names[state] for state in offered),
+        offered.index(at),
+        f"After {names[at]}, {token} has {shares[at][best]:.4f}. One state earlier it has "
+        f"{shares[at - 1][best]:.4f}, and {instead} comes first.",
+        f"What {names[at]} adds to the last token's vector brings {token} to the first place. "
+        "All that comes later leaves it there.",
+    )
+
+
+def _lead(shares: Distribution, token: int) -> float:
+    """How far a token lies before all others; below 0 where it lies behind the first."""
+    return float(shares[token] - np.delete(shares, token).max())
 
 
 def warmed(scene: Scene, number: int) -> Question | None:

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from model.head_families import Head
 from model.intervention import Intervention
-from model.trace import Attention, Token, Trace
+from model.trace import Array, Attention, Token, Trace
 from viz.axes import token_label
 
 CLEAR = 0.1  # weights and probabilities that lie nearer together than this are not asked for
+OPTIONS = 4  # of a question that could have many
 _LABEL = 20  # characters of a token in an option
 
 
@@ -23,6 +25,7 @@ class Question:
     answer: int  # position among the options
     found: str  # the numbers
     why: str
+    heads: tuple[Head, ...] = ()  # whose pictures the question shows, one an option
 
     def __post_init__(self) -> None:
         if len(self.options) < 2 or len(set(self.options)) < len(self.options):
@@ -39,6 +42,7 @@ class Scene:
     named: Callable[[Sequence[int]], Sequence[Token]]  # ids of the vocabulary as tokens
     place: str
     head: int
+    unembed: Callable[[Array], Array]  # a state of the stream to logits
 
     @property
     def trace(self) -> Trace:
@@ -81,5 +85,5 @@ def quoted(token: Token) -> str:
 
 
 def listed(parts: Sequence[str]) -> str:
-    """a, b and c."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    """a, b and c; nothing where there is nothing."""
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from math import exp
 
-from model.head_families import family_of, head_label
+from model.head_families import Head, family_of, head_label
 from model.head_labels import Evidence, allowed_cells, goes_on_with_its_text, places
 from model.heads import after_the_same, mean_share
 from model.patterns import previous_token_pattern
-from model.trace import Array, Attention, Mask
-from viz.questions.question import CLEAR, Question, Scene, listed, token_name
+from model.trace import Array, Attention, Mask, Trace
+from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name
 
-OPTIONS = 4
 _BUSY, _IDLE = 0.5, 0.2  # mean weights: the head that is asked for, and every other option
 
 
@@ -94,11 +93,9 @@ def allowed_keys(scene: Scene, number: int) -> Question | None:
 
 def copying_head(scene: Scene, number: int) -> Question | None:
     """Which head looks at what followed the same word earlier?"""
-    translates = bool(scene.trace.target_tokens)
-    if not goes_on_with_its_text(scene.attention, translates=translates):
+    cells = copied_cells(scene.trace, scene.attention)
+    if cells is None:
         return None
-    words = [token.text.strip() for token in scene.trace.keys_of(scene.attention)]
-    cells = after_the_same(words)  # “Tom” and “·Tom” are one word
     return _which_head(
         scene,
         number,
@@ -110,6 +107,31 @@ def copying_head(scene: Scene, number: int) -> Question | None:
         "A head that does so wherever a word comes back is an induction head. It needs another head, "
         "in an earlier layer, that tells each token which one stood before it.",
     )
+
+
+def copied_cells(trace: Trace, attention: Attention) -> Mask | None:
+    """(query, key): True where the key followed the query's word earlier; None where no word comes back,
+    and where a head cannot copy forward."""
+    if not goes_on_with_its_text(attention, translates=bool(trace.target_tokens)):
+        return None
+    words = [token.text.strip() for token in trace.keys_of(attention)]
+    cells = after_the_same(words)  # “Tom” and “·Tom” are one word
+    return cells if cells.any() else None
+
+
+def copying_heads(trace: Trace, attention: Attention) -> dict[Head, float]:
+    """The heads of a layer's family that copy on this text, the surest first, with their mean weight on
+    what is copied: most of the words that come back have most of theirs there, and other words do not."""
+    cells, found = copied_cells(trace, attention), {}
+    if cells is None:
+        return {}
+    for member in family_of(attention).members(trace):
+        for head in range(member.heads):
+            evidence = places(cells, allowed_cells(member, head)).evidence(member.weights(head))
+            clear = 2 * evidence.clear > evidence.rows and evidence.weight >= _BUSY
+            if clear and evidence.stands_out:
+                found[member.name, head] = evidence.weight
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
 def previous_head(scene: Scene, number: int) -> Question | None:
@@ -167,6 +189,7 @@ def _which_head(
         offered.index(best),
         f"{unit[0].upper()}{unit[1:]}: {_amounts(names, [value for _, value in offered])}.{also}",
         why,
+        tuple(head for head, _ in offered),
     )
 
 

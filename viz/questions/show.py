@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from model.head_families import family_of
+from model.head_tiles import chosen_tiles, tiles
+from viz.figures.head_grid import tiles_in_a_row
 from viz.held import traced
 from viz.markdown import plain
+from viz.plot import plot
 from viz.questions.kinds import MAKERS
 from viz.questions.question import Maker, Question, Scene, first_clear
 from viz.session import current
@@ -29,19 +33,26 @@ def scene_of(seen: "Look", view: View) -> Scene:
         seen.model.tokenizer.named,
         place,
         min(view.head, seen.trace.find(place).heads - 1),
+        seen.model.unembed,
     )
 
 
-@st.fragment
-def try_yourself(page: str, seen: "Look") -> None:
-    """A closed row that asks one question at a time. Nothing is computed while it is closed."""
+def try_yourself(page: str, seen: "Look") -> bool:
+    """A closed row that asks one question at a time. Nothing is computed while it is closed. Says whether
+    no question waits for an answer."""
     row = st.expander("Try yourself: predict, then look", key=f"try-{page}", on_change="rerun")
-    if row.open:
-        with row:
-            _one_by_one(page, scene_of(seen, current()))
+    if not row.open:
+        return True
+    with row:
+        return _one_by_one(page, scene_of(seen, current()))
 
 
-def _one_by_one(page: str, scene: Scene) -> None:
+def asks(page: str) -> bool:
+    """Whether the row of a page is open."""
+    return bool(st.session_state.get(f"try-{page}"))
+
+
+def _one_by_one(page: str, scene: Scene) -> bool:
     number = f"try-{page}-number"
     start = st.session_state.get(number, 0)
     made = first_clear(scene, MAKERS[page], start)
@@ -50,21 +61,23 @@ def _one_by_one(page: str, scene: Scene) -> None:
         st.caption(
             "No question has a clear answer here. A longer sentence, or another head, has one."
         )
-        return
+        return True
     question, following = made
-    ask(question, f"try-{page}")
+    answered = ask(question, f"try-{page}", scene)
     st.button(
         "New question",
         key=f"try-{page}-new",
         type="tertiary",
         on_click=lambda: st.session_state.update({number: following}),
     )
+    return answered
 
 
-def ask(question: Question, key: str) -> bool:
+def ask(question: Question, key: str, scene: Scene) -> bool:
     """Asks, and answers once the reader has committed. Says whether the reader has."""
     if question in _answers():
         _reveal(question, _answers()[question])
+        _pictures(question, scene, key)
         return True
     radio = f"{key}-{abs(hash(question))}"
 
@@ -84,6 +97,7 @@ def ask(question: Question, key: str) -> bool:
             key=radio,
             horizontal=True,
         )
+        _pictures(question, scene, key)
         if st.form_submit_button("Show the answer", on_click=commit):
             st.caption("Choose an answer first.")  # else it would be shown by now
     return False
@@ -102,6 +116,13 @@ def _reveal(question: Question, chosen: int) -> None:
     else:
         st.info(f"**You said: {given}. The model says: {answer}.** {plain(question.found)}")
     st.caption(f"Why: {plain(question.why)}")
+
+
+def _pictures(question: Question, scene: Scene, key: str) -> None:
+    """The heads to choose among, each as a small picture of its weights."""
+    if question.heads:
+        found = chosen_tiles(tiles(scene.trace, family_of(scene.attention)), question.heads)
+        plot(tiles_in_a_row(found, question.options), f"{key}-heads")
 
 
 def _answers() -> dict[Question, int]:

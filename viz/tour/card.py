@@ -1,5 +1,6 @@
-"""The tour's card: one quiet box at one place of every page with a sentence box."""
+"""The tour's card: one quiet box at one place of every page, which stays in sight while the page scrolls."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -7,22 +8,23 @@ import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
 from model.engine import Request
+from model.intervention import Intervention
 from viz.held import traced
 from viz.markdown import plain
 from viz.menu import entry
 from viz.navigation import page_link
 from viz.questions.question import Question
-from viz.questions.show import answerable, ask, is_answered, scene_of
+from viz.questions.show import answerable, ask, asks, is_answered, scene_of, try_yourself
 from viz.session import current
 from viz.tour.progress import (
     PARAMETER,
     Progress,
     adopt,
     arrived,
+    compared_with,
     go,
-    keep,
     leave,
-    note,
+    mark_done,
     progress,
     resume,
     start,
@@ -36,14 +38,19 @@ if TYPE_CHECKING:
 MINUTES = 10
 _REQUEST = "tour-request"  # session state: the run that the page shows
 _PAGE = "tour-page"
-_NEWS = "tour-news"  # session state: a step has just been done, which is told once
+_ASKED = "tour-asked"  # session state: the step's question
+_SAID = "tour-said"  # session state: what the card says of what the reader did
+_DONE = "✓ Done."
+_FIRST = "First answer the question below."
+_NOTHING_RAN = "This page cannot show the sentence; the reason stands below."
 
 
 def open_page(file: str) -> None:
     """Takes the step from the link; goes on to the page of a step that was just opened."""
     adopt()
     st.session_state[_PAGE] = file
-    st.session_state.pop(_REQUEST, None)
+    for kept in (_REQUEST, _ASKED, _SAID):
+        st.session_state.pop(kept, None)
     known = progress()
     if known is None or known.step is None or not known.moving:
         return
@@ -77,155 +84,191 @@ def invitation(key: str, *, quiet: bool = False) -> None:
         )
 
 
-def card(seen: "Look | None") -> None:
-    """The step, or where it goes on; nothing before and after a tour. seen: None where nothing ran."""
+def elsewhere() -> None:
+    """On another page than the step's: where the tour goes on."""
     known = progress()
-    if known is None or not known.under_way:
+    if known is None or not known.under_way or known.step is None or _here(known):
         return
-    if known.step is None:
-        _finish(known)
-    elif known.step.page != st.session_state[_PAGE]:
-        _elsewhere(known.step, known.number)
-    else:
-        if seen is not None:
-            st.session_state[_REQUEST] = seen.request
-            _note(known, seen.request)
-        if st.session_state.pop(_NEWS, False):  # the card may have been scrolled out of sight
-            st.toast(f"Step {known.number + 1} is done. The tour goes on at the top of the page.")
-        _step(progress() or known, known.step, seen)
-
-
-def notice(shown: Request | None = None) -> None:
-    """After a click inside a part of the page: draws the page again if the step was done by it.
-
-    shown: the run that this part shows, where it is another than the page's.
-    """
-    known, request = progress(), shown or st.session_state.get(_REQUEST)
-    if known is None or not known.under_way or request is None or known.step is None:
-        return
-    if known.step.page == st.session_state[_PAGE] and _note(known, request):
-        st.rerun()
-
-
-def hides(seen: "Look") -> bool:
-    """Whether the page's picture waits for the answer to the step's question."""
-    known = progress()
-    if known is None or not known.under_way or known.step is None or not known.step.hides:
-        return False
-    if known.step.page != st.session_state[_PAGE] or known.step.name in known.done:
-        return False
-    question = _question(known, known.step, seen)
-    return question is not None and not is_answered(question)
-
-
-def _question(known: Progress, step: Step, seen: "Look") -> Question | None:
-    """The question of a step, on the head that it was opened with."""
-    if step.question is None:
-        return None
-    return answerable(scene_of(seen, known.before or current()), [step.question])
-
-
-def _note(known: Progress, request: Request) -> bool:
-    if known.before is None:
-        keep(replace(known, before=current()))
-    before = known.before or current()
-    done = note(Moment(current(), before, traced(request)))
-    if done:
-        st.session_state[_NEWS] = True
-    return done
-
-
-def _step(known: Progress, step: Step, seen: "Look | None") -> None:
-    done = step.name in known.done
-    mark = " · ✓ done" if done else ""
-    with st.expander(
-        f"Tour, step {known.number + 1} of {len(STEPS)}: {step.title}{mark}",
-        expanded=True,
-        key="tour-card",
-    ):
-        reason = None if seen is None else unfit(step, seen.trace, current())
-        question = None if seen is None or reason else _question(known, step, seen)
-        if question is None:
-            _act(known, step, reason=None if done else reason)
-        else:
-            predict, act = st.columns(2, gap="large")
-            with predict:
-                answered = ask(question, "tour-question")
-            with act:
-                _act(known, step, tells=answered or done)
-        stuck = seen is None or (reason is not None and not done)
-        if stuck:
-            _offer_sentence(known.number)
-        _ways(known, done, home=not stuck)
-
-
-def _act(known: Progress, step: Step, *, reason: str | None = None, tells: bool = True) -> None:
-    """What to do and why it matters, or why it cannot be done here. tells: whether the reason may be
-    read, which answers the question."""
-    if reason:
-        st.markdown(plain(reason))
-        return
-    done = "  \n**✓ Done.**" if step.name in known.done else ""
-    st.markdown(f"**Do this.** {plain(step.do)}{done}")
-    if tells:
-        st.caption(step.why)
-
-
-def _ways(known: Progress, done: bool, *, home: bool) -> None:
-    """On, back, out; home: also to the sentence of the tour, where another one is open."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        last = known.number + 1 == len(STEPS)
-        onward = "Finish" if last else f"Next: {STEPS[known.number + 1].title} →"
-        st.button(
-            onward if done else "Skip this step",
-            key="tour-next",
-            type="primary" if done else "secondary",
-            on_click=go,
-            args=(known.number + 1,),
-        )
-        if known.number:
-            st.button("Back", key="tour-back", on_click=go, args=(known.number - 1,))
-        if home and known.number and (current().text, current().model) != (TEXT, MODEL):
-            st.button(
-                "Back to the tour's sentence",
-                key="tour-own",
-                type="tertiary",
-                on_click=go,
-                args=(known.number,),
-                kwargs={"tour_sentence": True},
-            )
-        st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
-
-
-def _offer_sentence(number: int) -> None:
-    st.button(
-        "Open the tour's sentence",
-        key="tour-sentence",
-        on_click=go,
-        args=(number,),
-        kwargs={"tour_sentence": True},
-    )
-
-
-def _elsewhere(step: Step, number: int) -> None:
-    """On another page than the step's: where it goes on."""
     with st.container(
         border=True, horizontal=True, vertical_alignment="center", gap="small", key="tour-elsewhere"
     ):
         st.markdown(
-            f"**Tour, step {number + 1} of {len(STEPS)}: {step.title}.** "
-            f"It waits on the page “{entry(step.page).title}”.",
+            f"**Tour, step {known.number + 1} of {len(STEPS)}: {known.step.title}.** "
+            f"It waits on the page “{entry(known.step.page).title}”.",
             width="content",
         )
         st.button("Go there", key="tour-there", on_click=resume)
         st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
 
 
+def card(seen: "Look | None") -> None:
+    """The step, or the end of the tour; nothing before and after it. seen: None where nothing ran.
+
+    What is to be done stays in sight; the question and why the step matters scroll with the page.
+    """
+    known = progress()
+    if known is None or not known.under_way:
+        return
+    if known.step is None:
+        _finish(known)
+    elif _here(known):
+        box, below = st.container(key="tour"), st.container(key="tour-below")
+        said = _NOTHING_RAN
+        if seen is not None:
+            st.session_state[_REQUEST] = seen.request
+            with below:
+                _lesson(known, known.step, seen)
+            said = _said(seen.request)
+        st.session_state[_SAID] = said
+        with box:
+            _step(known, known.step, said)
+
+
+def notice(shown: Request | None = None) -> None:
+    """After a click inside a part of the page: draws the page again if the card has something else to say.
+
+    shown: the run that this part shows, where it is another than the page's.
+    """
+    known, request = progress(), shown or st.session_state.get(_REQUEST)
+    if known is None or request is None or not _here(known):
+        return
+    if _said(request) != st.session_state.get(_SAID):
+        st.rerun()
+
+
+def point_back(tab: str) -> None:
+    """In a tab that the step does not speak of: the one where it goes on."""
+    known = progress()
+    if known is not None and _here(known):
+        st.info(f"The tour goes on in the tab “{tab}”.")
+
+
+def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> None:
+    """A page's picture and its questions. While one of them is open the picture, which may hold the
+    answer, is put away."""
+    known = progress()
+    if known is not None and _here(known) and _waits(known):
+        st.caption("The picture opens when you have answered the question of the tour, above.")
+    elif not asks(page):
+        picture()
+        try_yourself(page, seen)
+    elif try_yourself(page, seen):
+        picture()
+    else:
+        st.caption("The picture opens when you have answered the question, or closed its row.")
+
+
+def _here(known: Progress) -> bool:
+    """Whether a step is under way and this is its page."""
+    step = known.step if known.under_way else None
+    return step is not None and step.page == st.session_state[_PAGE]
+
+
+def _waits(known: Progress) -> bool:
+    """Whether the step's question is to be answered before anything else."""
+    question: Question | None = st.session_state.get(_ASKED)
+    return not known.is_done and question is not None and not is_answered(question)
+
+
+def _lesson(known: Progress, step: Step, seen: "Look") -> None:
+    """What was taken back, the step's question on the head that it was opened with, why it matters."""
+    if known.taken_back:
+        st.caption(
+            plain(
+                f"Taken back, so that this step starts from the model as it is: {known.taken_back}."
+            )
+        )
+    st.session_state[_ASKED] = None
+    if _unfit(step, seen.request):
+        return
+    if step.question is not None:
+        scene = scene_of(seen, compared_with(current()))
+        question = st.session_state[_ASKED] = answerable(scene, [step.question])
+        if question is not None and not ask(question, "tour-question", scene):
+            return  # why the step matters may tell the answer
+    st.caption(step.why)
+
+
+def _said(request: Request) -> str:
+    """What the card says of what the reader did; "" where that was nothing yet.
+
+    Marks the step as done as soon as nothing is missing.
+    """
+    known, view = progress(), current()
+    if known is None or known.step is None:
+        return ""
+    if known.is_done:
+        return _DONE
+    if reason := _unfit(known.step, request):
+        return reason
+    if _waits(known):
+        return _FIRST
+    missing = known.step.missing(Moment(view, compared_with(view), traced(request)))
+    if missing is None:
+        mark_done()
+        return _DONE
+    return missing
+
+
+def _unfit(step: Step, request: Request) -> str | None:
+    """Why a step cannot be done with the sentence and model of a run, whatever is changed in it."""
+    return unfit(step, traced(replace(request, intervention=Intervention())), current())
+
+
+def _step(known: Progress, step: Step, said: str) -> None:
+    """What to do, what is missing, and the ways on."""
+    done = said == _DONE
+    with st.expander(
+        f"Tour, step {known.number + 1} of {len(STEPS)}: {step.title}{' · ✓ done' if done else ''}",
+        expanded=True,
+        key="tour-card",
+    ):
+        if said == _FIRST:
+            st.markdown(f"**{_FIRST}**")
+        elif said:
+            st.markdown(f"**Do this.** {plain(step.do)}  \n**{plain(said)}**")
+        else:
+            st.markdown(f"**Do this.** {plain(step.do)}")
+        _ways(known.number, done=done, astray=said not in ("", _DONE, _FIRST))
+
+
+def _ways(number: int, *, done: bool, astray: bool) -> None:
+    """On, back, out; to the tour's sentence where another one is open; and, where something else was
+    done than the step says, to its beginning."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        last = number + 1 == len(STEPS)
+        onward = "Finish" if last else f"Next: {STEPS[number + 1].title} →"
+        st.button(
+            onward if done else "Skip this step",
+            key="tour-next",
+            type="primary" if done else "secondary",
+            on_click=go,
+            args=(number + 1,),
+        )
+        if number:
+            st.button("Back", key="tour-back", on_click=go, args=(number - 1,))
+        if number and (current().text, current().model) != (TEXT, MODEL):
+            st.button(
+                "Open the tour's sentence",
+                key="tour-sentence",
+                on_click=go,
+                args=(number,),
+                kwargs={"tour_sentence": True},
+            )
+        elif astray:
+            st.button("Start this step again", key="tour-anew", on_click=go, args=(number,))
+        st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
+
+
 def _finish(known: Progress) -> None:
     """What was learned, and where to go on."""
     with st.expander("Tour: finished", expanded=True, key="tour-card"):
+        if known.taken_back:
+            st.caption(
+                plain(f"Taken back, so that you go on with the model as it is: {known.taken_back}.")
+            )
         st.markdown(
-            f"You did **{len(known.done)} of {len(STEPS)} steps**. "
+            f"Since you opened this page anew, you did **{len(known.done)} of {len(STEPS)} steps**. "
             "This is the way of a sentence through a transformer:"
         )
         marks = ("✓" if step.name in known.done else "–" for step in STEPS)

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from model.intervention import Intervention
 from viz import address
-from viz.session import current, kept_view, open_view
-from viz.tour.steps import NAMES, STEPS, Moment, Step, on_tour_sentence, opened
+from viz.laboratory.active import parts
+from viz.questions.question import listed
+from viz.session import current, kept_view, open_view, set_change
+from viz.tour.steps import NAMES, STEPS, Step, on_tour_sentence, opened
 from viz.view import View
 
 PARAMETER = "tour"
@@ -27,11 +30,17 @@ class Progress:
     done: frozenset[str] = frozenset()  # names of steps
     before: View | None = None  # when the step was opened; None: whatever is looked at first
     moving: bool = False  # to the step's page
+    taken_back: str = ""  # what was changed before the step was opened, in words
 
     @property
     def step(self) -> Step | None:
         """The step; None at the end."""
         return STEPS[self.number] if self.number < len(STEPS) else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the step was done, whatever its reader did afterwards."""
+        return self.step is not None and self.step.name in self.done
 
     @property
     def link(self) -> str:
@@ -69,15 +78,18 @@ def adopt() -> None:
 
 
 def go(number: int, *, tour_sentence: bool = False) -> None:
-    """Opens a step, or the end of the tour; the page moves there."""
-    known = progress() or Progress()
+    """Opens a step, or the end of the tour; the page moves there. What was changed is taken back."""
+    known, view = progress() or Progress(), kept_view() or current()
+    taken_back = listed([part.words for part in parts(view.change)])
+    known = replace(known, number=number, under_way=True, taken_back=taken_back)
     if number >= len(STEPS):
-        keep(replace(known, number=len(STEPS), under_way=True, before=None))
+        set_change(Intervention())
+        keep(replace(known, number=len(STEPS), before=None))
         return
-    step, view = STEPS[number], kept_view() or current()
+    step = STEPS[number]
     view = on_tour_sentence(step, view) if tour_sentence else opened(step, view)
     open_view(view)
-    keep(replace(known, number=number, under_way=True, before=view, moving=True))
+    keep(replace(known, before=view, moving=True))
 
 
 def start() -> None:
@@ -93,10 +105,12 @@ def resume() -> None:
 
 
 def leave() -> None:
-    """Puts the tour away; the step is kept."""
+    """Puts the tour away; the step is kept, and what it had changed is taken back."""
     known = progress()
     if known is not None:
         keep(replace(known, under_way=False))
+        if known.step is not None and known.step.changes:
+            set_change(Intervention())
 
 
 def arrived() -> None:
@@ -106,18 +120,20 @@ def arrived() -> None:
         keep(replace(known, moving=False))
 
 
-def note(moment_of: "Moment") -> bool:
-    """Marks the step as done if it is by now; says whether it has just become so.
-
-    Where another sentence or model was chosen, what was before is taken anew.
-    """
+def compared_with(view: View) -> View:
+    """The view that the step was opened on. Another sentence or model starts it anew, from there."""
     known = progress()
-    if known is None or known.step is None or known.step.name in known.done:
-        return False
-    if known.step.done(moment_of):
+    if known is None or known.step is None:
+        return view
+    before = known.before
+    if before is None or (before.text, before.model) != (view.text, view.model):
+        before = view
+        keep(replace(known, before=before))
+    return before
+
+
+def mark_done() -> None:
+    """The step is done."""
+    known = progress()
+    if known is not None and known.step is not None:
         keep(replace(known, done=known.done | {known.step.name}))
-        return True
-    before, view = moment_of.before, moment_of.view
-    if (before.text, before.model) != (view.text, view.model):
-        keep(replace(known, before=view))
-    return False

@@ -1,40 +1,78 @@
-"""The steps of the tour as plain data: where, what to do, why, and when it is done. Pure.
+"""The steps of the tour as plain data: where, what to do, why, and what is missing until it is done. Pure.
 
 To add a step, add a `Step` to STEPS: a page, the view it opens on, a sentence that says what to do, and
-a function that says from the view whether it was done. A test tries each one before and after.
+a function that says from the view what is missing (`viz/tour/missing.py`). A test tries its act, and acts
+that lie beside it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from model.intervention import Intervention
+from model.positions import summed
 from model.trace import Trace
-from viz.examples import FIRST
-from viz.questions.changes import lifted_mask, without_positions, without_scaling
-from viz.questions.next_tokens import next_token
+from viz.questions.changes import leaking_mask, without_positions, without_scaling
+from viz.questions.next_tokens import settled_state
 from viz.questions.question import Maker
-from viz.questions.rows import copying_head, largest_weight
+from viz.questions.rows import copying_head, copying_heads, largest_weight
+from viz.tour.missing import (
+    MISSING,
+    MODEL,
+    TEXT,
+    UNFINISHED,
+    Lack,
+    Moment,
+    another_score,
+    change_alone,
+    copying,
+    finished_sentence,
+    largest_then_output,
+    shown,
+)
 from viz.view import View
 
-TEXT, MODEL = FIRST.text, FIRST.model
-UNFINISHED, MISSING = TEXT.rsplit(" ", 1)  # the first step's sentence, and the word it lacks
+__all__ = ["MODEL", "STEPS", "TEXT", "UNFINISHED", "Moment", "Step", "opened", "unfit"]
+
 _LAST = 12  # position of the last token of the tour's sentence
+Need = Callable[[Trace, View], str | None]  # why a step cannot be done; None where it can
 
 
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """What is known when a step's condition is read."""
+def _prediction(trace: Trace, view: View) -> str | None:
+    if trace.prediction is None:
+        return f"This step needs a model that predicts the next token; {trace.model} is an encoder."
+    return None
 
-    view: View  # now
-    before: View  # when the step was opened
-    trace: Trace  # of the run on the page
 
-    def cell(self, view: View) -> tuple[int, int]:
-        """The chosen cell of a view, within the tokens there are."""
-        attention = self.trace.find(self.view.place)
-        rows, columns = attention.query.shape[1], attention.key.shape[1]
-        return min(view.query, rows - 1), min(view.key, columns - 1)
+def _causal_mask(trace: Trace, view: View) -> str | None:
+    if trace.find(view.place).kind != "causal":
+        return "This step needs a layer with a causal mask; the open one may look at everything."
+    return None
+
+
+def _divided_scores(trace: Trace, view: View) -> str | None:
+    if trace.find(view.place).scale == 1:
+        return (
+            f"This step needs scores that are divided by √dₖ; {trace.model} does not divide them."
+        )
+    return None
+
+
+def _added_positions(trace: Trace, view: View) -> str | None:
+    if "positions" not in summed(trace).parts:
+        return (
+            f"This step needs a model that adds positions to its tokens; {trace.model} adds none."
+        )
+    return None
+
+
+def _positions(trace: Trace, view: View) -> str | None:
+    return f"{trace.model} has no positions to switch off." if trace.positions is None else None
+
+
+def _copying_head(trace: Trace, view: View) -> str | None:
+    if not copying_heads(trace, trace.find(view.place)):
+        return "This step needs a GPT with a head that copies, and a sentence in which words come back."
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +85,11 @@ class Step:
     do: str
     why: str
     learned: str
-    done: Callable[[Moment], bool]
+    missing: Lack
     opens: Mapping[str, object] = field(default_factory=dict)
     question: Maker | None = None
-    hides: bool = False  # the page's picture, until the question is answered
-    needs: Literal["anything", "a causal mask", "a prediction"] = "anything"
-
-
-def _looked_at_largest(moment: Moment) -> bool:
-    """Whether the chosen cell is the largest of its row, and the output is shown."""
-    view, (query, key) = moment.view, moment.cell(moment.view)
-    attention = moment.trace.find(view.place)
-    row = attention.weights(min(view.head, attention.heads - 1))[query]
-    return view.stage == "output" and int(row.argmax()) == key
+    needs: tuple[Need, ...] = ()
+    changes: bool = False  # whether it has its reader change the model
 
 
 STEPS: tuple[Step, ...] = (
@@ -71,7 +101,7 @@ STEPS: tuple[Step, ...] = (
         "A model reads tokens: pieces from a fixed list, each with a number. This “Tom” is another token "
         "than the first one, for the space before it belongs to it.",
         "A text becomes tokens, and each token a number.",
-        lambda moment: moment.view.text != moment.before.text,
+        finished_sentence,
         {"text": UNFINISHED, "model": MODEL},
     ),
     Step(
@@ -82,19 +112,19 @@ STEPS: tuple[Step, ...] = (
         "The number looks up a vector. A second vector says where the token stands, and the two are "
         "added: attention alone would not know which word comes first.",
         "A token's vector and its position's are added: what a word is, and where it stands.",
-        lambda moment: moment.view.show == "Added to the tokens",
+        shown("Added to the tokens"),
+        needs=(_added_positions,),
     ),
     Step(
         "scores",
         "Scores",
         "pages/attention.py",
-        "In the strip of small pictures choose “scores”, then click any cell of the large picture.",
+        "In the strip of small pictures choose “scores”. Then click a cell of the large picture, outside "
+        "the frame.",
         "Each row is a token that looks, each column one it may look at. A score is the dot product of "
         "the row's query and the column's key: the formula beside it fills with the numbers of your cell.",
         "A score says how well a query fits a key.",
-        lambda moment: (
-            moment.view.stage == "scores" and moment.cell(moment.view) != moment.cell(moment.before)
-        ),
+        another_score,
         {"place": "decoder.1.self", "head": 7, "stage": "query", "query": _LAST, "key": _LAST},
     ),
     Step(
@@ -102,35 +132,40 @@ STEPS: tuple[Step, ...] = (
         "Scaling",
         "pages/attention.py",
         "Above the picture, switch off “Divide scores by √dₖ”.",
-        "A sum of many products is large. Undivided, it makes the softmax give most of the weight to one "
-        "token. Switched off, the picture shows the model's own run, the changed one and the difference.",
+        "A score is a sum of many products, so it can be large. Undivided, large scores make the softmax "
+        "give most of the weight to one token. Switched off, the picture shows the model's own run, the "
+        "changed one and the difference.",
         "Without the division by √dₖ the weights crowd on single tokens.",
-        lambda moment: moment.view.change.scale is not None,
+        change_alone(Intervention(scale=1.0), "switch off “Divide scores by √dₖ”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=without_scaling,
+        needs=(_divided_scores,),
+        changes=True,
     ),
     Step(
         "mask",
         "The mask",
         "pages/attention.py",
-        "Above the picture, under Mask, choose “none: all may look”.",
-        "Grey cells are the future, which a model that guesses the next token must not see. Lifted, the "
-        "rows above the last one spread over tokens that come later.",
+        "Above the picture, under Mask, choose “none: all may look”. Then scroll down to “What leaks”.",
+        "Grey cells are the future, which a model that guesses the next token must not see. Without the "
+        "mask a token may look at the very one that it is to guess. “What leaks” shows how well each "
+        "token is then guessed, before and after.",
         "The causal mask closes the future: a token looks at itself and at those before it.",
-        lambda moment: moment.view.change.mask != "model",
+        change_alone(Intervention(mask="none"), "choose “none: all may look”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
-        question=lifted_mask,
-        needs="a causal mask",
+        question=leaking_mask,
+        needs=(_causal_mask, _prediction),
+        changes=True,
     ),
     Step(
         "weights",
         "Weights and output",
         "pages/attention.py",
-        "Choose “weights” and click the largest cell of a row. Then choose “output”.",
+        "In the strip choose “weights” and click the darkest cell of a row. Then choose “output”.",
         "The softmax turns a row of scores into weights that sum to 1. A row of the output is the sum of "
         "the values, each times its weight: the row now carries what the token read.",
         "Weights sum to 1 in each row; the output is the weighted sum of the values.",
-        _looked_at_largest,
+        largest_then_output,
         {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": _LAST, "key": _LAST},
         question=largest_weight,
     ),
@@ -141,11 +176,10 @@ STEPS: tuple[Step, ...] = (
         "Click the tile of a head that copies, or choose its layer and head in the two lists.",
         "All heads share one formula. Each has matrices of its own, so each looks for something else.",
         "Each head looks for something of its own; some copy what followed a word before.",
-        lambda moment: (
-            (moment.view.place, moment.view.head) != (moment.before.place, moment.before.head)
-        ),
+        copying,
         {"place": "decoder.0.self", "head": 0},
         question=copying_head,
+        needs=(_copying_head,),
     ),
     Step(
         "feed-forward",
@@ -155,20 +189,20 @@ STEPS: tuple[Step, ...] = (
         "Attention moved vectors between tokens. The feed-forward layer then works on each token alone. "
         "Both add their result to the token's stream, and these bars show how much.",
         "Attention mixes tokens, the feed-forward works on each alone; both add to the stream.",
-        lambda moment: moment.view.show == "Contributions",
+        shown("Contributions"),
     ),
     Step(
         "prediction",
         "Prediction",
         "pages/prediction.py",
-        "Answer the question first. Then choose “Token by token” and see how the sentence goes on.",
+        "In the row of buttons choose “Layer by layer” and go down the last column.",
         "The last state of the stream is compared with every token of the vocabulary: that gives one "
-        "logit each, and the softmax makes probabilities of them.",
+        "logit each, and the softmax makes probabilities of them. “Layer by layer” does so with every "
+        "state; “Token by token” shows how the sentence goes on.",
         "The last token's vector becomes a probability for every token of the vocabulary.",
-        lambda moment: moment.view.show == "Token by token",
-        question=next_token,
-        hides=True,
-        needs="a prediction",
+        shown("Layer by layer"),
+        question=settled_state,
+        needs=(_prediction,),
     ),
     Step(
         "laboratory",
@@ -178,10 +212,11 @@ STEPS: tuple[Step, ...] = (
         "What a part is for shows best when it is missing. The bars compare what the model expects next, "
         "with and without.",
         "Every part can be switched off, and the page shows what is lost.",
-        lambda moment: not moment.view.change.positions,
+        change_alone(Intervention(positions=False), "switch off the positions"),
         {"show": "Next token"},
         question=without_positions,
-        needs="a prediction",
+        needs=(_prediction, _positions),
+        changes=True,
     ),
 )
 NAMES = tuple(step.name for step in STEPS)
@@ -208,14 +243,8 @@ def on_tour_sentence(step: Step, view: View) -> View:
 
 
 def unfit(step: Step, trace: Trace, view: View) -> str | None:
-    """Why a step cannot be done with this sentence and model; None where it can."""
+    """Why a step cannot be done with this sentence and model; None where it can. trace: of the unchanged
+    run."""
     if len(trace.tokens) < 2 and step.name != "tokens":
         return "This step needs a sentence of two tokens or more."
-    if step.needs == "a prediction" and trace.prediction is None:
-        return f"This step needs a model that predicts the next token; {trace.model} is an encoder."
-    if step.needs == "a causal mask" and trace.find(view.place).kind != "causal":
-        return _NO_MASK
-    return None
-
-
-_NO_MASK = "This step needs a layer with a causal mask; the open one may look at everything."
+    return next((reason for need in step.needs if (reason := need(trace, view))), None)
