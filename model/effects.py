@@ -13,6 +13,8 @@ from model.heads import entropy, largest_weight
 from model.prediction import Distribution, likeliest, probabilities
 from model.trace import Array, Attention, Token, Trace, read_only
 
+_TOGETHER = 64  # rows of logits that are read at once
+
 
 @dataclass(frozen=True, eq=False)
 class RowStatistics:
@@ -72,8 +74,14 @@ def losses(trace: Trace) -> NDArray[np.float64]:
     if trace.prediction is None:
         raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
     following = [token.id for token in predicted(trace)]
-    logs = _log_probabilities(trace.prediction.all[: len(following)])
-    return -logs[np.arange(len(following)), following]
+    found = np.empty(len(following))
+    for first in range(
+        0, len(following), _TOGETHER
+    ):  # all rows of a large vocabulary are many bytes
+        these = following[first : first + _TOGETHER]
+        logs = _log_probabilities(trace.prediction.rows(first, first + len(these)))
+        found[first : first + len(these)] = -logs[np.arange(len(these)), these]
+    return found
 
 
 def _log_probabilities(logits: Array) -> NDArray[np.float64]:
