@@ -31,7 +31,7 @@ def from_folder(
     """A model in the layout of `model/assets`, or of the hub: there its config has a type."""
     if _has_type(folder):
         return from_hub_layout(folder, name, device, progress, most_bytes)
-    return Model(folder.name, *load_asset(folder)[:2], _device(device))
+    return Model(name, *load_asset(folder)[:2], _device(device))
 
 
 def from_hub_layout(

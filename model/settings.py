@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, get_type_hints
@@ -56,7 +56,7 @@ class Settings:
         Setting(
             "ATTENTION_OTHER_MODELS",
             "whether visitors may open, and so download, any model of the hub",
-            "`on` where only this computer can reach the server, else `off`",
+            "`on` for who asks from this computer, not through a proxy, else `off`",
             switch,
             lambda local: local,
         ),
@@ -66,7 +66,7 @@ class Settings:
         Setting(
             "ATTENTION_FOLDERS",
             "whether visitors may open a model from a folder of the server",
-            "`on` where only this computer can reach the server, else `off`",
+            "`on` for who asks from this computer, not through a proxy, else `off`",
             switch,
             lambda local: local,
         ),
@@ -219,12 +219,14 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-def read(environment: Mapping[str, str]) -> Settings:
+def read(environment: Mapping[str, str], *, asked_here: bool = True) -> Settings:
     """The settings of an environment; an empty value counts as none.
 
+    asked_here: whether they are for somebody at this computer. What is open there by default is closed to
+    everybody else.
     Raises ValueError with a sentence that names the variable for a value that makes no sense.
     """
-    local = is_loopback(environment.get(ADDRESS) or "127.0.0.1")
+    local = asked_here and is_loopback(environment.get(ADDRESS) or "127.0.0.1")
     values: dict[str, object] = {}
     for name, one in SETTINGS.items():
         written = environment.get(one.variable, "").strip()
@@ -235,9 +237,18 @@ def read(environment: Mapping[str, str]) -> Settings:
     return Settings(**values)  # type: ignore[arg-type]
 
 
+_asks_here: list[Callable[[], bool]] = []  # one at most
+
+
 def settings() -> Settings:
-    """The settings of this process, read anew: they cost microseconds. Raises ValueError as `read`."""
-    return read(os.environ)
+    """The settings of this process, for whom this thread works, read anew: they cost microseconds. Raises
+    ValueError as `read`."""
+    return read(os.environ, asked_here=all(asks() for asks in _asks_here))
+
+
+def asked_here_when(asks: Callable[[], bool]) -> None:
+    """Says how a server knows whether this thread works for somebody at this computer."""
+    _asks_here[:] = [asks]
 
 
 def listens_on(address: str) -> None:

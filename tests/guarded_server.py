@@ -1,7 +1,8 @@
 """`python -m tests.guarded_server LOG` starts the app as `python -m viz.server` does, and guards the way out.
 
 Every reach for another machine, and every other program that is started, is refused and written to LOG,
-one line each. Python's own audit events see it, whichever library tries.
+one line each. Python's own audit events see it, whichever library tries. Who begins to watch the files of all
+modules is written there too.
 """
 
 import runpy
@@ -9,6 +10,9 @@ import sys
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
+
+from streamlit.runtime import app_session
+from streamlit.runtime.pages_manager import PagesManager
 
 _NAMED = {"socket.getaddrinfo": 0, "socket.gethostbyname": 0, "socket.gethostbyaddr": 0}
 _REACHED = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1}
@@ -45,13 +49,30 @@ def guard(log: Path) -> Callable[[str, tuple[object, ...]], None]:
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         reached = reach(event, arguments)
         if reached is not None:
-            with log.open("a", encoding="utf-8") as lines:
-                lines.write(reached + "\n")
+            write(log, reached)
             raise OSError(f"Nothing leaves this machine here: {reached}")
 
     return hook
 
 
+def write(log: Path, line: str) -> None:
+    with log.open("a", encoding="utf-8") as lines:
+        lines.write(line + "\n")
+
+
+def note_watchers(log: Path) -> None:
+    """Writes down when a session begins to watch the files of all modules."""
+    real = app_session.LocalSourcesWatcher
+
+    def noted(pages: PagesManager) -> app_session.LocalSourcesWatcher:
+        write(log, "watched the files of all modules")
+        return real(pages)
+
+    app_session.LocalSourcesWatcher = noted  # type: ignore[misc, assignment]
+
+
 if __name__ == "__main__":
-    sys.addaudithook(guard(Path(sys.argv.pop(1))))
+    LOG = Path(sys.argv.pop(1))
+    note_watchers(LOG)
+    sys.addaudithook(guard(LOG))
     runpy.run_module("viz.server", run_name="__main__", alter_sys=True)

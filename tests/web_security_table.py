@@ -9,6 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -18,6 +21,7 @@ from viz.browser_rules import browser_rules
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"
 BEGIN = "<!-- answers: made by `python -m tests.web_security_table` -->"
 END = "<!-- answers: end -->"
+UNUSED_ANSWERS = {"git_info_changed", "backend_operation_response", "file_urls_response"}
 UPGRADE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
@@ -112,6 +116,34 @@ def sent(message: bytes | str) -> Callable[[int], str]:
     return ask
 
 
+def unheard(message: BackMsg) -> Callable[[int], str]:
+    """A message of Streamlit's that this app does not use: whether anything answers to it before the page
+    that is asked for after it is drawn."""
+
+    def ask(port: int) -> str:
+        page = BackMsg(rerun_script=ClientState(page_name="glossary"))
+        with connect(
+            f"ws://127.0.0.1:{port}/_stcore/stream", compression=None, max_size=None
+        ) as socket:
+            for one in (message, page):
+                socket.send(one.SerializeToString())
+            answered = set()
+            while "script_finished" not in answered:
+                said = ForwardMsg.FromString(socket.recv(timeout=60, decode=False))
+                answered.add(said.WhichOneof("type"))
+        return "an answer" if answered & UNUSED_ANSWERS else "no answer; the page works"
+
+    return ask
+
+
+def installing_skills() -> BackMsg:
+    """What asks Streamlit to write instructions for agents beside the app."""
+    message = BackMsg()
+    message.backend_operation_request.request_id = "1"
+    message.backend_operation_request.install_skills.SetInParent()
+    return message
+
+
 def header(name: str, path: str = "/", **headers: str) -> Callable[[int], str]:
     """One header of an answer; "none" where it is not sent."""
     return lambda port: answered(port, path, headers=headers).headers.get(name, "none")
@@ -144,6 +176,9 @@ LINES = (
     Line("a message of 2 MB", "closes with 1009", sent(bytes(2_000_000))),
     Line("a message that is no message of Streamlit's", "closes with 1002", sent(b"\xff" * 40)),
     Line("a message that is text", "closes with 1011", sent("hello")),
+    Line("a message that would write files beside the app", "no answer; the page works",
+         unheard(installing_skills())),
+    Line("an `Origin` that is no address", "403", stream(origin="http://[")),
     Line("`POST`", "405", asked(method="POST")),
     Line("`OPTIONS`, as a browser asks for a foreign page", "405", asked(method="OPTIONS")),
     Line("an upload", "405", asked("/_stcore/upload_file/a/b", method="PUT", body=b"x")),

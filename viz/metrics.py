@@ -1,7 +1,6 @@
 """What the server counts, in Prometheus' format at `/metrics`: no visitor's text, no visitor's address."""
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -23,12 +22,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from model.engine import Engine
 from model.events import Event, Found, Loaded, Passed
 from model.settings import settings
+from viz.locality import is_local
 from viz.logs import known
 
 MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 # Parts of the server; the rest are pages.
 DOORS = ("_stcore", "app", "layers", "metrics", "readyz", "static")
-FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-real-ip")  # headers that a proxy adds
 
 disable_created_metrics()  # when a counter began is told by the process's start
 REGISTRY = CollectorRegistry()
@@ -48,6 +47,11 @@ _asked = Counter(
     "Requests for a trace. What a run of a page or of its part reads of one trace is one request, "
     "however often it reads. kept: whether the trace was there already, else a pass was asked for",
     ["kept"],
+    registry=REGISTRY,
+)
+_unused = Counter(
+    "attention_unused_messages",
+    "Messages on websockets that this app does not use, and so did not read",
     registry=REGISTRY,
 )
 _refused = Counter("attention_refusals", "Refused requests by kind", ["kind"], registry=REGISTRY)
@@ -108,6 +112,11 @@ def count(event: Event) -> None:
         _refused.labels(event.kind).inc()
 
 
+def count_unused_message() -> None:
+    """Counts a message that was not handed on."""
+    _unused.inc()
+
+
 def count_page(file: str) -> None:
     """Counts one run of a page. `file`: its file, one of the menu's."""
     _runs.labels(file).inc()
@@ -124,13 +133,8 @@ def _may_read(scope: Scope) -> bool:
     allowed = settings().metrics
     if allowed != "local":
         return allowed == "on"
-    headers, client = Headers(scope=scope), scope.get("client")
-    if client is None or any(name in headers for name in FORWARDED):
-        return False
-    try:
-        return ip_address(client[0]).is_loopback
-    except ValueError:
-        return False
+    client = scope.get("client")
+    return is_local(None if client is None else client[0], Headers(scope=scope).items())
 
 
 class Counting:

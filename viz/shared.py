@@ -8,13 +8,15 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.engine import Engine
 from model.events import Event
-from model.settings import listens_on
+from model.settings import asked_here_when, listens_on
 from viz import logs, metrics
+from viz.locality import visitor_is_local
 
 
 @cache
 def engine() -> Engine:
     """The engine, made at first use, when it is known where the server listens."""
+    asked_here_when(visitor_is_local)
     listens_on(st.get_option("server.address") or "0.0.0.0")  # Streamlit's "every address" is none
     made = Engine(wanted=still_wanted, tell=_tell)
     metrics.watch(made)

@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from viz.browser_rules import browser_rules
+from viz.websocket_messages import UsedMessages
 
 HEADER_BYTES = 48 * 1024  # of a request's line and headers; a link with two long sentences is 30 KB
 READING = {"GET", "HEAD"}
@@ -33,6 +34,7 @@ CLOSED = (
     "/oauth2callback",
 )
 ROOT_QUESTIONS = ("/_stcore/health", "/_stcore/host-config")  # how Streamlit's script finds the app
+_FOREIGN = 403, "Pages of other sites cannot use this app."
 _logger = logging.getLogger(__name__)
 
 
@@ -51,6 +53,7 @@ def web_security() -> list[Middleware]:
             rules=(changes_something, too_large, closed_door, not_the_root, foreign_origin),
         ),
         Middleware(AllowedHosts),
+        Middleware(UsedMessages),
     ]
 
 
@@ -165,10 +168,13 @@ def foreign_origin(scope: Scope) -> tuple[int, str] | None:
     origin = headers.get("origin")
     if origin is None:
         return None
-    named = urlsplit(origin)
+    try:
+        named = urlsplit(origin)
+    except ValueError:  # no origin is written so
+        return _FOREIGN
     encrypted = scope["scheme"] in {"https", "wss"}
     if named.netloc != headers.get("host") or (encrypted and named.scheme != "https"):
-        return 403, "Pages of other sites cannot use this app."
+        return _FOREIGN
     return None
 
 

@@ -71,6 +71,10 @@ class Visitor:
     query: str
     bytes: int = 0
     troubles: list[str] = field(default_factory=list)
+    headers: dict[str, str] = field(
+        default_factory=dict
+    )  # more than a browser on this computer sends
+    session: str = ""  # the session to come back to; later the one that it is
     widgets: dict[str, str] = field(default_factory=dict)  # a widget's key -> its id
     fragments: dict[str, str] = field(default_factory=dict)  # a widget's key -> its fragment
     _states: dict[str, WidgetState] = field(default_factory=dict)
@@ -82,7 +86,8 @@ class Visitor:
     async def __aenter__(self) -> "Visitor":
         self._socket = await connect(
             f"ws://127.0.0.1:{self.port}/_stcore/stream",
-            subprotocols=["streamlit"],  # type: ignore[list-item]
+            subprotocols=["streamlit", *(["token", self.session] if self.session else [])],  # type: ignore[list-item]
+            additional_headers=self.headers,
             origin=f"http://127.0.0.1:{self.port}",  # type: ignore[arg-type]
             max_size=None,
             compression=None,
@@ -161,7 +166,9 @@ class Visitor:
             kind = message.WhichOneof("type")
         elif message.metadata.cacheable:
             self._kept[message.hash] = (message, self._runs)
-        if kind == "page_info_changed":
+        if kind == "new_session":
+            self.session = message.new_session.initialize.session_id
+        elif kind == "page_info_changed":
             self.query = message.page_info_changed.query_string
         elif kind == "delta":
             self._note(message)

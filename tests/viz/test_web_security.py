@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from starlette.applications import Starlette
@@ -16,14 +17,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.testing.v1 import AppTest
 
 from tests.bench.visitor import Visitor
 from tests.guarded_server import reach
 from tests.web_security_table import LINES, PAGE, Line, answered, asked, written
 from viz.browser_rules import browser_rules, inline_script_hashes
+from viz.locality import is_local
 from viz.menu import PAGES
 from viz.web_security import web_security
+from viz.websocket_messages import is_used
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS_TO_START = 120
@@ -108,6 +112,98 @@ def test_no_page_reaches_for_another_machine_or_starts_a_program(port: int, reac
 
     assert asyncio.run(visit()) == []
     assert not reached.exists(), reached.read_text()
+
+
+def test_a_session_that_comes_back_watches_no_files(port: int, reached: Path) -> None:
+    async def come_back() -> tuple[str, str]:
+        async with Visitor(port, "glossary", "") as visitor:
+            left = visitor.session
+        async with Visitor(port, "glossary", "", session=left) as again:
+            return left, again.session
+
+    left, again = asyncio.run(come_back())
+    assert left == again
+    assert not reached.exists(), reached.read_text()
+
+
+@pytest.mark.parametrize(
+    ("headers", "opens"),
+    [
+        ({}, True),
+        ({"X-Forwarded-For": "192.0.2.1"}, False),
+        ({"Forwarded": "for=192.0.2.1"}, False),
+        ({"Via": "1.1 proxy"}, False),
+        ({"X-Forwarded-Host": "class.example"}, False),
+    ],
+    ids=str,
+)
+def test_who_comes_through_a_proxy_on_this_machine_opens_none_of_its_folders(
+    port: int, headers: dict[str, str], opens: bool
+) -> None:
+    folder = str(REPOSITORY / "model/assets/stories")
+
+    async def visit() -> str:
+        query = urlencode({"model": folder, "text": "The cat sat"})
+        async with Visitor(port, "attention", query, headers=headers) as visitor:
+            return visitor.query
+
+    assert (urlencode({"model": folder}) in asyncio.run(visit())) == opens
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "local"),
+    [
+        ("127.0.0.1", {"host": "localhost:8501"}, True),
+        ("::1", {"host": "[::1]:8501"}, True),
+        ("127.0.0.1", {}, True),
+        ("192.168.1.5", {"host": "localhost"}, False),
+        ("127.0.0.1", {"host": "class.example"}, False),
+        ("127.0.0.1", {"host": "localhost.class.example"}, False),
+        ("127.0.0.1", {"host": "127.0.0.1.class.example"}, False),
+        ("127.0.0.1", {"host": "[::1"}, False),
+        ("127.0.0.1", {"host": "localhost", "X-Forwarded-For": ""}, False),
+        ("127.0.0.1", {"host": "localhost", "x-real-ip": "127.0.0.1"}, False),
+        ("a socket", {"host": "localhost"}, False),
+        (None, {"host": "localhost"}, False),
+    ],
+)
+def test_only_a_local_peer_by_a_local_name_without_a_proxy_is_local(
+    peer: str | None, headers: dict[str, str], local: bool
+) -> None:
+    assert is_local(peer, headers.items()) == local
+
+
+@pytest.mark.parametrize("kind", [field.name for field in BackMsg.DESCRIPTOR.oneofs[0].fields])
+def test_only_the_messages_that_the_app_uses_reach_streamlit(kind: str) -> None:
+    message = BackMsg()
+    field = BackMsg.DESCRIPTOR.fields_by_name[kind]
+    if field.message_type is None:
+        setattr(message, kind, True)
+    else:
+        getattr(message, kind).SetInParent()
+    assert is_used(came(message)) == (kind in {"rerun_script", "stop_script", "app_heartbeat"})
+
+
+@pytest.mark.parametrize(
+    ("operation", "used"),
+    [
+        ("deferred_file", True),
+        ("dataframe_chunk", False),
+        ("install_skills", False),
+        ("dismiss_skills_nudge", False),
+    ],
+)
+def test_of_streamlits_operations_only_files_made_on_request_are_used(
+    operation: str, used: bool
+) -> None:
+    message = BackMsg()
+    getattr(message.backend_operation_request, operation).SetInParent()
+    assert is_used(came(message)) == used
+
+
+def came(message: BackMsg) -> dict[str, object]:
+    """A message as the server hands it on."""
+    return {"type": "websocket.receive", "bytes": message.SerializeToString()}
 
 
 @pytest.mark.parametrize(
