@@ -36,9 +36,9 @@ def visitor_is_local() -> bool:
     if run is None or not runtime.exists():
         return True
     client = runtime.get_instance().get_client(run.session_id)
-    if client is None:  # has left meanwhile
+    context = None if client is None else client.client_context
+    if context is None:  # has left meanwhile
         return False
-    context = client.client_context
     return is_local(context.remote_ip, context.headers)
 
 

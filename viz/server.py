@@ -58,7 +58,7 @@ def watch_nothing() -> None:
     either. Streamlit registers its watchers anew then, and they walk every module of torch on the event loop:
     nobody is answered for seconds."""
     if st.get_option("server.fileWatcherType") == "none":
-        AppSession.register_file_watchers = lambda session: None  # type: ignore[method-assign]
+        setattr(AppSession, "register_file_watchers", lambda session: None)  # noqa: B010
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ itself (`load_git_info` runs git while everybody waits and names its files, `ins
 This app uses none of them, so they never reach Streamlit.
 """
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
