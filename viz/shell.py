@@ -236,8 +236,11 @@ def table(frame: pd.DataFrame, key: str, *, decimals: int = 4) -> None:
     opened."""
     row = st.expander("The numbers as a table", key=f"numbers-{key}", on_change="rerun")
     if row.open:
-        numbers = frame.select_dtypes("number").columns
-        formats = dict.fromkeys(numbers, st.column_config.NumberColumn(format=f"%.{decimals}f"))
+        numbers = frame.select_dtypes("number")
+        formats = {
+            name: st.column_config.NumberColumn(format="%d" if whole else f"%.{decimals}f")
+            for name, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
+        }
         row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=formats)
 
 

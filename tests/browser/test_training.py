@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
+
+from model.checkpoints import Archive, shipped_course
+from viz.training.choice import LIST
 
 SECONDS = 1000
 A_RUN = 240 * SECONDS  # of 200 steps; some seconds on a free core
@@ -86,7 +90,10 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
         page.get_by_role("button", name="Save all checkpoints (CSV)").click()
     lines = saved.value.path().read_text().splitlines()
     assert len(lines) == 1 + 7 * (20 * 21) // 2
-    assert lines[1] == '0,0,"k",0,"k",1.00000'
+    assert lines[1] == '0,0,"k",0,"k",1'
+    weights = Archive().film(shipped_course("induction"), LIST).weights("decoder.1.self", 2)
+    saved_weights = [np.float32(line.rpartition(",")[2]) for line in lines[1:]]
+    assert np.array_equal(saved_weights, weights[:, np.tri(20, dtype=bool)].ravel())
     box = curves.locator(".chart > svg").first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] * 0.43, box["y"] + 40)

@@ -1,5 +1,6 @@
 """The feed-forward page: every view on every model, its numbers, and texts that could break it."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,8 @@ def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: s
         choose(app, "Layer", record.name)
         expected = record.hidden[:, strongest(record.hidden, 24)]
         np.testing.assert_allclose(drawn(app, "heatmap", "z"), expected, rtol=1e-6)
-        assert f"{(record.before < 0).mean():.1%}" in said(app)
+        mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
+        assert f"tokens is {mean:.3f}, and **{below:.1%}** of the values lie below 0" in said(app)
 
 
 def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
@@ -83,7 +85,7 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     choose(app, "Token", 2)
     neuron = int(np.abs(record.hidden[2]).argmax())
     assert f"its strongest neuron, {neuron}:" in said(app)
-    value = float(app.latex[1].value.rpartition("= ")[2].strip("$\n"))
+    value = float(re.split(r"= |\\approx ", app.latex[1].value)[-1].strip("$\n"))
     assert value == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 

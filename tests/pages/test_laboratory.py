@@ -268,6 +268,12 @@ def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
     assert f"**{divergences(before, after)[-1]:#.3g}** nats" in said(app)
 
 
+def test_the_colours_of_a_stream_that_nothing_moved_do_not_end_at_millionths() -> None:
+    drawn = traces(opened(show=STREAM, text="Tom", mask="none"))[-1]
+    assert not numbers(drawn["z"]).any()
+    assert (drawn["zmin"], drawn["zmax"]) == (0, 1)
+
+
 def test_a_change_in_the_link_comes_with_the_page_and_stays_in_it() -> None:
     wanted = Intervention(
         scale=0.25,

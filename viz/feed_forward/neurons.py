@@ -56,8 +56,8 @@ def neurons(seen: Look) -> None:
     with formula:
         _one_token(seen, record, token, tokens[token])
         st.markdown(
-            f"Over all {count:,} neurons and {len(tokens):,} tokens, **{found.below_zero:.1%}** of the "
-            f"values lie below 0 before the activation; their mean is {found.mean_before:.3f}."
+            f"Before the activation the mean over all {count:,} neurons and {len(tokens):,} tokens is "
+            f"{found.mean_before:.3f}, and **{found.below_zero:.1%}** of the values lie below 0."
         )
     _check(seen.model.config.activation, record)
     rows = [f"{at} {token_label(text)}" for at, text in enumerate(tokens)]

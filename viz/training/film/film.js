@@ -64,10 +64,11 @@ class Film {
     const known = this.received;
     const atEnd = !known || this.at === known.steps.length - 1;
     if (data.weights !== known?.weights || data.key !== known?.key) {
+      const allowed = decodeCells(data.allowed);
       this.data = {
         ...data,
-        maps: decodeWeights(data.weights),
-        cells: { allowed: decodeCells(data.allowed), framed: decodeCells(data.framed) },
+        maps: decodeWeights(data.weights, allowed),
+        cells: { allowed, framed: decodeCells(data.framed) },
       };
       this.cell = null;
     }

@@ -3,16 +3,25 @@
 const LABELS = 32; // more labels than this on an axis cannot be read
 const FONT = 12;
 const TALLEST = 470; // pixels of the cells
-const FROM = 65535; // weights travel as whole numbers from 0 to this
 
-/** Whole numbers of 16 bits from base64, as numbers from 0 to 1. */
-function decodeWeights(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return Float32Array.from(new Uint16Array(bytes.buffer), (whole) => whole / FROM);
+function decodeBytes(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
 function decodeCells(text) {
-  return text === null ? null : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return text === null ? null : decodeBytes(text);
+}
+
+/** The weights of all checkpoints, from the float32 of those cells that are allowed; 0 in the others. */
+function decodeWeights(text, allowed) {
+  const sent = new Float32Array(decodeBytes(text).buffer);
+  if (allowed === null) return sent;
+  const open = Array.from(allowed.keys()).filter((cell) => allowed[cell]);
+  const maps = new Float32Array((sent.length / open.length) * allowed.length);
+  sent.forEach((weight, n) => {
+    maps[Math.floor(n / open.length) * allowed.length + open[n % open.length]] = weight;
+  });
+  return maps;
 }
 
 /** Where the cells of a map lie on its canvas, given the width there is. */

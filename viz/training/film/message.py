@@ -1,6 +1,6 @@
 """What the browser gets of a training: every checkpoint's map of one head, curves, and movement. Pure.
 
-Weights travel as whole numbers of 16 bits, so a number shown with four decimals is off by less than 1e-5.
+Weights travel as they are, in float32; of the cells that the mask closes none does.
 """
 
 import base64
@@ -97,17 +97,17 @@ def message(
     """
     attention = film.last.attention[place]
     weights = film.weights(place, head)
-    masked = attention.mask is not None and not bool(np.all(attention.mask))
+    mask = attention.mask
+    if mask is not None and mask.all():
+        mask = None
     framed = next(iter(patterns(film, place)), None)
     return {
         "key": course.key,
         "title": f"Head {head_name(place, head)}",
         "steps": list(film.steps),
         "lastStep": planned or film.steps[-1],
-        "weights": _base64(np.rint(weights * 65535).astype("<u2")),
-        "allowed": _base64(attention.mask.astype(np.uint8))
-        if masked and attention.mask is not None
-        else None,
+        "weights": _base64((weights if mask is None else weights[:, mask]).astype("<f4")),
+        "allowed": None if mask is None else _base64(mask.astype(np.uint8)),
         "framed": None if framed is None else _base64(framed.cells.astype(np.uint8)),
         "framedWhy": "" if framed is None else f"framed: {PATTERN_NAMES[framed.name][10:]}",
         "queries": [token_label(token.text, LABEL) for token in film.queries(place)],

@@ -32,7 +32,7 @@ function quoted(text) {
   return `"${safe.replaceAll('"', '""')}"`;
 }
 
-/** Saves one line for each allowed cell of each checkpoint. */
+/** Saves one line for each allowed cell of each checkpoint; nine digits are enough to read the same float32. */
 function saveNumbers(name, { steps, queries, keys, maps, cells }) {
   const lines = ["step,query,query token,key,key token,weight"];
   steps.forEach((step, at) =>
@@ -41,7 +41,7 @@ function saveNumbers(name, { steps, queries, keys, maps, cells }) {
         const cell = row * keys.length + column;
         if (cells.allowed !== null && !cells.allowed[cell]) return;
         const weight = maps[at * queries.length * keys.length + cell];
-        lines.push([step, row, quoted(query), column, quoted(key), weight.toFixed(5)].join());
+        lines.push([step, row, quoted(query), column, quoted(key), Number(weight.toPrecision(9))].join());
       }),
     ),
   );
