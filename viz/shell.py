@@ -238,7 +238,7 @@ def table(frame: pd.DataFrame, key: str, *, decimals: int = 4) -> None:
     if row.open:
         numbers = frame.select_dtypes("number")
         formats = {
-            name: st.column_config.NumberColumn(format="%d" if whole else f"%.{decimals}f")
+            str(name): st.column_config.NumberColumn(format="%d" if whole else f"%.{decimals}f")
             for name, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
         }
         row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=formats)
