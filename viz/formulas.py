@@ -124,8 +124,9 @@ def _scaled(scale: float, key_width: int) -> Formula:
             general=r"\text{scaled}_{ij} = \frac{\text{score}_{ij}}{\sqrt{d_k}}",
             plain="scaled_ij = score_ij / sqrt(d_k)",
             numeric={
-                "cell": rf"{cell} = \frac{{@scores@}}{{{root}}}"
-                rf" = \frac{{@scores@}}{{{math.sqrt(key_width):.4f}}} = {_result('score', '@scaled@')}"
+                "cell": rf"\begin{{aligned}} {cell} &= \frac{{@scores@}}{{{root}}} \\"
+                rf" &= \frac{{@scores@}}{{{math.sqrt(key_width):.4f}}} = {_result('score', '@scaled@')}"
+                r" \end{aligned}"
             },
         )
     if scale == 1:

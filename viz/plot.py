@@ -1,5 +1,6 @@
 """A Plotly figure on a page."""
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -8,6 +9,11 @@ import streamlit as st
 
 from viz.figures.in_words import in_words
 from viz.figures.margins import counted_margins
+from viz.figures.narrow import narrow_rules
+
+_NO_NAME = re.compile(
+    r"[^A-Za-z0-9_-]"
+)  # what Streamlit leaves out of a key in the name of a class
 
 
 def plot(
@@ -18,7 +24,7 @@ def plot(
     clicked: Callable[[], None] | None = None,
     width: int | Literal["stretch"] = "stretch",
 ) -> None:
-    """A figure without its tool bar, drawn anew in another theme.
+    """A figure without its tool bar, drawn anew in another theme; where it is narrow, with fewer labels.
 
     alt: what it shows, in words; empty: its own words. clicked: called when a point is clicked; the state
     under `key` says which.
@@ -30,6 +36,9 @@ def plot(
         axes["automargin"] = False
     figure.update_xaxes(axes).update_yaxes(axes)
     figure.update_layout(datarevision=st.context.theme.type, margin=margin or {})
+    if rules := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
+        # Not the style alone: that would stand in the one place of all fragments, and be overwritten there.
+        st.html(f"<i hidden></i><style>{rules}</style>")
     st.plotly_chart(
         figure,
         key=key,

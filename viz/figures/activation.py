@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from model.activations import Curve, Function
 from model.neurons import Histogram
+from viz.figures.legend import ABOVE
 from viz.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, rgba
 
 _POINTS = np.linspace(-5, 5, 401)
@@ -41,7 +42,7 @@ def activation_curves(lines: Sequence[Line], *, what: str) -> go.Figure:
     figure.update_layout(
         height=400,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.12},
+        legend=ABOVE,
     )
     return figure
 
@@ -80,7 +81,7 @@ def curve_over_values(curve: Curve, met: Histogram) -> go.Figure:
     figure.update_layout(
         height=430,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.12},
+        legend=ABOVE,
         bargap=0,
         yaxis={"title": {"text": "after it; slope"}, "overlaying": "y2", "tickmode": "auto"},
         yaxis2={

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.figures.heatmap import Axis, heatmap
+from viz.figures.legend import ABOVE
 from viz.figures.token_rows import colour_end
 from viz.theme import FEED_FORWARD, MASKED, STREAM, WEIGHT, rgba
 
@@ -77,7 +78,7 @@ def _lay_out(figure: go.Figure, names: Sequence[str]) -> None:
     figure.update_layout(
         height=430,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.15},
+        legend=ABOVE,
         barmode="overlay",
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from viz.axes import plotly_label
+from viz.figures.legend import ABOVE
 from viz.theme import MASKED, SCORE, WEIGHT, colorscale
 
 LABEL = 18  # characters
@@ -55,7 +56,7 @@ def distribution(
         "bargap": 0.25,
         "height": 110 + (34 if drawn is None else 42) * len(rows),
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        "legend": ABOVE | {"traceorder": "normal"},
         "showlegend": drawn is not None,
     }
     return go.Figure(traces, layout)

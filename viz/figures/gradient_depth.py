@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from viz.figures.legend import ABOVE
 from viz.theme import MASKED, STREAM
 
 
@@ -35,6 +36,6 @@ def gradient_by_depth(with_shortcuts: Sequence[float], without: Sequence[float])
     figure.update_layout(
         height=420,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.12},
+        legend=ABOVE,
     )
     return figure

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.cost import Growth
+from viz.figures.legend import ABOVE
 from viz.theme import MASKED, WEIGHT
 
 LINEAR = MASKED
@@ -103,6 +104,6 @@ def _logarithmic(figure: go.Figure, unit: str) -> go.Figure:
     figure.update_layout(
         height=360,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend=ABOVE,
     )
     return figure

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from viz.figures.legend import ABOVE
 from viz.theme import KEY, LESS, MASKED, WEIGHT
 
 
@@ -50,7 +51,7 @@ def curves(
     figure.update_layout(
         height=360,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend=ABOVE,
     )
     return figure
 

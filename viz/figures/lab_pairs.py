@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.axes import plotly_label, tick_positions
+from viz.figures.legend import ABOVE
 from viz.theme import LESS, MASKED, MORE
 
 LABEL = 14  # characters
@@ -69,7 +70,7 @@ def _lay_out(figure: go.Figure, tokens: Sequence[str]) -> None:
     figure.update_layout(
         height=360,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend=ABOVE,
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.figures.legend import ABOVE
 from viz.theme import MASKED, STREAM
 
 
@@ -47,6 +48,6 @@ def likeness_lines(
     figure.update_layout(
         height=430,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend=ABOVE,
     )
     return figure

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from viz.axes import plotly_label
+from viz.figures.legend import ABOVE
 from viz.theme import MASKED, WEIGHT
 
 
@@ -27,7 +28,7 @@ def next_tokens(
         "barmode": "group",
         "height": 90 + 44 * len(labels),
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-        "legend": {"orientation": "h", "y": 1.08, "traceorder": "normal"},
+        "legend": ABOVE | {"traceorder": "normal"},
         "showlegend": after is not None,
     }
     return go.Figure([_bars(positions, *pair) for pair in pairs], layout)

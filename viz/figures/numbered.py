@@ -18,7 +18,7 @@ def count_columns(figure: go.Figure, name: str, count: int, end: ColourEnd | Non
     """Numbers the columns of a heatmap; says where its colours end, if that is asked."""
     ticks = tick_positions(count, TICKS)
     figure.update_xaxes(
-        title={"text": name if end is None else f"{name}<br>{end.words}"},
+        title={"text": name if end is None else f"{name}<br>{end.lines}"},
         tickvals=ticks,
         ticktext=[str(tick) for tick in ticks],
         tickangle=0,

@@ -6,6 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.figures.legend import ABOVE
+
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 # Okabe and Ito's palette without the colours that stand for query, key and value.
 COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#8C8C94", "#8E6BBF", "#B2A000")
@@ -38,6 +40,6 @@ def position_curves(
         height=430,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         showlegend=True,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        legend=ABOVE,
     )
     return figure

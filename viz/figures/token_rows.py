@@ -33,6 +33,11 @@ class ColourEnd:
             return f"colours end at ±{self.value:.3g}, the largest value"
         return f"colours end at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} lie beyond"
 
+    @property
+    def lines(self) -> str:
+        """The same as two lines of a title, short enough for a phone."""
+        return self.words.replace("; ", ";<br>")
+
 
 def colour_end(values: Matrix, percentile: float = 99.5) -> ColourEnd:
     """The largest |value|; this percentile where a few large ones would leave all else pale."""
@@ -71,7 +76,7 @@ def token_rows(
         else "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
     )
     axis = figure.layout.xaxis
-    axis.title.text = f"{columns.name}<br>{end.words.replace('; ', ';<br>')}"
+    axis.title.text = f"{columns.name}<br>{end.lines}"
     if width > LABELS:
         ticks = tick_positions(width, WIDE_LABELS)
         axis.tickvals, axis.ticktext = ticks, [columns.label(tick) for tick in ticks]

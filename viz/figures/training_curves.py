@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from viz.figures.legend import ABOVE
 from viz.theme import FEED_FORWARD, OUTPUT, QUANTITIES
 
 _COLOURS = (QUANTITIES["weight"].hue, QUANTITIES["weight"].hue, FEED_FORWARD, FEED_FORWARD)
@@ -47,7 +48,7 @@ def training_curves(
     figure.update_layout(
         height=height,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.16},
+        legend=ABOVE,
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
     )

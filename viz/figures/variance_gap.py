@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.worked.arithmetic.normalization import shrinkage
+from viz.figures.legend import ABOVE
 from viz.theme import MASKED, STREAM
 
 _WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
@@ -48,7 +49,7 @@ def variance_gap(width: int, *, others: tuple[int, ...] = (4, 512)) -> go.Figure
     figure.update_layout(
         height=360,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.1},
+        legend=ABOVE,
     )
     return figure
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from viz.axes import plotly_label, tick_positions
+from viz.figures.legend import ABOVE
 from viz.theme import MASKED, WEIGHT
 
 LABEL = 16  # characters
@@ -64,7 +65,7 @@ def word_probabilities(words: Sequence[Given]) -> go.Figure:
         bargap=0.25,
         height=min(110 + _ROW * len(words), 900),
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        legend=ABOVE,
     )
     return figure
 

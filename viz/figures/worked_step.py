@@ -8,6 +8,7 @@ from model.worked.example import Labels, Step
 from viz.axes import plotly_words
 from viz.figures.cell_text import cell_text
 from viz.figures.heatmap import NUMBERED, Axis, heatmap
+from viz.figures.legend import ABOVE
 from viz.number_text import numbers
 from viz.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName
 
@@ -119,7 +120,7 @@ def _lines(step: Step, values: NDArray[np.float64]) -> go.Figure:
     figure.update_layout(
         height=340,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.12},
+        legend=ABOVE,
         showlegend=len(values) > 1,
     )
     return figure

@@ -5,7 +5,7 @@ import { brief } from "./numbers.js";
 import { FONT, isHidden } from "./paint.js";
 
 const NUMBERED = 12; // up to this many rows and columns, cells carry their numbers
-const NARROWEST_NUMBERED = 38; // pixels a cell needs for "−0.25"
+const NUMBER = { largest: 12, smallest: 9, letter: 0.61, around: 4, line: 1.3 }; // pixels, and shares of the size
 
 /** Draws or redraws a figure in `element`. Resolves when it is on the page. */
 export function drawPlotly(Plotly, element, figure, palette) {
@@ -58,13 +58,19 @@ function rowsOf(panel, window) {
 
 function numbersIn(rows, figure, n, palette) {
   const { window, layout } = figure;
-  const few = window.rows <= NUMBERED && window.columns <= NUMBERED;
-  if (!few || layout.boxes[n].width / window.columns < NARROWEST_NUMBERED) return {};
-  return {
-    text: rows.map((row) => Array.from(row, (value) => (Number.isNaN(value) ? "" : brief(value)))),
-    texttemplate: "%{text}",
-    textfont: { family: palette.mono, size: 12 },
-  };
+  if (window.rows > NUMBERED || window.columns > NUMBERED) return {};
+  const text = rows.map((row) => Array.from(row, (value) => (Number.isNaN(value) ? "" : brief(value))));
+  const size = sizeThatFits(text.flat(), layout.boxes[n], window);
+  if (size < NUMBER.smallest) return {};
+  return { text, texttemplate: "%{text}", textfont: { family: palette.mono, size } };
+}
+
+/** The size of letters, at most the usual one, at which each number fits its cell. */
+function sizeThatFits(numbers, box, window) {
+  const longest = Math.max(...numbers.map((number) => number.length));
+  const across = (box.width / window.columns - NUMBER.around) / (longest * NUMBER.letter);
+  const down = box.height / window.rows / NUMBER.line;
+  return Math.min(NUMBER.largest, across, down);
 }
 
 function axisId(letter, n) {

@@ -4,8 +4,9 @@ import { scaleEnd } from "./numbers.js";
 import { context2d, hatch, paintFigure } from "./paint.js";
 import { plotlyFigure } from "./plotly.js";
 
-const MARGIN = { l: 12, r: 96, t: 40, b: 12 };
+const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // above the picture each line of the title beside it
 const TITLE = "600 14px sans-serif";
+const TITLE_LINE = 18;
 const NOTE = "12px sans-serif";
 const DENSITY = 2; // pixels of the PNG for one of the screen
 
@@ -51,20 +52,41 @@ function plotlyImage(Plotly, format, figure, palette) {
     };
   });
   const width = layout.width + MARGIN.l + MARGIN.r;
-  const height = layout.height + MARGIN.t + MARGIN.b;
+  const title = titleLines(figure.title, width - 2 * MARGIN.l);
+  const margin = { ...MARGIN, t: MARGIN.t + TITLE_LINE * title.length };
+  const height = layout.height + margin.t + margin.b;
   const whole = { x: 0, y: 1, sizex: 1, sizey: 1, xref: "paper", yref: "paper" };
   const picture = {
     ...layout,
     width,
     height,
-    margin: MARGIN,
+    margin,
     paper_bgcolor: palette.background,
-    title: { text: figure.title, x: MARGIN.l / width, font: { size: 14, color: palette.text } },
+    title: {
+      text: title.join("<br>"),
+      x: MARGIN.l / width,
+      y: 1 - 16 / height,
+      yanchor: "top",
+      font: { family: "sans-serif", weight: 600, size: 14, color: palette.text },
+    },
     images: [{ ...whole, source: hatchImage(figure, palette), sizing: "stretch", layer: "above" }],
     annotations: captions(figure, palette),
   };
   const scale = format === "png" ? DENSITY : 1;
   return Plotly.toImage({ data, layout: picture }, { format, width, height, scale });
+}
+
+/** A title in as many lines as it needs in a width. */
+function titleLines(title, width) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = TITLE;
+  const lines = [""];
+  for (const word of title.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (pen.measureText(longer).width <= width || !lines.at(-1)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 function captions({ captions: texts, layout }, palette) {
@@ -98,17 +120,19 @@ function canvasImage(figure, palette) {
   const note = `colours from ${scaleEnd(first.low)} to ${scaleEnd(first.high)}${sharing(figure)}`;
   const canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d");
-  pen.font = TITLE;
-  const wide = Math.max(width, Math.ceil(pen.measureText(figure.title).width));
-  const context = context2d(canvas, wide + 2 * MARGIN.l, height + MARGIN.t + MARGIN.b + 20);
+  pen.font = NOTE;
+  const wide = Math.max(width, Math.ceil(pen.measureText(note).width));
+  const title = titleLines(figure.title, wide);
+  const top = MARGIN.t + TITLE_LINE * title.length;
+  const context = context2d(canvas, wide + 2 * MARGIN.l, height + top + MARGIN.b + 20);
   context.fillStyle = palette.background;
   context.fillRect(0, 0, canvas.width, canvas.height);
-  context.drawImage(drawn, MARGIN.l, MARGIN.t, width, height);
+  context.drawImage(drawn, MARGIN.l, top, width, height);
   context.fillStyle = palette.text;
   context.font = TITLE;
-  context.fillText(figure.title, MARGIN.l, 24);
+  title.forEach((line, n) => context.fillText(line, MARGIN.l, 24 + n * TITLE_LINE));
   context.font = NOTE;
-  context.fillText(note, MARGIN.l, height + MARGIN.t + 14);
+  context.fillText(note, MARGIN.l, height + top + 14);
   return canvas.toDataURL("image/png");
 }
 

@@ -1,0 +1,125 @@
+"""Nothing on a page is cut off, on other letters, beyond the screen or far below the rest: every page and
+view, wide and on a phone, with every shipped model."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model.worked import examples
+from tests.legible import WIDTHS, Walk, faults, walk
+from viz.menu import PAGES
+
+SHIPPED = ("stories", "translate-en-fr", "induction", "minilm", "smollm2-135m-instruct")
+WITH_A_MODEL = (
+    "attention",
+    "all_heads",
+    "laboratory",
+    "tokens",
+    "positions",
+    "layer_norm",
+    "feed_forward",
+    "prediction",
+    "shapes_and_cost",
+)
+PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
+<div data-testid=stMain style='overflow:auto;height:100vh'><div data-testid=stMainBlockContainer>
+<p>a page</p>{}</div></div></body>"""
+TOO_WIDE = """(latex) => {
+    const place = document.querySelector(".katex-display").parentElement;
+    const below = document.querySelector("[data-testid=stTabs]").clientWidth;
+    const reaches = (formula, width) => {
+        place.style.width = width;
+        katex.render(formula, place, { displayMode: true, throwOnError: true });
+        const drawn = place.querySelector(".katex-display");
+        return drawn.scrollWidth > drawn.clientWidth + 2 ? [drawn.scrollWidth - drawn.clientWidth] : [];
+    };
+    return latex.flatMap(([formula, numbers]) => [
+        ...reaches(formula, "").map((by) => `${by} px: ${formula}`),
+        ...(numbers ? reaches(numbers, `${below}px`).map((by) => `${by} px: ${numbers}`) : []),
+    ]);
+}"""
+LINE = "white-space:nowrap'>a long line of words</div>"
+TURNED = "<text x='{0}' y='40' transform='rotate(-45 {0} 40)'>words</text>"
+PLANTED = {
+    "cut off": f"<div style='width:60px;overflow:hidden;{LINE}",
+    "cut off, without a bar": f"<div style='width:60px;overflow:auto;{LINE}",
+    "cut off, below": "<div style='height:9px;overflow:hidden'>words</div>",
+    "on each other": "<div style='height:0'>first words</div><div>other words</div>",
+    "on each other, turned": f"<svg width='90' height='60'>{TURNED.format(20)}{TURNED.format(24)}</svg>",
+    "beyond the screen": f"<div style='margin-left:1400px;{LINE}",
+    "empty": "<div style='height:900px'></div><p>words</p>",
+    "empty, at the end": "<div style='height:1900px'></div>",
+    "legend": """<div class='js-plotly-plot'><svg class='main-svg' width='100%' height='60'>
+        <g class='bars'><g class='point'><path d='M0,0h90v40h-90z'/></g></g>
+        <g class='legend'><rect width='50' height='20'/></g></svg></div>""",
+}
+MEANT = [
+    f"<div style='width:60px;overflow:auto;scrollbar-color:red blue;{LINE}",
+    f"<div style='width:60px;overflow:hidden;text-overflow:ellipsis;{LINE}",
+    "<div style='position:absolute;clip-path:inset(50%)'>said aloud</div><p>another line</p>",
+    f"<svg width='90' height='60'>{TURNED.format(20)}{TURNED.format(40)}</svg>",
+    "<div style='height:100px'></div>",
+]
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_the_look_sees_a_fault(page: Page, fault: str) -> None:
+    page.set_content(PLAIN.format(PLANTED[fault]))
+    (found,) = faults(page)
+    assert found.startswith(fault.split(",")[0])
+
+
+def test_the_look_lets_pass_what_is_meant(page: Page) -> None:
+    for meant in MEANT:
+        page.set_content(PLAIN.format(meant))
+        assert faults(page) == [], meant
+
+
+@pytest.mark.timeout(900)  # two minutes on a free machine
+def test_every_page_can_be_read(page: Page, open_page: Callable[..., Page]) -> None:
+    on = Walk(page)
+    for entry in PAGES:
+        open_page(f"/{entry.address}")
+        walk(on, entry.title)
+    assert on.told() == []
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("model", SHIPPED)
+def test_every_view_of_a_model_can_be_read(
+    page: Page, open_page: Callable[..., Page], model: str
+) -> None:
+    on = Walk(page)
+    for address in WITH_A_MODEL:
+        open_page(f"/{address}", model=model)
+        walk(on, address, beats=False, switches=False)
+    assert on.told() == []
+
+
+def test_the_number_of_letters_stands_beside_a_long_sentence(
+    page: Page, open_page: Callable[..., Page]
+) -> None:
+    open_page("/attention")
+    box = page.get_by_role("textbox", name="Your sentence")
+    box.fill("The old man gave the ball to the girl. " * 8)
+    expect(page.get_by_test_id("InputInstructions")).to_be_visible()
+    for size in WIDTHS.values():
+        page.set_viewport_size(size)
+        assert faults(page) == []
+
+
+def test_every_formula_of_the_worked_examples_has_its_room(
+    page: Page, open_page: Callable[..., Page]
+) -> None:
+    """All of them where the first one stands, beside its result, and their numbers below both."""
+    latex = [(step.formula, step.numbers) for example in examples() for step in example.steps]
+    open_page("/attention")
+    expect(page.get_by_test_id("explorer")).to_have_attribute(
+        "data-ready", "true"
+    )  # KaTeX is there
+    page.get_by_role("tab", name="By hand").click()
+    expect(page.locator(".katex-display").first).to_be_visible()
+    for size in WIDTHS.values():
+        page.set_viewport_size(size)
+        assert page.evaluate(TOO_WIDE, latex) == []

@@ -1,0 +1,133 @@
+"""What on a page cannot be read as it should, found by going through its views at both widths.
+
+`faults` looks at a page as it is; `walk` opens beats, views and their switches one after another and looks
+at each, wide and on a phone. legible.js says what a fault is.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page
+
+from tests.browser.conftest import wait_until_settled
+
+WIDTHS = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
+MAIN = "[data-testid=stMain]"
+BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
+SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
+FEW = 5  # choices of a switch; those of more are tokens, of which one looks like the other
+STILL = """async () => {
+    const main = document.querySelector("[data-testid=stMain]") ?? document.body;
+    const places = (root) => [...root.querySelectorAll("*")].map((one) => {
+        const { x, y, width, height } = one.getBoundingClientRect();
+        return [x, y, width, height, one.shadowRoot ? places(one.shadowRoot) : ""].join();
+    }).join(";");
+    const drawn = (plot) => {
+        const svg = plot.querySelector(".main-svg");
+        return svg !== null && Math.abs(svg.getBoundingClientRect().width - plot.clientWidth) < 2;
+    };
+    const explored = (place) => place.shadowRoot?.querySelector(".explorer")?.dataset.ready ?? "true";
+    const done = () => [...main.querySelectorAll(".js-plotly-plot")].every(drawn)
+        && [...main.querySelectorAll("*")].every((one) => explored(one) === "true");
+    const frame = () => new Promise((seen) => setTimeout(() => requestAnimationFrame(seen), 50));
+    for (let before = "", same = 0; same < 3; ) {
+        const now = places(main);
+        same = now === before && done() ? same + 1 : 0;
+        before = now;
+        await frame();
+    }
+}"""  # each picture is as wide as its place: Plotly draws some time after that has changed
+
+
+@dataclass
+class Walk:
+    """A page that is gone through, and what was found on the way: each fault where it was first met."""
+
+    page: Page
+    width: str = "wide"
+    found: dict[str, str] = field(default_factory=dict)
+    looked_at: int = 0
+
+    def look(self, place: str) -> None:
+        """Looks at what is shown now at both widths. The one it has comes first: to turn a page over
+        takes the browser longer than to look at it."""
+        for width in (self.width, *(other for other in WIDTHS if other != self.width)):
+            if width != self.width:
+                self.page.set_viewport_size(WIDTHS[width])
+                self.width = width
+            for fault in faults(self.page):
+                self.found.setdefault(fault, f"{place}, {width}")
+            self.looked_at += 1
+
+    def told(self) -> list[str]:
+        """Every fault with its place, for a test to show."""
+        return [f"{place}: {fault}" for fault, place in self.found.items()]
+
+
+def faults(page: Page) -> list[str]:
+    """What cannot be read on the page as it is now, once nothing moves."""
+    page.evaluate(STILL)
+    found: list[str] = page.evaluate(_script())
+    return found
+
+
+def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> None:
+    """All beats of the open page, and their views. beats: also those that show no model. switches:
+    also what else can be chosen in a view among a few."""
+    tabs = on.page.locator(BEATS)
+    count = tabs.count()
+    if not count:
+        _views(on, title, switches=switches)
+    for at in reversed(range(count)):
+        if at < count - 1:
+            if not beats:
+                return
+            tabs.nth(at).click()
+            wait_until_settled(on.page)
+        _views(on, f"{title} · {tabs.nth(at).inner_text()}", switches=switches)
+
+
+def _views(on: Walk, title: str, *, switches: bool) -> None:
+    """Each view of a beat, and one after another what each of its switches can show."""
+    rows = on.page.locator(SWITCHES)
+    if not rows.count():
+        on.look(title)
+        _stages(on, title)
+        return
+    for view in _choices(rows.first):
+        name = f"{title} · {_open(on, view)}"
+        on.look(name)
+        _stages(on, name)
+        if not switches:
+            continue
+        for at in range(1, rows.count()):
+            if at < rows.count() and rows.nth(at).get_by_role("radio").count() <= FEW:
+                for choice in list(_choices(rows.nth(at)))[1:]:
+                    on.look(f"{name} · {_open(on, choice)}")
+
+
+def _stages(on: Walk, name: str) -> None:
+    """The stages of the explorer, where it is shown, with all that is derived of a cell."""
+    for stage in on.page.get_by_test_id(re.compile("^stage-")).all():
+        stage.click()
+        on.look(f"{name} · {stage.inner_text()}")
+
+
+def _choices(row: Locator) -> Iterator[Locator]:
+    choices = row.get_by_role("radio")
+    for at in range(choices.count()):
+        yield choices.nth(at)
+
+
+def _open(on: Walk, choice: Locator) -> str:
+    choice.click()
+    wait_until_settled(on.page)
+    return choice.inner_text()
+
+
+@cache
+def _script() -> str:
+    return Path(__file__).with_suffix(".js").read_text("utf-8")

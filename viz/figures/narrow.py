@@ -1,0 +1,104 @@
+"""What a picture leaves out where it is narrow: numbers that do not fit their cells, labels that would touch.
+
+Only the browser knows how wide a picture is. So the rules are its own: each says below which width of the
+picture something is hidden. The numbers stay on hover and in the table.
+"""
+
+import html
+import math
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from viz.figures.margins import LETTER
+
+_SIZE = 12  # pixels of letters that have no size of their own
+_PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
+_AROUND_NUMBER, _AROUND_LABEL, _LINE = 3.0, 5.0, 13.0  # pixels
+_EDGE, _TITLE, _SCALE = (
+    8.0,
+    30.0,
+    62.0,
+)  # pixels: beside a picture, an upright title, a colour scale
+_LABELS_EVERY = (2, 4, 8, 16, 32)
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def narrow_rules(figure: go.Figure, place: str) -> str:
+    """Rules of CSS for the picture in the container that `place` selects; empty where all fits always."""
+    beside = _beside(figure)
+    rules = [_numbers(figure, place, beside)]
+    for number, axis in _columns(figure):
+        rules += _ticks(axis, number, place, beside)
+    written = "".join(filter(None, rules))
+    return f"{place}{{container-type:inline-size}}{written}" if written else ""
+
+
+def _numbers(figure: go.Figure, place: str, beside: float) -> str:
+    """Hides the numbers of the cells together: some of them would say that the others are 0."""
+    needed = 0.0
+    for trace in figure.data:
+        if trace.type == "scatter" and trace.mode == "text" and trace.text is not None:
+            axis = figure.layout[(trace.xaxis or "x").replace("x", "xaxis")]
+            if axis.range is None:
+                continue
+            size = trace.textfont.size or _SIZE
+            longest = max((_width(word, size) for word in trace.text), default=0.0)
+            needed = max(needed, _picture(axis, longest + _AROUND_NUMBER, 1.0))
+    return _hidden(place, ".textpoint", needed + beside) if needed else ""
+
+
+def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
+    """Leaves every second label, every fourth, … where they would touch."""
+    if not axis.ticktext or not axis.tickvals or len(axis.ticktext) < 2:
+        return
+    size = axis.tickfont.size or _SIZE
+    turn = math.radians(abs(axis.tickangle or 0))
+    longest = max(_width(label, size) for label in axis.ticktext) + _AROUND_LABEL
+    apart = min(longest, _LINE / math.sin(turn)) if turn else longest
+    places = np.log10(axis.tickvals) if axis.type == "log" else axis.tickvals
+    step = min(abs(after - before) for before, after in pairwise(places))
+    every = 1
+    for more in _LABELS_EVERY:
+        if every >= len(axis.ticktext):
+            return
+        width = _picture(axis, apart / every, step) + beside
+        shown = f".x{number}tick:not(:nth-child({more}n + 1 of .x{number}tick))"
+        yield _hidden(place, shown, width)
+        every = more
+
+
+def _picture(axis: Any, room: float, units: float) -> float:
+    """How wide the drawn part is where so many units of an axis have so many pixels."""
+    low, high = axis.range or (0.0, 1.0)
+    start, end = axis.domain or (0.0, 1.0)
+    return room / units * abs(high - low) / (end - start)
+
+
+def _columns(figure: go.Figure) -> Iterator[tuple[str, Any]]:
+    """The axes across whose range is known, each with its number as Plotly writes it."""
+    for name in figure.layout:
+        if re.fullmatch(r"xaxis\d*", name) and figure.layout[name].range is not None:
+            yield name.removeprefix("xaxis"), figure.layout[name]
+
+
+def _beside(figure: go.Figure) -> float:
+    """What a picture has beside its cells: labels and title on the left, a colour scale on the right."""
+    rows, margin = figure.layout.yaxis, figure.layout.margin
+    labels = max((_width(label, _SIZE) for label in rows.ticktext or ()), default=2 * LETTER)
+    counted = (margin.l or 0) if rows.automargin is False else 0
+    left = counted or labels + _EDGE + (_TITLE if rows.title.text else 0.0)
+    scales = any(trace.type == "heatmap" and trace.showscale is not False for trace in figure.data)
+    return left + (margin.r or _EDGE) + (_SCALE if scales else 0.0)
+
+
+def _width(label: object, size: float) -> float:
+    return len(html.unescape(_TAG.sub("", str(label)))) * size * _PER_SIZE
+
+
+def _hidden(place: str, what: str, width: float) -> str:
+    return f"@container (max-width:{width:.0f}px){{{place} {what}{{display:none}}}}"
