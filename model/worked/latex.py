@@ -10,6 +10,7 @@ import numpy as np
 from model.worked.example import Array
 
 _LONGEST_ROW = 8
+_LONGEST_SUM = 4  # of exponentials in a fraction, which no line may break
 
 
 def number(value: float | Array) -> str:
@@ -49,16 +50,16 @@ def factor(value: float | Array) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def _listed(parts: Iterable[str], between: str) -> str:
+def _listed(parts: Iterable[str], between: str, most: int = _LONGEST_ROW) -> str:
     texts = list(parts)
-    if len(texts) > _LONGEST_ROW:
-        texts = [*texts[: _LONGEST_ROW - 2], r"\ldots", texts[-1]]
+    if len(texts) > most:
+        texts = [*texts[: most - 2], r"\ldots", texts[-1]]
     return between.join(texts)
 
 
 def row(values: Array) -> str:
-    """A row of numbers in square brackets."""
-    return "[" + _listed((number(value) for value in np.ravel(values)), r",\ ") + "]"
+    """A row of numbers in square brackets; a long one may go on in the next line."""
+    return "[" + _listed((number(value) for value in np.ravel(values)), r",\allowbreak\ ") + "]"
 
 
 def total(values: Array) -> str:
@@ -79,7 +80,7 @@ def powers(values: Array) -> list[str]:
 
 def softmax(scores: Array, weights: Array) -> str:
     """One row of scores put through the softmax, with the exponentials written out."""
-    above, below = _listed(powers(scores), r",\ "), _listed(powers(scores), " + ")
+    above, below = (_listed(powers(scores), between, _LONGEST_SUM) for between in (r",\ ", " + "))
     return rf"\frac{{[{above}]}}{{{below}}} = {row(weights)}"
 
 

@@ -19,6 +19,7 @@ from viz.figures.margins import LETTER
 _SIZE = 12  # pixels of letters that have no size of their own
 _PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
 _AROUND_NUMBER, _AROUND_LABEL, _LINE = 3.0, 5.0, 13.0  # pixels
+_NUMBER = 26.0  # pixels of a number above an upright bar
 _EDGE, _TITLE, _SCALE = (
     8.0,
     30.0,
@@ -49,7 +50,9 @@ def _numbers(figure: go.Figure, place: str, beside: float) -> str:
             size = trace.textfont.size or _SIZE
             longest = max((_width(word, size) for word in trace.text), default=0.0)
             needed = max(needed, _picture(axis, longest + _AROUND_NUMBER, 1.0))
-    return _hidden(place, ".textpoint", needed + beside) if needed else ""
+        if trace.type == "bar" and trace.orientation != "h" and trace.texttemplate:
+            needed = max(needed, len(trace.x) * _NUMBER)
+    return _hidden(place, ":is(.textpoint,.bartext)", needed + beside) if needed else ""
 
 
 def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
@@ -74,15 +77,15 @@ def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
 
 def _picture(axis: Any, room: float, units: float) -> float:
     """How wide the drawn part is where so many units of an axis have so many pixels."""
-    low, high = axis.range or (0.0, 1.0)
+    low, high = axis.range or (min(axis.tickvals) - 0.5, max(axis.tickvals) + 0.5)
     start, end = axis.domain or (0.0, 1.0)
     return room / units * abs(high - low) / (end - start)
 
 
 def _columns(figure: go.Figure) -> Iterator[tuple[str, Any]]:
-    """The axes across whose range is known, each with its number as Plotly writes it."""
+    """The axes across, each with its number as Plotly writes it."""
     for name in figure.layout:
-        if re.fullmatch(r"xaxis\d*", name) and figure.layout[name].range is not None:
+        if re.fullmatch(r"xaxis\d*", name):
             yield name.removeprefix("xaxis"), figure.layout[name]
 
 
@@ -97,7 +100,8 @@ def _beside(figure: go.Figure) -> float:
 
 
 def _width(label: object, size: float) -> float:
-    return len(html.unescape(_TAG.sub("", str(label)))) * size * _PER_SIZE
+    lines = (html.unescape(_TAG.sub("", line)) for line in str(label).split("<br>"))
+    return max(map(len, lines)) * size * _PER_SIZE
 
 
 def _hidden(place: str, what: str, width: float) -> str:
