@@ -248,10 +248,11 @@
   });
 
   for (const plot of elements.filter((element) => element.matches(".js-plotly-plot"))) {
-    for (const legend of plot.querySelectorAll(".legend")) {
-      const place = legend.getBoundingClientRect();
-      if (place.width && covers(plot, place)) {
-        faults.add(`legend over what is drawn: “${legend.textContent.slice(0, 60)}” in ${name(plot)}`);
+    for (const entry of plot.querySelectorAll(".legendtext")) {
+      const size = parseFloat(styleOf(entry).fontSize);
+      const place = lowered(entry.getBoundingClientRect(), size);
+      if (place.right > place.left && covers(plot, place)) {
+        faults.add(`legend over what is drawn: “${entry.textContent.slice(0, 60)}” in ${name(plot)}`);
       }
     }
   }

@@ -5,6 +5,7 @@ at each, wide and on a phone. legible.js says what a fault is.
 """
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +19,7 @@ WIDTHS = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "heigh
 MAIN = "[data-testid=stMain]"
 BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
+PATIENCE = 5.0  # seconds until what is found counts
 FEW = 5  # choices of a switch; those of more are tokens, of which one looks like the other
 STILL = """async () => {
     const main = document.querySelector("[data-testid=stMain]") ?? document.body;
@@ -67,11 +69,16 @@ class Walk:
         return [f"{place}: {fault}" for fault, place in self.found.items()]
 
 
-def faults(page: Page) -> list[str]:
-    """What cannot be read on the page as it is now, once nothing moves."""
+def faults(page: Page, patience: float = PATIENCE) -> list[str]:
+    """What cannot be read on the page as it is now, once nothing moves, and still cannot after some seconds:
+    Plotly places a legend some time after all else."""
     page.evaluate(STILL)
-    found: list[str] = page.evaluate(_script())
-    return found
+    until = time.monotonic() + patience
+    while True:
+        found: list[str] = page.evaluate(_script())
+        if not found or time.monotonic() > until:
+            return found
+        page.wait_for_timeout(200)
 
 
 def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> None:

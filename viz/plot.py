@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from viz.figures.in_words import in_words
+from viz.figures.legend import room_above
 from viz.figures.margins import counted_margins
 from viz.figures.narrow import narrow_rules
 
@@ -30,6 +31,8 @@ def plot(
     under `key` says which.
     """
     margin = counted_margins(figure)
+    if above := room_above(figure):
+        figure.update_layout(margin={"t": above})
     # By default the browser measures each label, to hide some.
     axes: dict[str, object] = {"ticklabeloverflow": "allow"}
     if margin:

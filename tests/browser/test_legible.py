@@ -52,7 +52,7 @@ PLANTED = {
     "empty, at the end": "<div style='height:1900px'></div>",
     "legend": """<div class='js-plotly-plot'><svg class='main-svg' width='100%' height='60'>
         <g class='bars'><g class='point'><path d='M0,0h90v40h-90z'/></g></g>
-        <g class='legend'><rect width='50' height='20'/></g></svg></div>""",
+        <g class='legend'><text class='legendtext' y='20'>words</text></g></svg></div>""",
 }
 MEANT = [
     f"<div style='width:60px;overflow:auto;scrollbar-color:red blue;{LINE}",
@@ -66,7 +66,7 @@ MEANT = [
 @pytest.mark.parametrize("fault", PLANTED)
 def test_the_look_sees_a_fault(page: Page, fault: str) -> None:
     page.set_content(PLAIN.format(PLANTED[fault]))
-    (found,) = faults(page)
+    (found,) = faults(page, patience=0)
     assert found.startswith(fault.split(",")[0])
 
 
