@@ -283,15 +283,16 @@
   /** From where to where something is to be seen, of what is in the page's own column. */
   function filled() {
     const kinds = "canvas, img, input, button, textarea, hr, svg, [role=slider], .nsewdrag, iframe";
-    const things = elements.filter(
+    const inside = new Set(within(main));
+    const things = [...inside].filter(
       (one) => one.matches(kinds) && one.getRootNode().host?.tagName !== "svg" && isSeen(one),
     );
     const places = [
       ...things.filter((one) => !one.matches("svg.main-svg")).map((one) => one.getBoundingClientRect()),
-      ...shown,
+      ...shown.filter(({ element }) => inside.has(element)),
     ];
     return places
-      .filter(({ top, bottom, left }) => bottom > top && left < innerWidth)
+      .filter(({ top, bottom }) => bottom > top)
       .sort((one, other) => one.top - other.top);
   }
 
