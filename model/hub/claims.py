@@ -1,6 +1,7 @@
 """What a config claims, held against the weights that are there, before memory is taken for it.
 
-A file of a few bytes can ask for a model of any size; the weights cannot lie about theirs.
+A file of a few bytes can ask for a model of any size; the weights cannot lie about theirs. Only what takes
+memory is a claim: a size that the library merely compares with another may be any number.
 """
 
 import math
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from model.hub.files import described, tensor_shapes
+from model.hub.files import FLOAT_BYTES, described, tensor_shapes
 
 ROOM = 2**30  # bytes that a table of positions may take where the weights are small
 SLACK = 2**24  # weights that a library makes itself, such as tables of positions
@@ -27,7 +28,21 @@ _SIZES = re.compile(
 
 
 def check_claims(folder: Path) -> None:
-    """Raises ValueError for a config whose sizes are negative, or beyond what its weights hold."""
+    """Raises ValueError for a config whose sizes are negative, or beyond what its weights hold, where
+    these sizes take memory."""
+    beyond = dict(_beyond(folder))
+    if not beyond:
+        return
+    from model.hub.empty import grows_with  # Hugging Face's library takes seconds to import
+
+    settings = described(folder)
+    for name, sentence in beyond.items():
+        if grows_with(settings, name, beyond):
+            raise ValueError(sentence)
+
+
+def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
+    """Each size that is negative or beyond what the weights hold, and a sentence that says so."""
     shapes = tensor_shapes(folder)
     numbers = sum(math.prod(shape) for shape in shapes.values())
     claims = list(_whole_numbers(described(folder)))
@@ -43,19 +58,25 @@ def check_claims(folder: Path) -> None:
         else:
             continue
         if not 0 <= size <= most:
-            raise ValueError(f"its config says {name} is {_short(size)}, and {what}")
+            yield name, f"its config says {name} is {_short(size)}, and {what}"
 
 
 def check_shape(body: nn.Module, folder: Path) -> None:
-    """Raises ValueError where a model, built without memory, is far larger than its weights.
+    """Raises ValueError where a model, built without memory, is far larger than its weights, or where
+    the tables are that it computes itself.
 
     What is kept once in the files may stand in the model twice.
     """
     numbers = sum(math.prod(shape) for shape in tensor_shapes(folder).values())
     claimed = sum(weight.numel() for weight in body.parameters())
+    made = sum(table.nbytes for table in body.buffers())
     if claimed > 2 * numbers + SLACK:
         raise ValueError(
             f"its config describes {claimed:,} weights, and its files hold {numbers:,}"
+        )
+    if made > max(4 * FLOAT_BYTES * numbers, ROOM):
+        raise ValueError(
+            f"its config describes tables of {made:,} bytes, and its files hold {numbers:,} numbers"
         )
 
 

@@ -18,6 +18,7 @@ from model.hub.attention import NAME, register
 from model.hub.check import Reference, check
 from model.hub.claims import check_numbers, check_shape
 from model.hub.config import config_of, shape_of
+from model.hub.empty import CLASSES, empty_body
 from model.hub.files import described
 from model.hub.module import HubTransformer
 from model.hub.probe import Probe, probe
@@ -104,19 +105,13 @@ def _settings(folder: Path) -> Any:
 
 def _body(folder: Path, settings: Any, shape: Shape) -> Any:
     """The library's model with every weight from the files, as float32, with eager attention."""
-    classes = {
-        "decoder": transformers.AutoModelForCausalLM,
-        "encoder": transformers.AutoModel,
-        "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
-    }
     try:
-        with torch.device("meta"):  # takes no memory, whatever the config claims
-            empty = classes[shape].from_config(settings)
+        empty = empty_body(settings, shape)
     except Exception as error:  # each architecture has its own way to fail on sizes that do not fit
         raise ValueError(f"Hugging Face's library cannot build it ({_reason(error)})") from error
     check_shape(empty, folder)
     try:
-        body, told = classes[shape].from_pretrained(
+        body, told = CLASSES[shape].from_pretrained(
             folder,
             config=settings,
             dtype=torch.float32,

@@ -120,7 +120,6 @@ LIES: dict[str, tuple[Lie, str]] = {
     "a huge vocabulary": (claims(vocab_size=10**13), "vocab_size is"),
     "a huge width": (claims(hidden_size=10**12), "hidden_size is"),
     "more than digits can say": (claims(hidden_size=10**30), "more than 18 digits"),
-    "more positions than there are": (claims(max_position_embeddings=10**15), "so many tokens"),
     "negative layers": (claims(num_hidden_layers=-1), "num_hidden_layers is -1"),
     "a negative width": (claims(hidden_size=-48), "hidden_size is -48"),
     "no width": (claims(hidden_size=0), ANY),

@@ -1,0 +1,54 @@
+"""A model of Hugging Face's library as its config describes it, built without memory for its tensors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from model.config import Shape
+from model.hub.config import shape_of
+
+CLASSES: dict[Shape, Any] = {
+    "decoder": transformers.AutoModelForCausalLM,
+    "encoder": transformers.AutoModel,
+    "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
+}
+_FEW, _MORE = 8, 16
+
+
+def empty_body(settings: Any, shape: Shape) -> nn.Module:
+    """The library's model on a device without memory. Raises whatever the library does for sizes that
+    do not fit."""
+    with torch.device("meta"):
+        body: nn.Module = CLASSES[shape].from_config(settings)
+    return body
+
+
+def grows_with(described: Mapping[str, Any], name: str, others: Mapping[str, object]) -> bool:
+    """Whether a model takes more memory the larger its config says `name` is: tried with two small
+    values of it. others: those that are kept small meanwhile. True too where it cannot be tried.
+    """
+    try:
+        few, more = (
+            _bytes(_with(described, dict.fromkeys(others, _FEW) | {name: size}))
+            for size in (_FEW, _MORE)
+        )
+    except Exception:  # each architecture has its own way to fail on sizes that do not fit
+        return True
+    return few != more
+
+
+def _bytes(described: dict[str, Any]) -> int:
+    settings = transformers.AutoConfig.for_model(**described)
+    body = empty_body(settings, shape_of(settings))
+    return sum(tensor.nbytes for tensor in (*body.parameters(), *body.buffers()))
+
+
+def _with(described: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """A config with other sizes, wherever in it they stand."""
+    return {
+        name: _with(value, sizes) if isinstance(value, Mapping) else sizes.get(name, value)
+        for name, value in described.items()
+    }
