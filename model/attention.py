@@ -86,8 +86,7 @@ def _fused(
     )
     if mask is None:
         return output
-    looks = mask.any(-1, keepdim=True)
-    return output if looks.all() else output.masked_fill(~looks, 0.0)
+    return output.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
 def _explicit(

@@ -30,6 +30,13 @@ def array_of(tensor: Tensor) -> Array:
     return values
 
 
+def words_of(device: torch.device) -> str:
+    """A device as a page says it: "the CPU", "CUDA (NVIDIA H100)"."""
+    if device.type == "cuda":
+        return f"CUDA ({torch.cuda.get_device_name(device)})"
+    return "the CPU" if device.type == "cpu" else device.type
+
+
 def attention_record(
     tensors: AttentionTensors, ablated: tuple[int, ...], projection: Projection
 ) -> Attention:
@@ -139,6 +146,7 @@ def trace_of(
     angles: Tensor | None,
     prediction: Logits | None,
     projection: Projection,
+    device: torch.device,
 ) -> Trace:
     """What a recorder collected, as a Trace."""
     change = recorder.intervention
@@ -169,6 +177,7 @@ def trace_of(
         angles=None if angles is None else array_of(angles[None]),
         feed_forward=tuple(feed_forward_record(tensors) for tensors in recorder.feed_forward),
         prediction=prediction,
+        device=words_of(device),
     )
 
 

@@ -44,6 +44,7 @@ def trace_file(trace: Trace) -> bytes:
         "version": VERSION,
         "model": trace.model,
         "text": trace.text,
+        "device": trace.device,
         "intervention": _written_change(trace.intervention),
         "tokens": [_written_token(token) for token in trace.tokens],
         "target_tokens": [_written_token(token) for token in trace.target_tokens],
@@ -184,6 +185,7 @@ def _read(description: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) ->
             for name in description["feed_forward"]
         ),
         prediction=Logits.of(arrays["logits"]) if "logits" in arrays else None,
+        device=description.get("device", ""),  # files of earlier versions do not say
     )
 
 

@@ -147,6 +147,7 @@ class Model:
             angles=angles,
             prediction=self._prediction(ended, result, recorder),
             projection=self.config.projection,
+            device=ended.device,
         )
         return trace, result
 

@@ -295,6 +295,9 @@ class Trace:
     angles: Array | None  # (token, d_k/2): rotary positions
     feed_forward: tuple[FeedForwardRecord, ...]
     prediction: Logits | None  # None for an encoder without a head
+    device: str = (
+        ""  # that the pass ran on: "the CPU", "CUDA (NVIDIA H100)"; "" where nobody noted it
+    )
 
     @property
     def logits(self) -> Array | None:

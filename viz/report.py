@@ -59,6 +59,7 @@ def _settings(subject: Subject) -> str:
         "Target": _tokens([token_label(token.text) for token in trace.target_tokens]),
         "Layer": html.escape(f"{subject.attention.name}, {subject.attention.heads} heads"),
         "Scores times": f"{subject.attention.scale:.6g}",
+        "Ran on": html.escape(trace.device),
         "Changed": html.escape("; ".join(changed) or "nothing"),
         "Link": f"<code>{html.escape(subject.link)}</code>",
     }

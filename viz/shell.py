@@ -129,6 +129,8 @@ def look(
                 tour.card(None)
             st.stop()
         write_link()
+    with more:
+        st.caption(f"Ran on {plain(seen.trace.device)}.")
     with card:
         tour.card(seen)
     return seen
@@ -248,7 +250,8 @@ def checked(seen: Look) -> None:
     """The check line of a page: how far the recomputed numbers lie from the recorded ones."""
     st.caption(
         f"Check: attention outputs and norms, recomputed from what was recorded, differ from the "
-        f"model's own by at most {difference(seen.trace.check())}."
+        f"model's own by at most {difference(seen.trace.check())}. The pass ran on "
+        f"{plain(seen.trace.device)}."
     )
 
 

@@ -41,13 +41,21 @@ class HubTables:
     """The tables of a hub model: tokens, learned positions, rotary angles."""
 
     def __init__(self, tokens: nn.Embedding, anatomy: Anatomy, config: TransformerConfig) -> None:
-        source = anatomy.stacks[0]
         self.tokens = tokens
-        self.added = _position_rows(source)  # (position, C), learned or not
-        self.positions = None
-        if self.added is not None and config.positions == "learned":
-            self.positions = nn.Embedding.from_pretrained(self.added)
+        self._source = anatomy.stacks[0]
+        self._learned = config.positions == "learned"
         self._rotary = anatomy.rotary
+
+    @property
+    def added(self) -> Tensor | None:
+        """(position, C), learned or not; read anew, for the model moves between devices."""
+        return _position_rows(self._source)
+
+    @property
+    def positions(self) -> nn.Embedding | None:
+        """The learned ones among them."""
+        added = self.added if self._learned else None
+        return None if added is None else nn.Embedding.from_pretrained(added)
 
     def angles(self, length: int, device: torch.device) -> Tensor | None:
         """(T, pairs): zero when an intervention leaves positions out; None if not rotary, or where

@@ -42,7 +42,7 @@ def assert_same_arrays(ours: object, theirs: object) -> None:
 
 
 def assert_same_trace(before: Trace, after: Trace) -> None:
-    for name in ("model", "text", "intervention", "tokens", "target_tokens"):
+    for name in ("model", "text", "device", "intervention", "tokens", "target_tokens"):
         assert getattr(before, name) == getattr(after, name)
     spans = [[token.span for token in trace.tokens] for trace in (before, after)]
     assert spans[0] == spans[1]  # they do not count when tokens are compared
@@ -104,7 +104,7 @@ def test_a_trace_of_a_hub_model_comes_back_too(family: str) -> None:
 def test_every_field_of_a_record_is_written() -> None:
     """A field that a record gains must be written and read, and named here."""
     assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
-        "Trace": 12,
+        "Trace": 13,
         "Attention": 14,
         "NormRecord": 9,
         "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name

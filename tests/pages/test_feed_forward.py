@@ -12,6 +12,7 @@ from model.gradients import DeepStack, gradient_sizes
 from model.neurons import strongest
 from model.registry import models
 from model.stream import contributions, lengths
+from model.tokenizers import Words
 from model.trace import Trace
 from tests.model.tiny import sentence
 from tests.pages.reading import drawn
@@ -69,9 +70,11 @@ def test_every_view_is_drawn_for_every_model(view: str, model: str) -> None:
 @pytest.mark.parametrize("model", sorted(models))
 def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: str) -> None:
     records = traced(model).feed_forward
-    if not records:
-        return
     app = opened(model=model)
+    assert bool(app.get("plotly_chart")) is bool(records)
+    if not records:
+        assert "attention only" in app.info[0].value
+        return
     for record in (records[0], records[-1]):
         choose(app, "Layer", record.name)
         expected = record.hidden[:, strongest(record.hidden, 24)]
@@ -138,7 +141,11 @@ def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> 
 @pytest.mark.parametrize("model", sorted(models))
 def test_no_text_breaks_a_view(model: str, text: str) -> None:
     app = opened(model=model, text=text)
-    if app.error:  # a model with a closed vocabulary refuses other words in a sentence
+    own = engine().model(model, lambda *news: None)
+    refused = isinstance(own.tokenizer, Words) and bool(own.new_words(text))
+    assert bool(app.error) is refused  # a closed vocabulary refuses other words in a sentence
+    if refused:
+        assert "does not know" in app.error[0].value
         return
     for view in VIEWS:
         choose(app, "Show", view)

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import Trace
 from model.registry import models
+from model.tokenizers import Words
 from tests.model.tiny import sentence
 from tests.pages.reading import drawn, tables
 from viz.norms.views import STAGES, VIEWS
@@ -112,7 +113,11 @@ def test_the_page_says_where_this_models_norms_stand(model: str, words: str) -> 
 @pytest.mark.parametrize("model", sorted(models))
 def test_no_text_breaks_a_view(model: str, text: str) -> None:
     app = opened(model=model, text=text)
-    if app.error:  # a model with a closed vocabulary refuses other words in a sentence
+    own = engine().model(model, lambda *news: None)
+    refused = isinstance(own.tokenizer, Words) and bool(own.new_words(text))
+    assert bool(app.error) is refused  # a closed vocabulary refuses other words in a sentence
+    if refused:
+        assert "does not know" in app.error[0].value
         return
     for view in VIEWS:
         control(app, "Show").set_value(view).run()

@@ -177,6 +177,7 @@ def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
     for said in (
         "A tiny GPT",
         after.text,
+        "Ran onthe CPU",
         place,
         "scores not scaled; L0H2 off",
         "counterfactual",
