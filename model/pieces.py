@@ -8,12 +8,11 @@ from pathlib import Path
 
 from model.files import file_hash
 from model.registry import models
-from model.tokenizers import WordPieces, clean, gpt2
+from model.tokenizers import WordPieces, clean, gpt2, spelled
 from model.trace import Token
 from model.wheel import cache_folder
 
 WORD_PIECES = "minilm"  # the model of the registry that cuts words into pieces
-_STRAY = range(0xDC80, 0xDD00)  # where Python puts bytes that are no character
 
 
 @dataclass(frozen=True)
@@ -48,23 +47,12 @@ def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
     )
 
 
-def spelled(raw: bytes) -> str:
-    """Bytes as text. Bytes that make no character are written out: b"\\xf0\\x9f" is "‹F09F›"."""
-    written = "".join(
-        f"‹{ord(character) - 0xDC00:02X}›" if ord(character) in _STRAY else character
-        for character in raw.decode("utf-8", "surrogateescape")
-    )
-    return written.replace("›‹", "")
-
-
 def gpt2_tokens(text: str) -> tuple[Token, ...]:
     """A text cut by GPT-2's full vocabulary. Text that looks like a special token is text."""
     encoding = gpt2()
     ids = encoding.encode(clean(text), disallowed_special=())
     raws = encoding.decode_tokens_bytes(ids)
-    return tuple(
-        Token(id_, raw.decode("utf-8", "replace"), raw) for id_, raw in zip(ids, raws, strict=True)
-    )
+    return tuple(Token(id_, spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
 
 
 def word_pieces() -> WordPieces | None:

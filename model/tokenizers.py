@@ -20,6 +20,7 @@ GPT2_VOCABULARY = Path(__file__).parent / "assets" / "r50k_base.tiktoken"
 GPT2_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 GPT2_SPLIT = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 BYTES = 256
+_STRAY = range(0xDC80, 0xDD00)  # where Python puts bytes that are no character
 _WORD = re.compile(r"\w+'|\w+|<\w+>|[^\w\s]")
 
 
@@ -46,6 +47,15 @@ class Tokenizer(Protocol):
 def clean(text: str) -> str:
     """The text with lone surrogates replaced: the only characters that no encoding can carry."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def spelled(raw: bytes) -> str:
+    """Bytes as text. Bytes that make no character are written out: b"\\xf0\\x9f" is "‹F09F›"."""
+    written = "".join(
+        f"‹{ord(character) - 0xDC00:02X}›" if ord(character) in _STRAY else character
+        for character in raw.decode("utf-8", "surrogateescape")
+    )
+    return written.replace("›‹", "")
 
 
 @lru_cache(maxsize=1)
@@ -97,12 +107,9 @@ class GPT2Subset:
         return self.named(self.encode(text))
 
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
-        """Each id with its text (U+FFFD where its bytes are half a character) and its bytes."""
+        """Each id with its text, which writes out bytes that are part of a character, and its bytes."""
         raws = (self.raw(id_) for id_ in ids)
-        return tuple(
-            Token(int(id_), raw.decode("utf-8", "replace"), raw)
-            for id_, raw in zip(ids, raws, strict=True)
-        )
+        return tuple(Token(int(id_), spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
 
     def raw(self, id_: int) -> bytes:
         """The bytes that an id stands for."""

@@ -22,7 +22,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Token:
-    """One token as it was fed. `raw` is its bytes where the tokenizer works on bytes.
+    """One token as it was fed. `raw` is its bytes where the tokenizer works on bytes; where they are a
+    part of a character, `text` writes them out: ‹E4BD›.
 
     `span` is where its letters stand in the text, from the first to after the last: two halves of
     one character have the same. None where that is not known, or for what was not typed.

@@ -25,7 +25,7 @@ from viz.figures.heatmap import Axis, heatmap
 from viz.formulas import StageName
 from viz.theme import printed
 
-BASELINE, CHANGED, DIFFERENCE = "baseline", "changed", "difference"
+UNCHANGED, BASELINE, CHANGED, DIFFERENCE = "unchanged", "baseline", "changed", "difference"
 CAPTIONS = {
     BASELINE: "baseline: unchanged run",
     CHANGED: "changed run",
@@ -72,7 +72,7 @@ def head_picture(
     words = known[stage]
     labels = {"query": _labels(queries), "key": _labels(keys)}
     shown = stage_matrix(attention, head, stage)
-    runs = {CHANGED: shown}
+    runs = {UNCHANGED: shown}
     if baseline is not None:
         before = stage_matrix(baseline, head, stage)
         apart = difference_matrix(attention, baseline, head, stage)
@@ -151,7 +151,7 @@ def _limits(attention: Attention, baseline: Attention | None, stage: StageName) 
     heads = range(attention.heads)
     both = [attention] if baseline is None else [baseline, attention]
     largest = max(_extent(stage_matrix(run, head, stage)) for run in both for head in heads)
-    limits = {BASELINE: largest, CHANGED: largest}
+    limits = {UNCHANGED: largest, BASELINE: largest, CHANGED: largest}
     if baseline is not None:
         limits[DIFFERENCE] = max(
             _extent(difference_matrix(attention, baseline, head, stage)) for head in heads

@@ -20,6 +20,11 @@ def nats(value: float) -> str:
     return f"{value:#.3g}"
 
 
+def counted(count: int, what: str) -> str:
+    """How many of something: "1 token", "2 tokens", "no tokens"."""
+    return f"{f'{count:,}' if count else 'no'} {what}{'' if count == 1 else 's'}"
+
+
 def numbers(values: NDArray[np.float64]) -> list[list[str]]:
     """values (row, column), or fewer axes, as rows of text; whole only where every number is.
 

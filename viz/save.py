@@ -132,15 +132,23 @@ def _file(label: str, name: str, kind: str, make: Callable[[], bytes]) -> None:
 
 
 def _drawn(seen: "Look") -> _Drawn:
-    preset = preset_of(current())
     return _Drawn(
         requests=seen.requests,
         place=seen.place,
         head=seen.head,
         stage=current().stage,
         link=_link(),
-        look_for=preset.look_for if preset else current().look_for or "",
+        look_for=_look_for(seen),
     )
+
+
+def _look_for(seen: "Look") -> str:
+    """What a preset or an example says of exactly the run that is drawn; "" where neither does."""
+    preset = preset_of(current())
+    if preset is not None:
+        return preset.look_for
+    changed = seen.request.intervention.changes
+    return "" if changed else current().look_for or ""
 
 
 def _link() -> str:

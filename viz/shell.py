@@ -18,18 +18,30 @@ from model.intervention import Intervention
 from model.registry import models
 from model.trace import Attention, Trace
 from viz import choices, model_picker, way_out
+from viz.axes import token_label
 from viz.border import border
 from viz.differences import difference
 from viz.explorer import explorer
 from viz.frame import open_page as open_page
 from viz.held import loaded
 from viz.held import traced as traced
+from viz.laboratory.active import parts
 from viz.laboratory.fit import fitting_text
 from viz.markdown import plain
+from viz.navigation import page_link
+from viz.number_text import counted
 from viz.other_layers import address, labels_of, layer_of
 from viz.plot import plot
 from viz.save import save_figure, save_view
-from viz.session import change_view, control, current, opens_with, write_link
+from viz.session import (
+    carried_link,
+    change_view,
+    control,
+    current,
+    opens_with,
+    set_change,
+    write_link,
+)
 from viz.shared import engine
 from viz.table_text import sheltered_table
 from viz.tour import card as tour
@@ -128,6 +140,8 @@ def look(
             with card:
                 tour.card(None)
             st.stop()
+        if not changed:
+            _say_unchanged(seen)
         write_link()
     with more:
         st.caption(f"Ran on {plain(seen.trace.device)}.")
@@ -190,7 +204,8 @@ def compare(seen: Look, below: Callable[[Look], None]) -> None:
     except ValueError as refusal:
         _refuse(refusal, seen.model)
         return
-    explore(switched, layers=True, above=what_to_look_for)
+    is_changed = switched.baseline is not None
+    explore(switched, layers=True, above=lambda: what_to_look_for(changed=is_changed))
     if switched.baseline is not None:
         time.sleep(PICTURE_FIRST)
     below(switched)
@@ -218,11 +233,14 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
     tour.notice(seen.request)
 
 
-def what_to_look_for() -> None:
-    """The line above a picture, where the view is an example that has one."""
+def what_to_look_for(*, changed: bool = False) -> None:
+    """The line above a picture, where the view is an example that has one. changed: whether the picture
+    shows a changed run, of which an example claims nothing."""
     look_for = current().look_for
     with st.container():
-        if look_for:
+        if look_for and changed:
+            st.caption("What this example shows is to be seen in the unchanged model.")
+        elif look_for:
             st.markdown(f"**What to look for.** {plain(look_for)}")
 
 
@@ -288,6 +306,29 @@ def _refuse(
     write_link()
 
 
+def _say_unchanged(seen: Look) -> None:
+    """Where the view carries a change, says that this page shows the unchanged model, and where to look."""
+    change = current().change
+    if not change.changes:
+        return
+    tokens = tuple(token_label(token.text) for token in seen.trace.tokens)
+    words = ", ".join(part.words for part in parts(change, tokens))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            f"This page shows the **unchanged** model, without your change: {plain(words)}.",
+            width="content",
+        )
+        with st.container(width="content"):
+            page_link("pages/laboratory.py", "See the change →", **carried_link())
+        st.button(
+            "Take the change back",
+            key="take-change-back",
+            type="tertiary",
+            on_click=set_change,
+            args=(Intervention(),),
+        )
+
+
 def _still_asked(seen: Look) -> bool:
     """Whether the view is still of this model, text and target, whatever it changes in the run."""
     view, request = current(), seen.request
@@ -333,7 +374,7 @@ def _fit_change(model: "Model", text: str) -> None:
     if change != view.change:
         change_view(replace(view, change=change))
         st.info(
-            f"Parts of the change did not fit and were left out: this text has {length} tokens."
+            f"Parts of the change did not fit and were left out: this text has {counted(length, 'token')}."
         )
 
 
@@ -345,7 +386,7 @@ def _readable(model: "Model", offers: Sequence[str]) -> str:
         length, context = len(model.tokens(text)), model.config.context
         title = plain(models[model.name].title)
         st.warning(
-            f"Your text is {length:,} tokens long and {title} reads {context:,}: "
+            f"Your text is {counted(length, 'token')} long and {title} reads {context:,}: "
             f"the first {context:,} are shown. Your text stays in the box."
         )
     way_out.warn_of_new_words(model, kept, offers)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from model.tokenizers import clean
+from model.tokenizers import clean, spelled
 from model.trace import Token
 
 SPACE = "▁"  # how SentencePiece writes a space
@@ -80,7 +80,7 @@ class HubTokenizer:
     def _token(self, id_: int, *, special: bool, span: tuple[int, int] | None = None) -> Token:
         piece = self._tokenizer.convert_ids_to_tokens(id_) or ""
         raw = b"" if id_ in self._added or special else self._raw(piece)
-        text = raw.decode("utf-8", "replace") if raw else piece
+        text = spelled(raw) if raw else piece
         return Token(id_, text, raw, special, span)
 
     def _raw(self, piece: str) -> bytes:

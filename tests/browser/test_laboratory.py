@@ -81,6 +81,17 @@ def test_a_click_on_the_kind_that_is_open_keeps_its_editor_and_a_masked_cell_is_
     expect(page.get_by_role("button", name="1 cannot see 3 ✕")).to_have_count(0)
 
 
+def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/laboratory", text=TEXT, place="decoder.0.self", dropout=0.5)
+    legend = page.get_by_test_id("legend")
+    expect(legend).to_contain_text("no difference before dropout")
+    expect(legend).not_to_contain_text("equal")
+    page.get_by_test_id("stage-scores").click()
+    expect(legend).to_contain_text("no difference: both runs are equal here")
+
+
 def click_cell(page: Page, number: int) -> None:
     """Clicks a cell of the grid of edges, counted row by row."""
     cell = page.locator(".st-key-laboratory-editor").locator(POINTS).nth(number)

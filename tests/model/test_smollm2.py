@@ -65,7 +65,8 @@ def test_its_bytes_and_places_are_those_of_the_text(smollm2: Model) -> None:
     text = "It’s 😀 <|im_start|> ok"
     tokens = smollm2.tokens(text)
     assert b"".join(token.raw or token.text.encode() for token in tokens) == text.encode()
-    assert any(token.text == "\ufffd" or "\ufffd" in token.text for token in tokens)
+    assert any("‹" in token.text for token in tokens)  # of 😀, whose bytes are several tokens
+    assert not any("\ufffd" in token.text for token in tokens)
     spans = [token.span for token in tokens]
     assert all(span is not None and text[slice(*span)] for span in spans)
 

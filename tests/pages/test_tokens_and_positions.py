@@ -144,6 +144,26 @@ def test_one_token_has_no_window_and_says_so() -> None:
     assert "at least two tokens" in said(opened("tokens", "Windows", text="a"))
 
 
+@pytest.mark.parametrize(
+    ("model", "text", "read"),
+    [
+        ("minilm", "The animal didn't cross", "the animal didn"),
+        ("translate-en-fr", "the black cat sleeps", "the black cat"),
+        ("house-gpt", "Tom saw a red ball", "Tom saw a"),
+        ("house-gpt", "你好", "‹E4›"),  # a window that ends within a character
+    ],
+)
+def test_what_a_window_reads_stands_there_as_it_was_typed(model: str, text: str, read: str) -> None:
+    app = opened("tokens", "Windows", model=model, text=text)
+    pairs = next(frame for frame in tables(app) if "after reading" in frame)
+    assert read in [one.replace("⁠", "") for one in pairs["after reading"]]
+
+
+def test_one_token_that_no_window_reaches_is_one() -> None:
+    app = opened("tokens", "Windows", text="the cat saw the cat the")  # six tokens, windows of 4
+    assert "The last token is no target here: no whole window reaches it." in said(app)
+
+
 @pytest.mark.parametrize("model", ["stories", "minilm"])
 def test_the_same_sentence_twice_is_alike_at_every_state(model: str) -> None:
     app = opened("tokens", "Two sentences", model=model)

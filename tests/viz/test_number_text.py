@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.number_text import number, numbers
+from viz.number_text import counted, number, numbers
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,8 @@ def test_what_is_written_differs_from_the_number_by_half_a_unit_at_most(value: f
     written = number(value)
     wrong = abs(float(written.replace(",", "")) - value)
     assert wrong <= (abs(value) * 0.05 if "e" in written else 0.5e-4 + abs(value) * 1e-15)
+
+
+def test_things_are_counted_in_the_number_that_they_have() -> None:
+    said = [counted(count, "token") for count in (0, 1, 2, 1234)]
+    assert said == ["no tokens", "1 token", "2 tokens", "1,234 tokens"]

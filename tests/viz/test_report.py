@@ -194,3 +194,9 @@ def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
     quiet = Elements(report(plain, pictured(before, None, place, "scores"))).text
     assert "counterfactual" not in quiet
     assert re.search(r"Changed\s*nothing", quiet)
+
+
+def test_a_run_that_nothing_changed_is_not_called_changed() -> None:
+    unchanged = loaded("stories").trace("the cat saw the cat")
+    text = picture_csv(pictured(unchanged, None, "decoder.1.self", "weights"))
+    assert set(read_matrix_csv(text)) == {"unchanged"}

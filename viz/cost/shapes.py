@@ -14,6 +14,7 @@ from viz.cost import formulas
 from viz.cost.choice import Sizes
 from viz.figures.amounts import Amount, amounts, percent
 from viz.markdown import plain
+from viz.number_text import counted
 from viz.shell import Look, chart, table
 from viz.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
 
@@ -122,8 +123,8 @@ def _check(seen: Look, rows: Sequence[tuple[Operation, Shape | None, bool | None
             f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of "
             "each stack, are those of the formula, without the batch axis. A dash: a view of "
             "another array, or not kept. "
-            f"Your text has {words:,} words and {typed:,} tokens: {words / max(typed, 1):.2f} words "
-            "a token."
+            f"Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
+            f"{words / max(typed, 1):.2f} words a token."
             + (
                 f" The model puts {added} of its own around it: {added + typed:,} in all."
                 if added

@@ -15,6 +15,7 @@ from viz.figures.activation import curve_over_values
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
 from viz.markdown import plain
+from viz.number_text import counted
 from viz.places import sublayer_name
 from viz.shell import Look, chart, table
 from viz.token_choice import choosable_rows, choose_token
@@ -56,8 +57,9 @@ def neurons(seen: Look) -> None:
     with formula:
         _one_token(seen, record, token, tokens[token])
         st.markdown(
-            f"Before the activation the mean over all {count:,} neurons and {len(tokens):,} tokens is "
-            f"{found.mean_before:.3f}, and **{found.below_zero:.1%}** of the values lie below 0."
+            f"Before the activation the mean over all {count:,} neurons and "
+            f"{counted(len(tokens), 'token')} is {found.mean_before:.3f}, and "
+            f"**{found.below_zero:.1%}** of the values lie below 0."
         )
     _check(seen.model.config.activation, record)
     rows = [f"{at} {token_label(text)}" for at, text in enumerate(tokens)]

@@ -8,6 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.number_text import counted
+
 LISTED = 4  # lines or bars of a picture that are told one by one
 _TAG = re.compile(r"<[^<>]*>")
 _BREAK = re.compile(r"<br\s*/?>")
@@ -42,7 +44,9 @@ def _heatmap(figure: go.Figure, drawn: go.Heatmap) -> str:
     said += f" Largest {finite.max():.4g} at {place}; smallest {finite.min():.4g}."
     forbidden = any("not allowed" in str(trace.hovertemplate) for trace in figure.data)
     why = "not allowed" if forbidden else "left empty"
-    return said + (f" {closed} cells are {why}." if closed else "")
+    return said + (
+        f" {counted(closed, 'cell')} {'is' if closed == 1 else 'are'} {why}." if closed else ""
+    )
 
 
 def _place(figure: go.Figure, drawn: go.Heatmap, row: int, column: int) -> str:

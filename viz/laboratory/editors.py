@@ -13,6 +13,7 @@ from viz.laboratory.active import FILLS, fill_name, layer_name
 from viz.laboratory.controls import changed, heading, several, shown, value_or_number
 from viz.laboratory.edges import edges_editor
 from viz.markdown import plain
+from viz.number_text import counted
 from viz.session import current
 from viz.shell import Look
 
@@ -135,8 +136,9 @@ def _what_dropped(seen: Look) -> None:
         return
     gone, sums = int((dropped[seen_weights] == 0).sum()), dropped.sum(-1)
     st.caption(
-        f"In {layer_name(seen.place)}H{seen.head} {gone} of {int(seen_weights.sum())} weights became 0 "
-        f"in this draw; the rows now sum to {sums.min():.3f} up to {sums.max():.3f}, not to 1. The "
+        f"In {layer_name(seen.place)}H{seen.head} {gone} of "
+        f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw; "
+        f"the rows now sum to {sums.min():.3f} up to {sums.max():.3f}, not to 1. The "
         "picture shows the weights before dropout, and the output after it."
     )
 

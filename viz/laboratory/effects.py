@@ -15,7 +15,7 @@ from viz.figures.lab_pairs import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.laboratory.formulas import DIVERGENCE, LOSS
 from viz.markdown import plain
-from viz.number_text import nats
+from viz.number_text import counted, nats
 from viz.shell import Look, chart, table, traced
 from viz.table_text import sheltered_table
 from viz.theme import WEIGHT
@@ -112,8 +112,8 @@ def every_position(seen: Look) -> None:
         )
         st.latex(LOSS)
         st.markdown(
-            f"Loss of the sentence, the mean over {len(ours)} tokens: **{nats(ours.mean())}** nats "
-            f"before, **{nats(theirs.mean())}** after."
+            f"Loss of the sentence, the mean over {counted(len(ours), 'token')}: "
+            f"**{nats(ours.mean())}** nats before, **{nats(theirs.mean())}** after."
         )
         st.latex(DIVERGENCE)
         st.markdown(_moved_most(tokens, apart))

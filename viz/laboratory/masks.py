@@ -11,6 +11,7 @@ from viz.differences import difference
 from viz.figures.heatmap import Axis, heatmap
 from viz.laboratory.active import FILLS, fill_name
 from viz.laboratory.formulas import FILL, ROUTES
+from viz.number_text import counted
 from viz.shell import Look, chart, table
 
 ROOMY = 7  # up to so many rows and columns a cell has room for a power of ten
@@ -47,9 +48,9 @@ def two_routes(seen: Look) -> None:
         st.markdown(
             f"Largest difference between the two routes: **{difference(found.difference)}**. "
             + (
-                f"{lost} of {len(mask)} rows are lost on the second one: in float32 all their allowed "
-                "weights became 0, and nothing is left to renormalize. The first route has no such "
-                "trouble, which is why models use it."
+                f"{lost} of {counted(len(mask), 'row')} {'is' if lost == 1 else 'are'} lost on the second "
+                "one: in float32 all allowed weights of such a row became 0, and nothing is left "
+                "to renormalize. The first route has no such trouble, which is why models use it."
                 if lost
                 else "They are equal up to rounding. Stretch the scores to see which one breaks."
             )

@@ -40,7 +40,11 @@ def rows_effect(seen: Look) -> None:
         )
         empty = int(theirs.empty[head].sum())
         if empty:
-            st.caption(f"{empty} rows have every key masked: they are 0 and read nothing.")
+            st.caption(
+                "1 row has every key masked: it is 0 and reads nothing."
+                if empty == 1
+                else f"{empty} rows have every key masked: they are 0 and read nothing."
+            )
         if seen.request.intervention.dropout:
             st.caption("These are the weights before dropout, whose rows sum to 1.")
     sharp = kind == SHARP

@@ -16,6 +16,7 @@ from viz.differences import difference
 from viz.figures.position_curves import COLOURS, position_curves
 from viz.figures.position_maps import likeness_map, position_map
 from viz.markdown import plain
+from viz.number_text import counted
 from viz.positions.formulas import LIKENESS, ROTARY_LIKENESS, Kind, cell_in_numbers, table_formula
 from viz.shell import Look, chart, table
 from viz.way_out import offer_model
@@ -250,6 +251,6 @@ def _said(seen: Look, whole: PositionTable) -> str:
         )
     largest = float(np.abs(whole.values[: len(used)] - used).max())
     return plain(
-        f"These are the positions of {seen.model.name}. Check: over the {len(used):,} tokens of "
+        f"These are the positions of {seen.model.name}. Check: over the {counted(len(used), 'token')} of "
         f"your sentence they differ from what the model used by at most {difference(largest)}."
     )

@@ -7,6 +7,7 @@ from model.prediction import Lens, lens
 from viz.axes import token_label
 from viz.differences import difference
 from viz.figures.lens import lens_table
+from viz.number_text import counted
 from viz.prediction.formulas import LENS, LENS_WITHOUT_NORM
 from viz.shell import Look, chart, table
 from viz.states import state_names
@@ -49,7 +50,7 @@ def logit_lens(seen: Look) -> None:
     table(_frame(found, predicted, names, tokens[first:last], first), "prediction-lens-rows")
     st.caption(
         "Check: the logits read from the last state differ from the model's own output by at most "
-        f"{difference(found.difference)}, over {last - first:,} positions."
+        f"{difference(found.difference)}, over {counted(last - first, 'position')}."
     )
 
 

@@ -16,6 +16,7 @@ from viz.axes import token_label
 from viz.choices import choose_head, choose_layer
 from viz.differences import difference
 from viz.figures.reading import reading
+from viz.number_text import counted
 from viz.prediction.formulas import DRAWN, GREEDY
 from viz.prediction.next_token import Row, draw_row
 from viz.prediction.sampling import sampling_controls
@@ -75,7 +76,7 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
         last = token_label(run.queries_of(attention)[-1].text, 24)
         chart(reading(weights, texts, written=new), "prediction-step-reading")
         st.caption(
-            f"The row of the last token: its weights on all {len(texts):,} tokens sum to "
+            f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
             f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
             f"differ from the model's own by at most {difference(run.check())}."
         )

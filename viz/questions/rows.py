@@ -8,6 +8,7 @@ from model.head_labels import Evidence, allowed_cells, goes_on_with_its_text, pl
 from model.heads import after_the_same, mean_share
 from model.patterns import previous_token_pattern
 from model.trace import Array, Attention, Mask, Trace
+from viz.number_text import counted
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name
 
 _BUSY, _IDLE = 0.5, 0.2  # mean weights: the head that is asked for, and every other option
@@ -80,7 +81,7 @@ def allowed_keys(scene: Scene, number: int) -> Question | None:
     counts = sorted({allowed - 1, allowed, total})
     looking = token_name(trace.queries_of(attention)[query], query)
     return Question(
-        f"The sentence has {total} tokens. How many of them may {looking} look at?",
+        f"The sentence has {counted(total, 'token')}. How many of them may {looking} look at?",
         tuple(str(count) for count in counts),
         counts.index(allowed),
         f"{allowed}: itself and the {query} before it. In {scene.head_name} its weights on these sum "

@@ -9,6 +9,7 @@ from model.pieces import WORD_PIECES, Piece, gpt2_tokens, pieces, word_pieces
 from model.registry import models
 from model.tokenizers import GPT2Subset, gpt2
 from viz.axes import token_label
+from viz.number_text import counted
 from viz.shell import Look, table
 from viz.tokens.strip import token_strip
 
@@ -69,7 +70,7 @@ def _side(name: str, vocabulary: int, found: Sequence[Piece], text: str, key: st
     share = f", {len(text) / typed:.2f} characters each on average" if typed else ""
     st.markdown(f"**{name}**")
     st.caption(
-        f"{typed:,} tokens for {len(text):,} characters{share}. "
+        f"{counted(typed, 'token')} for {counted(len(text), 'character')}{share}. "
         f"The vocabulary has {vocabulary:,} tokens."
     )
     _strip(found, key, name)

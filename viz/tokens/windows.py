@@ -1,14 +1,16 @@
 """Windows over the sentence's own tokens: length, stride, and the target moved on by one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import streamlit as st
 
-from model.pieces import pieces
+from model.pieces import Piece, pieces
+from model.tokenizers import Tokenizer, spelled
 from model.windows import Window, windows
 from viz.axes import token_label
 from viz.figures.windows import sliding_windows
+from viz.number_text import counted
 from viz.shell import Look, chart, table
 from viz.table_text import sheltered_table
 from viz.tokens.formulas import INPUTS, number_of_windows
@@ -20,7 +22,8 @@ LONGEST, WIDEST_STEP = 16, 16
 
 def token_windows(seen: Look) -> None:
     """Sliders for length and stride, the windows, and what each position is to predict."""
-    texts = [piece.spelled for piece in pieces(seen.trace.tokens) if not piece.token.special]
+    typed = [piece for piece in pieces(seen.trace.tokens) if not piece.token.special]
+    texts = [piece.spelled for piece in typed]
     if len(texts) < 2:
         st.info(
             "A window needs at least two tokens: one to read and the next one to predict. "
@@ -48,7 +51,11 @@ def token_windows(seen: Look) -> None:
         )
         st.caption(_caption(seen, found, len(texts), stride))
     with choices:
-        _pairs(found[chosen], texts)
+        _pairs(
+            found[chosen],
+            texts,
+            lambda places: read_as(seen.model.tokenizer, [typed[place] for place in places]),
+        )
     table(_frame(found, texts), "tokens-windows")
 
 
@@ -70,7 +77,7 @@ def _window(count: int) -> int:
     return chosen
 
 
-def _pairs(window: Window[int], texts: Sequence[str]) -> None:
+def _pairs(window: Window[int], texts: Sequence[str], read: Callable[[Sequence[int]], str]) -> None:
     """Every position of one window with the token it is to predict."""
     labels = [token_label(text) for text in texts]
     st.dataframe(
@@ -78,7 +85,7 @@ def _pairs(window: Window[int], texts: Sequence[str]) -> None:
             pd.DataFrame(
                 {
                     "after reading": [
-                        visible("".join(texts[window.start : place + 1])) for place in window.inputs
+                        visible(read(range(window.start, place + 1))) for place in window.inputs
                     ],
                     "predict": [labels[place] for place in window.target],
                 }
@@ -90,17 +97,29 @@ def _pairs(window: Window[int], texts: Sequence[str]) -> None:
     )
 
 
+def read_as(tokenizer: Tokenizer, tokens: Sequence[Piece]) -> str:
+    """Tokens as the text that they stand for. Bytes are joined as they are; what has none, a word or a
+    part of one, as the tokenizer writes it."""
+    if all(piece.token.raw for piece in tokens):
+        return spelled(b"".join(piece.token.raw for piece in tokens))
+    return tokenizer.decode([piece.token.id for piece in tokens])
+
+
 def _caption(seen: Look, found: Sequence[Window[int]], count: int, stride: int) -> str:
     length = len(found[0].inputs)
     words = [
-        f"Windows of {length} tokens, {stride} apart. Two neighbours share "
-        f"{max(length - stride, 0)} tokens."
+        f"Windows of {counted(length, 'token')}, {stride} apart. Two neighbours share "
+        f"{counted(max(length - stride, 0), 'token')}."
     ]
     if len(found) > DRAWN:
         words.append(f"Drawn: the first {DRAWN} of {len(found):,}; the table has all.")
     unread = count - 1 - (found[-1].start + length)
     if unread:
-        words.append(f"The last {unread} tokens are no target here: no whole window reaches them.")
+        words.append(
+            "The last token is no target here: no whole window reaches it."
+            if unread == 1
+            else f"The last {unread} tokens are no target here: no whole window reaches them."
+        )
     if seen.model.config.shape == "encoder":
         words.append(
             "This model is an encoder and was not trained on next tokens; a GPT is. "

@@ -20,6 +20,7 @@ from model.trace import Array
 from viz.axes import token_label
 from viz.figures.alignment import alignment
 from viz.markdown import plain
+from viz.number_text import counted
 from viz.session import current
 from viz.shell import Look, chart, checked, table
 from viz.translation.formulas import CROSS, ON_GOLD
@@ -37,7 +38,7 @@ def show_alignment(seen: Look) -> None:
     look = with_target(seen, current().target)
     trace = look.trace
     source, target = source_words(trace), target_words(trace)
-    seen_here = look_for(look.request.text) if current().target is None else ""
+    seen_here = look_for(look.request.text, look.request.model) if current().target is None else ""
     st.markdown(
         "**What to look for.** "
         + (seen_here or "Do lines cross? There the two languages put the words in another order.")
@@ -93,7 +94,7 @@ def _shares(
     shares = shares_on_gold(weights, links)
     count = sum(share is not None for share in shares)
     st.markdown(
-        f"On the gold words lies **{mean:.4f}** of this head's weight, the mean of {count} words."
+        f"On the gold words lies **{mean:.4f}** of this head's weight, the mean of {counted(count, 'word')}."
     )
     for one, other in crossings(links):
         said = " ".join(source[at] for at in sorted({*links[one], *links[other]}))

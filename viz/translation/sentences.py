@@ -74,9 +74,10 @@ def made_up(seed: int) -> str:
     return " ".join(phrase.english).replace(" .", ".")
 
 
-def look_for(text: str) -> str:
-    """What is to be seen in a sentence of the list; "" for others."""
-    return next((found.look_for for found in SENTENCES if found.english == text), "")
+def look_for(text: str, model: str) -> str:
+    """What is to be seen in a sentence of the list; "" for others, and in another model."""
+    known = SENTENCES if model == TRANSLATOR else ()
+    return next((found.look_for for found in known if found.english == text), "")
 
 
 def translated_here(name: str) -> bool:

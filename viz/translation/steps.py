@@ -36,7 +36,7 @@ def translate(seen: Look) -> None:
     st.markdown(
         "**What to look for.** "
         + (
-            look_for(own.request.text)
+            look_for(own.request.text, own.request.model)
             or "Each step adds the marked word, and reads the source for it."
         )
     )

@@ -114,7 +114,7 @@ export class Picture {
     const shown = panels.length === 1 ? panels : [panels[1], panels[2]];
     const leaks = panels.some((panel) => panel.leaks);
     const masked = panels.some((panel) => panel.masked?.includes(1));
-    const ends = shown.map(({ quantity, low, high, equal }) => [quantity, low, high, equal]);
+    const ends = shown.map(({ quantity, low, high, equal, dropped }) => [quantity, low, high, equal, dropped]);
     this.unlessThere("legend", [ends, leaks, masked, this.view.span], () => {
       const scales = shown.map((panel) => this.scale(panel, panels.length > 1));
       const swatch = element(
@@ -138,8 +138,13 @@ export class Picture {
     });
   }
 
-  scale({ quantity, low, high, equal }, named) {
-    if (equal) return element("span", { class: "scale" }, "no difference: both runs are equal here");
+  scale({ quantity, low, high, equal, dropped }, named) {
+    if (equal) {
+      const said = dropped
+        ? "no difference before dropout, which acts between these weights and the output"
+        : "no difference: both runs are equal here";
+      return element("span", { class: "scale" }, said);
+    }
     const { gradient } = this.view.palette.scale[quantity];
     return element(
       "span",

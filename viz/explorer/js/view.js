@@ -49,6 +49,7 @@ function differencePanel({ stage, layer, baseline, span }, before, after) {
     low: -(largest || 1),
     high: largest || 1,
     equal: own === 0,
+    dropped: stage.name === "weights" && layer.dropped !== null,
     masked,
     leaks: before.leaks || after.leaks,
   };
