@@ -134,11 +134,10 @@ def _course(trace: Trace, word: Array, places: tuple[int, int]) -> str:
     else:
         said = f"Adding the positions takes it to {word[1]:.2f}."
     steps = np.diff(word[1:])
-    turns = {"falls": int(steps.argmin()), "rises": int(steps.argmax())}
-    for verb, at in turns.items():
+    for move, at in (("fall", int(steps.argmin())), ("rise", int(steps.argmax()))):
         before, after = f"{word[at + 1]:.2f}", f"{word[at + 2]:.2f}"
-        if before != after and (steps[at] > 0) == (verb == "rises"):
-            said += f" Then it {verb} most at {names[at + 2]}, from {before} to {after}."
+        if before != after and (steps[at] > 0) == (move == "rise"):
+            said += f" The largest {move} after that: at {names[at + 2]}, from {before} to {after}."
     return f"{said} Where it falls the two vectors part, where it rises they come nearer."
 
 
