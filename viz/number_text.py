@@ -20,6 +20,12 @@ def nats(value: float) -> str:
     return f"{value:#.3g}"
 
 
+def moves(before: float, after: float) -> str:
+    """What a number does, with three decimals: "goes from 0.995 to 0.012", or "stays at 1.000"."""
+    old, new = f"{before:.3f}", f"{after:.3f}"
+    return f"stays at {old}" if old == new else f"goes from {old} to {new}"
+
+
 def counted(count: int, what: str) -> str:
     """How many of something: "1 token", "2 tokens", "no tokens"."""
     return f"{f'{count:,}' if count else 'no'} {what}{'' if count == 1 else 's'}"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.number_text import counted, number, numbers
+from viz.number_text import counted, moves, number, numbers
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,11 @@ def test_what_is_written_differs_from_the_number_by_half_a_unit_at_most(value: f
     written = number(value)
     wrong = abs(float(written.replace(",", "")) - value)
     assert wrong <= (abs(value) * 0.05 if "e" in written else 0.5e-4 + abs(value) * 1e-15)
+
+
+def test_a_change_below_the_digits_that_are_shown_is_said_to_be_none() -> None:
+    assert moves(0.99996, 0.99999) == "stays at 1.000"
+    assert moves(0.9949, 0.0121) == "goes from 0.995 to 0.012"
 
 
 def test_things_are_counted_in_the_number_that_they_have() -> None:

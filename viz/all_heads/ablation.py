@@ -27,6 +27,7 @@ from viz.axes import token_label
 from viz.head_formulas import ABLATION
 from viz.markdown import plain
 from viz.navigation import view_link
+from viz.number_text import moves
 from viz.session import current
 from viz.shared import engine
 from viz.shell import Look
@@ -232,12 +233,9 @@ def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place
     if values.ndim > 1:
         (token,) = seen.model.tokenizer.named([found.watched[watched]])
         what = f"{measure} of **{plain(token_label(token.text))}**"
-        return (
-            f"Without {name} the {what} goes from {before[watched]:.3f} to "
-            f"{values[place, watched]:.3f}."
-        )
+        return f"Without {name} the {what} {moves(before[watched], values[place, watched])}."
     if measure == "loss":
-        return f"Without {name} the loss goes from {before:.3f} to {values[place]:.3f}."
+        return f"Without {name} the loss {moves(float(before), float(values[place]))}."
     if measure == "divergence":
         return f"The prediction moves most without {most}: {values[place]:.3f} nats."
     return f"The final vectors move most without {most}: by {values[place]:.1%} of their length."
