@@ -66,8 +66,14 @@ def sent(app: AppTest) -> dict:
 
 def maps(film: dict) -> np.ndarray:
     """(checkpoint, query, key): the weights as the browser reads them."""
-    shape = (len(film["steps"]), len(film["queries"]), len(film["keys"]))
-    return np.frombuffer(base64.b64decode(film["weights"]), "<u2").reshape(shape) / 65535
+    shape = len(film["queries"]), len(film["keys"])
+    allowed = np.ones(shape, dtype=bool)
+    if film["allowed"] is not None:
+        allowed = np.frombuffer(base64.b64decode(film["allowed"]), np.uint8).reshape(shape) > 0
+    found = np.zeros((len(film["steps"]), *shape), dtype=np.float32)
+    sent = np.frombuffer(base64.b64decode(film["weights"]), "<f4")
+    found[:, allowed] = sent.reshape(len(film["steps"]), -1)
+    return found
 
 
 def drawn(app: AppTest) -> list[dict]:
