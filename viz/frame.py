@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit.runtime.pages_manager import PagesManager
 
 from viz import navigation
 from viz.markdown import plain
+from viz.mends import mend_streamlit
 from viz.menu import HOME, PAGES, entry
 from viz.session import adopt_link
 from viz.tour import card as tour
@@ -23,14 +23,9 @@ _DRAWN = "frame-drawn"  # session state: the page that is about to run has its f
 STYLE = Path(__file__).with_name("style.css")
 
 
-def around_every_page() -> None:
-    """From now on app.py runs first, whatever page is asked for. Streamlit takes a folder named `pages`
-    for a sign that each of its files runs by itself, until it meets `st.navigation`."""
-    PagesManager.uses_pages_directory = False
-
-
 def open_app() -> "Page":
     """The frame of the page that the address names, and that page, to be run."""
+    mend_streamlit()
     pages = {
         page.file: st.Page(page.file, title=page.title, default=page.file == HOME) for page in PAGES
     }
@@ -46,7 +41,7 @@ def open_page(file: str) -> None:
     Raises KeyError if the menu does not list the file.
     """
     if not st.session_state.pop(_DRAWN, False):
-        around_every_page()
+        mend_streamlit()
         _frame(file)
 
 

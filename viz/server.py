@@ -13,15 +13,15 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from streamlit.runtime.app_session import AppSession
 from streamlit.web import cli
 
 from model import allocator
 from model.settings import settings
-from viz import frame, logs, other_layers
+from viz import logs, other_layers
 from viz.border import tell
 from viz.examples import FIRST
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
+from viz.mends import mend_streamlit
 from viz.metrics import Counting, metrics
 from viz.shared import engine
 from viz.web_security import web_security
@@ -53,19 +53,10 @@ def preload() -> None:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
 
 
-def watch_nothing() -> None:
-    """Where the settings want no file watched, a session that comes back after a lost connection watches none
-    either. Streamlit registers its watchers anew then, and they walk every module of torch on the event loop:
-    nobody is answered for seconds."""
-    if st.get_option("server.fileWatcherType") == "none":
-        setattr(AppSession, "register_file_watchers", lambda session: None)  # noqa: B010
-
-
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     allocator.reuse()
-    frame.around_every_page()
-    watch_nothing()
+    mend_streamlit()
     logs.set_up()
     logs.event("start", address=st.get_option("server.address"), port=st.get_option("server.port"))
     threading.Thread(target=preload, name="preload", daemon=True).start()

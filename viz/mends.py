@@ -1,0 +1,42 @@
+"""What Streamlit does otherwise than an app for many visitors needs, mended in one place."""
+
+import hashlib
+
+import streamlit as st
+from streamlit.runtime import memory_media_file_storage
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.pages_manager import PagesManager
+
+
+def mend_streamlit() -> None:
+    """Makes all mends; a second time changes nothing."""
+    around_every_page()
+    name_files_by_their_content()
+    watch_nothing()
+
+
+def around_every_page() -> None:
+    """From now on app.py runs first, whatever page is asked for. Streamlit takes a folder named `pages`
+    for a sign that each of its files runs by itself, until it meets `st.navigation`."""
+    PagesManager.uses_pages_directory = False
+
+
+def name_files_by_their_content() -> None:
+    """A file to download is named by all of its bytes. Streamlit names one of more than a megabyte by its
+    length and three samples: two visitors' pictures that differ elsewhere would be one file, the first's."""
+    setattr(memory_media_file_storage, "_calculate_file_id", file_name)  # noqa: B010
+
+
+def file_name(content: bytes, kind: str, name: str | None = None) -> str:
+    """A name that only files of the same content, kind and name share, as far as SHA-256 tells."""
+    digest = hashlib.sha256(content)
+    digest.update(repr((len(content), kind, name)).encode())
+    return digest.hexdigest()
+
+
+def watch_nothing() -> None:
+    """Where the settings want no file watched, a session that comes back after a lost connection watches none
+    either. Streamlit registers its watchers anew then, and they walk every module of torch on the event loop:
+    nobody is answered for seconds."""
+    if st.get_option("server.fileWatcherType") == "none":
+        setattr(AppSession, "register_file_watchers", lambda session: None)  # noqa: B010
