@@ -12,6 +12,7 @@ from torch import Tensor
 from model import Attention, Intervention
 from model.attention import attend, rotate
 from model.collect import attention_record
+from model.config import Projection
 from model.layers import rotary_angles
 from model.masks import blocked_mask, causal_mask, combined_mask, hidden_mask
 from model.recorder import Place, Recorder, recording
@@ -39,7 +40,7 @@ def recorded(
     recorder = Recorder(change or Intervention(), "attention", explicit)
     with recording(recorder):
         output = attend(query, key, value, place, mask=mask)
-    return output, attention_record(recorder.attention[0], ())
+    return output, attention_record(recorder.attention[0], (), Projection())
 
 
 @PATHS
@@ -143,7 +144,7 @@ def test_a_factor_of_the_callers_own_is_used_and_recorded() -> None:
     with recording(Recorder(level="attention")) as recorder:
         output = attend(x, x, x, SELF, scale=0.25)
     torch.testing.assert_close(output, (x @ x.mT * 0.25).softmax(-1) @ x)
-    assert attention_record(recorder.attention[0], ()).scale == 0.25
+    assert attention_record(recorder.attention[0], (), Projection()).scale == 0.25
 
 
 def test_without_a_recorder_nothing_is_kept_and_nothing_changes() -> None:
