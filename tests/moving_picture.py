@@ -1,6 +1,6 @@
-"""The moving picture of the README: the attention page acted on, one frame an act.
+"""The pictures of the README: the attention page acted on, one frame an act, and a run that is changed.
 
-`python -m tests.moving_picture` writes docs/moving.gif.
+`python -m tests.moving_picture` writes docs/moving.webp and docs/attention-changed.png.
 """
 
 import io
@@ -13,12 +13,12 @@ from playwright.sync_api import Page
 
 from tests.bench.chromium import PATIENCE, browsing
 from tests.bench.server import serving
-from tests.screens import settled_picture
+from tests.screens import compact, settled_picture
 
-TARGET = Path(__file__).resolve().parents[1] / "docs" / "moving.gif"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+MOVING, CHANGED = DOCS / "moving.webp", DOCS / "attention-changed.png"
 SCREEN = {"width": 1440, "height": 1110}
-SIZE = (960, 740)
-COLOURS = 96
+TALLER = 1250  # pixels, for what the change does
 MILLISECONDS = 1800  # a frame
 
 
@@ -49,7 +49,7 @@ def frames(page: Page) -> list[Image.Image]:
     for act in ACTS:
         act(page)
         pictures.append(settled_picture(page))
-    return [Image.open(io.BytesIO(picture)).convert("RGB").resize(SIZE) for picture in pictures]
+    return [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
 
 
 def main() -> None:
@@ -62,18 +62,22 @@ def main() -> None:
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
         page.goto("/attention")
-        first, *others = (
-            frame.quantize(COLOURS, dither=Image.Dither.NONE) for frame in frames(page)
-        )
+        first, *others = frames(page)
         first.save(
-            TARGET,
+            MOVING,
             save_all=True,
             append_images=others,
             duration=MILLISECONDS,
             loop=0,
-            optimize=True,
+            lossless=True,  # a colour means one thing: none may be mixed with its neighbours'
+            quality=100,  # of the packing
+            method=6,
         )
-    print(f"{TARGET.name} {TARGET.stat().st_size // 1000} kB")
+        page.set_viewport_size(SCREEN | {"height": TALLER})
+        page.goto("/attention?mask=none")
+        CHANGED.write_bytes(compact(settled_picture(page)))
+    for written in (MOVING, CHANGED):
+        print(f"{written.name} {written.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

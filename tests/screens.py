@@ -20,7 +20,6 @@ from viz.menu import PAGES
 SCREENS = Path(__file__).resolve().parents[1] / "docs" / "screens"
 WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}
 THEMES = ("light", "dark")
-COLOURS = 256  # of a picture: keeps the whole folder at a few megabytes
 TALL = 3000  # pixels: higher than any page
 SETTLED = 900  # milliseconds for pictures that are drawn after the page has come to rest
 
@@ -60,11 +59,9 @@ def settled_picture(page: Page) -> bytes:
 
 
 def compact(png: bytes) -> bytes:
-    """The same picture with few colours: a quarter of its size."""
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
-    few = picture.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    """The same picture in all its colours, which mean something, as small as a PNG can be."""
     written = io.BytesIO()
-    few.save(written, "PNG", optimize=True)
+    Image.open(io.BytesIO(png)).convert("RGB").save(written, "PNG", optimize=True)
     return written.getvalue()
 
 
