@@ -1,4 +1,4 @@
-"""Four things that notes say of attention, measured: on random scores, and on the live model's own.
+"""Four points of attention, measured: on random scores, and on the live model's own.
 
 Why scores are divided by √d_k, what gets through a softmax backwards, two routes to a causal mask,
 and what a masked score may be filled with.
@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.trace import Array, Mask, read_only
-from model.worked.arithmetic.attention import entropy, own_slopes, softmax, softmax_slopes
+from model.worked.arithmetic.attention import (
+    entropy,
+    mean_own_slope,
+    own_slopes,
+    softmax,
+    softmax_slopes,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -69,16 +75,14 @@ def _sharpness(scores: Wide) -> Sharpness:
     )
 
 
-def slopes_by_spread(deviations: Sequence[float], *, keys: int, seed: int) -> Wide:
-    """(deviation,): mean p(1 - p) of the softmax over normal scores of each standard deviation.
+def slopes_by_spread(deviations: Sequence[float], *, keys: int) -> Wide:
+    """(deviation,): mean p(1 - p) of the softmax over normal scores of each standard deviation, exact.
 
-    One draw for all of them, so that the curve shows the spread and not the chance. Raises
-    ValueError for fewer than one key.
+    Raises ValueError for fewer than one key.
     """
     if keys < 1:
         raise ValueError(f"There are {keys} keys; a softmax needs at least 1.")
-    scores = np.random.default_rng(seed).standard_normal((QUERIES, keys))
-    return np.array([float(own_slopes(softmax(scores * each)).mean()) for each in deviations])
+    return np.array([mean_own_slope(keys, each) for each in deviations])
 
 
 @dataclass(frozen=True, eq=False)

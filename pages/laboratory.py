@@ -38,8 +38,8 @@ Every part of attention is there for a reason. Take one away, and see what is lo
 - **Heads** share the work. Some can be spared, others cannot.
 - **{glossary_link("Dropout")}** belongs to training only. Here you can see what it does.
 
-The model was trained with all of them. Run without one it is a **counterfactual**: it never learned to
-work like that. What you see is what this model loses, not what a model trained so would do.
+The model was trained with those that it has. Run without one it is a **counterfactual**: it never
+learned to work like that. What you see is what this model loses, not what a model trained so would do.
 """
     )
     formula.latex(MASKED_ATTENTION)

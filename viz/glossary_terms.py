@@ -189,8 +189,8 @@ TERMS: tuple[Term, ...] = (
     ),
     Term(
         "Feed-forward",
-        "The sub-layer after attention: a linear map to a wider vector, an activation, and a linear "
-        "map back, for each token by itself.",
+        "The sub-layer after attention: a linear map to a wider vector, an activation, in some models "
+        "a gate, and a linear map back, for each token by itself.",
         FEED_FORWARD,
         "feed-forward-position-wise",
         ("feed-forward network", "FFN", "MLP"),
@@ -238,8 +238,8 @@ TERMS: tuple[Term, ...] = (
     ),
     Term(
         "Head",
-        "One of several attentions that run side by side in a layer, each with queries, keys and "
-        "values of its own.",
+        "One of several attentions that run side by side in a layer, each with queries of its own; keys "
+        "and values are its own too, or shared with a few other heads.",
         ATTENTION,
         "one-matrix-then-split",
         ("attention head",),

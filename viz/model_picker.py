@@ -34,8 +34,8 @@ def choose_model() -> None:
     st.selectbox("Model", _at_hand(), format_func=model_title, key=CHOSEN, on_change=_choose)
     if _is_unpacked(current().model):
         st.caption(
-            "This copy was unpacked from 4-bit weights, since the hub could not be reached: its numbers "
-            "are near those of the published model, not equal."
+            "This copy was unpacked from 4-bit weights: its numbers are near those of the published "
+            "model, not equal."
         )
     _tell_evictions()
     if others_allowed():

@@ -11,7 +11,7 @@ from model.worked.source import TWO_LAYERS
 
 _SCORES = numbered("score", 3)
 _WEIGHTS = numbered("weight", 3)
-_CLAIM = (0.1, 0.15)
+CLAIM = (0.1, 0.15)  # the mean slope that a document calls frequent
 
 
 def _slopes(values: Values) -> tuple[Step, ...]:
@@ -76,7 +76,7 @@ def _average(values: Values) -> tuple[Step, ...]:
     means = np.array(
         [[attention.mean_own_slope(int(n), float(spread)) for spread in spreads] for n in keys]
     )
-    inside = (means >= _CLAIM[0]) & (means <= _CLAIM[1])
+    inside = (means >= CLAIM[0]) & (means <= CLAIM[1])
     found = [f"{rows[i]} at {columns[j]}" for i, j in np.argwhere(inside)]
     equal = (keys - 1) / keys**2
     return (
@@ -96,7 +96,7 @@ def _average(values: Values) -> tuple[Step, ...]:
             rf"{latex.number(means[0, 0])}",
             rows=rows,
             columns=columns,
-            comment=f"“{TWO_LAYERS.title}” calls {_CLAIM[0]:g} to {_CLAIM[1]:g} frequent: here it is so in "
+            comment=f"“{TWO_LAYERS.title}” calls {CLAIM[0]:g} to {CLAIM[1]:g} frequent: here it is so in "
             f"{len(found)} of {means.size} cases"
             + (": " + ", ".join(found) + "." if found else "."),
         ),

@@ -20,6 +20,8 @@ from model.worked.example import (
 from model.worked.printed import Printed
 from model.worked.source import PAPER, TWO_LAYERS, Source
 
+LONG_WALK = PAPER.at("MultiHeadAttention, the comment in forward")
+SHORT_WALK = TWO_LAYERS.at("Forward Function Walkthrough")
 _Figures = tuple[str, str] | None  # a shape, and the words it stands among
 _WALK_C: tuple[_Figures, ...] = (
     ("32 16 512", "has dimensions (32x16x512)"),
@@ -76,11 +78,11 @@ def _walk(values: Values, source: Source, printed: tuple[_Figures, ...]) -> tupl
 
 
 def _walk_c(values: Values) -> tuple[Step, ...]:
-    return _walk(values, PAPER.at("MultiHeadAttention, the comment in forward"), _WALK_C)
+    return _walk(values, LONG_WALK, _WALK_C)
 
 
 def _walk_d(values: Values) -> tuple[Step, ...]:
-    return _walk(values, TWO_LAYERS.at("Forward Function Walkthrough"), _WALK_D)
+    return _walk(values, SHORT_WALK, _WALK_D)
 
 
 _SIZES = ("batch", "length", "width", "heads")

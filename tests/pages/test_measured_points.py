@@ -1,4 +1,4 @@
-"""The notes' points, measured in the laboratory: drawn for each model, true to their seed."""
+"""Points of attention, measured in the laboratory: drawn for each model, true to their seed."""
 
 import numpy as np
 import pytest

@@ -13,7 +13,7 @@ from model.operations import Lengths, operations
 from tests.model import hub_models, tiny
 from viz.cost import formulas
 from viz.cost.choice import PRESETS, Sizes, resized
-from viz.cost.shapes import what_adds
+from viz.cost.shapes import formula_of, what_adds
 from viz.cost.views import doubled
 
 MODELS = ("gpt", "llama-grouped", "qwen3", "bert", "attention-only", "translator")
@@ -132,3 +132,13 @@ def test_a_text_longer_than_a_learned_table_adds_to_the_weights() -> None:
     twice = resized(sizes, 2_048)
     once = memory(sizes.config, sizes.lengths)
     assert "weights × 1.006." in doubled(once, memory(twice.config, twice.lengths))
+
+
+def test_the_walk_names_the_factor_that_the_model_really_has() -> None:
+    config = tiny.loaded("gpt").config
+    (scaled,) = (step for step in operations(config, LENGTHS) if step.name == "Scaled")
+    own = {"decoder.self": 1 / config.head_width**0.5}
+    assert formula_of(scaled, own, config.head_width) == "scores / √dₖ, masked"
+    assert formula_of(scaled, {"decoder.self": 1.0}, config.head_width) == "scores × 1, masked"
+    assert formula_of(scaled, {"decoder.self": 0.25}, 64) == "scores × 0.25, masked"
+    assert formula_of(scaled, {}, config.head_width) == scaled.formula

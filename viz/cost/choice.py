@@ -8,6 +8,8 @@ import streamlit as st
 
 from model.config import TransformerConfig
 from model.operations import Lengths
+from model.worked.shapes import LONG_WALK, SHORT_WALK
+from model.worked.source import INTRODUCTION
 from viz.markdown import plain
 from viz.shell import Look
 
@@ -22,9 +24,9 @@ PAPER_CONFIG = TransformerConfig("encoder-decoder", 37_000, 512, 512, 8, encoder
                                  activation="relu", positions="sinusoidal",
                                  qkv_bias=False, output_bias=False)  # fmt: skip
 _WALK = TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, hidden=2_048)
-WALK_NOTE = (
-    "The notes give batch, length, width and heads of one attention layer. The vocabulary of 10,000 "
-    "is that of their output example; the feed-forward is four times as wide as the model."
+_WALK_NOTE = (
+    "{} gives batch, length, width and heads of one attention layer. The vocabulary of 10,000 is that of "
+    f"{INTRODUCTION.at('Final layer')}; the feed-forward is four times as wide as the model."
 )
 
 
@@ -50,8 +52,8 @@ PRESETS: dict[str, Sizes] = {
         Lengths(1, 64),
         "Vaswani et al. 2017: six layers in each stack, one shared vocabulary of about 37,000.",
     ),
-    "The notes' walk: batch 32, length 16": Sizes(_WALK, Lengths(32, 16), WALK_NOTE),
-    "The notes' walk: batch 2, length 4": Sizes(_WALK, Lengths(2, 4), WALK_NOTE),
+    "A walk: batch 32, length 16": Sizes(_WALK, Lengths(32, 16), _WALK_NOTE.format(LONG_WALK)),
+    "A walk: batch 2, length 4": Sizes(_WALK, Lengths(2, 4), _WALK_NOTE.format(SHORT_WALK)),
 }
 
 

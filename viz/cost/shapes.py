@@ -1,7 +1,8 @@
 """The shape after every operation, and the parameters: counted, beside what is really there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isclose
 
 import pandas as pd
 import streamlit as st
@@ -38,7 +39,7 @@ _COLOURS = {
     "Activation": FEED_FORWARD,
     "Back to the width": FEED_FORWARD,
 }
-NOT_LISTED = "It lies in parts that this page does not list, such as a pooler."
+NOT_LISTED = "It lies in parts that this page does not count."
 _PARTS = {
     "Token embedding": STREAM,
     "Attention": WEIGHT,
@@ -59,7 +60,8 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
     shown = [row for row in rows if row[0].place == place]
     listed, picture = st.columns([2, 1], gap="medium")
     with listed:
-        st.dataframe(_frame(shown, own), key="cost-shapes", hide_index=True, height="content")
+        frame = _frame(shown, _scales(seen) if own else None, sizes.config.head_width)
+        st.dataframe(frame, key="cost-shapes", hide_index=True, height="content")
     with picture:
         bars = [
             Amount(step.name, step.numbers, _numbers(step), _COLOURS.get(step.name, STREAM))
@@ -96,13 +98,35 @@ def _numbers(step: Operation) -> str:
     return f"{step.numbers:,}" + (f" × {step.times}" if step.times > 1 else "")
 
 
-def _frame(rows: Sequence[tuple[Operation, Shape | None, bool | None]], own: bool) -> pd.DataFrame:
+def _scales(seen: Look) -> dict[str, float]:
+    """The factor on the scores of the first layer of each kind, by place: decoder.self, …"""
+    return {
+        f"{attention.stack}.{attention.name.rpartition('.')[2]}": attention.scale
+        for attention in seen.trace.attention
+        if attention.layer == 0
+    }
+
+
+def formula_of(step: Operation, scales: Mapping[str, float], width: int) -> str:
+    """The formula of an operation, with the model's own factor where that is not 1/√width."""
+    scale = scales.get(step.place)
+    if step.name != "Scaled" or scale is None or isclose(scale, width**-0.5, rel_tol=1e-6):
+        return step.formula
+    return step.formula.replace("/ √dₖ", "× 1" if scale == 1 else f"× {scale:.4g}")
+
+
+def _frame(
+    rows: Sequence[tuple[Operation, Shape | None, bool | None]],
+    scales: Mapping[str, float] | None,
+    width: int,
+) -> pd.DataFrame:
+    """scales: the factors on the scores of the run on the page; None for other sizes. width: d_k."""
     columns = {
         "operation": [step.name for step, _, _ in rows],
-        "formula": [step.formula for step, _, _ in rows],
+        "formula": [formula_of(step, scales or {}, width) for step, _, _ in rows],
         "shape": [_written(step.shape) for step, _, _ in rows],
     }
-    if own:
+    if scales is not None:
         columns["recorded"] = ["—" if shape is None else _written(shape) for _, shape, _ in rows]
     columns["axes"] = [" × ".join(step.axes).replace("d_k", "dₖ") for step, _, _ in rows]
     return pd.DataFrame(columns)

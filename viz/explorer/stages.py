@@ -1,4 +1,4 @@
-"""The eight stages of attention in order, with the words that stand beside their pictures."""
+"""The stages of attention in order, with the words that stand beside their pictures."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -98,9 +98,7 @@ def _every_stage(kind: str, masked: bool, leaks: bool, scale: float) -> tuple[St
             rows="query",
             columns="key",
             title="Scaled scores of {head}: row = query, column = key",
-            look="The pattern of the scores, on a smaller range. Without this the softmax would be harder."
-            if scale != 1
-            else "The same as the scores: nothing is scaled here.",
+            look=_scaled_look(scale),
         ),
         Stage(
             name="masked",
@@ -139,6 +137,14 @@ def _every_stage(kind: str, masked: bool, leaks: bool, scale: float) -> tuple[St
             look="Each row is a mixture of the rows of V, with the weights of that query.",
         ),
     )
+
+
+def _scaled_look(scale: float) -> str:
+    if scale == 1:
+        return "The same as the scores: nothing is scaled here."
+    if abs(scale) < 1:
+        return "The pattern of the scores, on a smaller range. Without this the softmax would be harder."
+    return "The pattern of the scores, on a larger range. Without this the softmax would be softer."
 
 
 def _hidden(kind: str, masked: bool) -> str:

@@ -22,7 +22,7 @@ def variance_gap(width: int, *, others: tuple[int, ...] = (4, 512)) -> go.Figure
             showlegend=False,
         )
     )
-    marks = (("the notes' widths", [d for d in others if d != width], MASKED),)
+    marks = (("other widths", [d for d in others if d != width], MASKED),)
     for name, widths, colour in (*marks, ("this model", [width], STREAM)):
         gaps = 100 * shrinkage(np.array(widths, np.float64))
         figure.add_trace(

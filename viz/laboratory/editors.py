@@ -21,11 +21,16 @@ _TOKEN = 18  # characters of a token on a button
 
 
 def _scaling(seen: Look) -> None:
-    own = 1 / math.sqrt(seen.attention.query.shape[-1])
+    ours = (seen.baseline or seen.trace).find(seen.place)
+    own, width = ours.scale, ours.query.shape[-1]
+    divides = math.isclose(own, 1 / math.sqrt(width), rel_tol=1e-6)
     value_or_number(
         "scale",
         "Scores are multiplied by",
-        {f"the model's own, 1/√dₖ = {own:.4g}": None, "not scaled: × 1": 1.0},
+        {
+            f"the model's own, {'1/√dₖ = ' if divides else ''}{own:.4g}": None,
+            "not scaled: × 1": 1.0,
+        },
         other=("a factor", 2 * own),
         number=("Factor", LARGEST_SCALE, 0.1),
     )

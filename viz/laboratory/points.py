@@ -1,4 +1,4 @@
-"""Four things that notes say of attention, measured live, each with its picture and its check."""
+"""Four points of attention, measured live, each with its picture and its check."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -9,6 +9,8 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from model.measured_points import Spread, slopes, slopes_by_spread, spread
+from model.worked.gradients import CLAIM
+from model.worked.source import TWO_LAYERS
 from viz.differences import difference
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.lab_curves import PLAIN, SCALED, Curve, curves
@@ -18,8 +20,8 @@ from viz.shell import Look, chart, table
 from viz.theme import WEIGHT
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
+_CLAIMED = f"{CLAIM[0]:g} to {CLAIM[1]:g}"
 DEVIATIONS = tuple(float(each) for each in np.geomspace(0.1, 30, 26))
-NOTES_BAND = (0.1, 0.15)  # the average gradient that notes speak of
 LARGEST_SEED = 999_999_999
 _MEASURES: dict[str, tuple[str, str]] = {
     "Variance": ("variance", "variance of the scores"),
@@ -30,7 +32,7 @@ _MEASURES: dict[str, tuple[str, str]] = {
 
 
 def measured_points(seen: Look) -> None:
-    """One point at a time; the first two are sampled, the others are of the shown head."""
+    """One point at a time; the first is sampled, the last two are of the shown head."""
     points: dict[str, Callable[[Look], None]] = {
         "Why √dₖ": _why_scale,
         "Gradient through softmax": _gradient,
@@ -38,7 +40,7 @@ def measured_points(seen: Look) -> None:
         "What to fill with": fills_compared,
     }
     point = st.segmented_control(
-        "The notes' points, measured",
+        "A point, measured",
         list(points),
         default="Why √dₖ",
         required=True,
@@ -55,10 +57,13 @@ def _spread(width: int, keys: int, seed: int) -> Spread:
 def _sample() -> tuple[int, int]:
     """How many keys a row has, and the seed of the draw."""
     keys, seed = st.columns(2)
-    return (
-        int(keys.number_input("Keys in a row", 2, 64, 16, key="laboratory-keys")),
-        int(seed.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw")),
-    )
+    with keys:
+        count = _keys()
+    return count, int(seed.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw"))
+
+
+def _keys() -> int:
+    return int(st.number_input("Keys in a row", 2, 64, 16, key="laboratory-keys"))
 
 
 def _why_scale(seen: Look) -> None:
@@ -129,12 +134,12 @@ def _gradient(seen: Look) -> None:
 
 
 def _by_spread() -> None:
-    """Mean p(1 - p) over rows of random scores, from nearly equal scores to far apart ones."""
+    """Mean p(1 - p) of normal scores, from nearly equal ones to far apart ones."""
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        keys, seed = _sample()
+        keys = _keys()
         st.latex(SLOPE)
-        found = slopes_by_spread(DEVIATIONS, keys=keys, seed=seed)
+        found = slopes_by_spread(DEVIATIONS, keys=keys)
         st.markdown(
             f"Each weight moves with its own score by p(1 − p). {_band(found, keys)} Scores that "
             "lie far apart let nearly nothing through: the softmax is saturated."
@@ -146,31 +151,28 @@ def _by_spread() -> None:
             (drawn,),
             axis="standard deviation of the scores",
             unit="p(1 − p), mean",
-            band=NOTES_BAND,
+            band=CLAIM,
         )
         chart(figure, "laboratory-slopes")
     st.caption(
-        f"Sampled: 400 rows of {keys} normal scores, seed {seed}, stretched to each deviation. Blue "
-        "band: .1 to .15, the average gradient that notes speak of."
+        f"The exact mean for {keys} independent normal scores of each deviation. Blue band: "
+        f"{_CLAIMED}, which “{TWO_LAYERS.title}” calls frequent."
     )
     frame = pd.DataFrame({"standard deviation": DEVIATIONS, "p(1 − p), mean": found})
     table(frame, "laboratory-slopes")
 
 
 def _band(found: np.ndarray, keys: int) -> str:
-    """Where the average of the notes holds, for so many keys."""
-    low, high = NOTES_BAND
+    """Where the claimed average holds, for so many keys."""
+    low, high = CLAIM
     inside = [at for at, value in zip(DEVIATIONS, found, strict=True) if low <= value <= high]
     equal = (1 - 1 / keys) / keys
-    if inside:
-        return (
-            f"Notes say that the average gradient is often .1 to .15: with {keys} keys that holds "
-            f"for scores with a deviation from {inside[0]:.2g} to {inside[-1]:.2g}."
-        )
-    return (
-        f"Notes say that the average gradient is often .1 to .15: with {keys} keys that holds for no "
-        f"spread, and equal scores give {equal:.3f}."
+    holds = (
+        f"for scores with a deviation from {inside[0]:.2g} to {inside[-1]:.2g}."
+        if inside
+        else f"for no spread, and equal scores give {equal:.3f}."
     )
+    return f"A mean of {_CLAIMED} is called frequent: with {keys} keys that holds {holds}"
 
 
 def _one_row() -> None:

@@ -34,7 +34,7 @@ def two_variances(look: NormLook) -> None:
     centres = norm.kind == "layer"
     st.markdown(
         f"**What to look for.** {'On' if centres else 'In a layer norm, on'} token {look.chosen} the two "
-        f"differ most, of {width} dimensions, by **{apart[token]:.5f}**. At the notes' width 4 they are "
+        f"differ most, of {width} dimensions, by **{apart[token]:.5f}**. At width 4 they are "
         "13.4 % apart."
     )
     picture, formula = st.columns([2, 1], gap="large")
