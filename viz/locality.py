@@ -31,9 +31,10 @@ def is_local(peer: str | None, headers: Iterable[tuple[str, str]]) -> bool:
 
 
 def visitor_is_local() -> bool:
-    """The same of the visitor whose page this thread draws; True in a thread that draws none."""
+    """The same of the visitor whose page this thread draws. True where no connection led to it: in a thread
+    that draws no page, and for a page that a script draws (`AppTest` has a stand-in for the runtime)."""
     run = get_script_run_ctx(suppress_warning=True)
-    if run is None or not runtime.exists():
+    if run is None or not runtime.exists() or type(runtime.get_instance()) is not runtime.Runtime:
         return True
     client = runtime.get_instance().get_client(run.session_id)
     context = None if client is None else client.client_context

@@ -14,12 +14,6 @@ ANIMAL = "The animal didn't cross the street because it was too tired"  # words 
 ZEBRA = "A quantum zebra"  # words that House GPT lacks too
 
 
-@pytest.fixture(autouse=True)
-def others_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for a visitor at this computer, which a page run without a browser does not know of."""
-    monkeypatch.setenv("ATTENTION_OTHER_MODELS", "on")
-
-
 def opened(page: str, model: str, text: str) -> AppTest:
     app = AppTest.from_file(str(PAGES / f"{page}.py"), default_timeout=90)
     app.query_params.update({"model": model, "text": text})
