@@ -53,6 +53,11 @@ NOTE_ANSWERS = """(() => {
 # What a click asks for is sent by then: it has been handled, and what it changed has been drawn.
 HANDLED = """new Promise((done) => requestAnimationFrame(() =>
     requestAnimationFrame(() => setTimeout(done, 50))))"""
+# The page's content policy forbids the evaluation by which Playwright's own waiting looks a second time.
+ANSWERED = """new Promise((done) => {
+    const look = () => (window.unanswered ? requestAnimationFrame(look) : done());
+    look();
+})"""
 TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 MILLISECONDS_TO_APPEAR = 60_000  # a machine shared with others may be slow; the laws are the same
 SCREEN: dict[str, Any] = {
@@ -316,7 +321,7 @@ def wait_until_settled(page: Page) -> None:
     page.locator(QUIET_APP).wait_for(state="attached")
     page.get_by_test_id("stElementContainer").first.wait_for(state="attached")
     page.evaluate(HANDLED)
-    page.wait_for_function("!window.unanswered")
+    page.evaluate(ANSWERED)
     page.locator(QUIET_APP).wait_for(state="attached")
     page.locator("[data-stale=true]").first.wait_for(state="detached")
     page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
