@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import wait_until_settled
+
 SCREENS = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 
@@ -36,6 +38,13 @@ def told(page: Page, missing: str) -> None:
     expect(card(page)).not_to_contain_text("✓ done")
 
 
+def taken_back(page: Page, way: str) -> None:
+    """Clicks what leads back from a wrong turn, once the page has come to rest."""
+    wait_until_settled(page)
+    button(page, way).click()
+    expect(card(page)).not_to_contain_text(re.compile("You changed|You are at"))
+
+
 def done(page: Page, onward: str) -> None:
     expect(card(page)).to_contain_text("✓ done")
     button(page, onward).click()
@@ -54,6 +63,7 @@ def predict(page: Page, option: str, found: str) -> None:
 
 def in_sight(page: Page, place: Locator) -> Locator:
     """Brings a place to the top of what is seen: the card stays there too, and does not lie over it."""
+    wait_until_settled(page)  # what is still to be drawn would move it
     expect(place).to_be_visible()
     place.evaluate("node => node.scrollIntoView({ block: 'start' })")
     expect(card(page)).to_be_in_viewport(ratio=1)
@@ -95,7 +105,7 @@ def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
     figure = page.get_by_test_id("figure")
     in_sight(page, figure).press("ArrowUp")
     told(page, "You are at “Q”. Choose “scores”")
-    button(page, "Start this step again").click()
+    taken_back(page, "Start this step again")
     in_sight(page, page.get_by_test_id("stage-scores")).click()
     told(page, "Now click a cell outside the frame.")
     in_sight(page, figure).press("ArrowLeft")
@@ -103,12 +113,13 @@ def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
 
     opened(page, "Scaling")
     predict(page, "It grows", "Right: It grows. It was 0.138 and becomes 0.526.")
+    own = page.get_by_role("radio", name="the model's own")
     lift = page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True)
     scale = page.get_by_test_id("stCheckbox").get_by_text("Divide scores by")
     in_sight(page, lift).click()
     told(page, "You changed something else: no mask.")
-    button(page, "Start this step again").click()
-    expect(page.locator(".explorer.compared")).to_have_count(0)
+    taken_back(page, "Start this step again")
+    expect(own).to_be_checked()
     in_sight(page, scale).click()
     expect(page.locator(".explorer.compared")).to_be_visible()
     done(page, "Next: The mask")
@@ -125,8 +136,8 @@ def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
     predict(page, "It grows", "The model says: It shrinks. It was 4.25 and becomes 3.33")
     in_sight(page, scale).click()
     told(page, "You changed something else: scores not scaled.")
-    button(page, "Back to the unchanged model").click()
-    expect(page.locator(".explorer.compared")).to_have_count(0)
+    taken_back(page, "Back to the unchanged model")
+    expect(page.get_by_role("switch", name="Divide scores by")).to_be_checked()
     in_sight(page, lift).click()
     expect(card(page)).to_contain_text("✓ done")
     in_sight(page, page.get_by_role("heading", name="What leaks"))
@@ -172,7 +183,7 @@ def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
     predict(page, "Yes, as surely as before", "The model says: No, another token comes first")
     in_sight(page, page.get_by_text("not scaled: × 1", exact=True)).click()
     told(page, "You changed something else: scores not scaled.")
-    button(page, "Reset").click()
+    taken_back(page, "Reset")
     in_sight(page, one_of_the_row(page, "Positions")).click()
     editor = page.locator(".st-key-laboratory-editor").get_by_text("Positions", exact=True)
     in_sight(page, editor).click()
