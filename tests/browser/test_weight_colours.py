@@ -76,10 +76,11 @@ def extent(count: NDArray[np.int_]) -> tuple[int, int]:
 def drawn_by_streamlit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that draws the known weights."""
     port, log = conftest.free_port(), tmp_path_factory.mktemp("known") / "server.log"
-    with pytest.MonkeyPatch.context() as patch, log.open("wb") as output:
-        command = [sys.executable, "-m", "streamlit", "run", known_weights.__file__]
-        patch.setattr(conftest, "SERVER_COMMAND", command)
-        process = conftest.start_server(port, output.fileno())
+    with log.open("wb") as output:
+        with pytest.MonkeyPatch.context() as patch:  # another server may start later
+            command = [sys.executable, "-m", "streamlit", "run", known_weights.__file__]
+            patch.setattr(conftest, "SERVER_COMMAND", command)
+            process = conftest.start_server(port, output.fileno())
         try:
             conftest.wait_for_health(f"http://127.0.0.1:{port}", process, log)
             yield f"http://127.0.0.1:{port}"
