@@ -92,6 +92,38 @@ def _log_probabilities(logits: Array) -> NDArray[np.float64]:
     return result
 
 
+def rounding(trace: Trace) -> float:
+    """How far single precision may move a log probability of a run.
+
+    A score is rounded by a share ε of its largest possible size, and that moves its weights, and what the
+    layer writes, by as large a share. The shares of all layers add up, and with them the logits move. It
+    is an estimate of the first order, not a proof: a layer's error also moves the scores of later layers.
+    """
+    if trace.prediction is None:
+        return 0.0
+    shares = sum(max(1.0, _largest_score(attention)) for attention in trace.attention)
+    rows = trace.prediction.shape[0]
+    logits = trace.prediction.rows(max(0, rows - _TOGETHER), rows)
+    return float(np.finfo(np.float32).eps * shares * np.abs(logits).max())
+
+
+def _largest_score(attention: Attention) -> float:
+    """What no scaled score of a layer exceeds: the longest query times the longest key of a head."""
+    queries, keys = (
+        np.linalg.norm(found, axis=-1).max(-1) for found in (attention.query, attention.key)
+    )
+    return float((queries * keys).max() * abs(attention.scale))
+
+
+def divergence_rounding(divergence: float, error: float) -> float:
+    """How far a KL divergence may move where log probabilities move by `error`.
+
+    Both distributions move it: by error · (2 E|ln p/q|) at most in the first order, and E|ln p/q| is at
+    most D + √(2D) (Barron 1986).
+    """
+    return 2 * error * (divergence + (2 * divergence) ** 0.5) + error**2
+
+
 def divergences(before: Trace, after: Trace) -> NDArray[np.float64]:
     """(token,): KL(before ‖ after) in nats of the prediction after each token, over the whole
     vocabulary; 0 where nothing changed. Raises ValueError for encoders and for other tokens."""

@@ -43,6 +43,8 @@ Each sub-layer **adds** to the token's vector, so both must have the same size. 
         config = seen.model.config
         st.latex(feed_forward(config) if config.hidden else FEED_FORWARD)
         st.latex(RESIDUAL)
+        if not config.hidden:
+            st.caption("This model has attention only: no feed-forward layers.")
     with picture:
         activation_view()
 

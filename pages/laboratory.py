@@ -43,6 +43,8 @@ learned to work like that. What you see is what this model loses, not what a mod
 """
     )
     formula.latex(MASKED_ATTENTION)
+    if not seen.model.config.masks_future:
+        formula.caption("This model is an encoder: unless you change its mask, it adds no M.")
 
 
 def bench() -> None:

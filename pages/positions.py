@@ -40,6 +40,8 @@ Sinusoidal and learned positions are **added** to the token's vector before the 
     )
     formula.latex(SINUSOIDAL)
     formula.latex(sum_of(("tokens", "positions")))
+    if seen.model.config.turns_positions:
+        formula.caption("This model has rotary positions: it adds no such row to its tokens.")
 
 
 def hand() -> None:

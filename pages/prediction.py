@@ -49,6 +49,10 @@ The **{glossary_link("logit lens")}** asks earlier: what would each state predic
     )
     formula.latex(SOFTMAX)
     formula.latex(ENTROPY)
+    if seen.trace.prediction is None:
+        formula.caption(
+            "This model is an encoder: it has no output matrix and predicts no next token."
+        )
 
 
 def live() -> None:

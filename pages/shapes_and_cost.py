@@ -5,7 +5,7 @@ import streamlit as st
 from viz import shell
 from viz.by_hand import by_hand_of
 from viz.cost.choice import choose_sizes
-from viz.cost.formulas import ATTENTION_SHAPES, GROWTH
+from viz.cost.formulas import GROWTH, attention_shapes
 from viz.cost.shapes import parameters, shapes
 from viz.cost.views import growth_view, memory_view, operations_view, time_view
 from viz.glossary import glossary_link
@@ -35,22 +35,25 @@ EXAMPLES = (
 
 
 def idea() -> None:
+    config = seen.model.config
     st.markdown(
         f"""
 Every operation has a shape it leaves behind. In attention a text of n {glossary_link("token", "tokens")}
 is projected, cut into h {glossary_link("head", "heads")} of width dₖ, turned into an n × n table of
 {glossary_link("score", "scores")} for each head, and brought back to its old shape.
 
-So three things cost in different ways. The **parameters** depend on the width and the layers, never
-on the length. The maps of single tokens take **operations** that grow with n. The tables of pairs
-grow with **n²**, in operations and in {glossary_link("explicit pass", "memory")}, unless a
+So three things cost in different ways. The **parameters** are the same however long the text is. The
+maps of single tokens take **operations** that grow with n. The tables of pairs grow with **n²**, in
+operations and in {glossary_link("explicit pass", "memory")}, unless a
 {glossary_link("fused kernel")} never keeps them.
 
 A model that writes on keeps the keys and values it has computed: the {glossary_link("KV cache")}.
 It grows with n too.
 """
     )
-    st.latex(ATTENTION_SHAPES)
+    st.latex(attention_shapes(config, "self"))
+    if config.groups_keys:
+        st.caption("In this model g heads of keys and values serve h heads of queries.")
     st.latex(GROWTH)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from model.effects import losses
+from model.effects import divergence_rounding, losses, rounding
 from model.prediction import divergence, expectation, probabilities
 from model.trace import Trace
 from viz.axes import token_label
@@ -12,6 +12,7 @@ from viz.figures.lab_pairs import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.laboratory.formulas import LOSS
 from viz.markdown import plain
+from viz.number_text import nats, settled
 from viz.shell import Look, chart
 from viz.theme import WEIGHT
 
@@ -30,16 +31,20 @@ def effect_on_prediction(seen: Look) -> None:
     labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
     last = plain(token_label(seen.trace.tokens_of("decoder")[-1].text))
     others_before, others_after = likely.others
+    error = max(rounding(baseline), rounding(seen.trace))
+    apart = divergence(probabilities(before), probabilities(after))
+    shown = min(settled(error), 3)
     st.header("The next token, before and after", anchor=False)
     picture, words = st.columns([2, 1], gap="large")
     with picture:
-        chart(next_tokens(labels, likely.before, likely.after), "next-tokens")
+        decimals = settled(error)
+        chart(next_tokens(labels, likely.before, likely.after, decimals=decimals), "next-tokens")
     with words:
         st.markdown(
             f"What the model expects after **{last}**. All tokens that are not listed share "
-            f"{others_before:.3f} before and {others_after:.3f} after the change. "
+            f"{others_before:.{shown}f} before and {others_after:.{shown}f} after the change. "
             "The two distributions are "
-            f"**{divergence(probabilities(before), probabilities(after)):.4f}** nats apart "
+            f"**{nats(apart, divergence_rounding(apart, 2 * error))}** nats apart "
             "(KL divergence over the whole vocabulary)."
         )
 
@@ -51,19 +56,27 @@ def what_leaks(seen: Look, baseline: Trace) -> None:
     if len(tokens) < 2 or all(attention.kind != "causal" for attention in baseline.attention):
         return
     before, after = losses(baseline), losses(seen.trace)
+    error = max(rounding(baseline), rounding(seen.trace))
+    decimals = min(settled(error), 2)
     st.header("What leaks", anchor=False)
     picture, words = st.columns([3, 2], gap="large")
     with picture:
         figure = before_and_after(
-            tokens, before, after, unit="loss in nats", colour=WEIGHT, first=1
+            tokens,
+            before,
+            after,
+            unit="loss in nats",
+            colour=WEIGHT,
+            first=1,
+            decimals=settled(error),
         )
         chart(figure, "what-leaks")
     with words:
         st.latex(LOSS)
         st.markdown(
             "Without the mask a token may look at the very one that it is to predict. The loss, the mean "
-            f"over {len(before)} tokens, is **{before.mean():.2f}** nats before and "
-            f"**{after.mean():.2f}** after.{_most(before - after, tokens)}"
+            f"over {len(before)} tokens, is **{before.mean():.{decimals}f}** nats before and "
+            f"**{after.mean():.{decimals}f}** after.{_most(before - after, tokens, decimals)}"
         )
         st.caption(
             "The last token has no next one in the sentence. So what is expected after it, below, shows "
@@ -71,12 +84,12 @@ def what_leaks(seen: Look, baseline: Trace) -> None:
         )
 
 
-def _most(gained: NDArray[np.float64], tokens: list[str]) -> str:
+def _most(gained: NDArray[np.float64], tokens: list[str], decimals: int) -> str:
     """The token that is predicted better by most, as a sentence; nothing where none is."""
     most = int(gained.argmax())
     if gained[most] <= 0:
         return ""
     return (
         f" It falls at {int((gained > 0).sum())} of them, most at "
-        f"**{plain(token_label(tokens[most + 1]))}** ({most + 1}): by {gained[most]:.2f} nats."
+        f"**{plain(token_label(tokens[most + 1]))}** ({most + 1}): by {gained[most]:.{decimals}f} nats."
     )

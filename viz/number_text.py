@@ -14,15 +14,19 @@ def number(value: float) -> str:
     return _written(value, whole=_is_whole(value))
 
 
-def nats(value: float) -> str:
-    """A loss or a divergence with the three digits that single precision settles: "10.98" of one pass is
-    10.976 in double precision where the scores are not scaled."""
-    return f"{value:#.3g}"
+def settled(error: float) -> int:
+    """How many decimals hold where a number is known to within an error: the last one to within 1."""
+    return DECIMALS if error <= 0 else int(np.clip(-np.ceil(np.log10(error)), 0, DECIMALS))
 
 
-def moves(before: float, after: float) -> str:
-    """What a number does, with three decimals: "goes from 0.995 to 0.012", or "stays at 1.000"."""
-    old, new = f"{before:.3f}", f"{after:.3f}"
+def nats(value: float, error: float) -> str:
+    """A loss or a divergence, with the decimals that its rounding leaves."""
+    return f"{value:.{settled(error)}f}"
+
+
+def moves(before: float, after: float, decimals: int = 3) -> str:
+    """What a number does: "goes from 0.995 to 0.012", or "stays at 1.000"."""
+    old, new = f"{before:.{decimals}f}", f"{after:.{decimals}f}"
     return f"stays at {old}" if old == new else f"goes from {old} to {new}"
 
 

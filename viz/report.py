@@ -5,7 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from model.effects import divergences, largest_difference, losses, row_statistics
+from model.effects import (
+    divergence_rounding,
+    divergences,
+    largest_difference,
+    losses,
+    rounding,
+    row_statistics,
+)
 from model.trace import Attention, Trace
 from viz.axes import token_label
 from viz.differences import difference
@@ -117,11 +124,13 @@ def _effect(subject: Subject) -> str:
     ]
     said = f"Largest difference of any state: {largest_difference(before, after):.3g}."
     if before.prediction is not None and after.prediction is not None:
+        error = max(rounding(before), rounding(after))
         if len(losses(before)):
-            found = [nats(losses(run).mean()) for run in (before, after)]
+            found = [nats(losses(run).mean(), error) for run in (before, after)]
             rows.append(("loss of the sentence, in nats", *found))
-        apart = divergences(before, after)[-1]
-        said += f" KL divergence of the next token: {nats(apart)} nats."
+        apart = float(divergences(before, after)[-1])
+        moved = nats(apart, divergence_rounding(apart, 2 * error))
+        said += f" KL divergence of the next token: {moved} nats."
     lines = "".join(
         f"<tr><td>{name}</td><td>{old}</td><td>{new}</td></tr>" for name, old, new in rows
     )

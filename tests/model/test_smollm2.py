@@ -8,7 +8,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention, Model, load_model
-from model.effects import losses
+from model.effects import losses, rounding
 from model.gguf import MANIFEST
 from model.head_families import families, head_label
 from model.head_ranking import scores
@@ -16,7 +16,7 @@ from model.heads import at_offset, induction, on_first
 from model.recorder import Recorder, recording
 from model.registry import models
 from model.sources import folder_of
-from viz.number_text import nats
+from viz.number_text import nats, settled
 
 NAME = "smollm2-135m-instruct"
 
@@ -85,21 +85,37 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
     assert "L18H6" in best
 
 
-def test_the_digits_of_a_loss_without_scaling_hold_in_double_precision(smollm2: Model) -> None:
-    unscaled = Intervention(scale=1.0)
+@pytest.mark.parametrize("factor", [None, 1.0, 10.0])
+def test_the_digits_of_a_loss_hold_in_double_precision(
+    smollm2: Model, factor: float | None
+) -> None:
+    change = Intervention(scale=factor)
     texts = (
+        "The capital of France is Paris, and the capital of Italy is",
         "The animal didn't cross the street because it was too tired.",
         "Tom Hill saw a red ball. Anna gave the ball to Tom",
     )
-    single = [losses(smollm2.trace(text, intervention=unscaled)).mean() for text in texts]
+    runs = [smollm2.trace(text, intervention=change) for text in texts]
     wide = load_model(NAME, device="cpu").module.double()
-    for text, loss in zip(texts, single, strict=True):
+    for text, run in zip(texts, runs, strict=True):
         ids = torch.tensor([[token.id for token in smollm2.tokens(text)]])
-        with torch.inference_mode(), recording(Recorder(unscaled)):
+        with torch.inference_mode(), recording(Recorder(change)):
             logits = wide(ids)[0]
-        double = float(torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:]))
         assert logits.dtype == torch.float64
-        assert nats(float(loss)) == nats(double)
+        double = torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:], reduction="none")
+        error = rounding(run)
+        last = 10.0 ** -settled(error)
+        for shown, true in zip(losses(run), double.tolist(), strict=True):
+            assert abs(float(nats(float(shown), error)) - true) <= last
+        assert abs(losses(run).mean() - double.mean().item()) <= last
+
+
+def test_digits_that_hold_are_not_thrown_away(smollm2: Model) -> None:
+    text = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+    assert settled(rounding(smollm2.trace(text))) == 2
+    unscaled = smollm2.trace(text, intervention=Intervention(scale=1.0))
+    assert settled(rounding(unscaled)) == 1
+    assert settled(rounding(load_model("stories", device="cpu").trace(text))) >= 3
 
 
 def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None:

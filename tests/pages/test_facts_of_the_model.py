@@ -1,10 +1,12 @@
 """No page says of the open model what its modules contradict; the facts are read from the modules."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 from torch import Tensor, nn
@@ -12,6 +14,7 @@ from torch import Tensor, nn
 from model import Model, load_model
 from viz.explorer.message import payload
 from viz.feed_forward.formulas import feed_forward
+from viz.glossary import term
 from viz.head_formulas import concatenation, logit
 from viz.positions.formulas import table_formula
 from viz.translation.formulas import projections
@@ -27,6 +30,8 @@ FILES = (
     "home", "attention", "all_heads", "tokens", "positions", "layer_norm", "feed_forward",
     "prediction", "laboratory", "shapes_and_cost",
 )  # fmt: skip
+BEATS = (*[file for file in FILES if file != "home"], "encoder_decoder", "training")
+GENERAL = ("examples", "glossary", "training", "worked_examples")  # speak of no open model
 INNER = ("all-heads-writes-as", "all-heads-means-as", "cost-place-")  # choices inside a view
 
 
@@ -42,6 +47,7 @@ class Facts:
     adds: bool  # what the first layer reads is not the token's vector alone
     centres: bool  # a norm gives the same for x and x + 1
     sees_all: bool  # the first output changes with the last token
+    shares_keys: bool  # the map to keys is narrower than that to queries
 
 
 @cache
@@ -72,6 +78,11 @@ def facts(name: str) -> Facts:
         adds=_adds(module),
         centres=bool(torch.allclose(norms[0](x), norms[0](x + 1), atol=1e-3)),
         sees_all=_sees_all(module),
+        shares_keys=any(
+            path.endswith("q_proj")
+            and named[path.replace("q_proj", "k_proj")].weight.numel() < part.weight.numel()
+            for path, part in named.items()
+        ),
     )
 
 
@@ -155,13 +166,86 @@ def contradictions(known: Facts) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("name", TEXTS)
-def test_no_view_contradicts_the_modules(name: str, file: str) -> None:
+def page(name: str, file: str) -> AppTest:
+    """A page with this model, as it opens."""
     app = AppTest.from_file(str(PAGES / f"{file}.py"), default_timeout=120)
     app.query_params["model"], app.query_params["text"] = name, TEXTS[name]
     app.run()
     assert not app.exception
+    return app
+
+
+@pytest.fixture
+def opens_on(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Makes pages open on another beat: 0 the idea, 1 by hand."""
+    tabs = st.tabs
+
+    def choose(beat: int) -> None:
+        monkeypatch.setattr(
+            st, "tabs", lambda names, **more: tabs(names, **{**more, "default": names[beat]})
+        )
+
+    return choose
+
+
+def ideas(known: Facts) -> dict[str, tuple[tuple[str, bool], ...]]:
+    """What the idea of a page says of the open model, and whether that is so."""
+    return {
+        "attention": (("it adds no M", known.sees_all), ("+ M", not known.sees_all)),
+        "laboratory": (("it adds no M", known.sees_all),),
+        "all_heads": (("share each head of keys", known.shares_keys), ("b_O", known.output_bias)),
+        "layer_norm": (("has RMS norms", not known.centres),),
+        "positions": (("it adds no such row", not known.adds),),
+        "feed_forward": (
+            ("has attention only", not known.feed_forward),
+            ("b_1", known.hidden_bias or not known.feed_forward),
+        ),
+        "prediction": (("has no output matrix", known.sees_all),),
+        "shapes_and_cost": ((r"B \times g", known.shares_keys),),
+    }
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_an_idea_says_of_the_open_model_is_so(
+    name: str, opens_on: Callable[[int], None]
+) -> None:
+    opens_on(0)
+    for file, claims in ideas(facts(name)).items():
+        text = said(page(name, file))
+        assert [words for words, so in claims if (words in text) != so] == [], file
+
+
+@pytest.mark.parametrize("file", [file for file in BEATS if file != "laboratory"])
+def test_what_is_worked_by_hand_speaks_of_no_open_model(
+    file: str, opens_on: Callable[[int], None]
+) -> None:
+    opens_on(1)
+    assert "this model" not in said(page("smollm2-135m-instruct", file)).lower()
+
+
+@pytest.mark.parametrize("file", GENERAL)
+def test_a_page_of_no_model_claims_nothing_of_the_open_one(file: str) -> None:
+    text = said(page("smollm2-135m-instruct", file))
+    assert "this model" not in text.lower()
+
+
+def test_the_page_of_two_stacks_says_nothing_false_of_the_translator() -> None:
+    wrong = contradictions(facts("translate-en-fr"))
+    for text in views(page("translate-en-fr", "encoder_decoder")):
+        assert [word for word in wrong if word in text] == []
+
+
+def test_no_term_gives_every_head_keys_of_its_own() -> None:
+    head = term("Head").meaning
+    assert facts("smollm2-135m-instruct").shares_keys
+    assert "shared with" in head
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_view_contradicts_the_modules(name: str, file: str) -> None:
+    app = page(name, file)
+    assert app.sidebar.selectbox(key="choose-model").value == name
     wrong = contradictions(facts(name))
     for text in views(app):
         assert text

@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from model.ablation_map import Ablations, Measure, ablate_each
+from model.effects import rounding
 from model.head_families import Head
 from model.intervention import Intervention
 from model.trace import Trace
@@ -27,7 +28,7 @@ from viz.axes import token_label
 from viz.head_formulas import ABLATION
 from viz.markdown import plain
 from viz.navigation import view_link
-from viz.number_text import moves
+from viz.number_text import moves, settled
 from viz.session import current
 from viz.shared import engine
 from viz.shell import Look
@@ -224,21 +225,29 @@ def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
 def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place: int) -> str:
     """The head without which the measure changes most, in one sentence with its numbers."""
     name = f"**{name_of(seen, found.heads[place])}**"
+    decimals = _decimals(seen)
     most, _ = led_by(
         [name_of(seen, head) for head in found.heads],
         np.abs(found.change(measure, watched)),
-        decimals=3,
+        decimals=decimals,
     )
     values, before = found.measures[measure], found.unchanged[measure]
     if values.ndim > 1:
         (token,) = seen.model.tokenizer.named([found.watched[watched]])
         what = f"{measure} of **{plain(token_label(token.text))}**"
-        return f"Without {name} the {what} {moves(before[watched], values[place, watched])}."
+        return (
+            f"Without {name} the {what} {moves(before[watched], values[place, watched], decimals)}."
+        )
     if measure == "loss":
-        return f"Without {name} the loss {moves(float(before), float(values[place]))}."
+        return f"Without {name} the loss {moves(float(before), float(values[place]), decimals)}."
     if measure == "divergence":
-        return f"The prediction moves most without {most}: {values[place]:.3f} nats."
+        return f"The prediction moves most without {most}: {values[place]:.{decimals}f} nats."
     return f"The final vectors move most without {most}: by {values[place]:.1%} of their length."
+
+
+def _decimals(seen: Look) -> int:
+    """How many decimals of a loss or a probability hold in this run, three at most."""
+    return min(3, settled(rounding(seen.trace)))
 
 
 def _list(seen: Look, found: Ablations, order: np.ndarray, measure: Measure, watched: int) -> None:
@@ -252,7 +261,7 @@ def _list(seen: Look, found: Ablations, order: np.ndarray, measure: Measure, wat
             "without it": column[order],
         }
     )
-    listed(frame, heads, f"all-heads-ablation-list-{measure}-{watched}")
+    listed(frame, heads, f"all-heads-ablation-list-{measure}-{watched}", _decimals(seen))
 
 
 def _to_the_laboratory(seen: Look, head: Head) -> None:

@@ -86,14 +86,16 @@ def _take_mark(key: str, heads: tuple[Head, ...]) -> None:
         open_head(heads[int(points[0]["point_index"])])
 
 
-def listed(frame: pd.DataFrame, heads: Sequence[Head], key: str, **columns: str) -> None:
+def listed(
+    frame: pd.DataFrame, heads: Sequence[Head], key: str, decimals: int = 3, /, **columns: str
+) -> None:
     """A table with one row a head: a click on a column's name sorts it, one on a row opens it.
 
     columns: what each column's question mark says.
     """
     numbers = frame.select_dtypes("number").columns
     formats = {
-        name: st.column_config.NumberColumn(format="%.3f", help=columns.get(name))
+        name: st.column_config.NumberColumn(format=f"%.{decimals}f", help=columns.get(name))
         for name in numbers
     }
     st.dataframe(

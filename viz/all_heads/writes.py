@@ -226,7 +226,7 @@ def _bars(seen: Look, parts: tuple[Part, ...], key: str) -> None:
         st.latex(logit(seen.model.config))
         st.markdown(
             "The stream is a sum, and the norms on the way to the logit are linear once the "
-            f"{_held(seen)} of each token are those of this run. So each summand *p* has its own part "
+            f"{_held(seen)} of each token are taken from this run. So each summand *p* has its own part "
             f"in the logit; *u* is the row of the output matrix of the token *t*{_beta(seen)}. This is "
             "the **direct effect**: what a head changes in later layers is counted there."
         )

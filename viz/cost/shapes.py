@@ -53,7 +53,7 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
     steps = operations(sizes.config, sizes.lengths)
     rows = compared(steps, recorded_shapes(seen.trace) if own else {})
     st.markdown(
-        "**What to look for.** Only the scores and weights have the length twice in their shape. "
+        "**What to look for.** Only the scores and weights have two axes of tokens, queries and keys. "
         f"Cutting into heads makes no new number.{_shared(sizes.config)}"
     )
     place = _place(steps)

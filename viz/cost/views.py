@@ -56,8 +56,12 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
         st.latex(formulas.memory(sizes.config))
         st.markdown(
             "Results and matrices are counted as if **every** result of a pass were kept, as in "
-            "training. A fused kernel never keeps the matrices. The cache is what writing on, token "
-            "by token, keeps."
+            "training. A fused kernel never keeps the matrices."
+            + (
+                " The cache is what writing on, token by token, keeps."
+                if sizes.config.decoder_layers
+                else ""
+            )
             + (
                 " Q and K are counted once, not again after their turn by position."
                 if sizes.config.turns_positions

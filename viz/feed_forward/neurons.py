@@ -136,7 +136,7 @@ def on_the_curve(seen: Look) -> None:
     found = neuron_statistics(record)
     st.markdown(
         f"**What to look for.** {found.below_zero:.1%} of the values arrive below 0, where "
-        f"{plain(curve.title)} lets little or nothing through."
+        f"{plain(curve.title.partition(',')[0])} lets little or nothing through."
     )
     picture, formula = st.columns([2, 1], gap="large")
     with picture:

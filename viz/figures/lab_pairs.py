@@ -23,11 +23,13 @@ def before_and_after(
     colour: str,
     first: int = 0,
     top: float | None = None,
+    decimals: int = 4,
 ) -> go.Figure:
     """before, after (token,) as marks over the tokens; red ways lead up, blue ones down.
 
     tokens: all tokens of the text; the values are those of the tokens from `first` on. top: end of
-    the axis; None: what the values need. Raises ValueError if values and tokens do not fit.
+    the axis; None: what the values need. decimals: of the numbers on hovering.
+    Raises ValueError if values and tokens do not fit.
     """
     places = list(range(first, first + len(before)))
     if before.shape != after.shape or first + len(before) > len(tokens):
@@ -46,7 +48,7 @@ def before_and_after(
                 name=name,
                 mode="markers",
                 marker={"color": shade, "size": 9, "symbol": symbol, "line": {"width": 2}},
-                hovertemplate=name + " %{y:.4f}<extra></extra>",
+                hovertemplate=f"{name} %{{y:.{decimals}f}}<extra></extra>",
             )
         )
     _lay_out(figure, tokens)

@@ -10,9 +10,14 @@ from viz.theme import MASKED, WEIGHT
 
 
 def next_tokens(
-    labels: Sequence[str], before: Sequence[float], after: Sequence[float] | None
+    labels: Sequence[str],
+    before: Sequence[float],
+    after: Sequence[float] | None,
+    *,
+    decimals: int = 4,
 ) -> go.Figure:
-    """One row a token, the most probable on top; `after` None draws the unchanged model alone."""
+    """One row a token, the most probable on top; `after` None draws the unchanged model alone. decimals: of
+    the numbers on hovering; the bars bear three at most."""
     pairs = [("unchanged", before, MASKED if after is not None else WEIGHT)]
     if after is not None:
         pairs.append(("changed", after, WEIGHT))
@@ -31,18 +36,20 @@ def next_tokens(
         "legend": ABOVE | {"traceorder": "normal"},
         "showlegend": after is not None,
     }
-    return go.Figure([_bars(positions, *pair) for pair in pairs], layout)
+    return go.Figure([_bars(positions, *pair, decimals) for pair in pairs], layout)
 
 
-def _bars(positions: Sequence[int], name: str, shares: Sequence[float], colour: str) -> go.Bar:
+def _bars(
+    positions: Sequence[int], name: str, shares: Sequence[float], colour: str, decimals: int
+) -> go.Bar:
     return go.Bar(
         y=positions,
         x=list(shares),
         name=name,
         orientation="h",
         marker={"color": colour},
-        texttemplate="%{x:.3f}",
+        texttemplate=f"%{{x:.{min(decimals, 3)}f}}",
         textposition="outside",
         cliponaxis=False,
-        hovertemplate=name + " %{x:.4f}<extra></extra>",
+        hovertemplate=f"{name} %{{x:.{decimals}f}}<extra></extra>",
     )

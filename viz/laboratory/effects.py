@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.effects import divergences, losses, ranked
+from model.effects import divergence_rounding, divergences, losses, ranked, rounding
 from model.prediction import expectation
 from model.trace import Token, Trace
 from viz.axes import token_label
@@ -15,7 +15,7 @@ from viz.figures.lab_pairs import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.laboratory.formulas import DIVERGENCE, LOSS
 from viz.markdown import plain
-from viz.number_text import counted, nats
+from viz.number_text import counted, nats, settled
 from viz.shell import Look, chart, table, traced
 from viz.table_text import sheltered_table
 from viz.theme import WEIGHT
@@ -40,14 +40,16 @@ def next_token_effect(seen: Look) -> None:
     with words:
         at = _position(tokens)
         ours, theirs = before.prediction.after(at), after.prediction.after(at)
+        error = _error(before, after)
+        apart = float(divergences(before, after)[at])
         st.latex(DIVERGENCE)
         st.markdown(
             f"After **{plain(token_label(tokens[at].text))}** the two distributions are "
-            f"**{nats(divergences(before, after)[at])}** nats apart, over the whole vocabulary of "
-            f"{len(ours):,} tokens."
+            f"**{nats(apart, divergence_rounding(apart, 2 * error))}** nats apart, over the whole "
+            f"vocabulary of {len(ours):,} tokens."
         )
         frame = _ranks(seen, ours, theirs)
-        shares = st.column_config.NumberColumn(format="%.4f")
+        shares = st.column_config.NumberColumn(format=f"%.{settled(error)}f")
         st.dataframe(
             sheltered_table(frame),
             hide_index=True,
@@ -57,9 +59,15 @@ def next_token_effect(seen: Look) -> None:
         likely = expectation(ours, theirs, LISTED)
         named = seen.model.tokenizer.named(likely.ids)
         labels = [token_label(token.text) for token in named]
-        chart(next_tokens(labels, likely.before, likely.after), "laboratory-next")
-        others = likely.others
-        st.caption(f"All other tokens share {others[0]:.3f} before and {others[1]:.3f} after.")
+        figure = next_tokens(labels, likely.before, likely.after, decimals=settled(error))
+        chart(figure, "laboratory-next")
+        first, then = (f"{share:.{min(settled(error), 3)}f}" for share in likely.others)
+        st.caption(f"All other tokens share {first} before and {then} after.")
+
+
+def _error(before: Trace, after: Trace) -> float:
+    """How far a log probability of either run may be moved by rounding."""
+    return max(rounding(before), rounding(after))
 
 
 def _position(tokens: Sequence[Token]) -> int:
@@ -101,6 +109,7 @@ def every_position(seen: Look) -> None:
         return
     ours, theirs = losses(before), losses(after)
     apart = divergences(before, after)
+    error = _error(before, after)
     picture, words = st.columns([3, 2], gap="large")
     with words:
         kind = st.segmented_control(
@@ -113,16 +122,18 @@ def every_position(seen: Look) -> None:
         st.latex(LOSS)
         st.markdown(
             f"Loss of the sentence, the mean over {counted(len(ours), 'token')}: "
-            f"**{nats(ours.mean())}** nats before, **{nats(theirs.mean())}** after."
+            f"**{nats(ours.mean(), error)}** nats before, **{nats(theirs.mean(), error)}** after."
         )
         st.latex(DIVERGENCE)
-        st.markdown(_moved_most(tokens, apart))
+        st.markdown(_moved_most(tokens, apart, error))
     with picture:
         if kind == "Loss":
             values, unit, top = (ours, theirs), "loss in nats", None
         else:
             values, unit, top = (np.exp(-ours), np.exp(-theirs)), "probability", 1.05
-        figure = before_and_after(tokens, *values, unit=unit, colour=WEIGHT, first=1, top=top)
+        figure = before_and_after(
+            tokens, *values, unit=unit, colour=WEIGHT, first=1, top=top, decimals=settled(error)
+        )
         chart(figure, f"laboratory-losses-{kind == 'Loss'}")
     frame = pd.DataFrame(
         {
@@ -132,15 +143,16 @@ def every_position(seen: Look) -> None:
             "divergence of its prediction": apart[:-1],
         }
     )
-    table(frame, "laboratory-losses")
+    table(frame, "laboratory-losses", decimals=settled(error))
     _check(seen, float(ours.mean()))
 
 
-def _moved_most(tokens: Sequence[str], apart: np.ndarray) -> str:
+def _moved_most(tokens: Sequence[str], apart: np.ndarray, error: float) -> str:
     """After which token the predictions moved most, where one leads as it is printed."""
-    most = nats(apart.max())
-    leading = [at for at, value in enumerate(apart) if nats(value) == most]
-    moved = f"**{most}** nats, {nats(apart.mean())} on average."
+    blurred = divergence_rounding(float(apart.max()), 2 * error)
+    most = nats(apart.max(), blurred)
+    leading = [at for at, value in enumerate(apart) if nats(value, blurred) == most]
+    moved = f"**{most}** nats, {nats(apart.mean(), blurred)} on average."
     if len(leading) > 1:
         return f"The predictions moved by at most {moved}"
     place = f"**{plain(token_label(tokens[leading[0]]))}** (position {leading[0]})"

@@ -7,12 +7,14 @@ import pandas as pd
 import streamlit as st
 
 from model.alignment import links_of, source_words, target_words
+from model.effects import rounding
 from model.prediction import probabilities
 from model.trace import Trace
 from viz.axes import token_label
 from viz.figures.alignment import alignment
 from viz.figures.word_probabilities import Given, word_probabilities
 from viz.markdown import plain
+from viz.number_text import nats
 from viz.session import change_view, current
 from viz.shell import Look, chart, checked, table, traced
 from viz.translation.formulas import FORCED
@@ -131,7 +133,7 @@ def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
     best = sum(np.log(max(word.share, 1e-300)) for word in _given(own))
     sentence = (
         f"The product of all: **{_in_words(np.exp(total))}**, a loss of "
-        f"{-total / len(given):.4f} nats a word."
+        f"{nats(-total / len(given), rounding(look.trace))} nats a word."
     )
     if look.request.target is not None:
         french = look.model.tokenizer.decode([token.id for token in own.trace.target_tokens])
