@@ -62,16 +62,22 @@ def operations(config: TransformerConfig) -> str:
     if config.shape == "encoder-decoder":
         across = rf"4\, m\, d\, {_read(config)} + 4\, n\, d\, {_kept(config)} + 4\, m\, n\, {_read(config)}"
         lines = [
-            rf"\text{{encoder layer: }} &{' + '.join(_layer(config, 'n'))}",
-            rf"\text{{decoder layer: }} &{' + '.join(_layer(config, 'm'))}",
+            rf"\text{{encoder layer: }} &{_on_lines(_layer(config, 'n'))}",
+            rf"\text{{decoder layer: }} &{_on_lines(_layer(config, 'm'))}",
             rf"&+ {_named(across, 'cross-attention')}",
             _at_the_end("m"),
         ]
     else:
-        lines = [rf"\text{{a layer: }} &{' + '.join(_layer(config, 'n'))}"]
+        lines = [rf"\text{{a layer: }} &{_on_lines(_layer(config, 'n'))}"]
         if config.decoder_layers:
             lines.append(_at_the_end("n"))
     return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
+
+
+def _on_lines(terms: list[str]) -> str:
+    """A sum with two terms on its first line and the others below: the column beside a picture is narrow."""
+    first = " + ".join(terms[:2])
+    return r" \\ &+ ".join([first, *terms[2:]])
 
 
 def _at_the_end(length: str) -> str:
