@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import TransformerConfig
-from model.files import file_hash
+from model.files import ABSENT, NotReadError, file_hash
 from model.tokenizers import GPT2Subset, Words, tokenizer_from
 from model.transformer import Transformer
 
@@ -96,7 +96,11 @@ def load_asset(
 def _check_hash(folder: Path, name: str, expected: object) -> None:
     if not (folder / name).is_file():
         raise DamagedError(f"The file {name} of {folder.name} is missing.")
-    if file_hash(folder / name) != expected:
+    try:
+        found = file_hash(folder / name)
+    except OSError as error:
+        raise NotReadError(name, folder.name, error) from error
+    if found != expected:
         raise DamagedError(
             f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one it was "
             "shipped with."
@@ -112,6 +116,8 @@ def _module(config: TransformerConfig, folder: Path, weights: str) -> Transforme
             module = Transformer(config)
         floats = {name: value.float() for name, value in state.items()}
         module.load_state_dict(floats, assign=True)
+    except OSError as error:
+        raise NotReadError(weights, folder.name, error) from error
     except (SafetensorError, RuntimeError, OverflowError) as error:
         raise DamagedError(f"The weights {weights} do not fit the model {folder.name}.") from error
     if not all(value.isfinite().all() for value in floats.values()):
@@ -139,9 +145,11 @@ def _write_json(path: Path, content: object) -> None:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    except ABSENT as error:
         raise DamagedError(f"The file {path.name} of {path.parent.name} is missing.") from error
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except OSError as error:
+        raise NotReadError(path.name, path.parent.name, error) from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.") from error
     if not isinstance(content, dict):
         raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.")

@@ -1,6 +1,5 @@
 """BERT's weights, as the Hugging Face hub lays them out, in our own encoder."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import Activation, TransformerConfig
+from model.files import NotReadError
+from model.hub.files import read_json
 from model.tokenizers import WordPieces
 from model.transformer import Transformer
 
@@ -38,11 +39,13 @@ def load_bert(folder: Path) -> tuple[Transformer, WordPieces]:
 
     Raises ValueError for files that are damaged or do not fit each other.
     """
-    config = bert_config(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    config = bert_config(read_json(folder / "config.json"))
     module = Transformer(config)
     try:
         state = safetensors.torch.load_file(folder / "model.safetensors")
         module.load_state_dict(bert_state(state, config.encoder_layers))
+    except OSError as error:
+        raise NotReadError("model.safetensors", folder.name, error) from error
     except (SafetensorError, RuntimeError, KeyError) as error:
         raise ValueError(f"The weights in {folder.name} do not fit their config.") from error
     return module.eval(), WordPieces(folder / "tokenizer.json")

@@ -18,6 +18,7 @@ from cachetools import Cache, LRUCache
 from torch import Tensor
 
 from model.assets import ASSETS, DamagedError, checkpoint_file, load_asset
+from model.files import NotReadError
 from model.live import Model
 from model.trace import Array, Attention, Token
 
@@ -72,7 +73,9 @@ def shipped_course(name: str, assets: Path = ASSETS) -> Course:
 def _card(folder: Path) -> dict[str, Any]:
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise NotReadError(CARD, folder.name, error) from error
+    except ValueError as error:
         raise DamagedError(f"The file {CARD} of {folder.name} is damaged.") from error
     return card if isinstance(card, dict) else {}
 

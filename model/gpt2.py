@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import Activation, TransformerConfig
+from model.files import NotReadError
 from model.hub.claims import check_numbers
 from model.hub.files import described, read_json, weight_files
 from model.tokenizers import GPT2Subset, gpt2
@@ -79,7 +80,9 @@ def load_gpt2(folder: Path) -> tuple[Transformer, GPT2Tokens]:
         ours = gpt2_state(state, module.config.decoder_layers)
         module.load_state_dict(ours, assign=True)
         check_numbers(module)
-    except (SafetensorError, RuntimeError, KeyError, OSError) as error:
+    except OSError as error:
+        raise NotReadError("model.safetensors", folder.name, error) from error
+    except (SafetensorError, RuntimeError, KeyError) as error:
         raise ValueError("its weights are damaged, or do not fit its config") from error
     return module.eval(), GPT2Tokens()
 

@@ -7,6 +7,7 @@ import torch
 from model.assets import ASSETS, load_asset
 from model.bert import load_bert
 from model.entries import OWN_BERT, Entry
+from model.files import NotReadError
 from model.hub.claims import check_claims
 from model.hub.files import check_memory, checked_size, described
 from model.live import Model
@@ -45,6 +46,8 @@ def from_hub_layout(
         check_claims(folder)
         if is_gpt2(folder):
             return Model(name, *load_gpt2(folder), _device(device))
+    except NotReadError:
+        raise
     except ValueError as refusal:
         raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
     from model.hub.loading import load_hub  # Hugging Face's library takes seconds to import
@@ -55,6 +58,8 @@ def from_hub_layout(
 def _has_type(folder: Path) -> bool:
     try:
         return "model_type" in described(folder)
+    except NotReadError:
+        raise
     except ValueError:
         return False
 

@@ -14,13 +14,14 @@ from typing import Any
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from model.files import file_hash
+from model.files import ABSENT, NotReadError, file_hash
 
 Progress = Callable[[str, float | None], object]  # a sentence, and the share done (0-1) if known
 
 LOCKS = ".locks"  # lies in the cache folder
 SECONDS_BETWEEN_NEWS = 0.2
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_ALL_OPEN = {errno.EMFILE, errno.ENFILE}  # no more files can be opened, by this process or by any
 _NO_ROOM_TEXTS = ("No space left on device", "Disk quota exceeded", "File too large")
 
 
@@ -30,6 +31,8 @@ class NotStoredError(ValueError):
     def __init__(self, title: str, error: Exception | str) -> None:
         if is_full(error):
             why = "the disk is full. Free some space, then choose it again"
+        elif getattr(error, "errno", None) in _ALL_OPEN:
+            why = "too many files are open now. Choose it again in a moment"
         else:
             why = (
                 "the folder for downloaded models cannot be written. ATTENTION_CACHE names "
@@ -91,18 +94,28 @@ def whole(folder: Path, title: str) -> Iterator[Path]:
 
 
 def check_files(folder: Path, hashes: Mapping[str, str], title: str) -> None:
-    """Raises ValueError, and removes the folder, unless each file has its SHA-256."""
+    """Raises ValueError, and removes the folder, unless each file has its SHA-256.
+    Raises NotReadError, and removes nothing, where a file cannot be read."""
     for file, expected in hashes.items():
-        if _hash(folder / file) != expected:
+        try:
+            is_whole = file_hash(folder / file) == expected
+        except ABSENT:
+            is_whole = False
+        except OSError as error:
+            raise NotReadError(file, title, error) from error
+        if not is_whole:
             raise damaged(folder, file, title)
 
 
 def manifest(path: Path, title: str) -> dict[str, Any]:
-    """What a folder's own list of files says; its folder is removed if it cannot be read."""
+    """What a folder's own list of files says; its folder is removed if that is no list.
+    Raises NotReadError, and removes nothing, where it cannot be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (*ABSENT, ValueError):
         content = None
+    except OSError as error:
+        raise NotReadError(path.name, title, error) from error
     if not isinstance(content, dict):
         raise damaged(path.parent, path.name, title)
     return content
@@ -120,10 +133,3 @@ def damaged(folder: Path, file: str, title: str) -> ValueError:
         f"The file {file} of {title} was damaged and has been removed. "
         "Choose the model again to download it once more."
     )
-
-
-def _hash(path: Path) -> str | None:
-    try:
-        return file_hash(path)
-    except OSError:  # deleted meanwhile, or not to be read
-        return None

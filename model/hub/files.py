@@ -11,6 +11,8 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from model.files import ABSENT, NotReadError
+
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 FLOAT_BYTES = 4  # what each number takes once it is loaded
@@ -55,7 +57,9 @@ def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
             with safe_open(file, framework="numpy") as opened:
                 for name in opened.keys():  # noqa: SIM118 - it is no dictionary
                     shapes[name] = tuple(opened.get_slice(name).get_shape())
-        except (SafetensorError, OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise NotReadError(file.name, folder.name, error) from error
+        except (SafetensorError, UnicodeDecodeError) as error:
             raise ValueError(
                 f"its weights {file.name} are damaged or cut short ({error})"
             ) from error
@@ -82,9 +86,11 @@ def read_json(path: Path) -> dict[str, Any]:
         if path.stat().st_size > LARGEST_JSON:
             raise ValueError(f"its {path.name} is larger than {LARGEST_JSON:,} bytes")
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    except ABSENT as error:
         raise ValueError(f"its {path.name} is missing") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise NotReadError(path.name, path.parent.name, error) from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"its {path.name} is damaged") from error
     except RecursionError as error:
         raise ValueError(f"its {path.name} is nested too deeply") from error

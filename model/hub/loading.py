@@ -13,6 +13,7 @@ import transformers
 from torch import Tensor
 
 from model.config import Shape
+from model.files import NotReadError
 from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, register
 from model.hub.check import Reference, check
@@ -39,6 +40,8 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
     """
     try:
         return _loaded(folder, name, device, progress)
+    except NotReadError:
+        raise
     except ValueError as refusal:
         raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
 

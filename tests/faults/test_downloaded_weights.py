@@ -1,5 +1,6 @@
 """Models that were downloaded and then harmed: before they are loaded, and under the running app."""
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from model import load_model
+from model.files import NotReadError, file_hash
 from model.gguf import MANIFEST as CONVERTED
 from model.gguf import fetch_converted
 from model.hub.download import MANIFEST, check_hashes, hub_folder, is_here
@@ -32,8 +34,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
     place = cache_folder("somebody--tiny-llama")
     shutil.copytree(saved("llama"), place)
-    from model.files import file_hash
-
     hashes = {file.name: file_hash(file) for file in place.iterdir()}
     (place / MANIFEST).write_text(json.dumps({"sha256": hashes}))
     return place
@@ -60,6 +60,43 @@ def test_a_harmed_file_is_found_removed_and_offered_anew(
     with pytest.raises(ValueError, match=rf"The file {file} of tiny {REMOVED}"):
         check_hashes(folder, "tiny")
     assert not folder.exists()
+
+
+@pytest.fixture
+def no_more_files(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Call it with a name: from then on no file of that name can be opened, as where too many are open."""
+
+    def refuse(name: str) -> None:
+        opened = Path.open
+
+        def open_(path: Path, *how: object, **more: object) -> object:
+            if path.name == name:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+            return opened(path, *how, **more)  # type: ignore[call-overload]
+
+        monkeypatch.setattr(Path, "open", open_)
+
+    return refuse
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", MANIFEST])
+def test_a_file_that_cannot_be_read_now_is_told_and_nothing_is_removed(
+    folder: Path, file: str, no_more_files: Callable[[str], None]
+) -> None:
+    before = sorted(folder.iterdir())
+    no_more_files(file)
+    said = rf"The file {file} of tiny could not be read now \(Too many open files\)\. Nothing was"
+    with pytest.raises(NotReadError, match=said):
+        check_hashes(folder, "tiny")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_model_whose_config_cannot_be_read_now_is_not_called_broken(
+    folder: Path, no_more_files: Callable[[str], None]
+) -> None:
+    no_more_files("config.json")
+    with pytest.raises(NotReadError, match=r"config\.json .* could not be read now"):
+        load_model(str(folder), device="cpu")
 
 
 def test_what_cannot_be_removed_is_not_said_to_be(
