@@ -237,18 +237,25 @@ def read(environment: Mapping[str, str], *, asked_here: bool = True) -> Settings
     return Settings(**values)  # type: ignore[arg-type]
 
 
-_asks_here: list[Callable[[], bool]] = []  # one at most
+@dataclass
+class _Server:
+    """What a server says once, when it starts."""
+
+    asked_here: Callable[[], bool] = lambda: True
+
+
+_server = _Server()
 
 
 def settings() -> Settings:
     """The settings of this process, for whom this thread works, read anew: they cost microseconds. Raises
     ValueError as `read`."""
-    return read(os.environ, asked_here=all(asks() for asks in _asks_here))
+    return read(os.environ, asked_here=_server.asked_here())
 
 
 def asked_here_when(asks: Callable[[], bool]) -> None:
     """Says how a server knows whether this thread works for somebody at this computer."""
-    _asks_here[:] = [asks]
+    _server.asked_here = asks
 
 
 def listens_on(address: str) -> None:

@@ -4,7 +4,6 @@ import logging
 import os
 from collections.abc import Iterator
 from functools import cache
-from types import SimpleNamespace
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -35,13 +34,6 @@ def looked_for_components_once() -> Iterator[None]:
     manifest_scanner.scan_component_manifests = cache(look)
     yield
     manifest_scanner.scan_component_manifests = look
-
-
-@pytest.fixture(autouse=True)
-def visitor_at_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AppTest puts a stand-in in the place of the server, which knows no address of a visitor: who opens
-    a page in a test sits at this computer."""
-    monkeypatch.setattr("viz.locality.runtime", SimpleNamespace(exists=lambda: False))
 
 
 @pytest.fixture(autouse=True)

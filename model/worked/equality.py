@@ -12,7 +12,7 @@ from model.worked.arithmetic import Array, activations, attention, normalization
 
 _DECIMALS = 4  # zeros at the end are left out, so a result has at least so many
 _BETWEEN = re.compile(r"=|(?<!\\)[:,]|\\quad|\\to\b|\\text\{[^{}]*\}")
-_SPACE = re.compile(r"(?:\s|\\[ ,!;]|\\left(?![a-z])|\\right(?![a-z]))+")
+_SPACE = re.compile(r"(?:\s|\\[ ,!;]|\\(?:left|right|allowbreak)(?![a-z]))+")
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:\{,\}\d{3})*(?:\.\d+)?)"
     r"|(?P<word>(?:\\mathrm\{[A-Za-z']+\}|\\?[A-Za-z]+)(?:_(?:\{(?:[^{}]|\{[^{}]*\})*\}|\w))?)"

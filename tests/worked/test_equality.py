@@ -47,7 +47,7 @@ REWRITTEN = (
     (r"\\mathrm\{GELU\}_\{\\tanh\}", "GELU_tanh"),
     (r"\\mathrm\{(\w+)\}", r"\1"),
     (r"W_\{\\text\{(\w+)\}\}", r"W_\1"),
-    (r"\\(?:left|right)(?![a-z])", ""),
+    (r"\\(?:left|right|allowbreak)(?![a-z])", ""),
     (r"\\[,! ;]", " "),
     (r"(?<![\w.])e\^" + INNER, r" exp(\1)"),
     (r"\\t?frac" + INNER + INNER, r"((\1)/(\2))"),
@@ -102,7 +102,7 @@ def holds(left: object, right: str) -> bool | None:
 
     Zeros at the end are left out: 0.6 stands for 0.6000.
     """
-    text = re.sub(r"\\[, ]|\{,\}", "", right)
+    text = re.sub(r"\\[, ]|\{,\}|\\allowbreak(?![a-z])", "", right)
     if re.sub(NUMBER + r"|[\s\[\],]", "", text):
         return None
     shown, values = re.findall(NUMBER, text), np.atleast_1d(left)
@@ -153,6 +153,8 @@ def test_most_equations_are_worked_again_and_those_about_equal_are_not_equal() -
         (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.7501]", r"\approx"),
         (r"[1,\ 2]\,W_Q = [1,\ 2]", "="),
         (r"[1,\ 2]\,W_Q = [2,\ 1]", r"\approx"),
+        (r"[1,\allowbreak\ 2]\,W_Q = [1,\allowbreak\ 2]", "="),
+        (r"[1,\allowbreak\ 2]\,W_Q = [2,\allowbreak\ 1]", r"\approx"),
         (r"q = [1,\ 2]\,W_R = [2,\ 1]", "="),
         (r"[1,\ 2] + [1,\ 2] = 6", r"\approx"),
         (r"e^{-\infty} + \ldots = 0", "="),
