@@ -119,7 +119,10 @@ def test_a_first_column_is_no_line_below_the_diagonal() -> None:
     """In three rows the first is also the token before; the other rows rest on it too."""
     above, roles = told(made_trace([on({}, 4)], "a b c d"))
     assert "previous-token" not in above
-    assert above == "In a dark first column most rows rest on the first token (L0H0: 1.00)."
+    assert (
+        above
+        == "A first column that stands out has most rows resting on the first token (L0H0: 1.00)."
+    )
     assert roles == ["first token: 1.00"]
 
 

@@ -36,5 +36,7 @@ def test_no_token_is_said_to_lead_where_several_are_equal() -> None:
 
 
 def test_predictions_that_did_not_move_moved_most_after_no_token() -> None:
-    assert "most after" not in _moved_most(["a", "b"], np.zeros(2))
-    assert "most after **b** (position 1): **0.200**" in _moved_most(["a", "b"], np.array([0, 0.2]))
+    assert "most after" not in _moved_most(["a", "b"], np.zeros(2), 0.0)
+    assert "most after **b** (position 1): **0.2000**" in _moved_most(
+        ["a", "b"], np.array([0, 0.2]), 0.0
+    )

@@ -58,7 +58,7 @@ def _look_for(seen: Look, known: Scores) -> str:
     shapes = {
         "previous": "a line just below the diagonal is a previous-token head",
         "next": "a line just above the diagonal is a next-token head",
-        "first": "in a dark first column most rows rest on the first token",
+        "first": "a first column that stands out has most rows resting on the first token",
         "induction": "a head that looks at what followed the same token earlier is an induction head",
     }
     said = [

@@ -43,7 +43,7 @@ def after_dropout(
                 showlegend=False,
             )
         )
-    said = ["×: set to 0" if crossed else "what was set to 0 is white"]
+    said = ["×: set to 0" if crossed else "without colour: set to 0"]
     end = 1.0 if quantity == "weight" else limit
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
