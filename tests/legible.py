@@ -52,6 +52,13 @@ class Walk:
     width: str = "wide"
     found: dict[str, str] = field(default_factory=dict)
     looked_at: int = 0
+    known: set[str] = field(default_factory=set)  # what was gone through on this page
+
+    def is_new(self, what: str) -> bool:
+        """Whether this is met for the first time on a page: the same switch stands in several views."""
+        new = what not in self.known
+        self.known.add(what)
+        return new
 
     def look(self, place: str) -> None:
         """Looks at what is shown now at both widths. The one it has comes first: to turn a page over
@@ -84,6 +91,7 @@ def faults(page: Page, patience: float = PATIENCE) -> list[str]:
 def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> None:
     """All beats of the open page, and their views. beats: also those that show no model. switches:
     also what else can be chosen in a view among a few."""
+    on.known.clear()
     tabs = on.page.locator(BEATS)
     count = tabs.count()
     if not count:
@@ -110,17 +118,23 @@ def _views(on: Walk, title: str, *, switches: bool) -> None:
         _stages(on, name)
         if not switches:
             continue
-        for at in range(1, rows.count()):
-            if at < rows.count() and rows.nth(at).get_by_role("radio").count() <= FEW:
-                for choice in list(_choices(rows.nth(at)))[1:]:
+        for row in rows.all()[1:]:
+            if row.count() and _is_short(row) and on.is_new(row.inner_text()):
+                for choice in list(_choices(row))[1:]:
                     on.look(f"{name} · {_open(on, choice)}")
 
 
 def _stages(on: Walk, name: str) -> None:
     """The stages of the explorer, where it is shown, with all that is derived of a cell."""
     for stage in on.page.get_by_test_id(re.compile("^stage-")).all():
+        if not on.is_new(stage.inner_text()):
+            return
         stage.click()
         on.look(f"{name} · {stage.inner_text()}")
+
+
+def _is_short(row: Locator) -> bool:
+    return row.get_by_role("radio").count() <= FEW
 
 
 def _choices(row: Locator) -> Iterator[Locator]:
