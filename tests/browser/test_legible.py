@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model.worked import examples
-from tests.legible import WIDTHS, Walk, faults, walk
+from tests.legible import STILL, WIDTHS, Walk, faults, walk
 from viz.menu import PAGES, PageEntry
 
 SHIPPED = ("stories", "translate-en-fr", "induction", "minilm", "smollm2-135m-instruct")
@@ -25,7 +25,7 @@ WITH_A_MODEL = (
 PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
 <div data-testid=stMain style='overflow:auto;height:100vh'><div data-testid=stMainBlockContainer>
 <p>a page</p>{}</div></div></body>"""
-TOO_WIDE = """(latex) => {
+TOO_WIDE = """async (latex) => {
     const place = document.querySelector(".katex-display").parentElement;
     const below = document.querySelector("[data-testid=stTabs]").clientWidth;
     const reaches = (formula, width) => {
@@ -34,10 +34,14 @@ TOO_WIDE = """(latex) => {
         const drawn = place.querySelector(".katex-display");
         return drawn.scrollWidth > drawn.clientWidth + 2 ? [drawn.scrollWidth - drawn.clientWidth] : [];
     };
-    return latex.flatMap(([formula, numbers]) => [
+    const all = () => latex.flatMap(([formula, numbers]) => [
         ...reaches(formula, "").map((by) => `${by} px: ${formula}`),
         ...(numbers ? reaches(numbers, `${below}px`).map((by) => `${by} px: ${numbers}`) : []),
     ]);
+    for (all(); ; all()) {  // each font is fetched when a letter of it is drawn for the first time
+        await document.fonts.ready;
+        if ([...document.fonts].every(({ status }) => status !== "loading")) return all();
+    }
 }"""
 LINE = "white-space:nowrap'>a long line of words</div>"
 TURNED = "<text x='{0}' y='40' transform='rotate(-45 {0} 40)'>words</text>"
@@ -124,4 +128,5 @@ def test_every_formula_of_the_worked_examples_has_its_room(
     expect(page.locator(".katex-display").first).to_be_visible()
     for size in WIDTHS.values():
         page.set_viewport_size(size)
+        page.evaluate(STILL)
         assert page.evaluate(TOO_WIDE, latex) == []

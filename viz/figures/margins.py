@@ -15,6 +15,7 @@ from viz.visible import WORD_JOINER
 
 LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
 LINE = 15.6  # pixels of a line of them
+RIGHT = 8.0  # pixels of that edge
 LEFT, TOP = 60.0, 53.0  # pixels of an edge without its labels: tick, gap and a title of one line
 TITLE_LINE = 18.2  # pixels of each further line of a title
 PLAIN = re.compile(rf"[ -~·␣⏎…∅{WORD_JOINER}]*")  # letters of that width; the last one has none
@@ -33,7 +34,13 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
     turn = math.radians(abs(columns.tickangle))
     high = above * math.sin(turn) + LINE * math.cos(turn)
     lines = str(columns.title.text or "").count("<br>")
-    return {"l": LEFT + beside, "t": TOP + high + TITLE_LINE * lines}
+    margins = {"l": LEFT + beside, "t": TOP + high + TITLE_LINE * lines}
+    if not any(trace.type == "heatmap" and trace.showscale is not False for trace in figure.data):
+        last = (
+            _longest(columns.ticktext[-1:]) or 0.0
+        )  # no scale stands on the right, for it to lean over
+        margins["r"] = RIGHT + last * math.cos(turn)
+    return margins
 
 
 def _longest(labels: Sequence[str] | None) -> float | None:
