@@ -28,7 +28,7 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
         y=positions,
         orientation="h",
         marker={"color": [row.colour for row in rows]},
-        text=[plotly_words(row.words) for row in rows],
+        text=[plotly_words(row.words).replace(" (", "<br>(") for row in rows],
         textposition=["inside" if inside else "outside" for inside in _long(values, logarithmic)],
         insidetextanchor="end",
         insidetextfont={"color": "white"},
@@ -48,8 +48,8 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
     layout = {
         "xaxis": {"title": {"text": unit}} | _axis(values, logarithmic),
         "yaxis": names,
-        "height": 80 + 27 * len(rows),
-        "bargap": 0.3,
+        "height": 80 + 36 * len(rows),
+        "bargap": 0.2,
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
         "showlegend": False,
     }
