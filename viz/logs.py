@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 import threading
+import time
 import traceback
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from model.events import Event, Found, Refused
 from model.registry import hub_models, models
 
 OWN = "attention"  # the logger whose lines are events; its messages hold no visitor's text
+SECONDS_BETWEEN = 60.0  # between two lines from one place
 _logger = logging.getLogger(OWN)
 _LIBRARIES = ("streamlit", "uvicorn", "websockets", "asyncio", "transformers", "huggingface_hub")
 
@@ -43,6 +45,11 @@ def note(happened: Event) -> None:
     event(type(happened).__name__.lower(), **facts)
 
 
+def kept_back() -> int:
+    """Lines that were like one before, and are in no count yet."""
+    return _repeats.count()
+
+
 def known(model: str) -> str:
     """A model's name if it is one that everybody knows; else it is what somebody typed."""
     return model if model in {*models, *hub_models} else "other"
@@ -52,6 +59,7 @@ def set_up() -> None:
     """Brings every logger of this process under one handler that writes JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
+    handler.addFilter(_repeats)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
     _logger.setLevel(logging.INFO)
@@ -69,6 +77,47 @@ def _take_over(logger: logging.Logger) -> None:
     logger.setLevel(logging.NOTSET)
 
 
+class Repeats(logging.Filter):
+    """Lets one line through of those that a place in the code writes again and again, and the next one after
+    `SECONDS_BETWEEN` with the count of what was kept back. The app's own events all pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[
+            tuple[object, ...], tuple[float, int]
+        ] = {}  # written when; kept back since
+        self._guard = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == OWN:
+            return True
+        error = record.exc_info[1] if record.exc_info else None
+        place = (record.pathname, record.lineno, record.levelno, type(error), _origin(error))
+        now = time.monotonic()
+        with self._guard:
+            written, kept = self._seen.get(place, (-SECONDS_BETWEEN, 0))
+            if now - written < SECONDS_BETWEEN:
+                self._seen[place] = (written, kept + 1)
+                return False
+            self._seen[place] = (now, 0)
+        record.kept_back = kept
+        return True
+
+    def count(self) -> int:
+        """Lines that were kept back and stand in no line yet."""
+        with self._guard:
+            return sum(kept for _, kept in self._seen.values())
+
+
+_repeats = Repeats()
+
+
+def _origin(error: BaseException | None) -> tuple[str, int | None] | None:
+    """The line of code that an error comes from."""
+    steps = traceback.extract_tb(error.__traceback__, -1) if error is not None else ()
+    return (steps[0].filename, steps[0].lineno) if steps else None
+
+
 class Lines(logging.Formatter):
     """One record as one line of JSON."""
 
@@ -83,6 +132,8 @@ class Lines(logging.Formatter):
             line |= {"event": "message", "logger": record.name, "at": _place(record)}
             if isinstance(record.msg, str) and (record.args or _is_ours(record)):
                 line["says"] = record.msg  # without what is filled in
+        if getattr(record, "kept_back", 0):
+            line["kept_back"] = record.kept_back  # type: ignore[attr-defined]
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             line |= {"error": type(error).__name__, "traceback": frames(error)}

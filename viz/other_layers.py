@@ -13,16 +13,19 @@ from typing import TypedDict
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from model.trace import Attention, Trace
 from viz.explorer import Selection, payload
 from viz.explorer.packing import packed
+from viz.sending import is_crowded
 
 ADDRESS = "layers"
 AT_ONCE = 2**23  # attention weights of a run that is checked before its picture is sent: 0.1 s
 _NAME_BYTES = 16
+MADE_AT_ONCE = 4  # layers; other answers have threads of their own
 _PRIVATE = {"cache-control": "no-store"}
 
 
@@ -91,9 +94,20 @@ def address(trace: Trace, baseline: Trace | None) -> str:
     return f"{ADDRESS}?{urlencode(names)}"
 
 
+_making = CapacityLimiter(MADE_AT_ONCE)
+
+
+async def offer(request: Request) -> Response:
+    """`answer` in a thread, few at once."""
+    return await to_thread.run_sync(answer, request, limiter=_making)
+
+
 def answer(request: Request) -> Response:
     """The message that draws one layer, packed, or where `check` is asked for the check of the run; 404
-    where there is no such run or layer any more."""
+    where there is no such run or layer any more. 503 while others have too much to read: the explorer then
+    asks for the layer through the page."""
+    if is_crowded():
+        return PlainTextResponse("Many layers are on their way. Try again soon.", status_code=503)
     asked = request.query_params
     trace, baseline = (_kept.trace(asked.get(run, "")) for run in ("run", "before"))
     if trace is None or (baseline is None and "before" in asked):

@@ -1,6 +1,7 @@
 """The ASGI face of the app: starts the engine before the first visitor, says when it is ready, counts, and
 stands behind the checks of `viz.web_security`. `python -m viz.server` is what `make run` starts."""
 
+import asyncio
 import sys
 import threading
 import time
@@ -19,10 +20,13 @@ from model import allocator
 from model.settings import settings
 from viz import logs, other_layers
 from viz.border import tell
+from viz.connections import bound_the_server, descriptors, raise_limit, tend_connections
+from viz.ending import end_in_time
 from viz.examples import FIRST
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.mends import mend_streamlit
 from viz.metrics import Counting, metrics
+from viz.sending import InPieces
 from viz.shared import engine
 from viz.web_security import web_security
 
@@ -58,10 +62,17 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     allocator.reuse()
     mend_streamlit()
     logs.set_up()
-    logs.event("start", address=st.get_option("server.address"), port=st.get_option("server.port"))
+    logs.event(
+        "start",
+        address=st.get_option("server.address"),
+        port=st.get_option("server.port"),
+        descriptors=descriptors(),
+    )
+    tending = asyncio.create_task(tend_connections())
     threading.Thread(target=preload, name="preload", daemon=True).start()
     yield
-    logs.event("stop")
+    tending.cancel()
+    logs.event("stop", lines_kept_back=logs.kept_back())
 
 
 app = st.App(
@@ -70,9 +81,9 @@ app = st.App(
         Route("/readyz", ready),
         Route("/metrics", metrics),
         Route(f"/{PLOTLY_ADDRESS}", plotly_script),
-        Route(f"/{other_layers.ADDRESS}", other_layers.answer),
+        Route(f"/{other_layers.ADDRESS}", other_layers.offer),
     ],
-    middleware=[Middleware(Counting), *web_security()],
+    middleware=[Middleware(Counting), Middleware(InPieces), *web_security()],
     lifespan=lifespan,
     on_script_error=tell,
 )
@@ -82,4 +93,7 @@ if __name__ == "__main__":  # the command line, so that STREAMLIT_SERVER_PORT an
         settings()
     except ValueError as refusal:
         sys.exit(str(refusal))
+    raise_limit()
+    bound_the_server()
+    end_in_time()
     cli.main(["run", __file__, *sys.argv[1:]], prog_name="streamlit")

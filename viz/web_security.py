@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from viz.browser_rules import browser_rules
+from viz.connections import no_room
 from viz.websocket_messages import UsedMessages
 
 HEADER_BYTES = 48 * 1024  # of a request's line and headers; a link with two long sentences is 30 KB
@@ -50,7 +51,14 @@ def web_security() -> list[Middleware]:
         Middleware(BrowserRules),
         Middleware(
             Refusals,
-            rules=(changes_something, too_large, closed_door, not_the_root, foreign_origin),
+            rules=(
+                no_room,
+                changes_something,
+                too_large,
+                closed_door,
+                not_the_root,
+                foreign_origin,
+            ),
         ),
         Middleware(AllowedHosts),
         Middleware(UsedMessages),
@@ -111,7 +119,8 @@ class Refusals:
             await self.app(scope, receive, send)
             return
         status, sentence = refusal
-        await PlainTextResponse(sentence, status_code=status)(scope, receive, send)
+        headers = {"connection": "close", "retry-after": "60"} if status == 503 else None
+        await PlainTextResponse(sentence, status, headers)(scope, receive, send)
 
     def _rules_for(self, scope: Scope) -> Sequence[Rule]:
         return self.rules if scope["type"] in {"http", "websocket"} else ()

@@ -15,7 +15,7 @@ from viz.explorer import payload
 from viz.explorer.packing import packed, words
 
 LAYER = "decoder.1.self"
-client = TestClient(Starlette(routes=[Route("/layers", other_layers.answer)]))
+client = TestClient(Starlette(routes=[Route("/layers", other_layers.offer)]))
 
 
 def trace(text: str = "The cat sat", mask: str = "model") -> Trace:

@@ -1,0 +1,191 @@
+"""Bounds on connections: how many there are, how long a request may take to arrive, how long a reader may
+take nothing of its answer. Who is turned away hears a sentence, while there are descriptors to say it with.
+
+uvicorn has none of these bounds by itself, and Streamlit starts it; so its classes are given to Streamlit.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from typing import Any, cast
+
+from starlette.types import Scope
+from streamlit.web.server.starlette import starlette_server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+if sys.platform != "win32":  # which has no such limit
+    import resource
+
+MOST_DESCRIPTORS = 65_536  # the limit is raised no further
+MOST_CONNECTIONS = 2_000
+RESERVE = 64  # descriptors for files, models and answers, beyond those of the sessions
+ACCEPTED_AT_ONCE = (
+    4  # new connections a turn; those of the few turns until one is looked at fit in what is kept
+)
+HEAD_SECONDS = 20.0  # for a whole request to arrive
+STILL_SECONDS = 30.0  # a reader may take nothing of what waits for it
+SECONDS_TO_ANSWER = 3  # for answers and websockets, once the server is told to end
+ALWAYS_ANSWERED = {"/readyz", "/_stcore/health"}
+SENTENCE = "This app has as many visitors as it can serve now. Try again in a minute."
+_IN_USE = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+_RAW = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(SENTENCE), SENTENCE.encode())
+)
+
+
+def raise_limit() -> None:
+    """Lets this process open as many files and connections as the system allows it, within reason."""
+    if sys.platform == "win32":
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def descriptors() -> int:
+    """How many files and connections this process may open."""
+    if sys.platform == "win32":
+        return MOST_DESCRIPTORS
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def reserve() -> int:
+    """Descriptors that are kept back from visitors."""
+    return min(RESERVE, descriptors() // 4)
+
+
+def free_descriptors() -> int:
+    """How many descriptors are free now. A list of those in use takes one itself."""
+    if sys.platform == "win32":
+        return MOST_DESCRIPTORS
+    try:
+        return descriptors() - len(os.listdir(_IN_USE))
+    except OSError:
+        return 0
+
+
+def no_room(scope: Scope) -> tuple[int, str] | None:
+    """No more visitors: new pages are refused first, so that those that are open keep their connection."""
+    if scope["path"] in ALWAYS_ANSWERED:
+        return None
+    kept = reserve() if scope["type"] == "websocket" or _is_part(scope["path"]) else 2 * reserve()
+    if free_descriptors() < kept or len(_open) > MOST_CONNECTIONS:
+        return 503, SENTENCE
+    return None
+
+
+def _is_part(path: str) -> bool:
+    """Whether a path is of something that an open page asks for; the others are pages."""
+    return "." in path.rpartition("/")[2] or path.startswith(("/_stcore/", "/app/", "/layers"))
+
+
+class _Watched(asyncio.Protocol):
+    """A connection whose reader is watched."""
+
+    transport: asyncio.Transport
+    _unread, _taken_at, _drained = 0, 0.0, False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._taken_at = time.monotonic()
+        _open.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        _open.discard(self)
+        super().connection_lost(error)
+
+    def resume_writing(self) -> None:
+        self._drained = True
+        super().resume_writing()
+
+    def tend(self, now: float) -> None:
+        """Ends the connection where its reader has taken nothing for too long. What waits for it only grows
+        after it was read, so it grew since, or shrank, or nothing was taken."""
+        unread = self.transport.get_write_buffer_size()
+        if unread == 0 or unread < self._unread or self._drained:
+            self._taken_at = now
+        self._unread, self._drained = unread, False
+        if now - self._taken_at > STILL_SECONDS:
+            self.transport.abort()
+
+
+_open: set[_Watched] = set()
+
+
+class Http(_Watched, H11Protocol):
+    """A connection that asks, which has to come to its point."""
+
+    _asked_at, _last = 0.0, cast(Any, None)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._asked_at = self._taken_at
+        if free_descriptors() < reserve() * 3 // 4:  # none to wait with for what it wants
+            self.transport.write(_RAW)
+            self.transport.close()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        _open.discard(self)
+        super().handle_websocket_upgrade(event)
+
+    def tend(self, now: float) -> None:
+        super().tend(now)
+        cycle: Any = self.cycle  # None before the first request
+        answering = cycle is not None and not cycle.response_complete
+        if answering or cycle is not self._last or self.timeout_keep_alive_task is not None:
+            self._asked_at, self._last = now, cycle
+        if now - self._asked_at > HEAD_SECONDS:
+            self.transport.close()
+
+
+class Stream(_Watched, WebSocketsSansIOProtocol):
+    """A websocket."""
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """Python's own loop, which takes in a few connections at a time: the bounds see each before the next.
+    The system keeps the others waiting. Without descriptors, Python's would try as often as there may wait,
+    write a line for each, and do it all again for each of these a second later."""
+
+    def _start_serving(  # Python's own name: the one place that knows how many are accepted at once
+        self,
+        factory: Any,
+        sock: Any,
+        ssl: Any = None,
+        server: Any = None,
+        backlog: int = 1,
+        *rest: Any,
+    ) -> None:
+        at_once = min(backlog, ACCEPTED_AT_ONCE)
+        super()._start_serving(factory, sock, ssl, server, at_once, *rest)  # type: ignore[misc]
+
+
+async def tend_connections() -> None:
+    """Looks after all connections until it is cancelled."""
+    while True:
+        await asyncio.sleep(1)
+        now = time.monotonic()
+        for connection in list(_open):
+            connection.tend(now)
+
+
+def bound_the_server() -> None:
+    """Gives these bounds to the server that Streamlit starts after this."""
+    chosen = starlette_server._get_uvicorn_config_kwargs
+
+    def bounded() -> dict[str, Any]:
+        bounds: dict[str, Any] = {
+            "http": Http,
+            "ws": Stream,
+            "timeout_graceful_shutdown": SECONDS_TO_ANSWER,
+        }
+        if sys.platform != "win32":
+            bounds["loop"] = f"{__name__}:{Loop.__name__}"
+        return chosen() | bounds
+
+    setattr(starlette_server, "_get_uvicorn_config_kwargs", bounded)  # noqa: B010
