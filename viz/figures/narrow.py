@@ -70,7 +70,7 @@ def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
         if every >= len(axis.ticktext):
             return
         width = _picture(axis, apart / every, step) + beside
-        shown = f".x{number}tick:not(:nth-child({more}n + 1 of .x{number}tick))"
+        shown = f"g.x{number}tick:not(:nth-child({more}n + 1 of g.x{number}tick))"
         yield _hidden(place, shown, width)
         every = more
 
