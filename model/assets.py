@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import TransformerConfig
-from model.files import ABSENT, NotReadError, file_hash
+from model.files import ABSENT, LARGEST_JSON, NotReadError, file_hash, read_text
 from model.tokenizers import GPT2Subset, Words, tokenizer_from
 from model.transformer import Transformer
 
@@ -144,12 +144,12 @@ def _write_json(path: Path, content: object) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path, LARGEST_JSON))
     except ABSENT as error:
         raise DamagedError(f"The file {path.name} of {path.parent.name} is missing.") from error
     except OSError as error:
         raise NotReadError(path.name, path.parent.name, error) from error
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.") from error
     if not isinstance(content, dict):
         raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.")

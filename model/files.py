@@ -1,7 +1,41 @@
-"""Files that must be exactly the ones we mean."""
+"""Files that must be exactly the ones we mean: ordinary ones, read to a known size."""
 
 import hashlib
+import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
+
+LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
+PIECE = 2**20  # bytes that are hashed at once
+
+
+class OddFileError(ValueError):
+    """A file is no ordinary one, or holds more bytes than it may."""
+
+
+def open_file(path: Path) -> BinaryIO:
+    """An ordinary file, opened to be read. Raises OddFileError for what would wait for a writer or never
+    end: a pipe, a device."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(descriptor)
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(f"{path.name} is a folder")
+        raise OddFileError(f"its {path.name} is no ordinary file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_text(path: Path, most: int) -> str:
+    """The text of an ordinary file. Raises OddFileError where it is more than so many bytes."""
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise OddFileError(f"its {path.name} is larger than {most:,} bytes")
+        content = file.read(size)
+    return content.decode("utf-8")
+
 
 # What says that there is no such file; of other errors of the system, none says anything of its content.
 ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -19,6 +53,11 @@ class NotReadError(ValueError):
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of an ordinary file, as hexadecimal digits; of one that grows meanwhile, of its beginning."""
+    digest = hashlib.sha256()
+    with open_file(path) as file:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0 and (piece := file.read(min(PIECE, left))):
+            digest.update(piece)
+            left -= len(piece)
+    return digest.hexdigest()

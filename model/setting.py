@@ -2,11 +2,14 @@
 
 import os
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 MEGABYTE = 1_000_000
 LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
@@ -70,7 +73,24 @@ def device_of(written: str) -> str:
 def address_of(written: str) -> str:
     if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", written):
         raise ValueError("it must be an address that begins with http:// or https://")
+    try:
+        _ = urlsplit(written).port
+    except ValueError as error:
+        raise ValueError("it must be an address that a browser would open") from error
     return written.rstrip("/")
+
+
+def check_folder(path: Path) -> None:
+    """Raises ValueError for what exists and is no folder that can be read. One that does not exist is made
+    when it is needed."""
+    try:
+        made = path.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ValueError(f"it must be a folder ({error.strerror})") from error
+    if not stat.S_ISDIR(made.st_mode) or not os.access(path, os.R_OK | os.X_OK):
+        raise ValueError("it must be a folder that can be read")
 
 
 def default_trace_megabytes() -> int:

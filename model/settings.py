@@ -14,6 +14,7 @@ from model.setting import (
     Setting,
     address_of,
     always,
+    check_folder,
     default_trace_megabytes,
     device_of,
     is_loopback,
@@ -233,8 +234,24 @@ def read(environment: Mapping[str, str], *, asked_here: bool = True) -> Settings
         try:
             values[name] = one.read(written) if written else one.default(local)
         except ValueError as error:
-            raise ValueError(f"{one.variable} is {written[:60]!r}; {error}.") from error
+            raise _refusal(one, written, error) from error
     return Settings(**values)  # type: ignore[arg-type]
+
+
+def check_at_start() -> None:
+    """Raises ValueError as `read`, and for a folder of the settings that is none. A folder that breaks
+    later is told where it is needed."""
+    found = settings()
+    for name, one in SETTINGS.items():
+        if isinstance(folder := getattr(found, name), Path):
+            try:
+                check_folder(folder)
+            except ValueError as error:
+                raise _refusal(one, str(folder), error) from error
+
+
+def _refusal(setting: Setting, written: str, error: ValueError) -> ValueError:
+    return ValueError(f"{setting.variable} is {written[:60]!r}; {error}.")
 
 
 @dataclass

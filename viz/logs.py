@@ -16,7 +16,7 @@ from types import TracebackType
 
 from streamlit import logger as streamlit_logger
 
-from model.events import Event, Found, Refused
+from model.events import Event, Found
 from model.registry import hub_models, models
 
 OWN = "attention"  # the logger whose lines are events; its messages hold no visitor's text
@@ -35,8 +35,7 @@ def note(happened: Event) -> None:
     if isinstance(happened, Found):
         return
     facts = asdict(happened)
-    if isinstance(happened, Refused):
-        facts["model"] = known(happened.model)
+    facts["model"] = known(happened.model)
     for unit in ("seconds", "waited"):
         if unit in facts:
             facts[f"{'ms' if unit == 'seconds' else 'waited_ms'}"] = round(

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from streamlit.web import cli
 
 from model import allocator
-from model.settings import settings
+from model.settings import check_at_start
 from viz import logs, other_layers
 from viz.border import tell
 from viz.connections import bound_the_server, descriptors, raise_limit, tend_connections
@@ -28,6 +28,7 @@ from viz.mends import mend_streamlit
 from viz.metrics import Counting, metrics
 from viz.sending import InPieces
 from viz.shared import engine
+from viz.starting import starting
 from viz.web_security import web_security
 
 APP = Path(__file__).parent.parent / "app.py"
@@ -61,7 +62,7 @@ def preload() -> None:
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     allocator.reuse()
     mend_streamlit()
-    logs.set_up()
+    logs.set_up()  # from here on what breaks is a line of the log
     logs.event(
         "start",
         address=st.get_option("server.address"),
@@ -89,11 +90,9 @@ app = st.App(
 )
 
 if __name__ == "__main__":  # the command line, so that STREAMLIT_SERVER_PORT and the like count
-    try:
-        settings()
-    except ValueError as refusal:
-        sys.exit(str(refusal))
-    raise_limit()
-    bound_the_server()
-    end_in_time()
-    cli.main(["run", __file__, *sys.argv[1:]], prog_name="streamlit")
+    with starting():
+        check_at_start()
+        raise_limit()
+        bound_the_server()
+        end_in_time()
+        cli.main(["run", __file__, *sys.argv[1:]], prog_name="streamlit", standalone_mode=False)

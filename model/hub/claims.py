@@ -14,8 +14,10 @@ import torch
 from torch import nn
 
 from model.hub.files import FLOAT_BYTES, described, tensor_shapes
+from model.hub.handed_over import for_library
 
 ROOM = 2**30  # bytes that a table of positions may take where the weights are small
+MOST_OTHERS = 2**20  # a number of another name beyond this is a claim, if something grows with it
 SLACK = 2**24  # weights that a library makes itself, such as tables of positions
 _WIDE = 8  # bytes of a number in such a table while it is made
 _POSITIONS = re.compile(r"(max_position_embeddings|n_positions|n_ctx|max_sequence_length)")
@@ -35,7 +37,7 @@ def check_claims(folder: Path) -> None:
         return
     from model.hub.empty import grows_with  # Hugging Face's library takes seconds to import
 
-    settings = described(folder)
+    settings = for_library(described(folder))
     for name, sentence in beyond.items():
         if grows_with(settings, name, beyond):
             raise ValueError(sentence)
@@ -45,7 +47,7 @@ def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
     """Each size that is negative or beyond what the weights hold, and a sentence that says so."""
     shapes = tensor_shapes(folder)
     numbers = sum(math.prod(shape) for shape in shapes.values())
-    claims = list(_whole_numbers(described(folder)))
+    claims = list(_whole_numbers(for_library(described(folder))))
     width = max((size for name, size in claims if _WIDTHS.fullmatch(name)), default=1_024)
     for name, size in claims:
         if _LAYERS.fullmatch(name):
@@ -55,6 +57,8 @@ def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
         elif _POSITIONS.fullmatch(name):
             most = max(4 * _WIDE * numbers, ROOM) // (_WIDE * max(width, 1))
             what = "no model of this size reads so many tokens"
+        elif size > MOST_OTHERS:
+            most, what = MOST_OTHERS, "no model that is shown needs so many"
         else:
             continue
         if not 0 <= size <= most:

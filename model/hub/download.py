@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.files import file_hash
-from model.hub.files import weight_files
+from model.hub.files import WANTED, weight_files
 from model.settings import settings
 from model.storage import NotStoredError, alone, check_files, damaged, manifest
 from model.wheel import Progress, cache_folder
@@ -25,12 +25,6 @@ RETRIES, SECONDS_BETWEEN = 5, 1.0  # where a connection dies and no new byte com
 PIECE = 2**18  # bytes between two looks at progress and at Stop
 PARTIAL = 206  # the status of an answer that begins where it was asked to
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-_WANTED = re.compile(
-    r"config\.json|generation_config\.json|tokenizer\.json|tokenizer_config\.json"
-    r"|special_tokens_map\.json|added_tokens\.json|vocab\.json|vocab\.txt|merges\.txt"
-    r"|model\.safetensors|model-\d+-of-\d+\.safetensors|model\.safetensors\.index\.json"
-    r"|[\w.-]+\.spm|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
-)
 MEANWHILE = "The models that are on this computer work meanwhile"
 
 
@@ -166,7 +160,7 @@ def listed(repository: str) -> Listing:
             sibling.blob_id,
         )
         for sibling in found.siblings or ()
-        if _WANTED.fullmatch(sibling.rfilename)
+        if WANTED.fullmatch(sibling.rfilename)
     )
     _check_listing(repository, files, [sibling.rfilename for sibling in found.siblings or ()])
     return Listing(repository, found.sha or "main", files)

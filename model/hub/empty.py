@@ -22,7 +22,7 @@ def empty_body(settings: Any, shape: Shape) -> nn.Module:
     """The library's model on a device without memory. Raises whatever the library does for sizes that
     do not fit."""
     with torch.device("meta"):
-        body: nn.Module = CLASSES[shape].from_config(settings)
+        body: nn.Module = CLASSES[shape].from_config(settings, attn_implementation="eager")
     return body
 
 
@@ -32,7 +32,7 @@ def grows_with(described: Mapping[str, Any], name: str, others: Mapping[str, obj
     """
     try:
         few, more = (
-            _bytes(_with(described, dict.fromkeys(others, _FEW) | {name: size}))
+            _taken(_with(described, dict.fromkeys(others, _FEW) | {name: size}))
             for size in (_FEW, _MORE)
         )
     except Exception:  # each architecture has its own way to fail on sizes that do not fit
@@ -40,10 +40,18 @@ def grows_with(described: Mapping[str, Any], name: str, others: Mapping[str, obj
     return few != more
 
 
-def _bytes(described: dict[str, Any]) -> int:
+def _taken(described: dict[str, Any]) -> tuple[int, int]:
+    """The values of a config once the library has read it, and the bytes of its model."""
     settings = transformers.AutoConfig.for_model(**described)
+    values = _values(settings.to_dict())
     body = empty_body(settings, shape_of(settings))
-    return sum(tensor.nbytes for tensor in (*body.parameters(), *body.buffers()))
+    return values, sum(tensor.nbytes for tensor in (*body.parameters(), *body.buffers()))
+
+
+def _values(value: object) -> int:
+    if isinstance(value, Mapping):
+        return sum(map(_values, value.values()))
+    return sum(map(_values, value)) if isinstance(value, list | tuple) else 1
 
 
 def _with(described: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:

@@ -5,18 +5,25 @@ Weights are read from safetensors only: a pickle can run code when it is opened.
 
 import json
 import math
+import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from model.files import ABSENT, NotReadError
+from model.files import ABSENT, LARGEST_JSON, NotReadError, open_file, read_text
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+WANTED = re.compile(  # what a model needs
+    r"config\.json|generation_config\.json|tokenizer\.json|tokenizer_config\.json"
+    r"|special_tokens_map\.json|added_tokens\.json|vocab\.json|vocab\.txt|merges\.txt"
+    r"|model\.safetensors|model-\d+-of-\d+\.safetensors|model\.safetensors\.index\.json"
+    r"|[\w.-]+\.spm|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
+)
 FLOAT_BYTES = 4  # what each number takes once it is loaded
-LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 
 
 def described(folder: Path) -> dict[str, Any]:
@@ -83,9 +90,7 @@ def check_memory(size: int, most_bytes: int) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """The object that a file of a folder holds. Raises ValueError for none, or a damaged one."""
     try:
-        if path.stat().st_size > LARGEST_JSON:
-            raise ValueError(f"its {path.name} is larger than {LARGEST_JSON:,} bytes")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path, LARGEST_JSON))
     except ABSENT as error:
         raise ValueError(f"its {path.name} is missing") from error
     except OSError as error:
@@ -99,11 +104,25 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def check_file(folder: Path, file: Path) -> None:
+    """Raises ValueError for a file that another program is to read whole and that lies elsewhere, is no
+    ordinary one, or is too large."""
+    _check_places(folder, [file])
+    try:
+        with open_file(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+    except OSError as error:
+        raise NotReadError(file.name, folder.name, error) from error
+    if size > LARGEST_JSON:
+        raise ValueError(f"its {file.name} is larger than {LARGEST_JSON:,} bytes")
+
+
 def _check_places(folder: Path, files: Iterable[Path]) -> None:
     """Raises ValueError for files that lie elsewhere: reached by "..", or by a link that leads
     out of the folder. The hub's own cache links into the folder of its blobs."""
     home = folder.resolve()
     allowed = (home, home.parent.parent / "blobs")
     for file in files:
-        if not any(file.resolve().is_relative_to(place) for place in allowed):
+        inside = file.is_relative_to(folder) and ".." not in file.relative_to(folder).parts
+        if not inside or not any(file.resolve().is_relative_to(place) for place in allowed):
             raise ValueError(f"its file {file.name} lies outside its folder")

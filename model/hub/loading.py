@@ -21,6 +21,7 @@ from model.hub.claims import check_numbers, check_shape
 from model.hub.config import config_of, shape_of
 from model.hub.empty import CLASSES, empty_body
 from model.hub.files import described
+from model.hub.handed_over import handed_over
 from model.hub.module import HubTransformer
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
@@ -50,11 +51,12 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
     progress(f"Reading the files of {name}", None)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    settings = _settings(folder)
-    shape = shape_of(settings)
-    tokenizer = load_tokenizer(folder)
-    progress(f"Loading the weights of {name}", None)
-    body = _body(folder, settings, shape)
+    with handed_over(folder) as files:
+        settings = _settings(folder, files)
+        shape = shape_of(settings)
+        tokenizer = load_tokenizer(files)
+        progress(f"Loading the weights of {name}", None)
+        body = _body(folder, files, settings, shape)
     progress(f"Checking {name} against the library's own attention", None)
     start, end = _bounds(body, tokenizer, shape)
     source, target = _probe_ids(tokenizer, body, shape, start)
@@ -84,15 +86,15 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
     return model.on(device)
 
 
-def _settings(folder: Path) -> Any:
-    """The library's config of a folder."""
+def _settings(folder: Path, files: Path) -> Any:
+    """The library's config of a folder, of which the files are handed over."""
     raw = described(folder)
     kind = raw.get("model_type")
     if raw.get("quantization_config"):
         raise ValueError("its weights are quantized; only plain floating-point weights are read")
     try:
         return transformers.AutoConfig.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
+            files, trust_remote_code=False, local_files_only=True
         )
     except Exception as error:  # a damaged config ends in whatever the library's checks raise
         if "auto_map" in raw:
@@ -106,7 +108,7 @@ def _settings(folder: Path) -> Any:
         ) from error
 
 
-def _body(folder: Path, settings: Any, shape: Shape) -> Any:
+def _body(folder: Path, files: Path, settings: Any, shape: Shape) -> Any:
     """The library's model with every weight from the files, as float32, with eager attention."""
     try:
         empty = empty_body(settings, shape)
@@ -115,7 +117,7 @@ def _body(folder: Path, settings: Any, shape: Shape) -> Any:
     check_shape(empty, folder)
     try:
         body, told = CLASSES[shape].from_pretrained(
-            folder,
+            files,
             config=settings,
             dtype=torch.float32,
             attn_implementation="eager",

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from model.hub.apart import Apart
 from model.tokenizers import clean, spelled
 from model.trace import Token
 
@@ -96,7 +97,7 @@ class HubTokenizer:
         """The tokens of a tokenizer that tells where each stands in the text."""
         encoding = self._tokenizer(text).encodings[0]
         return tuple(
-            self._token(id_, special=bool(special), span=None if special else span)
+            self._token(id_, special=bool(special), span=None if special else (span[0], span[1]))
             for id_, special, span in zip(
                 encoding.ids, encoding.special_tokens_mask, encoding.offsets, strict=True
             )
@@ -136,8 +137,11 @@ def load_tokenizer(folder: Path) -> Any:
             raise
         raise ValueError(f"its tokenizer cannot be read ({_first_line(error)})") from error
     if tokenizer.is_fast:
-        tokenizer.backend_tokenizer.no_truncation()
-        tokenizer.backend_tokenizer.no_padding()
+        backend = tokenizer.backend_tokenizer
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = tokenizer.split_special_tokens
+        tokenizer._tokenizer = Apart(backend)
     return tokenizer
 
 

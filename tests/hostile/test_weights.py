@@ -1,6 +1,7 @@
 """Files that lie: whatever a folder claims, it is refused in a sentence, before memory is taken."""
 
 import json
+import os
 import shutil
 import struct
 import tracemalloc
@@ -13,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model import load_model
+from model.assets import ASSETS
 from tests.hostile.hostile_models import hostile_folder
 from tests.model.hub_models import saved
 
@@ -92,6 +94,26 @@ def tokenizer(**parts: object) -> Lie:
     return lie
 
 
+def pipe(name: str) -> Lie:
+    """A file that waits for somebody to write into it."""
+
+    def lie(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return lie
+
+
+def device(name: str) -> Lie:
+    """A link to what never ends."""
+
+    def lie(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to("/dev/zero")
+
+    return lie
+
+
 def linked_outside(folder: Path) -> None:
     """The weights are a link to a file elsewhere."""
     moved = folder.parent / "elsewhere.safetensors"
@@ -114,6 +136,14 @@ BACKTRACKING = {
     "pattern": {"Regex": "([a-zA-Z ,]+)+$"},
     "behavior": "Isolated",
     "invert": False,
+}
+DOUBLING = [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 45
+BEGIN = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+MANY_TOKENS = {
+    "type": "TemplateProcessing",
+    "single": [*[BEGIN] * 1_000, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [1] * 1_000, "tokens": ["<s>"] * 1_000}},
 }
 LIES: dict[str, tuple[Lie, str]] = {
     "a billion layers": (claims(num_hidden_layers=10**9), "num_hidden_layers is 1,000,000,000"),
@@ -157,6 +187,19 @@ LIES: dict[str, tuple[Lie, str]] = {
         tokenizer(model={"type": "WordLevel", "vocab": {"the": 10**6, "<unk>": 3}, "unk_token": "<unk>"}),
         ANY,
     ),
+    "normalizers that double": (
+        tokenizer(normalizer={"type": "Sequence", "normalizers": DOUBLING}),
+        "more than 60 seconds or 1.1 GB of memory",
+    ),
+    "a template of a million tokens": (
+        tokenizer(post_processor=MANY_TOKENS), r"makes 1,000,\d+ tokens of 56 letters",
+    ),
+    "a pipe for a config": (pipe("config.json"), "config.json of copy is damaged"),
+    "a pipe for a tokenizer": (pipe("tokenizer.json"), "tokenizer.json is no ordinary file"),
+    "a pipe for the settings of a tokenizer": (pipe("tokenizer_config.json"), "is no ordinary file"),
+    "an endless config": (device("config.json"), "damaged"),
+    "an endless tokenizer": (device("tokenizer.json"), "outside its folder"),
+    "endless weights": (device("model.safetensors"), "outside its folder"),
     "an expression that never ends": (tokenizer(pre_tokenizer=BACKTRACKING), "tokenizer cannot read"),
 }  # fmt: skip
 
@@ -176,6 +219,67 @@ def test_files_that_lie_are_refused_in_a_sentence(kind: str, folder: Path) -> No
     assert said.endswith(".")
     assert "\n" not in said
     assert len(said) < 600
+
+
+def test_what_is_not_the_models_own_is_left_out_and_it_opens(folder: Path) -> None:
+    """Labels of no head, code for attention, templates of chats, and files that no model needs."""
+    claims(
+        num_labels=10**9,
+        _attn_implementation="some/kernel",
+        attn_implementation="flash_attention_2",
+    )(folder)
+    described = json.loads((folder / "tokenizer_config.json").read_text())
+    described["chat_template"] = "{{ bos_token }}" * 100_000
+    (folder / "tokenizer_config.json").write_text(json.dumps(described))
+    os.mkfifo(folder / "notes.txt")
+    os.mkfifo(folder / "chat_template.jinja")
+    (folder / "more.json").symlink_to("/dev/zero")
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "some/body"}')
+    model = load_model(str(folder), device="cpu")
+    assert model.trace("the cat saw").check() < 1e-4
+
+
+def test_a_number_that_makes_the_config_itself_large_is_a_claim(folder: Path) -> None:
+    """Not left out by its name: tried, as any number beyond a million is."""
+    from model.hub.empty import grows_with
+
+    described = json.loads((folder / "config.json").read_text()) | {"num_labels": 10**9}
+    assert grows_with(described, "num_labels", {"num_labels": ""})
+    assert not grows_with(described, "pad_token_id", {"num_labels": ""})
+
+
+def test_a_text_that_a_tokenizer_would_make_endless_is_refused_and_the_next_is_read(
+    folder: Path,
+) -> None:
+    doubling = [{"type": "Replace", "pattern": {"String": "z"}, "content": "zz"}] * 45
+    tokenizer(normalizer={"type": "Sequence", "normalizers": doubling})(folder)
+    model = load_model(str(folder), device="cpu")
+    with pytest.raises(ValueError, match=r"cannot read this \(.* GB of memory\)\.$"):
+        model.trace("the zebra saw")
+    assert [token.text for token in model.tokens("the cat saw")] == ["the", "cat", "saw"]
+
+
+def test_a_tokenizer_that_nobody_asked_for_a_while_is_started_anew(folder: Path) -> None:
+    model = load_model(str(folder), device="cpu")
+    apart = model.tokenizer._tokenizer._tokenizer  # type: ignore[attr-defined]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, apart._process.stdin.fileno())  # it hears that nobody asks any more, and ends
+    os.close(nowhere)
+    assert apart._process.wait() == 0
+    assert len(model.tokens("the cat saw")) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "sha256.json", "model.safetensors"]
+)
+@pytest.mark.parametrize("kind", [pipe, device])
+def test_an_own_folder_with_a_file_that_never_ends_is_refused(
+    kind: Callable[[str], Lie], name: str, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(ASSETS / "induction", tmp_path / "induction")
+    kind(name)(copy)
+    with pytest.raises(ValueError, match=r"is (damaged|missing)"):
+        load_model(str(copy), device="cpu")
 
 
 def test_a_token_without_a_vector_is_refused_when_it_is_typed(folder: Path) -> None:

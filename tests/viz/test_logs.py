@@ -1,4 +1,4 @@
-"""A place that writes the same line again and again is heard once, with a count."""
+"""What repeats is written once, with a count; what a visitor typed is never written."""
 
 import io
 import json
@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from model.events import Event, Loaded, Passed, Refused
 from viz import logs
+
+TYPED = "/home/anna/secret"
 
 
 @pytest.fixture
@@ -56,3 +59,21 @@ def test_every_event_of_the_app_is_written(written: io.StringIO) -> None:
     for number in range(3):
         logs.event("passed", number=number)
     assert [line["number"] for line in lines(written)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "happened",
+    [Loaded(TYPED, 1.0, 1), Passed(TYPED, 3, 1.0, 0.1), Refused(TYPED, "ValueError")],
+)
+def test_a_typed_folder_is_in_no_line(happened: Event, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logs.OWN):
+        logs.note(happened)
+    line = logs.Lines().format(caplog.records[-1])
+    assert TYPED not in line
+    assert json.loads(line)["model"] == "other"
+
+
+def test_a_model_that_everybody_knows_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logs.OWN):
+        logs.note(Loaded("minilm", 1.0, 1))
+    assert json.loads(logs.Lines().format(caplog.records[-1]))["model"] == "minilm"

@@ -1,0 +1,111 @@
+"""The Rust part of a library's tokenizer, asked in a process of its own: what a file makes it compute over a
+text can be neither foreseen nor ended inside the server."""
+
+import json
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from model.hub import tokenizer_process
+from model.hub.tokenizer_process import TO_ANSWER
+from model.settings import environment_with, settings
+
+CLOSED_IDLE = 0  # how a process ends that nobody asked for a while
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What a text becomes, under the names that the library reads."""
+
+    ids: list[int]
+    type_ids: list[int]
+    attention_mask: list[int]
+    special_tokens_mask: list[int]
+    offsets: list[list[int]]
+    n_sequences: int = 1
+
+
+class Apart:
+    """Stands in a library's tokenizer for its Rust part. What reads or writes a text is asked of the other
+    process, which starts when it is first needed; anything else is the Rust part's own."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self._alone = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def encode_batch(
+        self, texts: Sequence[str], add_special_tokens: bool, is_pretokenized: bool
+    ) -> list[Encoding]:
+        """As the library's, for whole texts. Raises ValueError where that takes too much."""
+        assert not is_pretokenized
+        return [Encoding(**self._ask({"text": text, "add": add_special_tokens})) for text in texts]
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
+        """As the library's. Raises ValueError where that takes too much."""
+        return str(self._ask({"ids": list(ids), "skip": skip_special_tokens})["text"])
+
+    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        seconds = settings().pass_seconds
+        question = json.dumps({**asked, "seconds": seconds}).encode()
+        with self._alone:
+            line, status = self._exchange(question)
+            if status == CLOSED_IDLE:
+                line, status = self._exchange(question)
+        if status is not None:
+            raise ValueError(
+                f"that takes more than {seconds} seconds or {TO_ANSWER / 1e9:.1f} GB of memory"
+            )
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return answer
+
+    def _exchange(self, question: bytes) -> tuple[bytes, int | None]:
+        """The answer; where the process has ended instead, how."""
+        process = self._process = self._process or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(question + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        if line.endswith(b"\n"):
+            return line, None
+        self._process = None
+        return b"", process.wait()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        split = self._backend.encode_special_tokens
+        described = json.dumps({"tokenizer": self._backend.to_str(), "split": split})
+        process = subprocess.Popen(
+            [sys.executable, "-P", tokenizer_process.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment_with(TOKENIZERS_PARALLELISM="false"),
+        )
+        weakref.finalize(self, _end, process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):  # the question finds out
+            process.stdin.write(described.encode() + b"\n")
+            process.stdin.flush()
+            process.stdout.readline()
+        return process
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    with process:  # closes its pipes and waits for its end
+        pass

@@ -1,0 +1,88 @@
+"""What the library is given of a folder: files that were looked at, and settings that are the model's.
+
+Templates of chats, adapters and code are left out, and so is whatever a config says of how to run it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from model.hub.files import CONFIG, WANTED, check_file, described, read_json, weight_files
+
+TOKENIZER_CONFIG = "tokenizer_config.json"
+_KINDS = (".json", ".txt", ".model", ".spm", ".codes")
+_WRITTEN = (CONFIG, TOKENIZER_CONFIG, "adapter_config.json", "chat_template.json")  # anew or never
+_OURS = (  # which code runs is for us to say, and the models shown have no labels
+    "attn_implementation",
+    "_attn_implementation",
+    "_attn_implementation_internal",
+    "experts_implementation",
+    "_experts_implementation",
+    "_experts_implementation_internal",
+    "auto_map",
+    "num_labels",
+)
+
+
+def for_library(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without what is not the model's own, at any depth. Raises ValueError for too great a depth."""
+    try:
+        return _own(settings)
+    except RecursionError as error:
+        raise ValueError("its config is nested too deeply") from error
+
+
+def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _own(value) if isinstance(value, Mapping) else value
+        for name, value in settings.items()
+        if name not in _OURS
+    }
+
+
+@contextmanager
+def handed_over(folder: Path) -> Iterator[Path]:
+    """A folder for the library, gone when the body ends. Raises ValueError for a file that the model needs
+    and that is no ordinary one, and where no such folder can be made."""
+    config, links = for_library(described(folder)), [*_read_whole(folder), *weight_files(folder)]
+    with ExitStack() as stack:
+        try:
+            view = Path(stack.enter_context(TemporaryDirectory(prefix="model-")))
+            _write(view / CONFIG, config)
+            if (folder / TOKENIZER_CONFIG).exists():
+                _write(view / TOKENIZER_CONFIG, _without_chats(folder))
+            for file in links:
+                link = view / file.relative_to(folder)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(file.resolve())
+        except OSError as error:
+            raise ValueError("the folder for temporary files cannot be written") from error
+        yield view
+
+
+def _read_whole(folder: Path) -> Iterator[Path]:
+    """The files beside the weights that the library may read. One that is no ordinary file is left out
+    where a model needs none of its name."""
+    for file in folder.iterdir():
+        if file.suffix not in _KINDS or file.name in _WRITTEN:
+            continue
+        try:
+            check_file(folder, file)
+        except ValueError:
+            if WANTED.fullmatch(file.name):
+                raise
+        else:
+            yield file
+
+
+def _without_chats(folder: Path) -> dict[str, Any]:
+    settings = for_library(read_json(folder / TOKENIZER_CONFIG))
+    settings.pop("chat_template", None)
+    return settings
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content), encoding="utf-8")

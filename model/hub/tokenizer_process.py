@@ -1,0 +1,78 @@
+"""A tokenizer in a process of its own, which can be ended: it imports nothing of ours.
+
+The first line of its input holds the tokenizer, each later one a question; each gets one line of answer.
+What takes too long or too much memory ends the process, and so has no answer.
+"""
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+from contextlib import suppress
+from typing import Any
+
+from tokenizers import Tokenizer
+
+IDLE = 60  # seconds without a question after which it ends itself
+LOADING = 60  # seconds that a tokenizer may take to be made
+TO_LOAD, TO_ANSWER = 4 * 2**30, 2**30  # bytes of memory
+TOKENS_OF_A_LETTER, TOKENS_OF_NONE = 64, 4_096  # of a real tokenizer: 4 or fewer, and a few
+
+
+def main() -> None:
+    """Answers until nobody asks any more."""
+    signal.alarm(LOADING)  # nobody catches it, so it ends the process wherever that is
+    _bound(TO_LOAD)
+    described = json.loads(sys.stdin.buffer.readline())
+    tokenizer = Tokenizer.from_str(described["tokenizer"])
+    tokenizer.encode_special_tokens = described["split"]
+    _bound(_taken() + TO_ANSWER)
+    signal.alarm(0)
+    print("ready", flush=True)  # the first question comes now: none waits unseen in a buffer
+    while select.select([sys.stdin.buffer], [], [], IDLE)[0]:
+        line = sys.stdin.buffer.readline()
+        if not line:
+            break
+        asked = json.loads(line)
+        signal.alarm(asked["seconds"])
+        sys.stdout.write(json.dumps(_answer(tokenizer, asked)) + "\n")
+        sys.stdout.flush()
+        signal.alarm(0)
+
+
+def _answer(tokenizer: Tokenizer, asked: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if "text" not in asked:
+            return {"text": tokenizer.decode(asked["ids"], skip_special_tokens=asked["skip"])}
+        text = asked["text"]
+        encoding = tokenizer.encode(text, add_special_tokens=asked["add"])
+        if len(encoding) > TOKENS_OF_A_LETTER * len(text) + TOKENS_OF_NONE:
+            return {"error": f"it makes {len(encoding):,} tokens of {len(text):,} letters"}
+        return {
+            "ids": encoding.ids,
+            "type_ids": encoding.type_ids,
+            "attention_mask": encoding.attention_mask,
+            "special_tokens_mask": encoding.special_tokens_mask,
+            "offsets": encoding.offsets,
+        }
+    except BaseException as error:  # a panic of the library is no Exception
+        return {"error": (str(error).strip() or type(error).__name__).splitlines()[0]}
+
+
+def _taken() -> int:
+    """Bytes of addresses that this process has; 0 where the system does not tell."""
+    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as told:
+        return int(told.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _bound(size: int) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(ValueError, OSError):  # where the system knows no such bound
+        resource.setrlimit(resource.RLIMIT_AS, (size, hard))
+
+
+if __name__ == "__main__":
+    main()
