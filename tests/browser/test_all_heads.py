@@ -58,7 +58,7 @@ def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., P
     show(page, "From word to word")
     page.get_by_role("radiogroup", name="Looks").get_by_role("radio").nth(10).click()
     page.get_by_role("radiogroup", name="Is looked at").get_by_role("radio").nth(6).click()
-    expect(page.get_by_text("looks most: 0.9")).to_be_visible()
+    expect(page.get_by_text("puts the largest weight there: 0.9")).to_be_visible()
     show(page, "Leave one out")
     expect(page.get_by_text("goes from 0.99")).to_be_visible()
     click_head(page, 1)
