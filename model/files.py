@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 PIECE = 2**20  # bytes that are hashed at once
+_WITHOUT_WAITING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
 class OddFileError(ValueError):
@@ -17,7 +18,7 @@ class OddFileError(ValueError):
 def open_file(path: Path) -> BinaryIO:
     """An ordinary file, opened to be read. Raises OddFileError for what would wait for a writer or never
     end: a pipe, a device."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | _WITHOUT_WAITING)
     kind = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(kind):
         os.close(descriptor)

@@ -8,6 +8,7 @@ import asyncio
 import os
 import sys
 import time
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from starlette.types import Scope
@@ -74,7 +75,7 @@ def no_room(scope: Scope) -> tuple[int, str] | None:
     if scope["path"] in ALWAYS_ANSWERED:
         return None
     kept = reserve() if scope["type"] == "websocket" or _is_part(scope["path"]) else 2 * reserve()
-    if free_descriptors() < kept or len(_open) > MOST_CONNECTIONS:
+    if free_descriptors() < kept or len(_server.connections) > MOST_CONNECTIONS:
         return 503, SENTENCE
     return None
 
@@ -93,10 +94,10 @@ class _Watched(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._taken_at = time.monotonic()
-        _open.add(self)
+        _server.connections.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        _open.discard(self)
+        _server.connections.discard(self)
         super().connection_lost(error)
 
     def resume_writing(self) -> None:
@@ -114,7 +115,14 @@ class _Watched(asyncio.Protocol):
             self.transport.abort()
 
 
-_open: set[_Watched] = set()
+@dataclass(frozen=True)
+class _Server:
+    """The connections that are open now."""
+
+    connections: set[_Watched] = field(default_factory=set)
+
+
+_server = _Server()
 
 
 class Http(_Watched, H11Protocol):
@@ -130,7 +138,7 @@ class Http(_Watched, H11Protocol):
             self.transport.close()
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        _open.discard(self)
+        _server.connections.discard(self)
         super().handle_websocket_upgrade(event)
 
     def tend(self, now: float) -> None:
@@ -170,7 +178,7 @@ async def tend_connections() -> None:
     while True:
         await asyncio.sleep(1)
         now = time.monotonic()
-        for connection in list(_open):
+        for connection in list(_server.connections):
             connection.tend(now)
 
 

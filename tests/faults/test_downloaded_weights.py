@@ -63,18 +63,20 @@ def test_a_harmed_file_is_found_removed_and_offered_anew(
 
 
 @pytest.fixture
-def no_more_files(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Call it with a name: from then on no file of that name can be opened, as where too many are open."""
+def no_more_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Call it with a name: from then on that file cannot be opened, as where too many files are open."""
 
     def refuse(name: str) -> None:
-        opened = Path.open
+        def refusing(opened: Callable[..., object]) -> Callable[..., object]:
+            def open_(path: object, *how: object, **more: object) -> object:
+                if path == folder / name:
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+                return opened(path, *how, **more)
 
-        def open_(path: Path, *how: object, **more: object) -> object:
-            if path.name == name:
-                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
-            return opened(path, *how, **more)  # type: ignore[call-overload]
+            return open_
 
-        monkeypatch.setattr(Path, "open", open_)
+        monkeypatch.setattr(os, "open", refusing(os.open))
+        monkeypatch.setattr(Path, "open", refusing(Path.open))
 
     return refuse
 

@@ -92,10 +92,10 @@ def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:
     assert "beyond" not in whole.layout.xaxis.title.text
 
 
-def test_in_a_large_picture_zeros_are_white_and_it_says_so() -> None:
+def test_in_a_large_picture_zeros_have_no_colour_and_it_says_so() -> None:
     side = int(CROSSED**0.5) + 1
     axis = Axis("key", ["a"] * side)
     kept = np.zeros((side, side), bool)
     figure = after_dropout(np.zeros(kept.shape), kept, rows=axis, columns=axis, quantity="weight")
     assert all(trace.name != "set to 0" for trace in figure.data)
-    assert "is white" in figure.layout.xaxis.title.text
+    assert "without colour: set to 0" in figure.layout.xaxis.title.text
