@@ -75,9 +75,8 @@ def losses(trace: Trace) -> NDArray[np.float64]:
         raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
     following = [token.id for token in predicted(trace)]
     found = np.empty(len(following))
-    for first in range(
-        0, len(following), _TOGETHER
-    ):  # all rows of a large vocabulary are many bytes
+    # All rows of a large vocabulary are many bytes.
+    for first in range(0, len(following), _TOGETHER):
         these = following[first : first + _TOGETHER]
         logs = _log_probabilities(trace.prediction.rows(first, first + len(these)))
         found[first : first + len(these)] = -logs[np.arange(len(these)), these]

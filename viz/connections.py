@@ -22,9 +22,8 @@ if sys.platform != "win32":  # which has no such limit
 MOST_DESCRIPTORS = 65_536  # the limit is raised no further
 MOST_CONNECTIONS = 2_000
 RESERVE = 64  # descriptors for files, models and answers, beyond those of the sessions
-ACCEPTED_AT_ONCE = (
-    4  # new connections a turn; those of the few turns until one is looked at fit in what is kept
-)
+# New connections a turn; those of the few turns until one is looked at fit in what is kept.
+ACCEPTED_AT_ONCE = 4
 HEAD_SECONDS = 20.0  # for a whole request to arrive
 STILL_SECONDS = 30.0  # a reader may take nothing of what waits for it
 SECONDS_TO_ANSWER = 3  # for answers and websockets, once the server is told to end

@@ -82,9 +82,8 @@ class Repeats(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: dict[
-            tuple[object, ...], tuple[float, int]
-        ] = {}  # written when; kept back since
+        # When a place wrote its last line, and how many were kept back since.
+        self._seen: dict[tuple[object, ...], tuple[float, int]] = {}
         self._guard = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
