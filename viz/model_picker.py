@@ -100,7 +100,7 @@ def _others() -> None:
 
 def _find() -> None:
     """A model of the hub or a folder: named, offered, and followed on its way here."""
-    named = st.selectbox(
+    st.selectbox(
         "From the Hugging Face hub",
         list(hub_models),
         index=None,
@@ -109,20 +109,20 @@ def _find() -> None:
         key=NAMED,
         on_change=_forget_said,
     )
-    typed = st.text_input(
+    st.text_input(
         "Or any other id of the hub, or a folder",
         placeholder="organisation/name",
         key=TYPED,
         on_change=_forget_said,
-    ).strip()
+    )
     waited = st.session_state.get(WAITED)
     if waited is not None:
         _under_way(waited)
         return
     if said := st.session_state.get(SAID):
         st.warning(plain(said))
-    wanted = typed or named
-    if not wanted:
+    wanted = _wanted()
+    if wanted is None:
         st.caption(
             "Any model that Hugging Face's library can load is tried against that library's own "
             "attention before it is shown. Only safetensors are read, and no code of a model is run."
@@ -133,6 +133,11 @@ def _find() -> None:
         st.error(plain(f"“{wanted}” is no folder here, and no id of the hub: organisation/name."))
         return
     _offer(entry)
+
+
+def _wanted() -> str | None:
+    """The id or folder that was typed, or else the model that was chosen from the list."""
+    return st.session_state.get(TYPED, "").strip() or st.session_state.get(NAMED)
 
 
 def _with_place(name: str) -> str:
@@ -146,7 +151,7 @@ def _offer(entry: Entry) -> None:
         st.caption(plain(entry.about))
     if entry.on_disk:
         st.caption(f"On this computer: {bytes_text(_size(folder_of(entry)))}.")
-        st.button("Open it", key="picker-open", type="primary", on_click=_start, args=(entry.name,))
+        st.button("Open it", key="picker-open", type="primary", on_click=_start_wanted)
         return
     try:
         listing = _listed(entry.hub or "")
@@ -167,13 +172,7 @@ def _offer(entry: Entry) -> None:
             f"To be downloaded from the hub: {bytes_text(listing.size - here)}"
             + (f"; {bytes_text(here)} are here already." if here else ".")
         )
-    st.button(
-        "Download and open",
-        key="picker-download",
-        type="primary",
-        on_click=_start,
-        args=(entry.name,),
-    )
+    st.button("Download and open", key="picker-download", type="primary", on_click=_start_wanted)
 
 
 @st.cache_resource(ttl=LISTED_SECONDS, max_entries=50, show_spinner="Asking the hub")
@@ -183,6 +182,13 @@ def _listed(repository: str) -> Listing:
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
+
+
+def _start_wanted() -> None:
+    """Opens what the box says now: a click may be quicker than the button of the new name."""
+    entry = models.found(_wanted() or "")
+    if entry is not None:
+        _start(entry.name)
 
 
 def _start(name: str) -> None:
