@@ -91,8 +91,9 @@ def _log_probabilities(logits: Array) -> NDArray[np.float64]:
     return result
 
 
-def rounding(trace: Trace) -> float:
-    """How far single precision may move a log probability of a run.
+def rounding(trace: Trace, logits: Array | None = None) -> float:
+    """How far single precision may move a log probability of a run. logits: those that it is taken from,
+    where they are at hand; else the run's last rows.
 
     A score is rounded by a share ε of its largest possible size, and that moves its weights, and what the
     layer writes, by as large a share. The shares of all layers add up, and with them the logits move. It
@@ -101,8 +102,9 @@ def rounding(trace: Trace) -> float:
     if trace.prediction is None:
         return 0.0
     shares = sum(max(1.0, _largest_score(attention)) for attention in trace.attention)
-    rows = trace.prediction.shape[0]
-    logits = trace.prediction.rows(max(0, rows - _TOGETHER), rows)
+    if logits is None:
+        rows = trace.prediction.shape[0]
+        logits = trace.prediction.rows(max(0, rows - _TOGETHER), rows)
     return float(np.finfo(np.float32).eps * shares * np.abs(logits).max())
 
 
@@ -112,6 +114,14 @@ def _largest_score(attention: Attention) -> float:
         np.linalg.norm(found, axis=-1).max(-1) for found in (attention.query, attention.key)
     )
     return float((queries * keys).max() * abs(attention.scale))
+
+
+def probability_rounding(share: float, error: float) -> float:
+    """How far a probability p may move where log probabilities move by `error`.
+
+    By p · error, and by no more than all others together, (1 − p) · error, for the sum stays 1.
+    """
+    return min(share, max(1 - share, 0.0)) * error
 
 
 def divergence_rounding(divergence: float, error: float) -> float:

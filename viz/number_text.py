@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from model.effects import probability_rounding
+
 DECIMALS = 4
 _MOST_DECIMALS = 8
 _ROUNDING = 1e-9  # the arithmetic of float64 may leave so much
@@ -14,14 +16,32 @@ def number(value: float) -> str:
     return _written(value, whole=_is_whole(value))
 
 
-def settled(error: float) -> int:
+def settled(error: float, most: int = DECIMALS) -> int:
     """How many decimals hold where a number is known to within an error: the last one to within 1."""
-    return DECIMALS if error <= 0 else int(np.clip(-np.ceil(np.log10(error)), 0, DECIMALS))
+    return most if error <= 0 else int(np.clip(-np.ceil(np.log10(error)), 0, most))
 
 
 def nats(value: float, error: float) -> str:
     """A loss or a divergence, with the decimals that its rounding leaves."""
     return f"{value:.{settled(error)}f}"
+
+
+def probability(share: float, error: float, most: int = DECIMALS) -> str:
+    """A probability whose logarithm is known to within an error, with the decimals that hold."""
+    return f"{share:.{settled(probability_rounding(share, error), most)}f}"
+
+
+def significant(error: float) -> int:
+    """How many digits hold, the first one that is not 0 and those after it, where the logarithm of a
+    number is known to within an error; one at least."""
+    return max(settled(error), 1)
+
+
+def rounded(value: float, error: float, most: int) -> str:
+    """A large number with the digits that hold, before the point too: 12345.6 to within 300 is 12,000."""
+    if error < 1:
+        return f"{value:,.{settled(error, most)}f}"
+    return f"{round(value, -int(np.ceil(np.log10(error)))):,.0f}"
 
 
 def moves(before: float, after: float, decimals: int = 3) -> str:

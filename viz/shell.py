@@ -251,17 +251,25 @@ def chart(figure: go.Figure, key: str) -> None:
 
 
 @st.fragment
-def table(frame: pd.DataFrame, key: str, *, decimals: int = 4) -> None:
+def table(
+    frame: pd.DataFrame,
+    key: str,
+    *,
+    decimals: int = 4,
+    formats: Mapping[str, str] | None = None,
+) -> None:
     """The plain table behind a picture, for screen readers and for copying: closed, and made when it is
-    opened."""
+    opened. formats: of columns whose numbers have other digits than `decimals`."""
     row = st.expander("The numbers as a table", key=f"numbers-{key}", on_change="rerun")
     if row.open:
         numbers = frame.select_dtypes("number")
-        formats = {
-            str(name): st.column_config.NumberColumn(format="%d" if whole else f"%.{decimals}f")
+        columns = {
+            str(name): st.column_config.NumberColumn(
+                format="%d" if whole else (formats or {}).get(str(name), f"%.{decimals}f")
+            )
             for name, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
         }
-        row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=formats)
+        row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=columns)
 
 
 def checked(seen: Look) -> None:

@@ -1,5 +1,6 @@
 """All heads: every view on every model, its numbers, its clicks, and texts that could break it."""
 
+import json
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import viz.all_heads.ablation as ablation_view
 from model import ablation_map
 from model.ablation_map import ablate_each
+from model.effects import rounding
 from model.engine import Request
 from model.head_families import families
 from model.registry import models
@@ -140,6 +142,22 @@ def test_ablation_shows_what_a_pass_without_each_head_says() -> None:
     frame = tables(app)[0]
     assert len(frame) == 8
     assert frame["head left out"][0] == "L0H1"
+
+
+def test_hovering_over_a_head_shows_the_digits_that_single_precision_settles() -> None:
+    app = opened("Leave one out", model="house-gpt")
+    assert 1e-4 < rounding(own("house-gpt").trace(TEXT)) < 2e-4
+    for measure, most in (("probability", 3), ("logit", 3), ("loss", 3)):
+        control(app, "Measure").set_value(measure).run()
+        words = hovered(app)
+        assert {len(word.partition(".")[2]) for word in words} == {most}
+
+
+def hovered(app: AppTest) -> list[str]:
+    """What hovering over each head of the map says."""
+    pictures = [json.loads(e.proto.spec)["data"] for e in app.get("plotly_chart")]
+    (heads,) = [one for data in pictures for one in data if one.get("name") == "heads"]
+    return heads["text"]
 
 
 def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_found(

@@ -1,8 +1,10 @@
 """The encoder–decoder page: translation by steps, alignment, attentions, and French of one's own."""
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -10,8 +12,10 @@ from model import load_model
 from model.alignment import gold_phrase, source_words, target_words
 from model.training import grammar
 from tests.pages.reading import tables
+from viz.figures.word_probabilities import Given
 from viz.shared import engine
 from viz.translation.sentences import FIRST, SENTENCES, made_up
+from viz.translation.target import product_in_words
 from viz.translation.words import english_groups, french_groups, near, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,3 +214,25 @@ def test_the_groups_hold_every_word_of_the_translator_and_no_other() -> None:
     assert unknown("the chat sleeps xyz", english_groups()) == ("chat", "xyz")
     assert near("docter", english_groups())[0] == "doctor"
     assert engine().model("translate-en-fr", lambda *news: None).new_words(" ".join(held)) == ()
+
+
+def test_the_product_of_many_words_has_the_digits_that_all_of_them_leave() -> None:
+    error, words = 3.5e-4, 5
+    for share in (0.5, 0.9, 0.97, 0.999):
+        said = product_in_words([Given("a", share, "a", share)] * words, error)
+        less = share * np.exp(-error)  # the logit of each word lies too high by the error
+        unit = 10.0 ** -len(said.partition(".")[2])
+        assert abs(float(said) - (less / (less + 1 - share)) ** words) <= 1.5 * unit
+        assert unit <= 0.01
+    assert product_in_words([Given("a", 0.01, "a", 0.01)] * 40, 1e-2) == "1e-80"
+
+
+def test_hovering_over_a_word_shows_the_digits_that_single_precision_settles() -> None:
+    app = opened(text="black", target="noirs noir", show="Your own French")
+    (picture,) = [
+        json.loads(e.proto.spec)["data"]
+        for e in app.get("plotly_chart")
+        if "the word that stands there" in e.proto.spec
+    ]
+    written = picture[0]["hovertext"]
+    assert [word.rpartition(": ")[2] for word in written] == ["0.6915", "0.7461", "0.000001"]

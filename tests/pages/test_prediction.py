@@ -1,12 +1,14 @@
 """The prediction page: what its controls change, and what it says where nothing is predicted."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from model.effects import rounding
 from model.prediction import Sampling, probabilities
 from tests.pages.reading import numbers
 from viz.shared import engine
@@ -213,3 +215,50 @@ def test_no_text_breaks_a_view(view: str, text: str) -> None:
     assert not app.exception
     assert not app.error
     assert "<script>alert" not in "".join(e.proto.body for e in app.get("html"))
+
+
+DECIMAL = r"\d+\.(\d+)"
+
+
+def decimals(pattern: str, text: str) -> list[int]:
+    """How many decimals each number has that stands where the pattern says."""
+    found = re.findall(pattern.replace("N", DECIMAL), text)
+    assert found, pattern
+    return [len(one) for many in found for one in ([many] if isinstance(many, str) else many)]
+
+
+def test_no_digit_is_shown_that_single_precision_does_not_settle() -> None:
+    trace = engine().model("house-gpt", lambda *news: None).trace("Anna gave")
+    assert trace.prediction is not None
+    error = rounding(trace, trace.prediction.after(-1))
+    assert 5e-5 < error < 1e-4  # of a logit or a loss: four decimals hold, of four nats only three
+    app = opened(model="house-gpt", text="Anna gave", **{"prediction-top-k": "5"})
+    words = said(app)
+    assert decimals("the model's own is N", words) == [3]
+    (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
+    _, *series = json.loads(chart.proto.spec)["data"]
+    for shares in series:
+        for share, text in zip(numbers(shares["x"]), shares["hovertext"], strict=True):
+            (places,) = decimals("N$", text)
+            assert 10.0**-places >= error * min(share, 1 - share)
+
+
+def test_the_digits_of_a_large_vocabulary_are_those_of_its_errors() -> None:
+    """A wide model of the hub settles two decimals of a logit."""
+    trace = engine().model("smollm2-135m-instruct", lambda *news: None).trace(TEXT)
+    assert 1e-3 < rounding(trace) < 1e-2
+    app = opened(model="smollm2-135m-instruct")
+    words = said(app)
+    assert max(decimals("Entropy N nats", words)) <= 2
+    assert max(decimals("Listed N . other N", words)) <= 3
+    formula = " ".join(written.value for written in app.latex)
+    assert set(decimals(r"e\^\{\\,\(-?N - \(?-?N", formula)) == {2}
+    (chart,) = [e for e in app.get("plotly_chart") if "probability" in e.proto.spec]
+    assert json.loads(chart.proto.spec)["data"][0]["hovertemplate"].startswith("logit %{x:.2f}")
+    lens = opened("Layer by layer", model="smollm2-135m-instruct")
+    (chart,) = [e for e in lens.get("plotly_chart") if "with probability" in e.proto.spec]
+    table = json.loads(chart.proto.spec)["data"][-1]
+    shares, texts = numbers(table["z"]).ravel(), np.array(table["hovertext"]).ravel()
+    for share, text in zip(shares, texts, strict=True):
+        (places,) = decimals("probability N$", str(text))
+        assert places <= (2 if 0.3 < share < 0.7 else 4)

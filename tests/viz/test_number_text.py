@@ -1,11 +1,14 @@
 """Numbers as text: exact to four decimals, and never made to look like another number."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.number_text import counted, moves, number, numbers
+from model.prediction import probabilities
+from viz.number_text import counted, moves, number, numbers, probability, rounded, significant
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,36 @@ def test_a_change_below_the_digits_that_are_shown_is_said_to_be_none() -> None:
 def test_things_are_counted_in_the_number_that_they_have() -> None:
     said = [counted(count, "token") for count in (0, 1, 2, 1234)]
     assert said == ["no tokens", "1 token", "2 tokens", "1,234 tokens"]
+
+
+LOGITS = st.lists(st.floats(-8, 8), min_size=2, max_size=6)
+
+
+@given(LOGITS, st.floats(-6, -2), st.randoms())
+def test_the_last_digit_of_a_probability_is_known_to_within_one(
+    logits: list[float], exponent: float, chance: Random
+) -> None:
+    size = 10.0**exponent
+    moved = [logit + chance.choice((-size, size)) for logit in logits]
+    ours, theirs = (probabilities(np.array(row)) for row in (logits, moved))
+    error = float(np.abs(np.log(ours) - np.log(theirs)).max())
+    for share, true in zip(ours, theirs, strict=True):
+        written = probability(share, error, most=6)
+        unit = 10.0 ** -len(written.partition(".")[2])
+        # Half a unit is lost in writing, and the bound is of the first order.
+        assert abs(float(written) - true) <= 1.5 * unit * (1 + error)
+        digits = significant(error)
+        unit = 10.0 ** (np.floor(np.log10(share)) + 1 - digits)
+        assert abs(float(f"{share:.{digits}g}") - true) <= 1.5 * unit * (1 + error)
+
+
+def test_a_probability_near_one_keeps_digits_that_one_of_a_half_loses() -> None:
+    assert probability(0.99951, 0.004) == "0.9995"
+    assert probability(0.5, 0.004) == "0.50"
+    assert probability(0.5, 0.0) == "0.5000"
+
+
+def test_a_large_number_keeps_the_digits_that_hold() -> None:
+    assert rounded(12_345.67, 300.0, 1) == "12,000"
+    assert rounded(12_345.67, 0.7, 1) == "12,346"
+    assert rounded(12.34, 0.001, 1) == "12.3"

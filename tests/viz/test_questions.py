@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from model import Intervention, Model, Trace, load_model
+from model.effects import rounding
 from model.prediction import probabilities
 from model.trace import Token
 from viz.axes import token_label
@@ -184,6 +186,23 @@ def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
     assert [round(mean, 2) for mean in means] == [4.25, 3.33]
     assert chosen(question) == "It shrinks"
     assert "It was 4.25 and becomes 3.33" in question.found
+
+
+def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
+    """Scores times 20 leave one decimal of a loss, and two or three of a probability."""
+    model = loaded("house-gpt")
+    run = cache(lambda change: model.trace(TEXT, intervention=replace(change, scale=20.0)))
+    ground = Scene(run, model.tokenizer.named, "decoder.0.self", 3, model.unembed)
+    assert 0.01 < rounding(ground.trace) < 0.02
+    (question,) = asked(changes.leaking_mask, ground, [0])
+    losses = re.findall(r"(?:loss of|from|to|was|becomes) \d+\.(\d+)", str(question))
+    assert [len(decimals) for decimals in losses] == [1] * 5
+    (question,) = asked(changes.without_positions, ground, [0])
+    assert re.findall(r"comes first, with 0\.(\d+)\.", question.found) == ["14"]
+    (question,) = asked(next_tokens.warmed, ground, [0])
+    assert question.found == "It becomes 0.44."
+    (question,) = asked(next_tokens.next_token, ground, [0])
+    assert "Its logit is 18.8, the next largest 11.9." in question.why
 
 
 def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agree() -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from model.ablation_map import Ablations, Measure, ablate_each
-from model.effects import rounding
+from model.effects import divergence_rounding, rounding
 from model.head_families import Head
 from model.intervention import Intervention
 from model.trace import Trace
@@ -160,18 +160,20 @@ def _show(seen: Look, found: Ablations) -> None:
     change = found.change(measure, watched)
     by_size = np.argsort(-np.abs(change), kind="stable")
     top = found.heads[by_size[0]]
+    decimals = _decimals(measure, float(np.abs(change).max()), rounding(seen.trace))
+    shown = min(decimals, 3)
     st.markdown(
-        f"**What to look for.** {_largest(seen, found, measure, watched, int(by_size[0]))} "
+        f"**What to look for.** {_largest(seen, found, measure, watched, int(by_size[0]), shown)} "
         f"Shown is {MEANINGS[measure]}"
     )
     picture, one = st.columns([3, 2], gap="large")
     with picture:
-        shown = map_or_list("ablation")
+        kind = map_or_list("ablation")
     with one:
         family = choose_family(seen)
         chosen_head(seen, family)
     with picture:
-        if shown == MAP:
+        if kind == MAP:
             effects = dict(zip(found.heads, change, strict=True))
             values = np.array([effects.get(head, np.nan) for head in family.heads(seen.trace)])
             map_of_heads(
@@ -180,13 +182,13 @@ def _show(seen: Look, found: Ablations) -> None:
                 values,
                 quantity="stream" if measure in ("moved", "divergence") else "difference",
                 title=UNITS[measure],
-                words=lambda value: "not run" if np.isnan(value) else f"{value:+.4f}",
+                words=lambda value: "not run" if np.isnan(value) else f"{value:+.{decimals}f}",
                 key=f"all-heads-ablation-{measure}-{watched}",
                 alt=f"Effect of leaving out each head; the largest is that of {name_of(seen, top)}.",
-                decimals=3 if measure in ("probability", "moved") else 2,
+                decimals=min(shown, 3 if measure in ("probability", "moved") else 2),
             )
         else:
-            _list(seen, found, by_size, measure, watched)
+            _list(seen, found, by_size, measure, watched, shown)
         st.latex(ABLATION)
         st.caption(
             "One pass of the model for each head, with that head's output set to zero. Such a model "
@@ -222,10 +224,11 @@ def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
     return chosen, watched
 
 
-def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place: int) -> str:
+def _largest(
+    seen: Look, found: Ablations, measure: Measure, watched: int, place: int, decimals: int
+) -> str:
     """The head without which the measure changes most, in one sentence with its numbers."""
     name = f"**{name_of(seen, found.heads[place])}**"
-    decimals = _decimals(seen)
     most, _ = led_by(
         [name_of(seen, head) for head in found.heads],
         np.abs(found.change(measure, watched)),
@@ -245,12 +248,19 @@ def _largest(seen: Look, found: Ablations, measure: Measure, watched: int, place
     return f"The final vectors move most without {most}: by {values[place]:.1%} of their length."
 
 
-def _decimals(seen: Look) -> int:
-    """How many decimals of a loss or a probability hold in this run, three at most."""
-    return min(3, settled(rounding(seen.trace)))
+def _decimals(measure: Measure, largest: float, error: float) -> int:
+    """How many decimals hold of changes up to the largest one, where rounding moves the log probabilities
+    of both runs by up to `error`."""
+    if measure == "divergence":
+        return settled(divergence_rounding(largest, 2 * error))
+    return settled(
+        error if measure == "probability" else 2 * error
+    )  # p moves by half of that at most
 
 
-def _list(seen: Look, found: Ablations, order: np.ndarray, measure: Measure, watched: int) -> None:
+def _list(
+    seen: Look, found: Ablations, order: np.ndarray, measure: Measure, watched: int, decimals: int
+) -> None:
     heads = [found.heads[place] for place in order]
     values = found.measures[measure]
     column = values[:, watched] if values.ndim > 1 else values
@@ -261,7 +271,7 @@ def _list(seen: Look, found: Ablations, order: np.ndarray, measure: Measure, wat
             "without it": column[order],
         }
     )
-    listed(frame, heads, f"all-heads-ablation-list-{measure}-{watched}", _decimals(seen))
+    listed(frame, heads, f"all-heads-ablation-list-{measure}-{watched}", decimals)
 
 
 def _to_the_laboratory(seen: Look, head: Head) -> None:

@@ -16,6 +16,7 @@ from model.contributions import (
     writes_check,
     written_lengths,
 )
+from model.effects import rounding
 from model.engine import Request
 from model.head_families import Family
 from model.prediction import probabilities
@@ -33,6 +34,7 @@ from viz.figures.head_bars import part_bars
 from viz.head_formulas import concatenation, logit
 from viz.held import loaded
 from viz.markdown import plain
+from viz.number_text import probability
 from viz.shell import Look, traced
 from viz.superlatives import led_by
 from viz.token_choice import keep_within
@@ -172,12 +174,14 @@ def _which_logit(seen: Look, prediction: Logits, boxes: Sequence[DeltaGenerator]
     logits = prediction.after(position)
     row = probabilities(logits)
     likely = [int(id_) for id_ in np.argsort(-row, kind="stable")[:OFFERED]]
+    error = rounding(seen.trace, logits)
+    shares = [probability(row[id_], error, 3) for id_ in likely]
     texts = [token_label(one.text, 24) for one in seen.model.tokenizer.named(likely)]
     keep_within(TOKEN, len(likely))
     place: int = boxes[1].selectbox(
         "Next token",
         range(len(likely)),
-        format_func=lambda at: f"{at + 1}. {texts[at]} (probability {row[likely[at]]:.3f})",
+        format_func=lambda at: f"{at + 1}. {texts[at]} (probability {shares[at]})",
         key=TOKEN,
     )
     token = likely[place]

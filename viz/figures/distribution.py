@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from viz.axes import plotly_label
 from viz.figures.legend import ABOVE
+from viz.number_text import probability, settled
 from viz.theme import MASKED, SCORE, WEIGHT, colorscale
 
 LABEL = 18  # characters
@@ -20,6 +21,7 @@ class Bars:
 
     shares: Sequence[float]
     others: float
+    error: float = 0.0  # how far rounding may move their logarithms
 
     @property
     def all(self) -> list[float]:
@@ -43,7 +45,10 @@ def distribution(
     names = [("the model's own", model, WEIGHT if drawn is None else MASKED)]
     if drawn is not None:
         names.append(("after temperature, top-k and top-p", drawn, WEIGHT))
-    traces = [_logits(rows[:-1], logits), *(_shares(rows, *named) for named in names)]
+    traces = [
+        _logits(rows[:-1], logits, settled(model.error)),
+        *(_shares(rows, *named) for named in names),
+    ]
     down = {"range": [len(rows) - 0.5, -0.5], "showgrid": False, "zeroline": False}
     ticks = [*_ticks(labels, chosen), "<i>other</i>"]
     share = {"title": {"text": "probability"}, "range": [0, 1], "tickvals": [0, 0.5, 1]}
@@ -69,18 +74,18 @@ def _ticks(labels: Sequence[str], chosen: int | None) -> list[str]:
     return ticks
 
 
-def _logits(rows: list[int], logits: Sequence[float]) -> go.Bar:
+def _logits(rows: list[int], logits: Sequence[float], decimals: int) -> go.Bar:
     below = colorscale("score")[0][1]  # the colour of its lower end
     return go.Bar(
         y=rows,
         x=list(logits),
         orientation="h",
         marker={"color": [SCORE if logit >= 0 else below for logit in logits]},
-        texttemplate="%{x:.2f}",
+        texttemplate=f"%{{x:.{min(decimals, 2)}f}}",
         textposition="auto",
         cliponaxis=False,
         showlegend=False,
-        hovertemplate="logit %{x:.4f}<extra></extra>",
+        hovertemplate=f"logit %{{x:.{decimals}f}}<extra></extra>",
         width=0.7,
     )
 
@@ -95,19 +100,20 @@ def _shares(rows: list[int], name: str, bars: Bars, colour: str) -> go.Bar:
         name=name,
         orientation="h",
         marker={"color": colour},
-        text=[_written(share) for share in shares],
+        text=[_written(share, bars.error) for share in shares],
         textposition=["inside" if share > LEGIBLE else "outside" for share in shares],
         insidetextfont={"color": "white"},
         constraintext="none",
         cliponaxis=False,
-        hovertemplate=f"{name}: " + "%{x:.6f}<extra></extra>",
+        hovertext=[f"{name}: {probability(share, bars.error, most=6)}" for share in shares],
+        hovertemplate="%{hovertext}<extra></extra>",
     )
 
 
-def _written(share: float) -> str:
+def _written(share: float, error: float) -> str:
     if share == 0:
         return "cut"
-    return "&lt;0.0001" if share < 0.00005 else f"{share:.4f}"
+    return "&lt;0.0001" if share < 0.00005 else probability(share, error)
 
 
 def _room(logits: Sequence[float]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from viz.axes import plotly_label, plotly_words
 from viz.figures.heatmap import Axis, heatmap
+from viz.number_text import probability
 
 LABEL = 8  # characters of a token inside a cell
 CELL, BESIDE = 62, 230  # width of a cell, and of what stands beside the cells, in pixels
@@ -19,12 +20,14 @@ def lens_table(
     *,
     states: Sequence[str],
     tokens: Sequence[str],
+    error: float = 0.0,
 ) -> go.Figure:
     """shares (state, token) as a heatmap of 0-1 with the predicted token written in each cell.
 
     predicted: the text of the token predicted by each state after each token; it is bold where it
-    is what the last state predicts. Row = state, the first on top. Column = token read. The cells
-    keep their width, so a narrow page has to scroll.
+    is what the last state predicts. error: how far rounding may move the logarithm of a share.
+    Row = state, the first on top. Column = token read. The cells keep their width, so a narrow page
+    has to scroll.
     """
     figure = heatmap(
         shares,
@@ -35,8 +38,8 @@ def lens_table(
         height=130 + 40 * len(states),
     )
     figure.data[-1].update(
-        hovertext=_hover(predicted, states, tokens),
-        hovertemplate="%{hovertext} with probability %{z:.4f}<extra></extra>",
+        hovertext=_hover(shares, predicted, states, tokens, error),
+        hovertemplate="%{hovertext}<extra></extra>",
     )
     figure.update_layout(width=BESIDE + CELL * len(tokens))
     return figure
@@ -54,12 +57,17 @@ def _words(predicted: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _hover(
-    predicted: Sequence[Sequence[str]], states: Sequence[str], tokens: Sequence[str]
+    shares: NDArray[np.float64],
+    predicted: Sequence[Sequence[str]],
+    states: Sequence[str],
+    tokens: Sequence[str],
+    error: float,
 ) -> list[list[str]]:
     return [
         [
-            f"{plotly_words(state)}, after {plotly_label(token, 24)}:<br>{plotly_label(text, 24)}"
-            for token, text in zip(tokens, row, strict=True)
+            f"{plotly_words(state)}, after {plotly_label(token, 24)}:<br>{plotly_label(text, 24)} with "
+            f"probability {probability(share, error)}"
+            for token, text, share in zip(tokens, row, given, strict=True)
         ]
-        for state, row in zip(states, predicted, strict=True)
+        for state, row, given in zip(states, predicted, shares, strict=True)
     ]

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from viz.axes import plotly_label, tick_positions
 from viz.figures.legend import ABOVE
+from viz.number_text import probability
 from viz.theme import MASKED, WEIGHT
 
 LABEL = 16  # characters
@@ -28,22 +29,26 @@ class Given:
         return self.word == self.first
 
 
-def word_probabilities(words: Sequence[Given]) -> go.Figure:
+def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
     """One row a word from the top down: its probability, and beneath it the model's first choice
-    where that is another word."""
+    where that is another word. error: how far rounding may move the logarithm of a probability."""
     rows = list(range(len(words)))
     shares = [word.share for word in words]
-    texts = [_number(share) for share in shares]
-    figure = go.Figure(_bars(rows, shares, texts, "the word that stands there", WEIGHT))
+    texts = [_number(share, error) for share in shares]
+    figure = go.Figure(_bars(rows, shares, texts, "the word that stands there", WEIGHT, error))
     others = [word for word in words if not word.agrees]
     if others:
         figure.add_trace(
             _bars(
                 [row for row in rows if not words[row].agrees],
                 [word.first_share for word in others],
-                [f"{plotly_label(word.first)} {_number(word.first_share)}" for word in others],
+                [
+                    f"{plotly_label(word.first)} {_number(word.first_share, error)}"
+                    for word in others
+                ],
                 "the model's first choice, where it is another word",
                 MASKED,
+                error,
             )
         )
     ticks = tick_positions(len(words), 40)
@@ -76,6 +81,7 @@ def _bars(
     texts: Sequence[str],
     name: str,
     colour: str,
+    error: float,
 ) -> go.Bar:
     return go.Bar(
         y=rows,
@@ -87,9 +93,10 @@ def _bars(
         textposition=["inside" if share > _LEGIBLE else "outside" for share in shares],
         insidetextanchor="end",
         textfont={"family": "monospace"},
-        hovertemplate=f"{name}: %{{x:.6f}}<extra></extra>",
+        hovertext=[f"{name}: {probability(share, error, most=6)}" for share in shares],
+        hovertemplate="%{hovertext}<extra></extra>",
     )
 
 
-def _number(share: float) -> str:
-    return f"{share:.4f}" if share >= 0.0001 else "&lt;0.0001"
+def _number(share: float, error: float) -> str:
+    return probability(share, error) if share >= 0.0001 else "&lt;0.0001"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from model.worked.equality import sign
+from viz.number_text import nats, probability
 
 SOFTMAX = r"p_i = \frac{e^{\,z_i / T}}{\sum_j e^{\,z_j / T}}"
 ENTROPY = r"H = -\sum_i p_i \ln p_i"
@@ -23,25 +24,29 @@ class Way:
     warmed: float  # its probability at that temperature
     kept: float  # what all tokens that stay hold together at that temperature
     drawn: float  # the share it is drawn with; 0 where it is cut
+    error: float = 0.0  # how far rounding may move a logit
 
 
 def with_numbers(way: Way) -> str:
     """The softmax of one token with its own numbers, as it is computed: the largest logit is taken
     off first, so that no exponential overflows."""
-    exponent = rf"({way.logit:.4f} - {_bracketed(way.largest)}) / {way.temperature:g}"
-    share = rf"\frac{{e^{{\,{exponent}}}}}{{{way.total:.4f}}}"
-    lines = [rf"p_i &= {_equated(share, way.warmed)}"]
+    blur = way.error / way.temperature
+    logit, largest = nats(way.logit, way.error), _bracketed(nats(way.largest, way.error))
+    total = nats(way.total, way.total * blur)
+    share = rf"\frac{{e^{{\,({logit} - {largest}) / {way.temperature:g}}}}}{{{total}}}"
+    warmed = probability(way.warmed, blur)
+    lines = [rf"p_i &= {_equated(share, warmed)}"]
     if way.drawn == 0:
         lines.append(r"\text{then} &\;\; \text{cut: } \mathbf{0}")
     elif way.kept < 1 - 1e-12:
-        kept = rf"\frac{{{way.warmed:.4f}}}{{{way.kept:.4f}}}"
-        lines.append(rf"\text{{then}} &\;\; {_equated(kept, way.drawn)}")
+        kept = rf"\frac{{{warmed}}}{{{probability(way.kept, blur)}}}"
+        lines.append(rf"\text{{then}} &\;\; {_equated(kept, probability(way.drawn, blur))}")
     return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
 
 
-def _equated(share: str, result: float) -> str:
-    return rf"{share} {sign(share, f'{result:.4f}')} \mathbf{{{result:.4f}}}"
+def _equated(share: str, result: str) -> str:
+    return rf"{share} {sign(share, result)} \mathbf{{{result}}}"
 
 
-def _bracketed(number: float) -> str:
-    return f"({number:.4f})" if number < 0 else f"{number:.4f}"
+def _bracketed(number: str) -> str:
+    return f"({number})" if number.startswith("-") else number

@@ -3,11 +3,12 @@
 import pandas as pd
 import streamlit as st
 
+from model.effects import rounding
 from model.prediction import Lens, lens
 from viz.axes import token_label
 from viz.differences import difference
 from viz.figures.lens import lens_table
-from viz.number_text import counted
+from viz.number_text import counted, significant
 from viz.prediction.formulas import LENS, LENS_WITHOUT_NORM
 from viz.shell import Look, chart, table
 from viz.states import state_names
@@ -39,15 +40,21 @@ def logit_lens(seen: Look) -> None:
         first, last = _window(len(tokens))
     formula.latex(LENS if seen.model.config.norm_place == "pre" else LENS_WITHOUT_NORM)
     states = [state[first:last] for state in trace.states["decoder"]]
-    found = lens(seen.model.unembed, states, trace.prediction.rows(first, last))
+    logits = trace.prediction.rows(first, last)
+    found, error = lens(seen.model.unembed, states, logits), rounding(trace, logits)
     names = state_names(trace, "decoder")
     predicted = _texts(seen, found)
     shares = found.shares if shown == OWN else found.final
     with st.container(key="prediction-lens-scrolls"):
-        figure = lens_table(shares, predicted, states=names, tokens=tokens[first:last])
+        figure = lens_table(shares, predicted, states=names, tokens=tokens[first:last], error=error)
         st.html(SCROLLING % figure.layout.width)
         chart(figure, "prediction-lens-table")
-    table(_frame(found, predicted, names, tokens[first:last], first), "prediction-lens-rows")
+    share = f"%.{significant(error)}g"
+    table(
+        _frame(found, predicted, names, tokens[first:last], first),
+        "prediction-lens-rows",
+        formats={"its probability": share, "the final token's": share},
+    )
     st.caption(
         "Check: the logits read from the last state differ from the model's own output by at most "
         f"{difference(found.difference)}, over {counted(last - first, 'position')}."

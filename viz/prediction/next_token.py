@@ -7,13 +7,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.effects import rounding
 from model.heads import entropy
 from model.prediction import Distribution, Sampling, likeliest, probabilities, temperature
-from model.trace import Array
+from model.trace import Array, Trace
 from model.worked.equality import sign
 from viz.axes import token_label
 from viz.figures.distribution import Bars, distribution
 from viz.markdown import plain
+from viz.number_text import nats, probability, rounded, settled, significant
 from viz.prediction.formulas import SOFTMAX, Way, with_numbers
 from viz.prediction.sampling import UNCHANGED, in_words, sampling_controls
 from viz.shell import Look, chart, table
@@ -27,6 +29,12 @@ class Row:
 
     logits: Array  # (vocabulary,)
     sampling: Sampling
+    error: float  # how far rounding may move a logit
+
+    @property
+    def drawn_error(self) -> float:
+        """How far rounding may move the logarithm of what is drawn with."""
+        return self.error / self.sampling.temperature
 
     @property
     def own(self) -> Distribution:
@@ -35,6 +43,11 @@ class Row:
     @property
     def drawn(self) -> Distribution:
         return self.sampling.of(self.logits)
+
+
+def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
+    """One row of a run's logits, with the digits of it that hold."""
+    return Row(logits, sampling, rounding(trace, logits))
 
 
 def next_token(seen: Look) -> None:
@@ -49,7 +62,8 @@ def next_token(seen: Look) -> None:
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
         position = _position(seen)
-        row = Row(prediction.after(position), sampling_controls(prediction.vocabulary))
+        sampling = sampling_controls(prediction.vocabulary)
+        row = row_of(seen.trace, prediction.after(position), sampling)
     with picture:
         ids = draw_row(seen, row, "prediction-next")
         st.caption(_sums(row, ids))
@@ -74,23 +88,29 @@ def draw_row(
     figure = distribution(
         texts,
         [float(row.logits[id_]) for id_ in ids],
-        _bars(own, ids),
-        _bars(drawn, ids) if changed else None,
+        _bars(own, ids, row.error),
+        _bars(drawn, ids, row.drawn_error) if changed else None,
         chosen=None if chosen is None else ids.index(chosen),
     )
     chart(figure, key)
-    table(_frame(row, ids, texts, changed), key, decimals=6)
+    shares = f"%.{significant(max(row.error, row.drawn_error))}g"
+    table(
+        _frame(row, ids, texts, changed),
+        key,
+        decimals=settled(row.error),
+        formats={"probability": shares, "drawn with": shares},
+    )
     return ids
 
 
-def _bars(shares: Distribution, ids: Sequence[int]) -> Bars:
+def _bars(shares: Distribution, ids: Sequence[int], error: float) -> Bars:
     listed = shares[list(ids)]
     unlisted = np.delete(shares, list(ids))
-    return Bars([float(share) for share in listed], float(unlisted.sum()))
+    return Bars([float(share) for share in listed], float(unlisted.sum()), error)
 
 
 def _frame(row: Row, ids: Sequence[int], texts: Sequence[str], changed: bool) -> pd.DataFrame:
-    own, drawn = _bars(row.own, ids), _bars(row.drawn, ids)
+    own, drawn = _bars(row.own, ids, row.error), _bars(row.drawn, ids, row.drawn_error)
     columns: dict[str, object] = {
         "token": [*map(token_label, texts), "all others"],
         "id": [*map(str, ids), "—"],
@@ -103,18 +123,22 @@ def _frame(row: Row, ids: Sequence[int], texts: Sequence[str], changed: bool) ->
 def _sums(row: Row, ids: Sequence[int]) -> str:
     """What the bars add up to, how many tokens stay, and how undecided the model is."""
     drawn, own = row.drawn, row.own
-    bars = _bars(drawn, ids)
-    undecided = float(entropy(drawn))
-    parts, whole = (f"{sum(bars.shares):.4f}", f"{bars.others:.4f}"), f"{sum(bars.all):.6f}"
+    bars = _bars(drawn, ids, row.drawn_error)
+    undecided, blur = float(entropy(drawn)), row.drawn_error
+    alike = np.exp(undecided)
+    parts = [probability(share, blur) for share in (sum(bars.shares), bars.others)]
+    whole = f"{sum(bars.all):.6f}"
     equal = "=" if sign(" + ".join(parts), whole) == "=" else "≈"
     sentence = (
         f"Listed {parts[0]} + other {parts[1]} {equal} {whole}, over all "
         f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} can come next. Entropy "
-        f"{undecided:.4f} nats: as undecided as among {np.exp(undecided):,.1f} equal tokens"
+        f"{nats(undecided, undecided * blur)} nats: as undecided as among "
+        f"{rounded(alike, alike * undecided * blur, 1)} equal tokens"
     )
     if row.sampling == UNCHANGED:
         return f"{sentence}."
-    return f"{sentence}; the model's own is {float(entropy(own)):.4f}."
+    without = float(entropy(own))
+    return f"{sentence}; the model's own is {nats(without, without * row.error)}."
 
 
 def _position(seen: Look) -> int:
@@ -142,7 +166,7 @@ def _what_follows(seen: Look, row: Row, position: int) -> None:
     rank = int((own > own[following.id]).sum()) + 1
     st.markdown(
         f"In your text **{plain(token_label(following.text))}** comes next. The model gave it "
-        f"{own[following.id]:.4f}, rank {rank:,} of {len(own):,}."
+        f"{probability(own[following.id], row.error)}, rank {rank:,} of {len(own):,}."
     )
 
 
@@ -157,7 +181,7 @@ def _numbers_of_one(seen: Look, row: Row, ids: Sequence[int]) -> None:
         key="prediction-filled",
     )
     st.latex(with_numbers(way(row, ids[listed])))
-    for sentence in in_words(row.sampling, row.logits):
+    for sentence in in_words(row.sampling, row.logits, row.drawn_error):
         st.caption(plain(sentence))
 
 
@@ -174,4 +198,5 @@ def way(row: Row, id_: int) -> Way:
         warmed=float(warmed[id_]),
         kept=float(warmed[drawn > 0].sum()),
         drawn=float(drawn[id_]),
+        error=row.error,
     )

@@ -5,6 +5,7 @@ import streamlit as st
 
 from model.prediction import Distribution, Sampling, temperature, top_k
 from model.trace import Array
+from viz.number_text import probability
 
 UNCHANGED = Sampling()
 _DEFAULTS = {
@@ -52,14 +53,15 @@ def sampling_controls(vocabulary: int) -> Sampling:
     return chosen
 
 
-def in_words(chosen: Sampling, logits: Array) -> list[str]:
-    """A sentence for each of the three: what it does to this row of logits, (vocabulary,)."""
+def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
+    """A sentence for each of the three: what it does to this row of logits, (vocabulary,). error: how
+    far rounding may move the logarithm of what is drawn with."""
     warmed = temperature(logits, chosen.temperature)
     cut = warmed if chosen.top_k is None else top_k(warmed, chosen.top_k)
     return [
         _temperature_in_words(chosen.temperature),
-        _top_k_in_words(chosen.top_k, warmed, cut),
-        _top_p_in_words(chosen.top_p, cut, chosen.of(logits)),
+        _top_k_in_words(chosen.top_k, warmed, cut, error),
+        _top_p_in_words(chosen.top_p, cut, chosen.of(logits), error),
     ]
 
 
@@ -70,20 +72,22 @@ def _temperature_in_words(divisor: float) -> str:
     return f"Temperature {divisor:g} divides every logit by {divisor:g}. {gain}."
 
 
-def _top_k_in_words(count: int | None, before: Distribution, after: Distribution) -> str:
+def _top_k_in_words(
+    count: int | None, before: Distribution, after: Distribution, error: float
+) -> str:
     if count is None:
         return "Top-k is off: all tokens stay."
-    held = before[after > 0].sum()
-    return f"Top-k keeps {_kept(after):,} of {len(after):,} tokens. They held {held:.4f} together."
+    held = probability(before[after > 0].sum(), error)
+    return f"Top-k keeps {_kept(after):,} of {len(after):,} tokens. They held {held} together."
 
 
-def _top_p_in_words(share: float, before: Distribution, after: Distribution) -> str:
+def _top_p_in_words(share: float, before: Distribution, after: Distribution, error: float) -> str:
     if share == 1:
         return "Top-p is off: no share is cut."
-    held = before[after > 0].sum()
+    held = probability(before[after > 0].sum(), error)
     return (
         f"Top-p keeps the fewest likely tokens that hold at least {share:g}: "
-        f"{_kept(after):,} of {_kept(before):,}, which held {held:.4f}."
+        f"{_kept(after):,} of {_kept(before):,}, which held {held}."
     )
 
 

@@ -18,7 +18,7 @@ from viz.differences import difference
 from viz.figures.reading import reading
 from viz.number_text import counted
 from viz.prediction.formulas import DRAWN, GREEDY
-from viz.prediction.next_token import Row, draw_row
+from viz.prediction.next_token import draw_row, row_of
 from viz.prediction.sampling import sampling_controls
 from viz.shell import Look, chart, table, traced
 from viz.theme import WEIGHT, rgba
@@ -60,7 +60,7 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
     expected, read = st.columns([3, 2], gap="large")
     with expected:
         if run.prediction is not None:
-            row = Row(run.prediction.after(-1), choice.sampling)
+            row = row_of(run, run.prediction.after(-1), choice.sampling)
             draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
         st.latex(GREEDY if choice.seed is None else DRAWN)
     with read:

@@ -5,9 +5,10 @@ Pure: the runs are asked for, not made here.
 
 import numpy as np
 
-from model.effects import losses, predicted
+from model.effects import losses, predicted, rounding
 from model.intervention import Intervention
 from model.prediction import probabilities
+from viz.number_text import probability, settled
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
 
@@ -85,7 +86,9 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
         return None
     if len(predicted(ours)) < 2:
         return None
-    before, after = (losses(run) for run in (ours, scene.run(Intervention(mask="none"))))
+    theirs = scene.run(Intervention(mask="none"))
+    before, after = losses(ours), losses(theirs)
+    decimals = min(2, settled(max(rounding(ours), rounding(theirs))))
     was, now = float(before.mean()), float(after.mean())
     moved = abs(now - was)
     if _SAME_LOSS < moved < _MOVED_LOSS:
@@ -95,14 +98,15 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     token = token_name(predicted(ours)[most], most + 1)
     seen = (
         f"Each token may now look at the one that it is to predict. {token} gains most: its loss goes "
-        f"from {before[most]:.2f} to {after[most]:.2f}."
+        f"from {before[most]:.{decimals}f} to {after[most]:.{decimals}f}."
     )
     return Question(
         "The loss says how badly each next token of the sentence is predicted: −ln of its probability, "
-        f"on average. The causal mask is lifted in all layers. What happens to the loss of {was:.2f}?",
+        "on average. The causal mask is lifted in all layers. What happens to the loss of "
+        f"{was:.{decimals}f}?",
         _DIRECTIONS,
         answer,
-        f"It was {was:.2f} and becomes {now:.2f}, the mean over {len(before)} tokens.",
+        f"It was {was:.{decimals}f} and becomes {now:.{decimals}f}, the mean over {len(before)} tokens.",
         f"{seen} A model trained so would only learn to copy the answer."
         if answer == 2
         else f"{seen} But this model never learned to look ahead, and other tokens are predicted worse.",
@@ -150,15 +154,20 @@ def without_positions(scene: Scene, number: int) -> Question | None:
         answer = 1 if fall >= CLEAR else 0 if fall <= _STILL else None
     if answer is None or before[best] < CLEAR:
         return None
+    error = max(rounding(run, row) for run, row in zip((ours, theirs), logits, strict=True))
+    had, has, first = (
+        probability(float(share), error, most=3)
+        for share in (before[best], after[best], after[now])
+    )
     token, instead = (quoted(named) for named in scene.named([best, now]))
     last = token_name(ours.tokens_of("decoder")[-1], ours.prediction.shape[0] - 1)
-    other = "" if now == best else f" Now {instead} comes first, with {after[now]:.3f}."
+    other = "" if now == best else f" Now {instead} comes first, with {first}."
     return Question(
         f"Positions are switched off in the whole model. After {last} it expected {token} with "
-        f"{before[best]:.3f}. Does it still?",
+        f"{had}. Does it still?",
         ("Yes, as surely as before", "Yes, but less surely", "No, another token comes first"),
         answer,
-        f"{token} had {before[best]:.3f} and has {after[best]:.3f}.{other}",
+        f"{token} had {had} and has {has}.{other}",
         "Without positions a token knows what the others are, not where they stand. Heads that look at "
         "the token just before, and all that rely on them, can no longer find it."
         if answer
@@ -172,14 +181,17 @@ def without_head(scene: Scene, number: int) -> Question | None:
     head = (scene.head + number) % attention.heads
     if ours.prediction is None or number >= attention.heads:
         return None
-    theirs = scene.run(Intervention(ablated=frozenset({(scene.place, head)}))).prediction
-    if theirs is None:
+    theirs = scene.run(Intervention(ablated=frozenset({(scene.place, head)})))
+    if theirs.prediction is None:
         return None
-    before, after = (probabilities(run.after(-1)) for run in (ours.prediction, theirs))
+    logits = [run.after(-1) for run in (ours.prediction, theirs.prediction)]
+    before, after = map(probabilities, logits)
     best = int(before.argmax())
     answer = _direction(float(before[best]), float(after[best]))
     if answer is None or before[best] < CLEAR:
         return None
+    error = max(rounding(run, row) for run, row in zip((ours, theirs), logits, strict=True))
+    had, has = (probability(float(share), error, most=3) for share in (before[best], after[best]))
     (token,) = (quoted(named) for named in scene.named([best]))
     name = f"L{attention.layer}H{head}"
     return Question(
@@ -187,7 +199,7 @@ def without_head(scene: Scene, number: int) -> Question | None:
         "as the next token?",
         _DIRECTIONS,
         answer,
-        f"It was {before[best]:.3f} and becomes {after[best]:.3f}.",
+        f"It was {had} and becomes {has}.",
         "Other heads do the same work, or this head does none that matters for this token."
         if answer == 1
         else "What this head wrote into the stream spoke against the token."

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from model.effects import rounding
 from model.prediction import Distribution, probabilities, temperature
+from viz.number_text import probability, settled
 from viz.questions.question import (
     CLEAR,
     OPTIONS,
@@ -25,7 +27,7 @@ def next_token(scene: Scene, number: int) -> Question | None:
         return None
     at = prediction.shape[0] - 1 - number
     logits = prediction.after(at)
-    shares = probabilities(logits)
+    shares, error = probabilities(logits), rounding(scene.trace, logits)
     order = np.argsort(-shares, kind="stable")
     if len(order) <= _RANKS[-1] or shares[order[0]] - shares[order[1]] < CLEAR:
         return None
@@ -38,16 +40,20 @@ def next_token(scene: Scene, number: int) -> Question | None:
     stands = ""
     if at + 1 < len(tokens):
         really = tokens[at + 1]
-        stands = f" In your sentence {quoted(really)} follows; it had {shares[really.id]:.3f}."
+        had = probability(shares[really.id], error, 3)
+        stands = f" In your sentence {quoted(really)} follows; it had {had}."
+    given = [
+        f"{name} {probability(shares[id_], error)}"
+        for name, id_ in zip(names, offered, strict=True)
+    ]
+    largest, following = (f"{logits[id_]:.{settled(error, 2)}f}" for id_ in order[:2])
     return Question(
         f"Which token does the model expect after {token_name(tokens[at], at)}?",
         tuple(names),
         offered.index(best),
-        f"Probabilities: "
-        f"{listed([f'{name} {shares[id_]:.4f}' for name, id_ in zip(names, offered, strict=True)])}; "
-        f"all {len(shares):,} tokens share 1.{stands}",
-        f"Its logit is {logits[best]:.2f}, the next largest {logits[int(order[1])]:.2f}. The softmax "
-        "makes probabilities of all logits at once.",
+        f"Probabilities: {listed(given)}; all {len(shares):,} tokens share 1.{stands}",
+        f"Its logit is {largest}, the next largest {following}. The softmax makes probabilities of all "
+        "logits at once.",
     )
 
 
@@ -57,7 +63,8 @@ def settled_state(scene: Scene, number: int) -> Question | None:
     if number or prediction is None:
         return None
     states = scene.trace.states["decoder"]
-    shares = [probabilities(scene.unembed(state[-1:])[0]) for state in states]
+    logits = [scene.unembed(state[-1:])[0] for state in states]
+    shares = [probabilities(row) for row in logits]
     firsts = [int(row.argmax()) for row in shares]
     best = firsts[-1]
     at = max((state + 1 for state, first in enumerate(firsts) if first != best), default=0)
@@ -67,16 +74,20 @@ def settled_state(scene: Scene, number: int) -> Question | None:
     near = dict.fromkeys((at, 0, last, (at + last) // 2, at // 2, *range(last)))
     offered = sorted(list(near)[:OPTIONS])
     names = state_names(scene.trace, "decoder")
+    in_the_end, then, before = (
+        probability(shares[state][best], rounding(scene.trace, logits[state]), most)
+        for state, most in ((-1, 3), (at, 4), (at - 1, 4))
+    )
     token, instead = (quoted(named) for named in scene.named([best, firsts[at - 1]]))
     read = scene.trace.tokens_of("decoder")
     return Question(
         f"The model expects {token} after {token_name(read[-1], len(read) - 1)}, with "
-        f"{shares[-1][best]:.3f}. Each state of the stream can be read as if it were the last. From "
+        f"{in_the_end}. Each state of the stream can be read as if it were the last. From "
         f"which state on does {token} come first?",
         tuple(names[state] for state in offered),
         offered.index(at),
-        f"After {names[at]}, {token} has {shares[at][best]:.4f}. One state earlier it has "
-        f"{shares[at - 1][best]:.4f}, and {instead} comes first.",
+        f"After {names[at]}, {token} has {then}. One state earlier it has {before}, and {instead} comes "
+        "first.",
         f"What {names[at]} adds to the last token's vector brings {token} to the first place. "
         "All that comes later leaves it there.",
     )
@@ -98,13 +109,18 @@ def warmed(scene: Scene, number: int) -> Question | None:
     moved = float(after[best] - before[best])
     if abs(moved) < CLEAR / 2:
         return None
+    error = rounding(scene.trace, logits)
+    had, has = (
+        probability(share, blur, 3)
+        for share, blur in ((before[best], error), (after[best], error / divisor))
+    )
     (token,) = (quoted(named) for named in scene.named([best]))
     return Question(
-        f"The model expects {token} with {before[best]:.3f}. Every logit is divided by {divisor:g}, "
+        f"The model expects {token} with {had}. Every logit is divided by {divisor:g}, "
         "the temperature. What happens to this probability?",
         ("It grows", "It stays as it is", "It shrinks"),
         0 if moved > 0 else 2,
-        f"It becomes {after[best]:.3f}.",
+        f"It becomes {has}.",
         "Dividing by more than 1 brings the logits nearer together, so the other tokens gain. Dividing "
         "by less than 1 draws them apart. The order of the tokens stays the same.",
     )

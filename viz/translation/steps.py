@@ -14,7 +14,7 @@ from viz.differences import difference
 from viz.figures.alignment import alignment
 from viz.markdown import plain
 from viz.prediction.formulas import GREEDY
-from viz.prediction.next_token import Row, draw_row
+from viz.prediction.next_token import draw_row, row_of
 from viz.shell import Look, chart, table, traced
 from viz.translation.head import choose_cross_head
 from viz.translation.run import french_line, with_target, written_ids
@@ -109,7 +109,7 @@ def _expected(seen: Look, step: int, new: int) -> None:
     """The probabilities of the next word; the chosen one is marked."""
     st.markdown("**What the model expects next**")
     if seen.trace.prediction is not None:
-        row = Row(seen.trace.prediction.after(step - 1), Sampling())
+        row = row_of(seen.trace, seen.trace.prediction.after(step - 1), Sampling())
         draw_row(seen, row, "encoder-expected", count=LISTED, chosen=new)
     st.latex(GREEDY)
 

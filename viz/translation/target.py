@@ -1,5 +1,6 @@
 """The reader's own French: what the model gives each word of it, and what it reads for it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from viz.axes import token_label
 from viz.figures.alignment import alignment
 from viz.figures.word_probabilities import Given, word_probabilities
 from viz.markdown import plain
-from viz.number_text import nats
+from viz.number_text import nats, probability, significant
 from viz.session import change_view, current
 from viz.shell import Look, chart, checked, table, traced
 from viz.translation.formulas import FORCED
@@ -37,14 +38,16 @@ def own_target(seen: Look) -> None:
     look = _readable(with_target(seen, current().target), seen)
     if look is None:
         return
-    given = _given(look)
+    given, error = _given(look), rounding(look.trace)
     bars, lines = st.columns(2, gap="large")
     with bars:
         st.markdown("**The probability of each word**")
-        chart(word_probabilities(given), "encoder-forced")
+        chart(word_probabilities(given, error), "encoder-forced")
         _product(look, given, with_target(seen, None))
         st.latex(FORCED)
-        table(_frame(given), "encoder-forced", decimals=6)
+        share = f"%.{significant(error)}g"
+        formats = {"probability": share, "its probability": share}
+        table(_frame(given), "encoder-forced", formats=formats)
     with lines:
         st.markdown("**What is read to write it**")
         _lines(look.trace)
@@ -129,30 +132,40 @@ def _given(look: Look) -> tuple[Given, ...]:
 
 def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
     """The probability of the whole, beside that of the model's own French."""
-    total = sum(np.log(max(word.share, 1e-300)) for word in given)
-    best = sum(np.log(max(word.share, 1e-300)) for word in _given(own))
+    error = rounding(look.trace)
+    loss = -sum(np.log(max(word.share, 1e-300)) for word in given) / len(given)
     sentence = (
-        f"The product of all: **{_in_words(np.exp(total))}**, a loss of "
-        f"{nats(-total / len(given), rounding(look.trace))} nats a word."
+        f"The product of all: **{product_in_words(given, error)}**, a loss of {nats(loss, error)} nats a "
+        "word."
     )
     if look.request.target is not None:
         french = look.model.tokenizer.decode([token.id for token in own.trace.target_tokens])
-        sentence += f" The model's own, {plain(f'“{french}”')}: {_in_words(np.exp(best))}."
+        best = product_in_words(_given(own), rounding(own.trace))
+        sentence += f" The model's own, {plain(f'“{french}”')}: {best}."
     st.markdown(sentence)
     surprises = [word for word in given if not word.agrees]
     if surprises:
         word = min(surprises, key=lambda given: given.share)
         st.markdown(
             plain(
-                f"The least expected is “{token_label(word.word)}”: {word.share:.2g}. The model "
-                f"would have written “{token_label(word.first)}”: {word.first_share:.4f}."
+                f"The least expected is “{token_label(word.word)}”: {_in_words(word.share, error)}. The "
+                f"model would have written “{token_label(word.first)}”: "
+                f"{probability(word.first_share, error)}."
             )
         )
 
 
-def _in_words(share: float) -> str:
+def product_in_words(given: Sequence[Given], error: float) -> str:
+    """The product of the probabilities of some words. Its logarithm is a sum: the errors add up."""
+    share = float(np.exp(sum(np.log(max(word.share, 1e-300)) for word in given)))
+    return _in_words(share, len(given) * error)
+
+
+def _in_words(share: float, error: float) -> str:
     """A probability in a sentence."""
-    return f"{share:.4f}" if share >= 0.001 else f"{share:.2g}"
+    if share >= 0.001:
+        return probability(share, error)
+    return f"{share:.{min(significant(error), 2)}g}"
 
 
 def _lines(trace: Trace) -> None:
