@@ -2,6 +2,8 @@
 # docker build -t attention-visualizer --build-arg TORCH=cuda . PyTorch with CUDA; run with --gpus all
 #
 # docker run --read-only --tmpfs /tmp -p 127.0.0.1:8501:8501 attention-visualizer
+#
+# A tag can be given to another image tomorrow. A digest cannot: --build-arg PYTHON=3.11-slim-bookworm@sha256:...
 ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS packages
@@ -9,16 +11,20 @@ ARG TORCH=cpu
 # For pip, in place of uv: for instance another index that has the build wanted.
 ARG PIP_OPTIONS=""
 RUN python -m venv /opt/packages
-# The requirements change rarely and take minutes: a layer of their own, before the code.
-COPY requirements.txt /tmp/requirements.txt
+# The packages change rarely and take minutes: layers of their own, before the code. First all but PyTorch,
+# each by its hash; what stands there already is left as it is by the step that adds PyTorch.
+COPY requirements.txt requirements.lock requirements-uv.lock /tmp/
+RUN /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} \
+        --require-hashes --no-deps --only-binary :all: \
+        --requirement /tmp/requirements.lock --constraint /tmp/requirements.txt
 # uv knows where PyTorch's builds for the processor only are; the package index has those with CUDA.
-RUN if [ "${TORCH}" = cpu ] && [ -z "${PIP_OPTIONS}" ]; then \
-        pip install --no-cache-dir --disable-pip-version-check uv==0.13.9 \
-        && uv pip install --no-cache --python /opt/packages/bin/python --torch-backend cpu \
-            --requirement /tmp/requirements.txt; \
+RUN torch=$(grep ^torch== /tmp/requirements.txt) \
+    && if [ "${TORCH}" = cpu ] && [ -z "${PIP_OPTIONS}" ]; then \
+        pip install --no-cache-dir --disable-pip-version-check \
+            --require-hashes --no-deps --only-binary :all: --requirement /tmp/requirements-uv.lock \
+        && uv pip install --no-cache --python /opt/packages/bin/python --torch-backend cpu "${torch}"; \
     else \
-        /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} \
-            --requirement /tmp/requirements.txt; \
+        /opt/packages/bin/pip install --no-cache-dir --disable-pip-version-check ${PIP_OPTIONS} "${torch}"; \
     fi
 
 FROM python:${PYTHON}

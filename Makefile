@@ -6,6 +6,7 @@
 # make bench    measure speed, memory and page weight beside other tools (25 minutes on a quiet machine)
 # make screens  take pictures of every page into docs/screens
 # make accessibility  try every page with axe-core and write docs/accessibility.md
+# make lock     make the lock files (requirements*.lock) again after a change of requirements*.txt
 # make audit    ask the public list of known weaknesses about every installed package (needs a network)
 # make image-check, make proxy-check   try the Dockerfile and the proxy without Docker (Linux, root)
 # make fuzz     hostile texts through everything that shows them; goes on where it was stopped
@@ -13,6 +14,7 @@
 # make clean    remove the environment and the caches
 #
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
+# LOCK_OPTIONS  of make lock: --upgrade, or --upgrade-package NAME; without, each version stays that still fits
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the tests
 # INPUTS        of make fuzz
@@ -21,7 +23,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit weights browser bench screens accessibility fuzz format clean chromium
+.PHONY: run test lint unit weights browser bench screens accessibility lock fuzz format clean chromium
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -29,6 +31,9 @@ PIP_OPTIONS ?=
 # So it must be allowed to keep that, whatever this shell says: each process would compile all of it again.
 export PYTHONDONTWRITEBYTECODE :=
 QUIETLY = --quiet --disable-pip-version-check --no-input --no-compile $(PIP_OPTIONS)
+LOCK = .venv-lock/bin/uv pip compile --quiet --config-file deploy/lock.toml $(LOCK_OPTIONS)
+# Files whose hash is in the lock, and no others; nothing is built here, for that would fetch more.
+HASHED = --require-hashes --no-deps --only-binary :all:
 # One process a core, two at the least and six at the most: each has a browser and a server.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
 INPUTS ?= 10000
@@ -69,6 +74,12 @@ screens: weights chromium
 accessibility: weights chromium
 	$(BIN)/python -m tests.accessibility
 
+# uv reads no settings of pip: another index is named in UV_DEFAULT_INDEX.
+lock: .venv-lock/.installed
+	$(LOCK) requirements.txt --output-file requirements.lock
+	$(LOCK) requirements-dev.txt --constraint requirements.lock --output-file requirements-dev.lock
+	$(LOCK) requirements-uv.txt --output-file requirements-uv.lock
+
 audit: .venv/.installed-run
 	@test -x .venv-audit/bin/pip-audit || { \
 	    $(BIN)/python -m venv .venv-audit && \
@@ -91,7 +102,7 @@ format: .venv/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-audit .venv-bench .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-bench .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip's script is the last file a new environment gets, so it stands for the whole of it.
@@ -105,15 +116,24 @@ $(BIN)/pip:
 	echo "Python 3.11 or newer with its venv module is needed, and none was found on PATH." >&2; \
 	exit 1
 
-.venv/.installed-run: requirements.txt | $(BIN)/pip
+# PyTorch has its own step: which build fits, and so its hash, is up to the machine and PIP_OPTIONS.
+# What it needs besides CUDA is in the lock, so it is there already and stays.
+.venv/.installed-run: requirements.lock requirements.txt | $(BIN)/pip
 	@echo "Installing what the app needs. The first time this takes a few minutes."
-	$(BIN)/python -m pip install $(QUIETLY) -r requirements.txt
+	$(BIN)/python -m pip install $(QUIETLY) $(HASHED) -r requirements.lock -c requirements.txt
+	$(BIN)/python -m pip install $(QUIETLY) $$(grep ^torch== requirements.txt)
 	@touch $@
 
-.venv/.installed-dev: requirements-dev.txt requirements.txt | $(BIN)/pip
+.venv/.installed-dev: requirements-dev.lock requirements-dev.txt requirements.txt | $(BIN)/pip
 	@echo "Installing what the app and its tests need. The first time this takes a few minutes."
-	$(BIN)/python -m pip install $(QUIETLY) -r requirements-dev.txt
+	$(BIN)/python -m pip install $(QUIETLY) $(HASHED) -r requirements-dev.lock -c requirements.txt
+	$(BIN)/python -m pip install $(QUIETLY) $$(grep ^torch== requirements.txt)
 	@touch .venv/.installed-run $@
+
+.venv-lock/.installed: requirements-uv.lock | $(BIN)/pip
+	$(BIN)/python -m venv .venv-lock
+	.venv-lock/bin/python -m pip install $(QUIETLY) $(HASHED) -r requirements-uv.lock
+	@touch $@
 
 # BertViz's pages ask a content delivery network for these scripts; here they come from npm, where there is one.
 .venv-bench/.installed: requirements-bench.txt | $(BIN)/pip

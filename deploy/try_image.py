@@ -99,21 +99,21 @@ class Build:
         subprocess.run(line, check=True, timeout=SECONDS_TO_BUILD)
 
     def _copy(self, stage: Stage, step: Instruction) -> None:
-        *options, source, target = step.rest.split()
+        *sources, target = step.rest.split()
         place = stage.root / os.path.join(stage.folder, target).strip("/")
-        if options:  # --from=STAGE
-            found = self.stages[options[0].partition("=")[2]].root / source.strip("/")
-            shutil.copytree(found, place, symlinks=True)
+        if sources[0].startswith("--from="):
+            other = self.stages[sources[0].partition("=")[2]]
+            shutil.copytree(other.root / sources[1].strip("/"), place, symlinks=True)
             return
-        origin = REPOSITORY / source
-        if origin.is_file():
-            shutil.copyfile(origin, place)
-            return
-        for file in context(REPOSITORY, (REPOSITORY / ".dockerignore").read_text()):
-            if file.is_relative_to(origin):
-                goal = place / file.relative_to(origin)
-                goal.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, goal)
+        for origin in (REPOSITORY / source for source in sources):
+            if origin.is_file():
+                shutil.copy(origin, place)
+                continue
+            for file in context(REPOSITORY, (REPOSITORY / ".dockerignore").read_text()):
+                if file.is_relative_to(origin):
+                    goal = place / file.relative_to(origin)
+                    goal.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, goal)
 
     def _workdir(self, stage: Stage, step: Instruction) -> None:
         stage.folder = step.rest

@@ -33,7 +33,8 @@ def test_the_image_holds_what_the_app_runs_and_nothing_else() -> None:
     rooms = {name.split("/")[0] for name in files}
     assert rooms == {
         *("app.py", "pages", "viz", "model", "static", "deploy"),
-        *(".streamlit", "requirements.txt", "LICENSE"),
+        *("requirements.txt", "requirements.lock", "requirements-uv.lock"),
+        *(".streamlit", "LICENSE"),
     }
     assert not [name for name in files if "__pycache__" in name or "secrets" in name]
 
