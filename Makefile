@@ -34,6 +34,7 @@ QUIETLY = --quiet --disable-pip-version-check --no-input --no-compile $(PIP_OPTI
 LOCK = .venv-lock/bin/uv pip compile --quiet --config-file deploy/lock.toml $(LOCK_OPTIONS)
 # Files whose hash is in the lock, and no others; nothing is built here, for that would fetch more.
 HASHED = --require-hashes --no-deps --only-binary :all:
+STALE = { echo "If requirements.txt was changed, run: make lock" >&2; exit 1; }
 # One process a core, two at the least and six at the most: each has a browser and a server.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
 INPUTS ?= 10000
@@ -120,13 +121,13 @@ $(BIN)/pip:
 # What it needs besides CUDA is in the lock, so it is there already and stays.
 .venv/.installed-run: requirements.lock requirements.txt | $(BIN)/pip
 	@echo "Installing what the app needs. The first time this takes a few minutes."
-	$(BIN)/python -m pip install $(QUIETLY) $(HASHED) -r requirements.lock -c requirements.txt
+	$(BIN)/python -m pip install $(QUIETLY) $(HASHED) -r requirements.lock -c requirements.txt || $(STALE)
 	$(BIN)/python -m pip install $(QUIETLY) $$(grep ^torch== requirements.txt)
 	@touch $@
 
 .venv/.installed-dev: requirements-dev.lock requirements-dev.txt requirements.txt | $(BIN)/pip
 	@echo "Installing what the app and its tests need. The first time this takes a few minutes."
-	$(BIN)/python -m pip install $(QUIETLY) $(HASHED) -r requirements-dev.lock -c requirements.txt
+	$(BIN)/python -m pip install $(QUIETLY) $(HASHED) -r requirements-dev.lock -c requirements.txt || $(STALE)
 	$(BIN)/python -m pip install $(QUIETLY) $$(grep ^torch== requirements.txt)
 	@touch .venv/.installed-run $@
 
