@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Measure = Literal["probability", "logit", "divergence", "loss", "moved"]
 Numbers = NDArray[np.float64]
 MOST_ROWS = 24  # of a batch, so that progress is told often
-MOST_TOKENS = 4096  # of a batch
+MOST_TOKENS = 1024  # of a batch: others wait for its end
 MOST_LOGITS = 2**24  # of a batch: 64 MB
 
 

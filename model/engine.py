@@ -1,13 +1,13 @@
 """Loaded models and recent traces, shared by all visitors and bounded in bytes.
 
-Forward passes share the cores, so they stand in one line; whoever waits is told the place, and whoever
-leaves ends the own pass.
+Forward passes share the cores, so they stand in one line, in which visitors take turns; whoever waits
+is told the place, and a pass whose visitor has left is ended.
 """
 
 import gc
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -46,6 +46,14 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Background:
+    """Work for a visitor in a thread of its own. wanted: ends a pass of it by raising."""
+
+    visitor: Hashable
+    wanted: Callable[[], object] = nothing
+
+
+@dataclass(frozen=True)
 class Eviction:
     """A model that was put away to make room for another one. Chosen again, it is loaded anew."""
 
@@ -68,7 +76,8 @@ class Engine:
     """Loads each model once, traces each request once, keeps what was used last.
 
     The bounds are those of the settings unless given. wanted: called now and then by whoever waits or
-    computes; it ends a pass by raising, where the visitor has left. tell: hears what happens.
+    computes; it ends a pass by raising, where the visitor has left. visitor: whose work this thread
+    does. tell: hears what happens.
     """
 
     def __init__(
@@ -77,6 +86,7 @@ class Engine:
         trace_bytes: int | None = None,
         *,
         wanted: Callable[[], object] = nothing,
+        visitor: Callable[[], Hashable] = nothing,
         tell: Callable[[Event], object] = lambda event: None,
     ) -> None:
         bounds = settings()
@@ -86,7 +96,7 @@ class Engine:
         )
         self._line = Line(PASSES_AT_ONCE, bounds.longest_line)
         self._seconds = bounds.pass_seconds
-        self._wanted, self._tell = wanted, tell
+        self._wanted, self._visitor, self._tell = wanted, visitor, tell
         self._evictions: list[Eviction] = []
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
         self._keys = KeyLocks()
@@ -164,18 +174,20 @@ class Engine:
 
     @contextmanager
     def turn(
-        self, waiting: Callable[[int], object], *, in_background: bool = False
+        self, waiting: Callable[[int], object], background: Background | None = None
     ) -> Iterator[None]:
         """A turn in the line of passes, also for a computation that is no single trace. Whoever has
         much to compute takes many short turns, so that others come in between.
 
-        Passes in it end when its visitor leaves or the time is over. in_background: for work of which
-        there is little at once, that has its own way to see whether it is wanted, and is never turned
-        away. Raises LineFullError and PassTooLongError.
+        Passes in it end when its visitor leaves or the time is over. background: for work that goes
+        on beside the page; as it takes its visitor's turns alone, it is never turned away.
+        Raises LineFullError and PassTooLongError.
         """
-        wanted = nothing if in_background else self._wanted
-        place = self._line.place(waiting, wanted, however_long=in_background)
-        with place, limits.within(self._seconds, wanted):
+        work = background or Background(self._visitor(), self._wanted)
+        place = self._line.place(
+            waiting, work.wanted, visitor=work.visitor, however_long=background is not None
+        )
+        with place, limits.within(self._seconds, work.wanted):
             yield
 
     def _load(self, name: str, progress: Progress) -> "Model":

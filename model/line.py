@@ -1,10 +1,12 @@
 """A line in front of something that few can use at once, and locks of keys."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 SECONDS_BETWEEN_NEWS = 0.2
+ROUND = 64  # turns for which a visitor who had one lets those who had none go first
 
 
 class LineFullError(ValueError):
@@ -21,13 +23,27 @@ def nothing() -> None:
     """What a wait without conditions asks now and then."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Ticket:
+    """One wait in the line."""
+
+    visitor: Hashable
+    arrived: int  # turns that the line had given by then
+
+
 class Line:
-    """First come, first served. At most `longest` wait; None: as many as come."""
+    """Visitors take turns: of all who wait, the one whose last turn is longest ago is next. So a
+    visitor with much to do gets no more than one with little, and who had no turn in the last ROUND
+    waits for the turn under way and for others like that. At most `longest` stand before anybody;
+    None: as many as come.
+    """
 
     def __init__(self, at_once: int, longest: int | None = None) -> None:
         self._free = at_once
         self._longest = longest
-        self._waiting: list[object] = []
+        self._waiting: list[_Ticket] = []  # in order of arrival
+        self._turns = 0  # given so far
+        self._last: dict[Hashable, int] = {}  # visitor -> turn, for those of the last ROUND turns
         self._moved = threading.Condition()
 
     @property
@@ -41,19 +57,21 @@ class Line:
         waiting: Callable[[int], object],
         wanted: Callable[[], object] = nothing,
         *,
+        visitor: Hashable = None,
         however_long: bool = False,
     ) -> Iterator[None]:
-        """Waits for a turn. `waiting` hears the place in line (1 = next) when it changes; `wanted`
-        is called now and then, and whatever it raises leaves the line.
+        """Waits for a turn of the visitor's. `waiting` hears the place in line (1 = next) when it
+        changes; `wanted` is called now and then, and whatever it raises leaves the line.
 
-        Raises LineFullError where too many wait, unless it may be `however_long`.
+        Raises LineFullError where too many stand before it, unless it may be `however_long`.
         """
-        ticket = object()
         with self._moved:
-            full = self._longest is not None and len(self._waiting) >= self._longest
-            if full and not however_long:
-                raise LineFullError(len(self._waiting))
+            ticket = _Ticket(visitor, self._turns)
             self._waiting.append(ticket)
+            before = self._place(ticket) - 1
+            if self._longest is not None and before >= self._longest and not however_long:
+                self._waiting.remove(ticket)
+                raise LineFullError(before)
         try:
             self._stand(ticket, waiting, wanted)
         except BaseException:
@@ -70,15 +88,16 @@ class Line:
                 self._moved.notify_all()
 
     def _stand(
-        self, ticket: object, waiting: Callable[[int], object], wanted: Callable[[], object]
+        self, ticket: _Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
     ) -> None:
         told = 0
         while True:
             with self._moved:
-                place = self._waiting.index(ticket) + 1
+                place = self._place(ticket)
                 if place <= self._free:
                     self._waiting.remove(ticket)
                     self._free -= 1
+                    self._note_turn(ticket.visitor)
                     return
                 if place == told:
                     self._moved.wait(SECONDS_BETWEEN_NEWS)
@@ -88,6 +107,29 @@ class Line:
             else:
                 waiting(place)
                 told = place
+
+    def _place(self, ticket: _Ticket) -> int:
+        """From 1. Who is equal came earlier."""
+        due = self._due(ticket)
+        at = self._waiting.index(ticket)
+        return 1 + sum(
+            self._due(other) < due + (number < at)
+            for number, other in enumerate(self._waiting)
+            if number != at
+        )
+
+    def _due(self, ticket: _Ticket) -> int:
+        """The turn at which a ticket counts as come: a visitor's last turn puts off the next."""
+        last = self._last.get(ticket.visitor)
+        return ticket.arrived if last is None else max(ticket.arrived, last + ROUND)
+
+    def _note_turn(self, visitor: Hashable) -> None:
+        self._last.pop(visitor, None)
+        self._last[visitor] = self._turns  # the latest one last
+        self._turns += 1
+        first = next(iter(self._last))
+        if self._last[first] + ROUND <= self._turns:
+            del self._last[first]
 
 
 class KeyLocks:

@@ -8,7 +8,7 @@ import itertools
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
@@ -60,6 +60,7 @@ class _Job:
     """One visitor's run. Changed under the workshop's guard only."""
 
     ticket: int
+    visitor: Hashable
     recipe: Recipe
     seen: float
     state: State = "waiting"
@@ -76,13 +77,14 @@ class _Job:
 class Workshop:
     """Where visitors have a model trained. Safe to share between threads.
 
-    turn: held around each step, so that steps share the cores with the app's passes. clock: seconds.
+    turn: given the visitor, what is held around each step, so that steps share the cores with the
+    app's passes. clock: seconds.
     """
 
     def __init__(
         self,
         *,
-        turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+        turn: Callable[[Hashable], AbstractContextManager[object]] = nullcontext,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._turn, self._clock = turn, clock
@@ -92,13 +94,17 @@ class Workshop:
         self._guard = threading.RLock()
         self._worker: threading.Thread | None = None
 
-    def ask(self, recipe: Recipe) -> int:
-        """Puts a run in the line and returns its ticket. Raises ValueError if the line is full."""
+    def ask(self, recipe: Recipe, visitor: Hashable = None) -> int:
+        """Puts a run in the line and returns its ticket; the visitor's run before it ends, if the
+        visitor is known. Raises ValueError if the line is full."""
         with self._guard:
             self._leave_absent()
+            for job in [*self._jobs.values()]:
+                if visitor is not None and job.visitor == visitor:
+                    self._end(job, "stopped")
             if len(self._line) >= LINE_AT_MOST:
                 raise ValueError("Too many are waiting for a training. Try again in some minutes.")
-            job = _Job(next(self._tickets), recipe, seen=self._clock())
+            job = _Job(next(self._tickets), visitor, recipe, seen=self._clock())
             self._jobs[job.ticket] = job
             self._line.append(job)
             self._forget_old()
@@ -189,7 +195,7 @@ class Workshop:
         run = trainer.begin(job.recipe)
         steps = trainer.train(run)
         while self._goes_on(job):
-            with self._turn():
+            with self._turn(job.visitor):
                 progress = next(steps, None)
             if progress is None:
                 with self._guard:

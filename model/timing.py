@@ -2,20 +2,23 @@
 
 import os
 import platform
-import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from statistics import median
+from threading import Lock
+
+from cachetools import LRUCache, cached
+from cachetools.keys import hashkey
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
-SECONDS = 2.0  # no further length is begun after so long
+SECONDS = 2.0  # of measuring, after which no further length is begun
 REPEATS, ENOUGH = 7, 0.2  # runs of one kind, fewer once they have taken so many seconds together
 WIDEST = 2_048
 Seconds = tuple[float, ...]
-_one_at_a_time = threading.Lock()
+Turn = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,11 @@ class Measurement:
     explicit: tuple[float, ...]  # scores, weights and context one after another, all kept
 
 
-@lru_cache(maxsize=16)
-def measured(width: int, heads: int) -> Measurement:
+@cached(LRUCache(16), key=lambda width, heads, turn: hashkey(width, heads), lock=Lock())
+def measured(width: int, heads: int, turn: Turn) -> Measurement:
     """Times our attention layer on the processor, one sequence, in both ways. At most a few seconds.
 
+    turn: held around each length, so that no pass of the app's computes beside it.
     Raises ValueError for a width that would take too long, or that the heads do not divide.
     """
     if width > WIDEST:
@@ -56,8 +60,7 @@ def measured(width: int, heads: int) -> Measurement:
 
         return of_length
 
-    with _one_at_a_time:
-        lengths, (fused, explicit) = timed((passes(False), passes(True)))
+    lengths, (fused, explicit) = timed((passes(False), passes(True)), turn=turn)
     return Measurement(machine(), torch.get_num_threads(), lengths, fused, explicit)
 
 
@@ -67,16 +70,20 @@ def timed(
     lengths: Sequence[int] = LENGTHS,
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.perf_counter,
+    turn: Turn = nullcontext,
 ) -> tuple[tuple[int, ...], tuple[Seconds, ...]]:
     """The lengths reached, and for each way the median seconds of a run at each of them.
 
     A way makes, for a length, what is run. Each run is made once before it is timed.
     """
-    begun, rows = clock(), list[Seconds]()
+    spent, rows = 0.0, list[Seconds]()
     for length in lengths:
-        if rows and clock() - begun > seconds:
+        if spent > seconds:
             break
-        rows.append(tuple(_median(way(length), clock) for way in ways))
+        with turn():
+            begun = clock()
+            rows.append(tuple(_median(way(length), clock) for way in ways))
+            spent += clock() - begun
     return tuple(lengths[: len(rows)]), tuple(zip(*rows, strict=True))
 
 

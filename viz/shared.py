@@ -18,9 +18,15 @@ def engine() -> Engine:
     """The engine, made at first use, when it is known where the server listens."""
     asked_here_when(visitor_is_local)
     listens_on(st.get_option("server.address") or "0.0.0.0")  # Streamlit's "every address" is none
-    made = Engine(wanted=still_wanted, tell=_tell)
+    made = Engine(wanted=still_wanted, visitor=visitor, tell=_tell)
     metrics.watch(made)
     return made
+
+
+def visitor() -> str | None:
+    """The session for which this thread draws a page; None in any other thread."""
+    run = get_script_run_ctx(suppress_warning=True)
+    return None if run is None else run.session_id
 
 
 def still_wanted() -> None:

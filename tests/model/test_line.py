@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,116 @@ def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:
     assert most == [1] * 4
     assert set(told) == {1, 2, 3}
     assert line.waiting == 0
+
+
+class Turns:
+    """A line in which the test says when a turn ends, and the order in which visitors had theirs."""
+
+    def __init__(self) -> None:
+        self.line, self.had = Line(1), list[str]()
+        self._end = threading.Semaphore(0)
+        self._inside: int = 0  # the one whose turn it is
+        self._left: list[int] = []  # turns of each one who came, with the one under way
+        self._ended = 0
+        self._threads: list[threading.Thread] = []
+
+    def come(self, visitor: str, turns: int = 1) -> None:
+        """Somebody who asks for one turn after another, and now stands in the line or is in."""
+        number = len(self._left)
+
+        def visit() -> None:
+            for _ in range(turns):
+                with self.line.place(quiet, visitor=visitor):
+                    self._inside = number
+                    self.had.append(visitor)
+                    assert self._end.acquire(timeout=60)
+
+        self._left.append(turns)
+        self._threads.append(threading.Thread(target=visit))
+        self._threads[-1].start()
+        self._settle()
+
+    def end(self, count: int = 1) -> None:
+        """Ends turns one by one, each when the next has begun and who had one stands there again."""
+        for _ in range(count):
+            self._left[self._inside] -= 1
+            self._ended += 1
+            self._end.release()
+            self._settle()
+
+    def end_all(self) -> list[str]:
+        self._end.release(1_000)
+        for thread in self._threads:
+            thread.join(60)
+        return self.had
+
+    def _settle(self) -> None:
+        here, until = sum(left > 0 for left in self._left), time.monotonic() + 60
+        while (len(self.had), self.line.waiting) != (self._ended + (here > 0), max(here - 1, 0)):
+            assert time.monotonic() < until
+            threading.Event().wait(0.001)
+
+
+def test_who_comes_to_eight_with_much_to_do_is_next_and_then_they_take_turns() -> None:
+    turns, eight = Turns(), list("abcdefgh")
+    for visitor in eight:
+        turns.come(visitor, turns=20)
+    turns.end(19)
+    under_way = turns.had[-1]
+    turns.come("new")
+    turns.end(9)
+    assert turns.had[20] == "new"
+    later = turns.had[21:]
+    assert sorted(later) == eight
+    assert later[-1] == under_way
+    assert turns.end_all().count("new") == 1
+
+
+def test_one_with_many_things_waiting_gets_as_much_as_one_with_one() -> None:
+    turns = Turns()
+    for _ in range(10):
+        turns.come("many")
+    turns.come("one", turns=5)
+    turns.end(9)
+    assert turns.had == ["many", "one"] * 5
+    turns.end_all()
+
+
+def test_newcomers_do_not_put_anybody_off_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.line.ROUND", 3)
+    turns = Turns()
+    turns.come("regular", turns=2)
+    for number in range(9):
+        turns.come(f"new {number}")
+        turns.end()
+    assert "regular" in turns.had[1:7]
+    turns.end_all()
+
+
+def test_only_those_who_go_first_count_for_the_bound() -> None:
+    line, leave = Line(1, longest=2), threading.Event()
+
+    def occupy() -> None:
+        with line.place(quiet, visitor="many", however_long=True):
+            leave.wait(60)
+
+    threads = [threading.Thread(target=occupy) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    while line.waiting < 5:
+        threading.Event().wait(0.01)
+    with pytest.raises(LineFullError), line.place(quiet, visitor="many"):
+        pytest.fail("the line was full for this one")
+    told: list[int] = []
+
+    def come(place: int) -> None:
+        told.append(place)
+        leave.set()
+
+    with line.place(come, visitor="new"):
+        assert told[0] == 1
+    for thread in threads:
+        thread.join()
 
 
 def test_a_full_line_says_so_at_once_and_takes_the_next_when_it_has_moved() -> None:

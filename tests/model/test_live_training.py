@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -110,17 +110,29 @@ def test_a_run_ends_when_its_visitor_is_gone_and_the_next_one_begins() -> None:
 
 def test_each_step_takes_its_turn_so_that_others_come_in_between() -> None:
     """The steps before each turn: none is done between two of them, and a visitor's pass may be."""
-    before: list[int] = []
+    before: list[tuple[Hashable, int]] = []
 
     @contextmanager
-    def turn() -> Iterator[None]:
-        before.append(workshop.look(1).step)
+    def turn(visitor: Hashable) -> Iterator[None]:
+        before.append((visitor, workshop.look(1).step))
         yield
 
     workshop = Workshop(turn=turn)
-    assert when(workshop, workshop.ask(tiny()), lambda report: report.over).state == "done"
+    ticket = workshop.ask(tiny(), "Anna")
+    assert when(workshop, ticket, lambda report: report.over).state == "done"
     workshop.wait(LONG)
-    assert before == [0, 1, 2, 3, 4, 5, 6]
+    assert before == [("Anna", step) for step in range(7)]
+
+
+def test_a_visitor_has_one_run_at_a_time(workshop: Workshop) -> None:
+    first = workshop.ask(ENDLESS, "Anna")
+    when(workshop, first, lambda report: report.state == "training")
+    of_ben = workshop.ask(ENDLESS, "Ben")
+    second = workshop.ask(tiny(), "Anna")
+    assert workshop.look(first).state == "stopped"
+    assert workshop.look(of_ben).state != "stopped"
+    workshop.stop(of_ben)
+    assert when(workshop, second, lambda report: report.over).state == "done"
 
 
 def test_the_line_and_what_is_kept_are_bounded(workshop: Workshop) -> None:

@@ -1,6 +1,7 @@
 """How times are taken, with a clock of our own: nothing is measured in a test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,22 @@ def test_slow_runs_are_repeated_less_and_no_length_is_begun_too_late() -> None:
     assert clock.runs == [("slow", 1)] * 2
 
 
+def test_each_length_has_a_turn_of_its_own_and_waiting_for_it_is_no_measuring() -> None:
+    clock, turns = Clock(), list[int]()
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        clock.now += 100.0
+        before = len(clock.runs)
+        yield
+        turns.append(len(clock.runs) - before)
+
+    fast = clock.way("fast", 0.001)
+    lengths, _ = timed((fast,), lengths=(1, 2), seconds=5, clock=clock, turn=turn)
+    assert lengths == (1, 2)
+    assert turns == [REPEATS + 1] * 2
+
+
 def test_the_machine_is_named_after_its_processor(tmp_path: Path) -> None:
     described = tmp_path / "cpuinfo"
     described.write_text("processor : 0\nmodel name\t: Some CPU @ 2 GHz\nmodel name\t: another\n")
@@ -58,6 +75,6 @@ def test_the_machine_is_named_after_its_processor(tmp_path: Path) -> None:
 
 def test_sizes_that_cannot_be_measured_are_refused() -> None:
     with pytest.raises(ValueError, match="up to 2,048"):
-        measured(4_096, 8)
+        measured(4_096, 8, nullcontext)
     with pytest.raises(ValueError, match="cannot be split"):
-        measured(10, 3)
+        measured(10, 3, nullcontext)

@@ -1,12 +1,17 @@
 """Runs of all heads: one for each request, kept going by those who look at it."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pytest
 
+from model import ablation_map
 from model.ablation_map import Ablations
-from model.engine import Request
+from model.engine import Engine, Request
+from model.head_families import Head
+from viz.all_heads import ablation
 from viz.all_heads import runs as ablation_runs
 from viz.all_heads.runs import Run, Runs
 
@@ -69,6 +74,63 @@ def test_another_request_has_a_run_of_its_own() -> None:
     assert one is not other
     assert one.ended.wait(20)
     assert other.ended.wait(20)
+
+
+def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = Engine(visitor=lambda: "a ninth")
+    monkeypatch.setattr(ablation, "engine", lambda: engine)
+    go, passes, real = threading.Semaphore(0), list[object](), ablation_map._Passes.run
+
+    def held(self: ablation_map._Passes, ablated: Sequence[Head]) -> object:
+        passes.append(self)
+        assert go.acquire(timeout=60)
+        return real(self, ablated)
+
+    monkeypatch.setattr(ablation_map._Passes, "run", held)
+    monkeypatch.setattr(ablation_map, "MOST_ROWS", 2)
+    model = engine.model("stories", lambda sentence, share: None)
+    runs, eight = Runs(), [Request("stories", f"{number} cats") for number in range(8)]
+    traces = [engine.trace(request, lambda place: None) for request in eight]
+    begun = [
+        runs.started(request, partial(ablation._work, model, trace), visitor=request)
+        for request, trace in zip(eight, traces, strict=True)
+    ]
+    for done in range(12):  # each has had a turn or two
+        wait_for(lambda: engine.holdings.waiting == 7 and len(passes) == done + 1)  # noqa: B023
+        if done < 11:
+            go.release()
+    asked = threading.Thread(target=engine.trace, args=(REQUEST, lambda place: None))
+    asked.start()
+    wait_for(lambda: engine.holdings.waiting == 8)
+    go.release()  # one pass of theirs, and no more
+    asked.join(60)
+    assert not asked.is_alive()
+    go.release(1_000)
+    for run in begun:
+        assert run.ended.wait(60)
+        assert run.complete
+
+
+def wait_for(state: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not state():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+def test_a_run_that_nobody_looks_at_leaves_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    monkeypatch.setattr(ablation, "engine", lambda: engine)
+    model = engine.model("stories", lambda sentence, share: None)
+    trace = engine.trace(REQUEST, lambda place: None)
+    monkeypatch.setattr(ablation_runs, "PATIENCE", -1.0)
+    with engine.turn(lambda place: None):
+        run = Runs().started(REQUEST, partial(ablation._work, model, trace))
+        assert run.ended.wait(60)
+    assert not run.failed
+    assert engine.holdings.waiting == 0
 
 
 def test_a_mistake_ends_the_run_and_is_known() -> None:

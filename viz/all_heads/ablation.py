@@ -12,6 +12,7 @@ import streamlit as st
 
 from model.ablation_map import Ablations, Measure, ablate_each
 from model.effects import divergence_rounding, rounding
+from model.engine import Background
 from model.head_families import Head
 from model.intervention import Intervention
 from model.trace import Trace
@@ -30,7 +31,7 @@ from viz.markdown import plain
 from viz.navigation import view_link
 from viz.number_text import moves, settled
 from viz.session import current
-from viz.shared import engine
+from viz.shared import engine, visitor
 from viz.shell import Look
 from viz.superlatives import led_by
 from viz.token_choice import keep_within
@@ -104,7 +105,7 @@ def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
             key="all-heads-ablation-start",
         )
         return run
-    run = runs().started(seen.request, partial(_work, seen.model, seen.trace))
+    run = runs().started(seen.request, partial(_work, seen.model, seen.trace), visitor())
     if not run.ended.wait(AT_FIRST):
         _under_way(seen, run, heads)
     if run.failed:
@@ -124,7 +125,7 @@ def _work(model: "Model", trace: Trace, run: Run) -> Iterator[Ablations]:
 
     @contextmanager
     def turn() -> Iterator[None]:
-        with engine().turn(in_line, in_background=True):
+        with engine().turn(in_line, Background(run.visitor, run.still_wanted)):
             run.ahead = 0
             yield
 

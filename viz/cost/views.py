@@ -1,6 +1,7 @@
 """Memory, operations, how they grow with the length, and measured time beside them."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -15,6 +16,7 @@ from viz.cost.choice import Sizes, resized
 from viz.figures.amounts import Amount, amounts, percent
 from viz.figures.growth import LINEAR, Timed, growth_lines, time_lines
 from viz.markdown import plain
+from viz.shared import engine
 from viz.shell import Look, chart, table
 from viz.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, WEIGHT
 
@@ -209,7 +211,7 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
         return
     try:
         with st.spinner("Measuring", show_time=True):
-            found = measured(width, heads)
+            found = measured(width, heads, partial(engine().turn, lambda place: None))
     except ValueError as refusal:
         st.warning(plain(str(refusal)))
         return

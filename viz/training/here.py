@@ -6,6 +6,7 @@ from model.checkpoints import Course
 from model.live_training import PATIENCE, Report
 from model.training.induction import short_recipe
 from viz.markdown import plain
+from viz.shared import visitor
 from viz.training.choice import LIST, read, text_box
 from viz.training.film import film, message
 from viz.training.rooms import archive, workshop
@@ -67,7 +68,7 @@ def _choices(*, training: bool) -> None:
 def _start() -> None:
     recipe = short_recipe(st.session_state["training-seed"], st.session_state["training-steps"])
     try:
-        st.session_state[TICKET] = workshop().ask(recipe)
+        st.session_state[TICKET] = workshop().ask(recipe, visitor())
     except ValueError as refusal:
         st.session_state[REFUSAL] = str(refusal)
 

@@ -1,9 +1,11 @@
 """The one archive of checkpoints and the one workshop of this process, shared by all visitors."""
 
+from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from functools import cache
 
 from model.checkpoints import Archive
+from model.engine import Background
 from model.live_training import Workshop
 from viz.shared import engine
 
@@ -15,12 +17,12 @@ def archive() -> Archive:
 
 @cache
 def workshop() -> Workshop:
-    return Workshop(turn=_turn_in_background)
+    return Workshop(turn=_turn_of)
 
 
 def _turn() -> AbstractContextManager[None]:
     return engine().turn(lambda place: None)
 
 
-def _turn_in_background() -> AbstractContextManager[None]:
-    return engine().turn(lambda place: None, in_background=True)
+def _turn_of(visitor: Hashable) -> AbstractContextManager[None]:
+    return engine().turn(lambda place: None, Background(visitor))
