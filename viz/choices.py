@@ -10,7 +10,7 @@ from model.intervention import Intervention, MaskChoice
 from viz.examples import EXAMPLES, Example
 from viz.markdown import plain
 from viz.navigation import page_link
-from viz.session import change_view, control, current, open_view, set_change, write_link
+from viz.session import change_view, control, current, open_view, set_change, shown, write_link
 from viz.view import TEXT_LIMIT, example_view, short_link
 from viz.way_out import offer_knowing
 
@@ -75,17 +75,16 @@ def choose_head(heads: int) -> int:
 def choose_change(model: "Model") -> None:
     """The two changes at hand above a picture of a head: scaling and mask."""
     change = current().change
-    st.session_state["choose-scaled"] = change.scale is None
-    st.session_state["choose-mask"] = change.mask
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="switches"):
-        st.toggle("Divide scores by √dₖ", key="choose-scaled", on_change=_take_change)
+        st.toggle(
+            "Divide scores by √dₖ", **shown("choose-scaled", change.scale is None, _take_scaling)
+        )
         st.radio(
             "Mask",
             MASKS_OF_SHAPE[model.config.shape],
             format_func=MASK_NAMES.__getitem__,
-            key="choose-mask",
-            on_change=_take_change,
             horizontal=True,
+            **shown("choose-mask", change.mask, _take_mask),
         )
         if change.changes:
             st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
@@ -147,6 +146,9 @@ def _layer_name(place: str) -> str:
     return f"{layer} · {stack} {'cross-attention' if kind == 'cross' else 'self-attention'}"
 
 
-def _take_change() -> None:
-    scaled, mask = st.session_state["choose-scaled"], st.session_state["choose-mask"]
-    set_change(replace(current().change, scale=None if scaled else 1.0, mask=mask))
+def _take_scaling(divided: bool) -> None:
+    set_change(replace(current().change, scale=None if divided else 1.0))
+
+
+def _take_mask(mask: MaskChoice) -> None:
+    set_change(replace(current().change, mask=mask))

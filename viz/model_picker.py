@@ -18,11 +18,11 @@ from model.sources import fetched, folder_of
 from model.wheel import Progress
 from viz.fetching import Fetching, Job
 from viz.markdown import plain
-from viz.session import change_view, current
+from viz.session import change_view, current, shown
 from viz.shared import engine
 
 WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
-TYPED, NAMED, CHOSEN = "picker-typed", "picker-named", "choose-model"
+TYPED, NAMED = "picker-typed", "picker-named"
 SECONDS = 0.5  # between two looks at a download
 LISTED_SECONDS = 600  # for which a size told by the hub is believed
 LOOK_SECONDS = 3  # for which a look at the disk is believed
@@ -30,8 +30,12 @@ LOOK_SECONDS = 3  # for which a look at the disk is believed
 
 def choose_model() -> None:
     """The model of the view, and below it the way to others."""
-    st.session_state[CHOSEN] = current().model
-    st.selectbox("Model", _at_hand(), format_func=model_title, key=CHOSEN, on_change=_choose)
+    st.selectbox(
+        "Model",
+        _at_hand(),
+        format_func=model_title,
+        **shown("choose-model", current().model, open_model),
+    )
     if _is_unpacked(current().model):
         st.caption(
             "This copy was unpacked from 4-bit weights: its numbers are near those of the published "
@@ -74,10 +78,6 @@ def _is_unpacked(name: str) -> bool:
     """Whether a model's weights here were unpacked from few bits."""
     entry = models.found(name)
     return entry is not None and entry.is_unpacked
-
-
-def _choose() -> None:
-    open_model(st.session_state[CHOSEN])
 
 
 def open_model(name: str) -> None:

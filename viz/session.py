@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import streamlit as st
 
@@ -16,6 +16,7 @@ _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
 _ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
 _ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
+_TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
 _CARRIED_LIMIT = 1_000  # characters: every link of the menu holds them
 _PAST_LIMIT = 50  # changes that can be undone
 
@@ -70,15 +71,40 @@ def kept_view() -> View | None:
     return view
 
 
-def control(field: str) -> Control:
-    """The widget that shows one field of the view and changes it."""
-    key = f"choose-{field}"
-    st.session_state[key] = getattr(current(), field)
+def shown(name: str, value: object, take: Callable[[Any], None]) -> Control:
+    """The widget that shows this value now; `take` has what is chosen in it.
+
+    Where the value is another than the browser knows of, it is a new widget with a key of its own: a request
+    that left the browser before tells the old value of the old one, which is no choice of the visitor's.
+    """
+    if st.session_state.get(_key(name), value) != value:
+        _turns()[name] = _turns().get(name, 0) + 1
+    key = _key(name)
+    st.session_state[key] = value
 
     def changed() -> None:
-        change_view(replace(current(), **{field: st.session_state[key]}))
+        if key == _key(name):
+            take(st.session_state[key])
 
     return {"key": key, "on_change": changed}
+
+
+def _key(name: str) -> str:
+    return f"{name}-{_turns()[name]}" if name in _turns() else name
+
+
+def _turns() -> dict[str, int]:
+    turns: dict[str, int] = st.session_state.setdefault(_TURNS, {})
+    return turns
+
+
+def control(field: str) -> Control:
+    """The widget that shows one field of the view and changes it."""
+    return shown(
+        f"choose-{field}",
+        getattr(current(), field),
+        lambda value: change_view(replace(current(), **{field: value})),
+    )
 
 
 def set_change(change: Intervention) -> None:

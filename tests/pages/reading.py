@@ -2,10 +2,18 @@
 
 import base64
 import json
+import re
 
 import numpy as np
 import pandas as pd
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Widget, WidgetList
+
+
+def named(widgets: WidgetList, name: str) -> Widget:
+    """The one widget of this name: its key has a number behind it once the page has set its value anew."""
+    (found,) = [one for one in widgets if re.fullmatch(rf"{name}(-\d+)?", one.key or "")]
+    return found
 
 
 def traces(app: AppTest) -> list[dict]:

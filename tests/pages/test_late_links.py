@@ -1,11 +1,17 @@
 """A request that left the browser before it heard of the newest link changes nothing; a link that is
 opened does."""
 
+from dataclasses import replace
+
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
+from model.intervention import Intervention
+from tests.pages.reading import named
 from tests.pages.test_every_page import opened
 from viz import address
+from viz.examples import EXAMPLES
 
 
 def asked_late(app: AppTest, **link: str) -> AppTest:
@@ -17,7 +23,7 @@ def asked_late(app: AppTest, **link: str) -> AppTest:
 
 
 def scaled(app: AppTest) -> bool:
-    return bool(app.toggle(key="choose-scaled").value)
+    return bool(named(app.toggle, "choose-scaled").value)
 
 
 def test_a_late_request_does_not_take_a_change_back() -> None:
@@ -55,3 +61,59 @@ def test_a_late_request_does_not_take_the_tour_back() -> None:
     assert any("The mask" in box.label for box in app.expander)
     asked_late(app, tour="weights")
     assert any("Weights and output" in box.label for box in app.expander)
+
+
+MASK = "choose-mask"
+
+
+def masked_by(app: AppTest) -> str:
+    return str(named(app.radio, MASK).value)
+
+
+def asked_late_with(app: AppTest, late: WidgetState) -> AppTest:
+    """The page runs once more, with an old value of a widget among those of today."""
+    states = app._tree.get_widget_states().widgets
+    return app._run(WidgetStates(widgets=[*(one for one in states if one.id != late.id), late]))
+
+
+def test_a_control_that_was_set_anew_does_not_come_back_with_a_click_on_another() -> None:
+    app = opened("pages/attention.py", head="3")
+    lifted = app.radio(key=MASK).set_value("none")._widget_state
+    app.run()
+    back = next(b for b in app.button if b.label == "Back to the unchanged model")
+    back.click().run()
+    assert masked_by(app) == "model"
+    app.toggle(key="choose-scaled").set_value(False)
+    asked_late_with(app, lifted)  # the browser had not yet drawn the model's own mask
+    assert masked_by(app) == "model"
+    assert not scaled(app)
+
+
+def test_what_a_run_took_back_before_it_was_cut_off_does_not_come_back_with_the_next_click() -> (
+    None
+):
+    app = opened("pages/attention.py", head="3")
+    app.radio(key=MASK).set_value("none").run()
+    view = app.session_state["view"]
+    app.session_state["view"] = replace(view, change=Intervention())  # and no page was drawn of it
+    app.toggle(key="choose-scaled").set_value(False).run()
+    assert masked_by(app) == "model"
+    assert not scaled(app)
+
+
+def test_an_example_that_was_opened_stays_where_another_control_is_clicked_at_once() -> None:
+    app = opened("pages/attention.py", head="3", text="Tom Hill saw a red ball")
+    before = app.text_input[0]._widget_state
+    app.selectbox(key="example").set_value(EXAMPLES[1]).run()
+    app.toggle(key="choose-scaled").set_value(False)
+    asked_late_with(app, before)
+    assert app.text_input[0].value == EXAMPLES[1].text
+
+
+def test_a_control_keeps_its_place_and_focus_while_its_visitor_uses_it() -> None:
+    app = opened("pages/attention.py", head="3")
+    ids = {app.radio(key=MASK).proto.id}
+    for value in ("none", "model", "none"):
+        app.radio(key=MASK).set_value(value).run()
+        ids.add(app.radio(key=MASK).proto.id)
+    assert len(ids) == 1

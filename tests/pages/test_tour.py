@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Radio
 
+from tests.pages.reading import named
 from viz.tour.steps import STEPS, TEXT, Step
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -69,20 +70,20 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
     assert "scale" not in app.query_params
     buttons(app)["Back"].click().run()
     assert "step 4 of 10: Scaling · ✓ done" in said(app)
-    assert app.toggle(key="choose-scaled").value
+    assert named(app.toggle, "choose-scaled").value
 
 
 def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
     app = opened("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
     answer(app, "It grows")
-    app.radio(key="choose-mask").set_value("none").run()
+    named(app.radio, "choose-mask").set_value("none").run()
     assert "You changed something else: no mask. Take it back" in said(app)
     buttons(app)["Start this step again"].click().run()
     assert "You changed something else" not in said(app)
-    assert app.radio(key="choose-mask").value == "model"
-    app.toggle(key="choose-scaled").set_value(False).run()
+    assert named(app.radio, "choose-mask").value == "model"
+    named(app.toggle, "choose-scaled").set_value(False).run()
     assert "✓ Done." in said(app)
-    app.toggle(key="choose-scaled").set_value(True).run()
+    named(app.toggle, "choose-scaled").set_value(True).run()
     assert "✓ Done." in said(app)  # it was done; what comes after does not undo it
 
 
@@ -92,10 +93,10 @@ def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
         answer(app, "No, another token comes first")
         app.session_state["laboratory-edit"] = "Positions"
         app.run()
-        app.toggle(key="laboratory-positions").set_value(False).run()
+        named(app.toggle, "laboratory-positions").set_value(False).run()
         assert "✓ Done." in said(app)
         buttons(app)[way].click().run()
-        assert app.toggle(key="laboratory-positions").value
+        assert named(app.toggle, "laboratory-positions").value
         assert positions in said(app)
         assert "positions" not in app.query_params
 

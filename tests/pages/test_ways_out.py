@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.entries import ENTRIES, HUB_ENTRIES
+from tests.pages.reading import named
 from viz.shared import engine
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
@@ -79,7 +80,7 @@ def test_a_word_that_an_encoder_lacks_does_not_hide_the_way_to_a_prediction() ->
 def test_the_offer_opens_the_model_on_the_same_sentence() -> None:
     app = opened("prediction", "stories", ANIMAL)
     next(one for one in app.button if one.label.startswith("Read it with")).click().run()
-    assert app.selectbox(key="choose-model").value == "house-gpt"
+    assert named(app.selectbox, "choose-model").value == "house-gpt"
     assert app.text_input[0].value == ANIMAL
     assert offers(app) == []
 

@@ -8,7 +8,7 @@ import streamlit as st
 from model.trace import Token
 from viz.axes import token_label
 from viz.markdown import plain
-from viz.session import change_view, current, write_link
+from viz.session import change_view, current, shown, write_link
 
 CLICKABLE = 64  # up to so many tokens each has a button; beyond that a list is quicker
 
@@ -26,21 +26,19 @@ def pick_pair(queries: Sequence[Token], keys: Sequence[Token]) -> tuple[int, int
 
 def _row(label: str, tokens: Sequence[Token], field: str) -> None:
     """One row of tokens; the chosen one is pressed."""
-    state = f"pair-{field}"
     # With its position each label is another one: of equal labels Streamlit takes the first.
     labels = [f"{at} {token_label(token.text, 24)}" for at, token in enumerate(tokens)]
-    st.session_state[state] = getattr(current(), field)
-
-    def take() -> None:
-        change_view(replace(current(), **{field: st.session_state[state]}))
-
+    control = shown(
+        f"pair-{field}",
+        getattr(current(), field),
+        lambda place: change_view(replace(current(), **{field: place})),
+    )
     if len(tokens) > CLICKABLE:
         st.selectbox(
             label,
             range(len(tokens)),
             format_func=labels.__getitem__,
-            key=state,
-            on_change=take,
+            **control,
         )
         return
     st.pills(
@@ -48,6 +46,5 @@ def _row(label: str, tokens: Sequence[Token], field: str) -> None:
         range(len(tokens)),
         required=True,
         format_func=lambda at: plain(labels[at]),
-        key=state,
-        on_change=take,
+        **control,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from viz.session import current, set_change
+from viz.session import current, set_change, shown
 
 CLICKED = 64  # up to so many options are buttons; more are a list
 
@@ -13,12 +13,6 @@ CLICKED = 64  # up to so many options are buttons; more are a list
 def changed(**fields: object) -> None:
     """These fields of the change take these values."""
     set_change(replace(current().change, **fields))  # type: ignore[arg-type]
-
-
-def shown(key: str, value: object) -> str:
-    """The key of a widget that shows this value now."""
-    st.session_state[key] = value
-    return key
 
 
 def heading(words: str) -> None:
@@ -39,11 +33,11 @@ def value_or_number(
     other: what a number is called, and the first one. number: its label, bound and step.
     """
     value = getattr(current().change, field)
-    key, names = f"laboratory-{field}", {each: name for name, each in named.items()}
+    names = {each: name for name, each in named.items()}
     label, bound, step = number
 
-    def take_kind() -> None:
-        changed(**{field: named.get(st.session_state[key], other[1])})
+    def take_kind(kind: str) -> None:
+        changed(**{field: named.get(kind, other[1])})
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         heading(words)
@@ -52,9 +46,8 @@ def value_or_number(
             (*named, other[0]),
             horizontal=True,
             label_visibility="collapsed",
-            key=shown(key, names.get(value, other[0])),
-            on_change=take_kind,
             width="content",
+            **shown(f"laboratory-{field}", names.get(value, other[0]), take_kind),
         )
         if value not in names:
             st.number_input(
@@ -64,9 +57,10 @@ def value_or_number(
                 max_value=bound,
                 step=step,
                 format="%g",
-                key=shown(f"{key}-number", value),
-                on_change=lambda: changed(**{field: st.session_state[f"{key}-number"]}),
                 width=160,
+                **shown(
+                    f"laboratory-{field}-number", value, lambda number: changed(**{field: number})
+                ),
             )
 
 
@@ -81,7 +75,7 @@ def several(
 ) -> None:
     """Several of some options, as buttons to press; as a list where they are too many."""
     key = f"{key}-{len(options)}"
-    shown(key, [option for option in chosen if option in options])
+    st.session_state[key] = [option for option in chosen if option in options]
 
     def taken() -> None:
         take(st.session_state[key])

@@ -10,11 +10,11 @@ from model.intervention import LARGEST_FILL, LARGEST_SCALE
 from viz.axes import token_label
 from viz.choices import MASK_NAMES, MASKS_OF_SHAPE
 from viz.laboratory.active import FILLS, fill_name, layer_name
-from viz.laboratory.controls import changed, heading, several, shown, value_or_number
+from viz.laboratory.controls import changed, heading, several, value_or_number
 from viz.laboratory.edges import edges_editor
 from viz.markdown import plain
 from viz.number_text import counted
-from viz.session import current
+from viz.session import current, shown
 from viz.shell import Look
 
 _TOKEN = 18  # characters of a token on a button
@@ -57,8 +57,7 @@ def _mask(seen: Look) -> None:
             format_func=MASK_NAMES.__getitem__,
             horizontal=True,
             label_visibility="collapsed",
-            key=shown("laboratory-mask", current().change.mask),
-            on_change=lambda: changed(mask=st.session_state["laboratory-mask"]),
+            **shown("laboratory-mask", current().change.mask, lambda mask: changed(mask=mask)),
         )
 
 
@@ -76,9 +75,10 @@ def _padding(seen: Look) -> None:
 def _positions(seen: Look) -> None:
     st.toggle(
         "Positions",
-        key=shown("laboratory-positions", current().change.positions),
-        on_change=lambda: changed(positions=st.session_state["laboratory-positions"]),
         help="Off: added positions are zero, rotary angles are zero.",
+        **shown(
+            "laboratory-positions", current().change.positions, lambda on: changed(positions=on)
+        ),
     )
     if seen.model.config.positions == "none":
         st.caption("This model has no positions: switching them off changes nothing.")
@@ -115,18 +115,18 @@ def _dropout(seen: Look) -> None:
             min_value=0.0,
             max_value=0.9,
             step=0.05,
-            key=shown("laboratory-dropout", min(change.dropout, 0.9)),
-            on_change=lambda: changed(dropout=st.session_state["laboratory-dropout"]),
             width=480,
+            **shown(
+                "laboratory-dropout", min(change.dropout, 0.9), lambda rate: changed(dropout=rate)
+            ),
         )
         st.number_input(
             "Seed",
             min_value=0,
             max_value=999_999_999,
             step=1,
-            key=shown("laboratory-seed", change.seed),
-            on_change=lambda: changed(seed=int(st.session_state["laboratory-seed"])),
             width=160,
+            **shown("laboratory-seed", change.seed, lambda seed: changed(seed=int(seed))),
         )
     if change.dropout:
         _what_dropped(seen)
