@@ -63,6 +63,7 @@ class TransformerConfig:
     parallel: bool = False  # attention and feed-forward read the same state (GPT-NeoX)
     norm_bias: bool = True  # of layer norms: β
     query_key_norm: int = 0  # γ and β of the norms of a layer's queries and keys (Qwen3)
+    shared_norm: bool = False  # one norm a layer, read by attention and feed-forward (Phi)
 
     def __post_init__(self) -> None:
         choices = {

@@ -72,6 +72,10 @@ class Runnable(Protocol):
 
     def attentions(self) -> Sequence[AttentionLayer]: ...
 
+    def beyond_sizes(self) -> dict[str, int]:
+        """Parameters by part, beside those that follow from the sizes of the config."""
+        ...
+
     def outer_map(self, name: str) -> nn.Linear:
         """The second map of the feed-forward of this name."""
         ...

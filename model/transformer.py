@@ -127,6 +127,10 @@ class Transformer(nn.Module):
         """Every attention sub-layer, in order of execution."""
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
 
+    def beyond_sizes(self) -> dict[str, int]:
+        """None: all of them follow from the sizes."""
+        return {}
+
     def outer_map(self, name: str) -> nn.Linear:
         """The second map of the feed-forward of this name. Raises ValueError if there is none."""
         for module in self.modules():

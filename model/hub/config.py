@@ -55,6 +55,8 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         parallel=source.parallel,
         norm_bias=getattr(norm.module, "bias", None) is not None,
         query_key_norm=_inner_norms(first.attentions[0].module),
+        shared_norm=first.feed_forward is not None
+        and first.feed_forward.norm.module is norm.module,
     )
 
 

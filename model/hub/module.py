@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from model.config import TransformerConfig
+from model.hub.beyond_sizes import beyond_sizes
 from model.hub.hooks import hook_model
 from model.hub.parts import Anatomy, StackPart
 from model.recorder import Place, current
@@ -123,6 +124,10 @@ class HubTransformer(nn.Module):
     def attentions(self) -> Sequence[HubAttention]:
         """Every attention sub-layer, in order of execution."""
         return self._attentions
+
+    def beyond_sizes(self) -> dict[str, int]:
+        """Parameters by part, beside those that follow from the sizes of the config."""
+        return beyond_sizes(self.body, self._anatomy, self.config)
 
     def outer_map(self, name: str) -> nn.Linear:
         """The second map of the feed-forward of this name."""

@@ -215,12 +215,32 @@ def test_two_visitors_with_other_changes_on_one_model_do_not_see_each_other() ->
             np.testing.assert_allclose(trace.states[stack][-1], states[-1], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "family", ["gpt2", "distilbert", "llama", "mistral", "qwen2", "qwen3", "gemma", "gpt_neox"]
-)
-def test_parameters_counted_from_the_sizes_are_those_of_the_tensors(family: str) -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_listed_parameters_are_all_that_the_tensors_hold(family: str) -> None:
     model = loaded(family)
-    assert sum(parameter_parts(model.config).values()) == counted_parameters(model)
+    listed = parameter_parts(model.config) | model.module.beyond_sizes()
+    assert sum(listed.values()) == counted_parameters(model)
+
+
+def test_what_does_not_follow_from_the_sizes_is_named() -> None:
+    pooler = 48 * 48 + 48
+    for family, beyond in {
+        "gpt2": {},
+        "bert": {"pooler.dense, not used here": pooler},
+        "roberta": {"Positions without a token": 48, "pooler.dense, not used here": pooler},
+        "phi": {"Bias of the output": 24},
+        "opt": {"Positions without a token": 2 * 48},
+        "bart": {
+            "Positions without a token": 2 * 2 * 48,
+            "Position embedding of the decoder": 64 * 48,
+            "Norm after the embedding of the decoder": 2 * 48,
+        },
+        "marian": {
+            "Table of sines of the encoder": 64 * 48,
+            "Table of sines of the decoder": 64 * 48,
+        },
+    }.items():
+        assert loaded(family).module.beyond_sizes() == beyond, family
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def _check(seen: Look, rows: Sequence[tuple[Operation, Shape | None, bool | None
 
 def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
     """The weights by part, and what tying and biases change."""
-    parts = parameter_parts(sizes.config)
+    parts = parameter_parts(sizes.config) | (seen.model.module.beyond_sizes() if own else {})
     total = sum(parts.values())
     largest = max(parts, key=parts.__getitem__)
     st.markdown(

@@ -99,6 +99,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     inner = 2 if config.is_gated else 1
     feeds = (inner + 1) * width * config.hidden
     feeds += (inner * config.hidden + width) * (config.hidden_bias and config.hidden > 0)
+    norms = 1 + (bool(config.hidden) and not config.shared_norm)
     parts = {
         "Token embedding": config.vocabulary * width,
         "Position embedding": config.context * width * (config.positions == "learned"),
@@ -106,7 +107,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
         "Norm after the embedding": norm * config.embedding_norm,
         "Attention": (layers + crossing) * attention,
         "Feed-forward": layers * feeds,
-        "Norms in the blocks": (layers * (1 + bool(config.hidden)) + crossing) * norm,
+        "Norms in the blocks": (layers * norms + crossing) * norm,
         "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place == "pre"),
         "Output matrix": config.vocabulary * width * (bool(decoder) and not config.tied),
     }

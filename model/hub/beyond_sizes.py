@@ -1,0 +1,75 @@
+"""Parameters of a hub model that do not follow from its sizes, told from its modules."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import nn
+
+from model.config import TransformerConfig
+from model.hub.parts import Anatomy, StackPart
+
+ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, or past the context
+
+
+def beyond_sizes(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, int]:
+    """How many parameters stand where, beside those that `parameter_parts` counts from the config."""
+    found: dict[str, int] = {}
+    known: set[int] = set()
+
+    def take(weights: Iterable[nn.Parameter], part: str = "") -> None:
+        for weight in weights:
+            if id(weight) not in known:
+                known.add(id(weight))
+                if part:
+                    found[part] = found.get(part, 0) + weight.numel()
+
+    first, *others = anatomy.stacks
+    for stack in anatomy.stacks:
+        take(weight for block in stack.blocks for weight in block.module.parameters())
+    for part in (first.tokens, first.segments, _norm(first)):
+        take(_of(part))
+    if config.norm_place == "pre":
+        for stack in anatomy.stacks:
+            take(_of(stack.final_norm.module if stack.final_norm else None))
+    output = body.get_output_embeddings()
+    if output is not None:
+        take([output.weight])
+        take(_of(output), "Bias of the output")
+    for stack in anatomy.stacks:
+        for name, count in _positions(stack, stack is first, config, known).items():
+            found[name] = found.get(name, 0) + count
+    for stack in others:
+        take(_of(stack.tokens), f"Token embedding of the {stack.stack}")
+        take(_of(stack.segments), f"Segment embedding of the {stack.stack}")
+        take(_of(_norm(stack)), f"Norm after the embedding of the {stack.stack}")
+    for name, weight in body.named_parameters():
+        take([weight], f"{name.rpartition('.')[0]}, not used here")
+    return found
+
+
+def _positions(
+    stack: StackPart, is_first: bool, config: TransformerConfig, known: set[int]
+) -> dict[str, int]:
+    """The table of positions of a stack: its rows, but for those that follow from the sizes."""
+    found = {}
+    for table in _of(stack.positions):
+        if id(table) in known:
+            continue
+        known.add(id(table))
+        rows, width = table.shape
+        used = min(config.context, rows)
+        learned = config.positions == "learned"
+        if not (is_first and learned):
+            kind = "Position embedding" if learned else "Table of sines"
+            found[f"{kind} of the {stack.stack}"] = used * width
+        if rows > used:
+            found[ROWS_TO_SPARE] = (rows - used) * width
+    return found
+
+
+def _norm(stack: StackPart) -> nn.Module | None:
+    return None if stack.embedding_norm is None else stack.embedding_norm.module
+
+
+def _of(part: nn.Module | None) -> Iterable[nn.Parameter]:
+    return () if part is None else part.parameters()
