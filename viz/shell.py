@@ -226,6 +226,7 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
         layers=seen.model.attention_names if layers else (),
         open_layer=lambda name: change_view(replace(current(), place=name)),
         address=address(seen.trace, seen.baseline),
+        device=seen.trace.device,
     )
     change_view(current().at(chosen))
     write_link()

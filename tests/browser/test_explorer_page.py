@@ -80,6 +80,13 @@ def test_the_check_line_says_that_the_models_output_is_reproduced(explorer: Loca
     expect(explorer.get_by_test_id("check")).to_contain_text("equals the model's own output")
 
 
+def test_the_check_line_names_the_device_that_ran_in_each_layer(explorer: Locator) -> None:
+    for layer in (0, 2):
+        explorer.page.get_by_test_id(f"layer-{layer}").click()
+        expect(explorer.get_by_test_id("check")).to_contain_text(f"L{layer}H")
+        expect(explorer.get_by_test_id("check")).to_contain_text("The pass ran on the CPU.")
+
+
 def test_a_layer_opens_in_place_and_the_rest_of_the_page_stays(explorer: Locator) -> None:
     page = explorer.page
     explorer.evaluate("element => { element.dataset.same = 'yes' }")

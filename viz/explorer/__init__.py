@@ -67,6 +67,7 @@ def explorer(
     layers: Sequence[str] = (),
     open_layer: Callable[[str], object] = lambda name: None,
     address: str = "",
+    device: str = "",
     mount: str = "explorer",
 ) -> Selection:
     """Draws one attention layer and returns what the reader has chosen in it.
@@ -76,7 +77,8 @@ def explorer(
     recomputed and recorded numbers of the whole trace; None: the browser asks the address for it. layers:
     names of the layers to choose among, none where the page has them elsewhere; `open_layer` is called
     with the one that the reader chooses, before the page runs again. address: where the browser finds
-    layers of the run, and its check, itself (viz.other_layers). mount: a name for this place on the page.
+    layers of the run, and its check, itself (viz.other_layers). device: what the run was made on, for the
+    check line. mount: a name for this place on the page.
 
     `selection` is where the reader starts. Later it counts only when it differs from what was passed,
     returned and reported before, as after a link or an example; otherwise the reader's own choice stays.
@@ -105,6 +107,7 @@ def explorer(
         "selection": asdict(memory.sent),
         "mount": mount,
         "address": address,
+        "device": device,
         "revision": memory.revision,
         "assets": _addresses(),
     }

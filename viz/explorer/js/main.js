@@ -434,10 +434,10 @@ class Explorer {
   /** How far what is recomputed here lies from the model's own, and the same of the whole run. */
   drawCheck() {
     const [derived] = this.runs();
-    const { address, check } = this.received;
+    const { address, check, device } = this.received;
     const { found, waiting } = this.checking?.address === address ? this.checking : {};
     const whole = check ?? found ?? null;
-    const drawn = [derived, whole, waiting];
+    const drawn = [derived, whole, waiting, device];
     if (drawn.every((part, n) => part === this.checked?.[n])) return;
     this.checked = drawn;
     const { largest: gap, size } = derived.gap;
@@ -451,6 +451,7 @@ class Explorer {
       agrees ? " equals the model's own output to " : " differs from the model's own output by up to ",
       figure(gap),
       ...(whole === null ? ofRun : ["; over the whole run the largest difference is ", figure(whole), "."]),
+      ...(device ? [` The pass ran on ${device}.`] : []),
     );
   }
 
