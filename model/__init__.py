@@ -7,13 +7,14 @@ page can be drawn before torch has started.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from model.intervention import Intervention
-from model.registry import load_model, models
-from model.trace import Attention, Token, Trace
+from model.loading.registry import load_model, models
+from model.nn.intervention import Intervention
+from model.trace.records import Attention, Token
+from model.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from model.live import Model
-    from model.refusals import TextTooLongError
+    from model.run.model import Model
+    from model.run.refusals import TextTooLongError
 
 __all__ = [
     "Attention",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 
-_LATER = {"Model": "model.live", "TextTooLongError": "model.refusals"}
+_LATER = {"Model": "model.run.model", "TextTooLongError": "model.run.refusals"}
 
 
 def __getattr__(name: str) -> object:

@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.all_heads.views import VIEWS
-from viz.by_hand import by_hand_of
-from viz.glossary import glossary_link
-from viz.head_formulas import concatenation
+from viz.notation.head_formulas import concatenation
+from viz.shell import page
 from viz.tour.card import beside_questions
+from viz.views.all_heads.views import VIEWS
+from viz.views.glossary.glossary import glossary_link
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/all_heads.py")
-seen = shell.look(layers=False)
+page.open_page("pages/all_heads.py")
+seen = page.look(layers=False)
 
 
 def idea() -> None:
@@ -46,7 +46,7 @@ def hand() -> None:
 
 
 def live() -> None:
-    beside_questions("all-heads", seen, lambda: shell.views(VIEWS, seen))
+    beside_questions("all-heads", seen, lambda: page.views(VIEWS, seen))
 
 
-shell.beats(idea=idea, hand=hand, live=live)
+page.beats(idea=idea, hand=hand, live=live)

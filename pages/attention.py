@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand
-from viz.effect import effect_on_prediction
-from viz.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
-from viz.glossary import glossary_link
+from viz.notation.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
+from viz.shell import page
 from viz.tour.card import beside_questions
+from viz.views.attention.effect import effect_on_prediction
+from viz.views.glossary.glossary import glossary_link
+from viz.views.worked.by_hand import by_hand
 
-shell.open_page("pages/attention.py")
-seen = shell.look(changed=True, layers=False)
+page.open_page("pages/attention.py")
+seen = page.look(changed=True, layers=False)
 
 
 def idea() -> None:
@@ -39,7 +39,7 @@ It is a soft look-up: a dictionary whose keys match by degree.
 
 
 def live() -> None:
-    beside_questions("attention", seen, lambda: shell.compare(seen, below=effect_on_prediction))
+    beside_questions("attention", seen, lambda: page.compare(seen, below=effect_on_prediction))
 
 
-shell.beats(idea=idea, hand=lambda: by_hand("the-cat-sat"), live=live)
+page.beats(idea=idea, hand=lambda: by_hand("the-cat-sat"), live=live)

@@ -2,30 +2,30 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.formulas import ATTENTION
-from viz.glossary import glossary_link
-from viz.translation.alignment import show_alignment
-from viz.translation.attentions import three_attentions
-from viz.translation.formulas import projections
-from viz.translation.sentences import (
+from viz.notation.formulas import ATTENTION
+from viz.shell import page
+from viz.views.glossary.glossary import glossary_link
+from viz.views.translation.alignment import show_alignment
+from viz.views.translation.attentions import three_attentions
+from viz.views.translation.formulas import projections
+from viz.views.translation.sentences import (
     SHAPE,
     offer_translator,
     open_on_translator,
     sentence_row,
 )
-from viz.translation.steps import translate
-from viz.translation.target import own_target
+from viz.views.translation.steps import translate
+from viz.views.translation.target import own_target
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/encoder_decoder.py")
+page.open_page("pages/encoder_decoder.py")
 with st.container():
     open_on_translator()
 box, sentences = st.container(), st.container()
 with sentences:  # before the run, which stops the page where a word is not known
     sentence_row()
 with box:
-    seen = shell.look(layers=False, offers=())
+    seen = page.look(layers=False, offers=())
 
 
 def idea() -> None:
@@ -83,7 +83,7 @@ def live() -> None:
     if seen.model.config.shape != SHAPE:
         offer_translator(seen.model.name)
         return
-    shell.views(
+    page.views(
         {
             "Translate": translate,
             "Alignment": show_alignment,
@@ -94,4 +94,4 @@ def live() -> None:
     )
 
 
-shell.beats(idea=idea, hand=hand, live=live)
+page.beats(idea=idea, hand=hand, live=live)

@@ -1,7 +1,7 @@
 """Examples: sentences worth opening, each with the head to look at and what is to be seen."""
 
-from viz import shell
-from viz.example_list import example_list
+from viz.shell import page
+from viz.views.examples.example_list import example_list
 
-shell.open_page("pages/examples.py")
+page.open_page("pages/examples.py")
 example_list()

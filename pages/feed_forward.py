@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.feed_forward.activations import activation_view
-from viz.feed_forward.dropout import dropout_view
-from viz.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
-from viz.feed_forward.neurons import neurons, on_the_curve
-from viz.feed_forward.stream import contributions_view, gradient_view
+from viz.shell import page
+from viz.views.feed_forward.activations import activation_view
+from viz.views.feed_forward.dropout import dropout_view
+from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
+from viz.views.feed_forward.neurons import neurons, on_the_curve
+from viz.views.feed_forward.stream import contributions_view, gradient_view
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/feed_forward.py")
-seen = shell.look(layers=False, full=True)
+page.open_page("pages/feed_forward.py")
+seen = page.look(layers=False, full=True)
 
 VIEWS = {
     "Neurons": lambda: neurons(seen),
@@ -64,4 +64,4 @@ def hand() -> None:
     )
 
 
-shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS))
+page.beats(idea=idea, hand=hand, live=lambda: page.views(VIEWS))

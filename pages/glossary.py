@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import worked_example
-from viz.glossary import TERMS, Term, matching, sections, term
-from viz.glossary_terms import WORKED
-from viz.markdown import plain
-from viz.menu import entry
-from viz.navigation import page_link
+from viz.notation.markdown import plain
+from viz.shell import page
+from viz.state.menu import entry
+from viz.state.navigation import page_link
+from viz.views.glossary.glossary import TERMS, Term, matching, sections, term
+from viz.views.glossary.terms import WORKED
+from viz.views.worked.by_hand import worked_example
 
 
 def one(entry_: Term) -> None:
@@ -68,6 +68,6 @@ def _section() -> tuple[Term, ...]:
     return parts[chosen]
 
 
-shell.open_page("pages/glossary.py")
+page.open_page("pages/glossary.py")
 linked()
 search()

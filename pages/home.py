@@ -2,20 +2,20 @@
 
 import streamlit as st
 
-from viz import shell
 from viz.figures.heatmap import weights_of_head
-from viz.navigation import page_link
-from viz.pipeline import pipeline
+from viz.shell import page, pictures
+from viz.state.navigation import page_link
 from viz.tour.card import invitation
+from viz.views.home.pipeline import pipeline
 
-shell.open_page("pages/home.py")
-seen = shell.look()
+page.open_page("pages/home.py")
+seen = page.look()
 picture, words = st.columns([3, 2], gap="large", vertical_alignment="center")
 with picture:
     queries, keys = seen.labels
-    shell.chart(weights_of_head(seen.attention, seen.head, queries=queries, keys=keys), "home")
+    pictures.chart(weights_of_head(seen.attention, seen.head, queries=queries, keys=keys), "home")
 with words:
-    shell.what_to_look_for()
+    page.what_to_look_for()
     st.markdown(
         "Each row is a token that looks, each column a token looked at; every row sums to 1. "
         "A recurrent network reads words in turn. Attention lets each token look at the others "
@@ -24,4 +24,4 @@ with words:
     page_link("pages/attention.py", "See how these weights come about →")
     invitation("home")
 pipeline(seen)
-shell.checked(seen)
+pictures.checked(seen)

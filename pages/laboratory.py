@@ -2,21 +2,21 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.glossary import glossary_link
-from viz.laboratory.changes import changes, what_to_see
-from viz.laboratory.effects import every_position, next_token_effect
-from viz.laboratory.formulas import MASKED_ATTENTION
-from viz.laboratory.points import measured_points
-from viz.laboratory.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
-from viz.laboratory.rows import rows_effect, stream_effect
+from viz.shell import page
+from viz.state.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
+from viz.views.glossary.glossary import glossary_link
+from viz.views.laboratory.changes import changes, what_to_see
+from viz.views.laboratory.effects import every_position, next_token_effect
+from viz.views.laboratory.experiments import measured_points
+from viz.views.laboratory.formulas import MASKED_ATTENTION
+from viz.views.laboratory.rows import rows_effect, stream_effect
 
-shell.open_page("pages/laboratory.py")
-seen = shell.look(changed=True)
+page.open_page("pages/laboratory.py")
+seen = page.look(changed=True)
 
 VIEWS = {
-    HEADS: shell.explore,
+    HEADS: page.explore,
     NEXT: next_token_effect,
     POSITIONS: every_position,
     ROWS: rows_effect,
@@ -50,11 +50,11 @@ learned to work like that. What you see is what this model loses, not what a mod
 def bench() -> None:
     changes(seen)
     what_to_see()
-    shell.views(VIEWS, seen)
+    page.views(VIEWS, seen)
 
 
 def live() -> None:
     beside_questions("laboratory", seen, bench)
 
 
-shell.beats(idea=idea, hand=lambda: measured_points(seen), live=live)
+page.beats(idea=idea, hand=lambda: measured_points(seen), live=live)

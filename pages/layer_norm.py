@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.norms.formulas import LAYER_NORM, RMS_NORM
-from viz.norms.views import norm_views
+from viz.shell import page
+from viz.views.norms.formulas import LAYER_NORM, RMS_NORM
+from viz.views.norms.views import norm_views
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/layer_norm.py")
-seen = shell.look(layers=False, full=True)
+page.open_page("pages/layer_norm.py")
+seen = page.look(layers=False, full=True)
 
 
 def idea() -> None:
@@ -51,4 +51,4 @@ def hand() -> None:
     )
 
 
-shell.beats(idea=idea, hand=hand, live=lambda: norm_views(seen))
+page.beats(idea=idea, hand=hand, live=lambda: norm_views(seen))

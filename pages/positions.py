@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.positions.formulas import SINUSOIDAL, sum_of
-from viz.positions.sum import position_sum
-from viz.positions.tables import position_likeness, position_table
-from viz.positions.word_order import word_order
+from viz.shell import page
+from viz.views.positions.formulas import SINUSOIDAL, sum_of
+from viz.views.positions.sum import position_sum
+from viz.views.positions.tables import position_likeness, position_table
+from viz.views.positions.word_order import word_order
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/positions.py")
-seen = shell.look(layers=False)
+page.open_page("pages/positions.py")
+seen = page.look(layers=False)
 
 VIEWS = {
     "Word order": word_order,
@@ -57,4 +57,4 @@ def hand() -> None:
     )
 
 
-shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS, seen))
+page.beats(idea=idea, hand=hand, live=lambda: page.views(VIEWS, seen))

@@ -2,19 +2,19 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.glossary import glossary_link
-from viz.markdown import plain
-from viz.prediction.formulas import ENTROPY, SOFTMAX
-from viz.prediction.logit_lens import logit_lens
-from viz.prediction.next_token import next_token
-from viz.prediction.token_by_token import token_by_token
+from viz.notation.markdown import plain
+from viz.shell import page
+from viz.shell.way_out import LANGUAGE_MODELS, offer_language_model
 from viz.tour.card import beside_questions
-from viz.way_out import LANGUAGE_MODELS, offer_language_model
+from viz.views.glossary.glossary import glossary_link
+from viz.views.prediction.formulas import ENTROPY, SOFTMAX
+from viz.views.prediction.logit_lens import logit_lens
+from viz.views.prediction.next_token import next_token
+from viz.views.prediction.token_by_token import token_by_token
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/prediction.py")
-seen = shell.look(layers=False, offers=LANGUAGE_MODELS)
+page.open_page("pages/prediction.py")
+seen = page.look(layers=False, offers=LANGUAGE_MODELS)
 
 VIEWS = {
     "The next token": next_token,
@@ -65,11 +65,11 @@ def live() -> None:
         )
         offer_language_model(seen.request.text)
         return
-    beside_questions("prediction", seen, lambda: shell.views(VIEWS, seen))
+    beside_questions("prediction", seen, lambda: page.views(VIEWS, seen))
 
 
 def hand() -> None:
     by_hand_of(("most-probable-word", "to-the-vocabulary", "sequence-in-three-steps"))
 
 
-shell.beats(idea=idea, hand=hand, live=live)
+page.beats(idea=idea, hand=hand, live=live)

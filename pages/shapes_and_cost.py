@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.cost.choice import choose_sizes
-from viz.cost.formulas import GROWTH, attention_shapes
-from viz.cost.shapes import parameters, shapes
-from viz.cost.views import growth_view, memory_view, operations_view, time_view
-from viz.glossary import glossary_link
+from viz.shell import page
+from viz.views.cost.choice import choose_sizes
+from viz.views.cost.formulas import GROWTH, attention_shapes
+from viz.views.cost.shapes import parameters, shapes
+from viz.views.cost.views import growth_view, memory_view, operations_view, time_view
+from viz.views.glossary.glossary import glossary_link
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/shapes_and_cost.py")
-seen = shell.look(layers=False, full=True)
+page.open_page("pages/shapes_and_cost.py")
+seen = page.look(layers=False, full=True)
 
 VIEWS = {
     "Shapes": shapes,
@@ -58,7 +58,7 @@ It grows with n too.
 
 
 def live() -> None:
-    shell.views(VIEWS, seen, *choose_sizes(seen))
+    page.views(VIEWS, seen, *choose_sizes(seen))
 
 
-shell.beats(idea=idea, hand=lambda: by_hand_of(EXAMPLES), live=live)
+page.beats(idea=idea, hand=lambda: by_hand_of(EXAMPLES), live=live)

@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.tokens.formulas import LOOK_UP
-from viz.tokens.listing import token_list, two_tokenizers
-from viz.tokens.two_sentences import two_sentences
-from viz.tokens.vectors import nearest, vector_look_up
-from viz.tokens.windows import token_windows
+from viz.shell import page
+from viz.views.tokens.formulas import LOOK_UP
+from viz.views.tokens.listing import token_list, two_tokenizers
+from viz.views.tokens.two_sentences import two_sentences
+from viz.views.tokens.vectors import nearest, vector_look_up
+from viz.views.tokens.windows import token_windows
+from viz.views.worked.by_hand import by_hand_of
 
-shell.open_page("pages/tokens.py")
-seen = shell.look(layers=False)
+page.open_page("pages/tokens.py")
+seen = page.look(layers=False)
 
 VIEWS = {
     "Tokens": token_list,
@@ -48,4 +48,4 @@ def hand() -> None:
     by_hand_of(("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"))
 
 
-shell.beats(idea=idea, hand=hand, live=lambda: shell.views(VIEWS, seen))
+page.beats(idea=idea, hand=hand, live=lambda: page.views(VIEWS, seen))

@@ -1,10 +1,10 @@
 """Training: heads that form along the checkpoints, and a model trained while you look on."""
 
-from viz import shell
-from viz.by_hand import by_hand_of
-from viz.training.here import here
-from viz.training.idea import idea
-from viz.training.views import beside, watch
+from viz.shell import page
+from viz.views.training.here import here
+from viz.views.training.idea import idea
+from viz.views.training.views import beside, watch
+from viz.views.worked.by_hand import by_hand_of
 
 VIEWS = {
     "Watch it form": watch,
@@ -26,8 +26,8 @@ def hand() -> None:
 
 
 def live() -> None:
-    shell.views(VIEWS)
+    page.views(VIEWS)
 
 
-shell.open_page("pages/training.py")
-shell.beats(idea=idea, hand=hand, live=live)
+page.open_page("pages/training.py")
+page.beats(idea=idea, hand=hand, live=live)

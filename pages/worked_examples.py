@@ -5,10 +5,10 @@ import streamlit as st
 from model.worked import DOCUMENTS, slips
 from model.worked import examples as worked
 from model.worked.slip import Slip
-from viz import shell
-from viz.by_hand import introduce, work_through, worked_example
-from viz.markdown import plain
-from viz.worked.choice import (
+from viz.notation.markdown import plain
+from viz.shell import page
+from viz.views.worked.by_hand import introduce, work_through, worked_example
+from viz.views.worked.choice import (
     STEPS,
     TAB,
     TABS,
@@ -19,7 +19,7 @@ from viz.worked.choice import (
     chosen,
     write_link,
 )
-from viz.worked.inputs import with_own_numbers
+from viz.views.worked.inputs import with_own_numbers
 
 
 def examples() -> None:
@@ -85,7 +85,7 @@ def about() -> None:
         )
 
 
-shell.open_page("pages/worked_examples.py")
+page.open_page("pages/worked_examples.py")
 adopt_link()
 tabs = st.tabs(TABS, key=TAB, on_change="rerun")
 for tab, beat in zip(tabs, (examples, every_slip, about), strict=True):

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.bench.chromium import PATIENCE, SCREEN, browsing
 from tests.bench.server import serving
 from tests.browser.conftest import wait_until_settled
-from viz.menu import PAGES
+from viz.state.menu import PAGES
 
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "accessibility.md"
 THEMES = ("light", "dark")

@@ -46,8 +46,8 @@ def seeded() -> None:
 def broken_parts() -> Iterator[list[str]]:
     """The kinds of exceptions that a page told as mistakes of ours; at the end there must be none.
 
-    The pages catch them at `viz.border`, so that a test would not notice. One that provokes such an
-    exception looks at the list and clears it.
+    The pages catch them at `viz.elements.error_boundary`, so that a test would not notice. One that
+    provokes such an exception looks at the list and clears it.
     """
     broken: list[str] = []
     listener = logging.Handler(logging.ERROR)

@@ -5,9 +5,9 @@ import runpy
 import sys
 import threading
 
-from model.live import Model
-from model.trace import Trace
-from viz import connections
+from model.run.model import Model
+from model.trace.trace import Trace
+from viz.server import connections
 
 FOREVER = "forever"
 

@@ -9,8 +9,9 @@ import runpy
 import time
 from typing import Any
 
-from model import Trace, limits
-from model.live import Model
+from model import Trace
+from model.run.model import Model
+from model.system import deadline
 
 _trace = Model.trace
 
@@ -23,7 +24,7 @@ def planted(self: Model, text: str, *given: Any, **more: Any) -> Trace:
             file.write("begun\n")
     while "lingers" in text:
         time.sleep(0.01)
-        limits.look()
+        deadline.look()
     return _trace(self, text, *given, **more)
 
 

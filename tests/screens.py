@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 from tests.bench.chromium import PATIENCE, browsing
 from tests.bench.server import serving
 from tests.browser.conftest import wait_until_settled
-from viz.menu import PAGES
+from viz.state.menu import PAGES
 
 SCREENS = Path(__file__).resolve().parents[1] / "docs" / "screens"
 WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}

@@ -28,7 +28,7 @@ def inside() -> set[str]:
 
 def test_the_image_holds_what_the_app_runs_and_nothing_else() -> None:
     files = inside()
-    assert {"app.py", "viz/server.py", "deploy/healthy.py", ".streamlit/config.toml"} <= files
+    assert {"app.py", "viz/server/asgi.py", "deploy/healthy.py", ".streamlit/config.toml"} <= files
     assert {f"model/assets/{name}/model.safetensors" for name in ("house-gpt", "stories")} <= files
     rooms = {name.split("/")[0] for name in files}
     assert rooms == {

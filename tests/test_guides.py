@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.intervention import Intervention
-from model.registry import Entry
+from model.loading.registry import Entry
+from model.nn.intervention import Intervention
 from model.worked import Example
-from viz import menu
-from viz.change_link import read_change, written_change
-from viz.laboratory.active import parts
-from viz.menu import PageEntry
+from viz.state import menu
+from viz.state.intervention_url import read_change, written_change
+from viz.state.intervention_words import parts
+from viz.state.menu import PageEntry
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs" / "how-to-add.md").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def test_the_page_of_the_guide_has_ten_lines_and_runs(monkeypatch: pytest.Monkey
     added: PageEntry = eval(code("menu"), {"PageEntry": PageEntry})
     monkeypatch.setitem(menu.MENU, "Learn", (*menu.MENU["Learn"], added))
     monkeypatch.setattr(menu, "PAGES", (*menu.PAGES, added))
-    monkeypatch.setattr("viz.navigation.PAGES", (*menu.PAGES,))
+    monkeypatch.setattr("viz.state.navigation.PAGES", (*menu.PAGES,))
     app = AppTest.from_string(source, default_timeout=60).run()
     assert not app.exception
     assert not app.error

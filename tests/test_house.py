@@ -1,4 +1,5 @@
-"""Imports point one way: app, pages -> viz -> model. No room is a lumber room.
+"""Imports point one way: app, pages -> viz -> model, and within each of these down its rooms. No circles, no
+lumber room.
 
 The checker reads the source of every module, follows the imports from file to file, and runs
 nothing. It is a function of a folder, so that each rule is also tried on a small planted house.
@@ -18,7 +19,38 @@ FORBIDDEN = {
     "model": {"streamlit", "plotly", "viz", "pages", "app"},
     "viz": {"pages", "app"},
     "viz.figures": {"streamlit"},
-    "viz.formulas": {"streamlit"},
+    "viz.notation": {"streamlit"},
+}
+# The rooms of a package from the ground up: each imports itself and those before it.
+FLOORS = {
+    "model": (
+        "system",
+        "nn",
+        "trace",
+        "download",
+        "arithmetic",
+        "run",
+        "worked",
+        "analysis",
+        "hub",
+        "loading",
+        "training",
+        "serving",
+    ),
+    "viz": (
+        "notation",
+        "telemetry",
+        "figures",
+        "explorer",
+        "state",
+        "elements",
+        "saving",
+        "questions",
+        "tour",
+        "shell",
+        "views",
+        "server",
+    ),
 }
 
 
@@ -117,6 +149,50 @@ def wrong_imports(root: Path) -> list[str]:
     ]
 
 
+def imported_modules(name: str, file: Path, files: dict[str, Path]) -> set[str]:
+    """The modules of the house that one asks for by name, without the packages around them."""
+    asked = {
+        known[-1]
+        for target in imported_names(name, file)
+        if (known := [one for one in [*ancestors(target), target] if one in files])
+    }
+    return asked - {name}
+
+
+def climbing_imports(root: Path) -> list[str]:
+    """One line for each import of a room above the importer's own, and each module that is in no room."""
+    files = module_files(root)
+    found = []
+    for name, file in files.items():
+        package, *rooms = name.split(".")
+        if package not in FLOORS or not rooms:
+            continue
+        floors = FLOORS[package]
+        if rooms[0] not in floors:
+            found.append(f"{name} is in no room")
+            continue
+        found += [
+            f"{name} -> {target}"
+            for target in sorted(imported_modules(name, file, files))
+            if target.startswith(f"{package}.")
+            and target.split(".")[1] in floors[floors.index(rooms[0]) + 1 :]
+        ]
+    return found
+
+
+def circles(root: Path) -> list[set[str]]:
+    """Modules that import each other, directly or through others."""
+    files = module_files(root)
+    graph = {name: imported_modules(name, file, files) for name, file in files.items()}
+    reached = {name: set(chains(graph, name)) for name in graph}
+    found: list[set[str]] = []
+    for name in graph:
+        together = {other for other in reached[name] if name in reached[other]}
+        if len(together) > 1 and together not in found:
+            found.append(together)
+    return found
+
+
 def lumber_rooms(root: Path) -> list[str]:
     """Modules and folders whose name says nothing of what is inside."""
     return [name for name in module_files(root) if LUMBER_ROOMS & set(name.split("."))]
@@ -134,6 +210,14 @@ def test_imports_point_one_way() -> None:
     assert wrong_imports(REPOSITORY) == []
 
 
+def test_imports_go_down_the_rooms() -> None:
+    assert climbing_imports(REPOSITORY) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles(REPOSITORY) == []
+
+
 def test_no_room_is_a_lumber_room() -> None:
     assert lumber_rooms(REPOSITORY) == []
 
@@ -141,23 +225,52 @@ def test_no_room_is_a_lumber_room() -> None:
 def test_the_checker_sees_the_rooms_of_this_repository() -> None:
     graph = import_graph(REPOSITORY)
     assert {name.split(".")[0] for name in graph} == set(ROOMS)
-    assert "torch" in graph["model.attention"]
+    assert "torch" in graph["model.nn.attention"]
+    assert "model.trace.arrays" in graph["model.trace.records"]
 
 
 def test_an_honest_house_passes(tmp_path: Path) -> None:
     sources = {
-        "app.py": "import streamlit\nfrom viz.frame import open_app",
-        "pages/heads.py": "from viz.shell import open_page\nfrom viz.figures import grid",
+        "app.py": "import streamlit\nfrom viz.shell.frame import open_app",
+        "pages/heads.py": "from viz.shell import page\nfrom viz.figures import grid",
         "viz/__init__.py": "",
-        "viz/shell.py": "import streamlit\nfrom model import trace",
-        "viz/figures/grid.py": "import plotly.express\nfrom model.trace import Trace",
-        "viz/formulas.py": "from model.trace import Trace",
-        "model/__init__.py": "from .trace import Trace",
-        "model/trace.py": "import torch",
+        "viz/shell/__init__.py": "",
+        "viz/shell/page.py": "import streamlit\nfrom model import Trace\nfrom viz.figures import grid",
+        "viz/figures/grid.py": "import plotly.express\nfrom model.trace.trace import Trace",
+        "viz/notation/formulas.py": "from model.trace.trace import Trace",
+        "model/__init__.py": "from model.trace.trace import Trace",
+        "model/nn/config.py": "",
+        "model/trace/trace.py": "import torch\nfrom model.nn.config import Stack",
     }
     house = build(tmp_path, sources)
     assert wrong_imports(house) == []
+    assert climbing_imports(house) == []
+    assert circles(house) == []
     assert lumber_rooms(house) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("model/nn/attention.py", "from model.trace.trace import Trace"),
+        ("model/nn/attention.py", "from model.trace import trace"),
+        ("model/nn/attention.py", "def late():\n    from model.trace.trace import Trace"),
+        ("model/nn/attention.py", "from ..trace.trace import Trace"),
+        ("model/attention.py", ""),
+    ],
+)
+def test_a_planted_climb_is_found(tmp_path: Path, path: str, source: str) -> None:
+    sources = {"model/trace/__init__.py": "", "model/trace/trace.py": "", path: source}
+    assert len(climbing_imports(build(tmp_path, sources))) == 1
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    sources = {
+        "model/nn/one.py": "from model.nn import two",
+        "model/nn/two.py": "def late():\n    from model.nn.three import thing",
+        "model/nn/three.py": "from .one import other",
+    }
+    assert circles(build(tmp_path, sources)) == [{f"model.nn.{n}" for n in ("one", "two", "three")}]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +286,7 @@ def test_an_honest_house_passes(tmp_path: Path) -> None:
         ("model/__init__.py", "import streamlit"),
         ("viz/shell.py", "from pages import heads"),
         ("viz/shell.py", "import app"),
-        ("viz/formulas.py", "import streamlit"),
+        ("viz/notation/formulas.py", "import streamlit"),
         ("viz/figures/grid.py", "from streamlit.delta_generator import DeltaGenerator"),
         ("viz/figures/__init__.py", "import streamlit"),
     ],

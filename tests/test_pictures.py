@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageSequence
 
 from tests.screens import compact
-from viz.theme import QUANTITIES, QuantityName
+from viz.notation.theme import QUANTITIES, QuantityName
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURES = (

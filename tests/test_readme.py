@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from model import settings_table
-from model.registered import written
-from model.registry import models
-from viz.menu import PAGES
+from model.loading import settings_table
+from model.loading.readme_tables import written
+from model.loading.registry import models
+from viz.state.menu import PAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -44,11 +44,11 @@ def test_every_file_on_the_map_exists() -> None:
 
 
 def test_the_table_of_models_is_the_registrys() -> None:
-    assert written(README) == README, "run python -m model.registered"
+    assert written(README) == README, "run python -m model.loading.readme_tables"
 
 
 def test_the_table_of_settings_is_the_codes() -> None:
-    assert settings_table.written(README) == README, "run python -m model.settings_table"
+    assert settings_table.written(README) == README, "run python -m model.loading.settings_table"
 
 
 def test_the_guide_to_ones_own_model_is_linked_and_on_one_screen() -> None:

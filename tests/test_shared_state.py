@@ -19,9 +19,9 @@ CHANGES = {
 }  # fmt: skip
 # Caches without a bound whose arguments are few: names of what ships with the app.
 FEW_ARGUMENTS = {
-    "model/checkpoints.py:shipped_course",
-    "viz/by_hand.py:worked_example",
-    "viz/worked/choice.py:names_of",
+    "model/training/checkpoints.py:shipped_course",
+    "viz/views/worked/by_hand.py:worked_example",
+    "viz/views/worked/choice.py:names_of",
 }
 
 

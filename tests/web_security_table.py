@@ -1,4 +1,4 @@
-"""What the app answers to whom: each line is asked of a real server by tests/viz/test_web_security.py.
+"""What the app answers to whom: each line is asked of a real server by tests/viz/server/test_security.py.
 
 `python -m tests.web_security_table` writes the table into docs/security.md.
 """
@@ -15,8 +15,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from model.marked import put_between, rewrite
-from viz.browser_rules import browser_rules
+from model.loading.marked import put_between, rewrite
+from viz.server.headers import browser_rules
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"
 BEGIN = "<!-- answers: made by `python -m tests.web_security_table` -->"

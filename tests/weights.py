@@ -3,8 +3,8 @@
 `python -m tests.weights` fails where one cannot be had: such tests must not be left out in silence.
 """
 
-from model.registry import models
-from model.sources import fetched
+from model.download.sources import fetched
+from model.loading.registry import models
 
 NAMES = ("minilm", "smollm2-135m-instruct")
 

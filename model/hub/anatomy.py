@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from model.config import NormKind, Shape, Stack
 from model.hub.attention import Attended
+from model.hub.embedding_tables import first_row, looked_up, model_width, token_factor
 from model.hub.feed_forward import feed_forward_parts
-from model.hub.layers import Layer
-from model.hub.looked_up import first_row, looked_up, model_width, token_factor
+from model.hub.layer_calls import Layer
 from model.hub.parts import (
     Anatomy,
     AttentionPart,
@@ -23,7 +22,8 @@ from model.hub.parts import (
     StackPart,
 )
 from model.hub.probe import CLOSE, Call, Probe, is_norm, is_rotary
-from model.recorder import Place
+from model.nn.config import NormKind, Shape, Stack
+from model.nn.recorder import Place
 
 
 def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:

@@ -13,7 +13,7 @@ from typing import Any
 
 from model.hub import tokenizer_process
 from model.hub.tokenizer_process import TO_ANSWER
-from model.settings import environment_with, settings
+from model.system.settings import environment_with, settings
 
 CLOSED_IDLE = 0  # how a process ends that nobody asked for a while
 

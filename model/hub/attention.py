@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
-from model.attention import attend
-from model.recorder import Place
+from model.nn.attention import attend
+from model.nn.recorder import Place
 
 NAME = "attend"
 PLACE = "attention_place"  # what an attention module of a loaded model carries: where it stands

@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import nn
 
-from model.config import TransformerConfig
 from model.hub.parts import Anatomy, StackPart
+from model.nn.config import TransformerConfig
 
 ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, or past the context
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from model.config import Stack
-from model.intervention import Intervention
-from model.live import Model
-from model.stream import contribution_check, contributions
-from model.trace import Array, Trace
+from model.analysis.stream.stream import contribution_check, contributions
+from model.nn.config import Stack
+from model.nn.intervention import Intervention
+from model.run.model import Model
+from model.trace.arrays import Array
+from model.trace.trace import Trace
 
 WEIGHTS = 1e-4  # largest difference of an attention weight
 SHARE = 1e-3  # largest difference of other numbers, as a share of the largest of them

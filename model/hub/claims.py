@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from model.hub.files import FLOAT_BYTES, described, tensor_shapes
+from model.download.hub_folder import FLOAT_BYTES, described, tensor_shapes
 from model.hub.handed_over import for_library
 
 ROOM = 2**30  # bytes that a table of positions may take where the weights are small

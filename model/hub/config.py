@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from model.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 from model.hub.parts import Anatomy, BlockPart, StackPart
 from model.hub.probe import is_map, is_norm
+from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
 LONGEST = 4_096  # tokens: a longer text would not fit on a page
 _CONTEXTS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx")

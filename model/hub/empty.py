@@ -7,8 +7,8 @@ import torch
 import transformers
 from torch import nn
 
-from model.config import Shape
 from model.hub.config import shape_of
+from model.nn.config import Shape
 
 CLASSES: dict[Shape, Any] = {
     "decoder": transformers.AutoModelForCausalLM,

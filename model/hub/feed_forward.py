@@ -6,9 +6,9 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from model.config import GATED, Activation
 from model.hub.probe import CLOSE, Call
-from model.layers import ACTIVATIONS
+from model.nn.config import GATED, Activation
+from model.nn.layers import ACTIVATIONS
 
 Half = Literal["all", "first", "second"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from model.hub.files import CONFIG, WANTED, check_file, described, read_json, weight_files
+from model.download.hub_folder import CONFIG, WANTED, check_file, described, read_json, weight_files
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 _KINDS = (".json", ".txt", ".model", ".spm", ".codes")

@@ -7,11 +7,11 @@ serves many sessions. Axes: B batch, T tokens, C width of the model.
 import torch
 from torch import Tensor, nn
 
-from model.config import Stack
 from model.hub.attention import PLACE
 from model.hub.feed_forward import FeedForwardParts
 from model.hub.parts import Anatomy, NormPart, StackPart
-from model.recorder import FeedForwardTensors, NormTensors, current
+from model.nn.config import Stack
+from model.nn.recorder import FeedForwardTensors, NormTensors, current
 
 
 def hook_model(anatomy: Anatomy) -> None:

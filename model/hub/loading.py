@@ -12,23 +12,23 @@ import torch
 import transformers
 from torch import Tensor
 
-from model.config import Shape
-from model.files import NotReadError
+from model.download.hub_folder import described
+from model.download.wheel import Progress
 from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, register
 from model.hub.check import Reference, check
 from model.hub.claims import check_numbers, check_shape
 from model.hub.config import config_of, shape_of
 from model.hub.empty import CLASSES, empty_body
-from model.hub.files import described
 from model.hub.handed_over import handed_over
 from model.hub.module import HubTransformer
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
 from model.hub.tokenizer import HubTokenizer, encoded, load_tokenizer
-from model.live import Model
-from model.memory import is_out_of_memory
-from model.wheel import Progress
+from model.nn.config import Shape
+from model.run.model import Model
+from model.system.files import NotReadError
+from model.system.memory import is_out_of_memory
 
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
 FEWEST = 4  # tokens of the probe

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
 from model.hub.beyond_sizes import beyond_sizes
 from model.hub.hooks import hook_model
 from model.hub.parts import Anatomy, StackPart
-from model.recorder import Place, current
+from model.nn.config import TransformerConfig
+from model.nn.recorder import Place, current
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from model.config import NormKind, NormPlace, Shape, Stack
 from model.hub.feed_forward import FeedForwardParts
-from model.recorder import Place
+from model.nn.config import NormKind, NormPlace, Shape, Stack
+from model.nn.recorder import Place
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from model.config import RotaryPairs
 from model.hub.hooks import unturned
 from model.hub.probe import CLOSE, Probe, is_rotary
+from model.nn.config import RotaryPairs
 
 
 def rotary_pairs(

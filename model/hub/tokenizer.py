@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from model.hub.apart import Apart
-from model.tokenizers import clean, spelled
-from model.trace import Token
+from model.run.tokenizers import clean, spelled
+from model.trace.records import Token
 
 SPACE = "▁"  # how SentencePiece writes a space
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from model.assets import ASSETS
+from model.loading.shipped import ASSETS
 from model.training import publishing, trainer
 from model.training.recipe import Recipe
 from model.training.recipes import RECIPES

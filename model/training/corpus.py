@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from model.tokenizers import GPT2Subset, gpt2
+from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
 from model.training.bigrams import Ids
 from model.training.recipe import Random

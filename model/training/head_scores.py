@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model import heads
-from model.intervention import Intervention
-from model.recorder import Recorder, recording
-from model.trace import Array
+from model.analysis.heads import statistics
+from model.nn.intervention import Intervention
+from model.nn.recorder import Recorder, recording
+from model.nn.transformer import Transformer
+from model.trace.arrays import Array
 from model.training.recipe import Random
-from model.transformer import Transformer
 
 Weights = dict[tuple[str, int], Array]  # (attention name, head) -> (query, key), mean over a batch
 
@@ -36,12 +36,12 @@ def best(scores: dict[tuple[str, int], float]) -> tuple[tuple[str, int], float]:
 
 def previous_token(weights: Weights) -> dict[tuple[str, int], float]:
     """How much of its weight each head puts on the token before."""
-    return {head: heads.at_offset(rows, -1) for head, rows in weights.items()}
+    return {head: statistics.at_offset(rows, -1) for head, rows in weights.items()}
 
 
 def induction(weights: Weights, period: int) -> dict[tuple[str, int], float]:
     """How much each head looks at what followed last time, in lists of `period` tokens twice."""
-    return {head: heads.induction(rows, period) for head, rows in weights.items()}
+    return {head: statistics.induction(rows, period) for head, rows in weights.items()}
 
 
 def said_twice(random: Random, symbols: Iterable[int], *, count: int, period: int) -> Tensor:

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.config import TransformerConfig
-from model.tokenizers import GPT2Subset
+from model.nn.config import TransformerConfig
+from model.nn.transformer import Transformer
+from model.run.tokenizers import GPT2Subset
 from model.training import corpus, head_scores, seedling
 from model.training.baselines import Bigram, Unigram
 from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
@@ -15,7 +16,6 @@ from model.training.corpus import Corpus
 from model.training.induction import repeat_exam
 from model.training.recipe import Batch, Exam, Gate, Random, Recipe
 from model.training.stories import story_row
-from model.transformer import Transformer
 
 TEXTS = Path(".training/texts")
 _CONTEXT = 256

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from model.config import TransformerConfig
-from model.tokenizers import Words
+from model.nn.config import TransformerConfig
+from model.nn.transformer import Transformer
+from model.run.tokenizers import Words
 from model.training import head_scores
 from model.training.bigrams import in_context_bigrams
 from model.training.recipe import Batch, Exam, Gate, Random, Recipe
-from model.transformer import Transformer
 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz123456")
 _CONTEXT = 48

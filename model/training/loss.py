@@ -5,9 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from model.masks import padding_mask
+from model.nn.masks import padding_mask
+from model.nn.transformer import Transformer
 from model.training.recipe import IGNORED, Batch
-from model.transformer import Transformer
 
 _CHUNK = 256  # tokens whose logits exist at the same time
 

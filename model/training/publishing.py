@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from model.assets import save_asset
+from model.loading.shipped import save_asset
+from model.nn.transformer import Transformer
 from model.training import trainer
 from model.training.recipe import Exam, Gate, Recipe
 from model.training.trainer import Run
-from model.transformer import Transformer
 
 GATE_SEED = 2_000_003  # added to the recipe's seed: data that neither training nor its exams saw
 MACHINE = "2 CPU cores"

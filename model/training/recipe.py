@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 import numpy as np
 from torch import Tensor
 
-from model.config import TransformerConfig
-from model.tokenizers import GPT2Subset, Words
-from model.transformer import Transformer
+from model.nn.config import TransformerConfig
+from model.nn.transformer import Transformer
+from model.run.tokenizers import GPT2Subset, Words
 
 IGNORED = -100  # a target that is not scored
 

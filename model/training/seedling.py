@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from model.config import TransformerConfig
-from model.tokenizers import Words
+from model.nn.config import TransformerConfig
+from model.nn.transformer import Transformer
+from model.run.tokenizers import Words
 from model.training.bigrams import Ids, in_context_bigrams
 from model.training.induction import repeat_exam
 from model.training.recipe import Batch, Exam, Gate, Random, Recipe
-from model.transformer import Transformer
 
 WORDS = 64
 LAYERS = 2

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.config import TransformerConfig
-from model.tokenizers import GPT2Subset, gpt2
+from model.nn.config import TransformerConfig
+from model.nn.transformer import Transformer
+from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
 from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
 from model.training.induction import repeat_exam
 from model.training.recipe import Batch, Exam, Gate, Random, Recipe
-from model.transformer import Transformer
 
 _CONTEXT = 128
 _ROWS = 16

@@ -15,10 +15,10 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from model.nn.transformer import Transformer
 from model.training import saved_run
 from model.training.loss import batch_loss
 from model.training.recipe import Batch, Exam, Recipe, learning_rate
-from model.transformer import Transformer
 
 EXAM_SEED = 1_000_003  # added to the recipe's seed: exams never see the training draws
 SAVE_EVERY = 60.0  # seconds

@@ -4,14 +4,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.config import TransformerConfig
-from model.recorder import Recorder, recording
-from model.tokenizers import Words
+from model.nn.config import TransformerConfig
+from model.nn.recorder import Recorder, recording
+from model.nn.transformer import Transformer
+from model.run.tokenizers import Words
 from model.training import grammar, head_scores
 from model.training.lexicon import ADJECTIVES, NOUNS, VERBS
 from model.training.phrases import Phrase
 from model.training.recipe import IGNORED, Batch, Exam, Gate, Random, Recipe
-from model.transformer import Transformer
 
 _SPECIAL = ("<start>", "<end>")
 _START, _END = 0, 1  # their ids

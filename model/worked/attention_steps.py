@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from model.arithmetic import attention
 from model.worked import latex
-from model.worked.arithmetic import attention
 from model.worked.example import Array, Quantity, Step, numbered
 
 Labels = tuple[str, ...]

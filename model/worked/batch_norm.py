@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.arithmetic import normalization
 from model.worked import latex
-from model.worked.arithmetic import normalization
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.norms import epsilon_input
 from model.worked.printed import Printed

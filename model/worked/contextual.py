@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.arithmetic import attention, learning
 from model.worked import latex
-from model.worked.arithmetic import attention, learning
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 
 _DIMENSIONS = numbered("dim", 4)

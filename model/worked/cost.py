@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.arithmetic import sizes
 from model.worked import latex
-from model.worked.arithmetic import sizes
 from model.worked.example import Example, Input, Step, Values, read_only
 from model.worked.printed import Printed
 from model.worked.shapes import size_inputs

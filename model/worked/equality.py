@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.worked.arithmetic import Array, activations, attention, normalization
+from model.arithmetic import Array, activations, attention, normalization
 
 _DECIMALS = 4  # zeros at the end are left out, so a result has at least so many
 _BETWEEN = re.compile(r"=|(?<!\\)[:,]|\\quad|\\to\b|\\text\{[^{}]*\}")

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from model.worked.arithmetic import Array as Array
+from model.arithmetic import Array as Array
 from model.worked.equality import settled
 from model.worked.printed import Printed
 

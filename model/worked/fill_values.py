@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from model.arithmetic import attention
 from model.worked import latex
-from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 
 _KEYS = numbered("key", 4)

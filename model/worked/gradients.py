@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.arithmetic import attention
 from model.worked import latex
-from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.source import TWO_LAYERS
 

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from model.arithmetic import attention, sizes
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.arithmetic import attention, sizes
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 from model.worked.ladder import TOKENS, square_matrices, vectors
 from model.worked.printed import Printed

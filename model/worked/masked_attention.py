@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model.arithmetic import attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION

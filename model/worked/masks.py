@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from model.arithmetic import attention
 from model.worked import latex
-from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only, token_ids
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION

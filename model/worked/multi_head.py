@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from model.arithmetic import attention, sizes
 from model.worked import latex
-from model.worked.arithmetic import attention, sizes
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.ladder import TOKENS, square_matrices, vectors
 from model.worked.source import GPT, MATRICES, PAPER, TWO_LAYERS

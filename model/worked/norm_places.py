@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from model.arithmetic import normalization
 from model.worked import latex
-from model.worked.arithmetic import normalization
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 
 _DIMENSIONS = numbered("dim", 4)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from model.arithmetic import normalization
 from model.worked import latex
-from model.worked.arithmetic import normalization
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION, MATRICES

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from model.config import TransformerConfig
+from model.arithmetic import sizes
+from model.nn.config import TransformerConfig
 from model.worked import latex
-from model.worked.arithmetic import sizes
 from model.worked.example import Example, Input, Step, Values, read_only
 from model.worked.printed import Printed
 from model.worked.source import GPT, INTRODUCTION, TWO_LAYERS

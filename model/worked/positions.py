@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.arithmetic import positions
 from model.worked import latex
-from model.worked.arithmetic import positions
 from model.worked.example import Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION

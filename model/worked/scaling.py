@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from model.arithmetic import attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.arithmetic import attention
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION

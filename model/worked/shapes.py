@@ -6,17 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from model.arithmetic import sizes
 from model.worked import latex
-from model.worked.arithmetic import sizes
-from model.worked.example import (
-    Example,
-    Input,
-    Quantity,
-    Step,
-    Values,
-    numbered,
-    read_only,
-)
+from model.worked.example import Example, Input, Quantity, Step, Values, numbered, read_only
 from model.worked.printed import Printed
 from model.worked.source import PAPER, TWO_LAYERS, Source
 

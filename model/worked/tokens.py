@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from model.arithmetic import learning
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.arithmetic import learning
 from model.worked.example import Example, Input, Step, Values, numbered, read_only, token_ids
 
 _VOCABULARY = numbered("id", 6)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from model.arithmetic import attention, positions
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.arithmetic import attention, positions
 from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
 
 _DIMENSIONS = numbered("dim", 4)

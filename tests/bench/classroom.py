@@ -22,7 +22,7 @@ from tests.bench.quantiles import median, p95
 from tests.bench.server import Server, serving
 from tests.bench.sessions import MASKS, sentence
 from tests.bench.visitor import Visitor
-from viz.view import View, from_link
+from viz.state.view import View, from_link
 
 PUPILS = 50
 SECONDS, WARM_UP, BETWEEN_LOOKS = 600, 120, 30

@@ -18,7 +18,7 @@ from tests.bench import gpt2_size
 from tests.bench.chromium import Tab, browsing, tab
 from tests.bench.quantiles import median, p90
 from tests.bench.server import Server, serving
-from viz.menu import MENU
+from viz.state.menu import MENU
 
 WARM = 4
 TIMES = 20  # of each switch, in whole rounds of its acts, so that each switch starts where it ends

@@ -20,10 +20,10 @@ def save(folder: Path) -> Path:
     """Writes the model in the layout of `model/assets` into a folder of its name; returns it."""
     import torch
 
-    from model.assets import save_asset
-    from model.config import TransformerConfig
-    from model.tokenizers import GPT2Subset
-    from model.transformer import Transformer
+    from model.loading.shipped import save_asset
+    from model.nn.config import TransformerConfig
+    from model.nn.transformer import Transformer
+    from model.run.tokenizers import GPT2Subset
 
     torch.manual_seed(SEED)
     config = TransformerConfig(

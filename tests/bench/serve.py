@@ -6,7 +6,7 @@
 import sys
 from pathlib import Path
 
-from model import registry
+from model.loading import registry
 from tests.bench import gpt2_size
 
 
@@ -27,6 +27,6 @@ if __name__ == "__main__":
     add_model(Path(sys.argv[1]))
     from streamlit.web import cli
 
-    import viz.server
+    import viz.server.asgi
 
-    cli.main(["run", viz.server.__file__], prog_name="streamlit")
+    cli.main(["run", viz.server.asgi.__file__], prog_name="streamlit")

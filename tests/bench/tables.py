@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from model.marked import rewrite
+from model.loading.marked import rewrite
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "bench"

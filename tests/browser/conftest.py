@@ -130,6 +130,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
         process.kill()
+        process.wait()
 
 
 @pytest.hookimpl(wrapper=True)

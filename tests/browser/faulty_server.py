@@ -12,12 +12,12 @@ from pathlib import Path
 from streamlit.web import cli
 from torch import Tensor
 
-import model.attention
-import model.loading
-import viz.pipeline
-import viz.server
-import viz.tokens.listing
-from viz.session import current
+import model.loading.loading
+import model.nn.attention
+import viz.server.asgi
+import viz.views.home.pipeline
+import viz.views.tokens.listing
+from viz.state.session import current
 
 ROOM = 60  # tokens that there is memory for
 
@@ -45,12 +45,12 @@ def within_memory(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def plant() -> None:
-    model.loading.ASSETS = Path(os.environ["FAULTY_ASSETS"])
-    model.attention._fused = within_memory(model.attention._fused)
-    viz.tokens.listing.token_list = breaking(viz.tokens.listing.token_list)
-    viz.pipeline.pipeline = breaking(viz.pipeline.pipeline)
+    model.loading.loading.ASSETS = Path(os.environ["FAULTY_ASSETS"])
+    model.nn.attention._fused = within_memory(model.nn.attention._fused)
+    viz.views.tokens.listing.token_list = breaking(viz.views.tokens.listing.token_list)
+    viz.views.home.pipeline.pipeline = breaking(viz.views.home.pipeline.pipeline)
 
 
 if __name__ == "__main__":
     plant()
-    cli.main(["run", viz.server.__file__, *sys.argv[1:]], prog_name="streamlit")
+    cli.main(["run", viz.server.asgi.__file__, *sys.argv[1:]], prog_name="streamlit")

@@ -5,14 +5,15 @@ They are few enough for wide cells, and reach from nothing over the smallest to 
 
 import numpy as np
 
-from model.checkpoints import Film, Movement, Reading, shipped_course
-from model.head_tiles import Tiles
-from model.trace import Token, read_only
+from model.analysis.heads.tiles import Tiles
+from model.trace.arrays import read_only
+from model.trace.records import Token
+from model.training.checkpoints import Film, Movement, Reading, shipped_course
 from tests.viz.explorer.records import labels, weighing
+from viz.elements.plot import plot
 from viz.figures.head_grid import head_grid
 from viz.figures.heatmap import weights_of_head
-from viz.plot import plot
-from viz.training.film import film, message
+from viz.views.training.film import film, message
 
 WEIGHTS = np.array(
     [[0, 5e-5, 0.022, 0.12, 0.5, 1 - 0.64205], [1, 0, 0, 0, 0, 0]]

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.accessibility import GRAVE, both_themes, look
-from viz.menu import PAGES
+from viz.state.menu import PAGES
 
 WIDTH_OF_A_PHONE = 390
 

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page
 
-from model.trace import Attention
+from model.trace.records import Attention
 from tests.viz.explorer.records import labels, record
-from viz.axes import tick_positions
-from viz.differences import difference
 from viz.explorer import bundle, payload
 from viz.explorer.packing import spelled
+from viz.notation.labels import tick_positions
+from viz.notation.numbers import difference
 
 MODULES = Path(bundle.__file__).parent / "js"
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
-from model.assets import ASSETS, WEIGHTS
+from model.loading.shipped import ASSETS, WEIGHTS
 from tests.browser import conftest
 
 TYPED = "Anna saw the red bag"

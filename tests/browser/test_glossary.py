@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from viz.glossary import TERMS, sections
+from viz.views.glossary.glossary import TERMS, sections
 
 
 def test_a_term_in_an_idea_opens_the_glossary_at_it_beside_the_page(

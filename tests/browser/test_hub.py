@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from model.registry import models
-from model.sources import fetched
-from model.wheel import cache_folder
+from model.download.sources import fetched
+from model.download.wheel import cache_folder
+from model.loading.registry import models
 from tests.browser.conftest import SECONDS_TO_START, end, free_port, start_server, wait_for_health
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from model.worked import examples
 from tests.legible import STILL, WIDTHS, Walk, faults, walk
-from viz.menu import PAGES, PageEntry
+from viz.state.menu import PAGES, PageEntry
 
 PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
 <div data-testid=stMain style='overflow:auto;height:100vh'><div data-testid=stMainBlockContainer>

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from viz.by_hand import worked_example
+from viz.views.worked.by_hand import worked_example
 
 BY_HAND = {
     "tokens": ("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from model.checkpoints import Archive, shipped_course
-from viz.training.choice import LIST
+from model.training.checkpoints import Archive, shipped_course
+from viz.views.training.choice import LIST
 
 SECONDS = 1000
 A_RUN = 240 * SECONDS  # of 200 steps; some seconds on a free core

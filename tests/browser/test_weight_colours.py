@@ -18,8 +18,8 @@ from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
 from tests.browser.known_weights import WEIGHTS
 from tests.viz.explorer.records import labels, weighing
 from viz.explorer import Selection
-from viz.export import head_picture, picture_figures, standalone
-from viz.theme import QUANTITIES, QuantityName
+from viz.notation.theme import QUANTITIES, QuantityName
+from viz.saving.offline_page import head_picture, picture_figures, standalone
 
 Theme = Literal["light", "dark"]
 Colours = NDArray[np.float64]  # (…, channel)

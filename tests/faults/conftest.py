@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from viz.shared import engine
+from viz.state.engine import engine
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TYPED = "Anna saw the red bag"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.assets import DamagedError
+from model.loading.shipped import DamagedError
 from tests.faults.conftest import TYPED, told, typed
 
 SECRET = "what the visitor typed"
@@ -24,7 +24,7 @@ def test_a_view_that_breaks_says_so_in_its_place_and_the_others_work(
     monkeypatch: pytest.MonkeyPatch,
     broken_parts: list[str],
 ) -> None:
-    monkeypatch.setattr("viz.tokens.listing.token_list", broken)
+    monkeypatch.setattr("viz.views.tokens.listing.token_list", broken)
     app = opened("pages/tokens.py", model="stories")
     assert "the mistake is ours" in told(app)
     assert SECRET not in everything(app)
@@ -41,7 +41,7 @@ def test_an_explorer_that_breaks_leaves_the_rest_of_its_page(
     monkeypatch: pytest.MonkeyPatch,
     broken_parts: list[str],
 ) -> None:
-    monkeypatch.setattr("viz.shell.explorer", broken)
+    monkeypatch.setattr("viz.shell.page.explorer", broken)
     app = opened("pages/attention.py", model="stories", mask="none")
     assert "the mistake is ours" in told(app)
     assert any("before and after" in text.value for text in (*app.markdown, *app.header))
@@ -59,6 +59,6 @@ def test_a_refusal_inside_a_view_is_told_in_its_own_words(
     def refuse(*_: object) -> None:
         raise DamagedError("The file card.json of stories is damaged.")
 
-    monkeypatch.setattr("viz.tokens.listing.token_list", refuse)
+    monkeypatch.setattr("viz.views.tokens.listing.token_list", refuse)
     app = opened("pages/tokens.py", model="stories")
     assert told(app).startswith("The file card.json of stories is damaged.")

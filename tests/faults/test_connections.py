@@ -22,8 +22,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.hasty_server import FOREVER
 from tests.web_security_table import UPGRADE, answered
-from viz import connections, ending
 from viz.explorer.assets import PLOTLY_ADDRESS
+from viz.server import connections, ending
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE = 120.0  # seconds until a state counts as never reached
@@ -252,7 +252,7 @@ def test_the_process_ends_when_it_is_told_to_whatever_hangs_on_it(
 def test_a_process_that_does_not_end_by_itself_is_ended() -> None:
     deaf = (
         "import signal, time\n"
-        "from viz import ending\n"
+        "from viz.server import ending\n"
         "ending.SECONDS_TO_END = 0.1\n"
         "signal.signal(signal.SIGTERM, lambda *_: None)\n"
         "ending.end_in_time()\n"

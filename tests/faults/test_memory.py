@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
 from model import load_model
-from model.engine import Engine, Request
-from model.memory import OutOfMemoryError
+from model.serving.engine import Engine, Request
+from model.system.memory import OutOfMemoryError
 from tests.faults.conftest import TYPED, told, typed
 from tests.model.tiny import SENTENCE, loaded
 
@@ -43,7 +43,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], list[weakre
             held.append(weakref.ref(scores))
             raise error
 
-        monkeypatch.setattr("model.attention._fused", attention)
+        monkeypatch.setattr("model.nn.attention._fused", attention)
         return held
 
     return scarce_
@@ -95,7 +95,7 @@ def test_a_model_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -
     def load(*_: object) -> None:
         raise ERRORS[1]
 
-    monkeypatch.setattr("model.loading.load_asset", load)
+    monkeypatch.setattr("model.loading.loading.load_asset", load)
     with pytest.raises(OutOfMemoryError, match="not enough memory for the model stories"):
         load_model("stories")
 

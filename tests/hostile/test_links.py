@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 from tests.hostile import fuzz, laws
 from tests.hostile.test_pages import REPOSITORY
 from tests.hostile.words import any_words
-from viz.view import LINK_BYTES, PARAMETERS, View, from_link, short_link, to_link
-from viz.web_security import HEADER_BYTES
+from viz.server.security import HEADER_BYTES
+from viz.state.view import LINK_BYTES, PARAMETERS, View, from_link, short_link, to_link
 
 names = st.sampled_from([*sorted(PARAMETERS), "other", ""])
 values = st.one_of(

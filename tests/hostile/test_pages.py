@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from tests.hostile.attacks import SHORT
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.sinks import escaped_wrongly, sent, unsafe_cells
-from viz.menu import PAGES
+from viz.state.menu import PAGES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = " ".join(SHORT) + " the cat"

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model import load_model
-from model.assets import ASSETS
+from model.loading.shipped import ASSETS
 from tests.hostile.hostile_models import hostile_folder
 from tests.model.hub_models import saved
 

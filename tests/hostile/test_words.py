@@ -11,15 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from model import Model, load_model
-from model.matrix_csv import matrix_csv, read_matrix_csv
+from model.trace.matrix_csv import matrix_csv, read_matrix_csv
 from tests.hostile import fuzz, laws
 from tests.hostile.attacks import ATTACKS, FORMULAS, MARK, MARKDOWN, SHORT
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.words import any_words
-from viz.axes import LONGEST, token_label
-from viz.markdown import plain
-from viz.table_text import sheltered_table
-from viz.visible import MARKS, visible
+from viz.notation.csv_safe import sheltered_table
+from viz.notation.labels import LONGEST, token_label
+from viz.notation.markdown import plain
+from viz.notation.visible import MARKS, visible
 
 WORD_JOINER = "\u2060"
 

@@ -5,8 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from model.intervention import Intervention
-from model.trace import Array, Attention, Token, Trace
+from model.nn.intervention import Intervention
+from model.trace.arrays import Array
+from model.trace.records import Attention, Token
+from model.trace.trace import Trace
 
 Kind = Literal["self", "causal"]
 

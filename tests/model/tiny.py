@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from model import Intervention, Model, Trace, load_model, models
-from model.config import Shape, TransformerConfig
-from model.tokenizers import GPT2Subset, Words, gpt2
-from model.transformer import Transformer
+from model.nn.config import Shape, TransformerConfig
+from model.nn.transformer import Transformer
+from model.run.tokenizers import GPT2Subset, Words, gpt2
 
 ENGLISH = "the a cat dog lion tiger mat man saw kills sat on and big small gave it to . ,"
 FRENCH = "un le chat chien voit l' homme"

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import viz.all_heads.ablation as ablation_view
-from model import ablation_map
-from model.ablation_map import ablate_each
-from model.effects import rounding
-from model.engine import Request
-from model.head_families import families
-from model.registry import models
+import viz.views.all_heads.ablation as ablation_view
+from model.analysis.heads import ablations
+from model.analysis.heads.ablations import ablate_each
+from model.analysis.heads.families import families
+from model.analysis.run_comparison import rounding
+from model.loading.registry import models
+from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.reading import tables
-from viz.all_heads.views import VIEWS
-from viz.shared import engine
+from viz.state.engine import engine
+from viz.views.all_heads.views import VIEWS
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "all_heads.py"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -173,7 +173,7 @@ def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_foun
     assert "Without **" in said(app)
     model = own("stories")
     run = ablation_view.runs().known(Request("stories", text))
-    monkeypatch.setattr(ablation_map, "MOST_ROWS", 3)
+    monkeypatch.setattr(ablations, "MOST_ROWS", 3)
     run.found = next(ablate_each(model, model.trace(text), run.found.watched, nullcontext))
     app = opened("Leave one out", text=text)
     assert "Stopped after 3 heads" in said(app)

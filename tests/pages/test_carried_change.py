@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention
-from viz.examples import EXAMPLES, Example
-from viz.view import example_view, to_link
+from viz.state.examples import EXAMPLES, Example
+from viz.state.view import example_view, to_link
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 UNCHANGED = "This page shows the **unchanged** model, without your change: positions off."

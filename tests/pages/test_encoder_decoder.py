@@ -9,14 +9,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
-from model.alignment import gold_phrase, source_words, target_words
 from model.training import grammar
+from model.training.alignment import gold_phrase, source_words, target_words
 from tests.pages.reading import tables
 from viz.figures.word_probabilities import Given
-from viz.shared import engine
-from viz.translation.sentences import FIRST, SENTENCES, made_up
-from viz.translation.target import product_in_words
-from viz.translation.words import english_groups, french_groups, near, unknown
+from viz.state.engine import engine
+from viz.views.translation.sentences import FIRST, SENTENCES, made_up
+from viz.views.translation.target import product_in_words
+from viz.views.translation.words import english_groups, french_groups, near, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "pages" / "encoder_decoder.py"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.worked.test_equality import equations, holds, value_of
+from tests.model.worked.test_equality import equations, holds, value_of
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 SENTENCES = ("The animal did not cross the street because it was too tired.", "Anna saw a red ball")

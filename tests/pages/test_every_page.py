@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.registry import models
-from model.trace import Logits
-from viz.examples import EXAMPLES
-from viz.menu import PAGES, entry
+from model.loading.registry import models
+from model.trace.trace import Logits
+from viz.state.examples import EXAMPLES
+from viz.state.menu import PAGES, entry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = [page.file for page in PAGES]
@@ -51,7 +51,7 @@ def test_no_page_makes_all_logits_before_its_first_picture(
     def all_logits(late: Logits) -> None:
         raise AssertionError(f"{late.shape} are made")
 
-    monkeypatch.setattr("model.live.LATE", 0)
+    monkeypatch.setattr("model.run.model.LATE", 0)
     monkeypatch.setattr(Logits, "all", property(all_logits))
     text = f"Tom Hill saw a red ball. Anna gave the ball to {Path(file).stem}"  # passes of its own
     app = opened(file, model="stories", text=text, mask="none")

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from model import Model, load_model
 from viz.explorer.message import payload
-from viz.feed_forward.formulas import feed_forward
-from viz.glossary import term
-from viz.head_formulas import concatenation, logit
-from viz.positions.formulas import table_formula
-from viz.translation.formulas import projections
+from viz.notation.head_formulas import concatenation, logit
+from viz.views.feed_forward.formulas import feed_forward
+from viz.views.glossary.glossary import term
+from viz.views.positions.formulas import table_formula
+from viz.views.translation.formulas import projections
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 TEXTS = {

@@ -8,15 +8,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Model
-from model.gradients import DeepStack, gradient_sizes
-from model.neurons import strongest
-from model.registry import models
-from model.stream import contributions, lengths
-from model.tokenizers import Words
-from model.trace import Trace
+from model.analysis.stream.gradients import DeepStack, gradient_sizes
+from model.analysis.stream.neurons import strongest
+from model.analysis.stream.stream import contributions, lengths
+from model.loading.registry import models
+from model.run.tokenizers import Words
+from model.trace.trace import Trace
 from tests.model.tiny import sentence
 from tests.pages.reading import drawn
-from viz.shared import engine
+from viz.state.engine import engine
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "feed_forward.py"
 VIEWS = ("Neurons", "On the curve", "Contributions", "Gradient by depth", "Dropout")

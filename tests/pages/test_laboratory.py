@@ -9,15 +9,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention
-from model.effects import divergences, losses, movement
-from model.registry import models
+from model.analysis.run_comparison import divergences, losses, movement
+from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.laboratory import assert_sound, linked, said
 from tests.pages.reading import numbers, traces
-from viz.laboratory.editors import EDITORS
-from viz.laboratory.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
-from viz.shared import engine
-from viz.view import to_link
+from viz.state.engine import engine
+from viz.state.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
+from viz.state.view import to_link
+from viz.views.laboratory.editors import EDITORS
 
 VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM)
 TEXT = "Tom Hill saw a red ball"

@@ -7,11 +7,11 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
-from model.intervention import Intervention
+from model.nn.intervention import Intervention
 from tests.pages.reading import named
 from tests.pages.test_every_page import opened
-from viz import address
-from viz.examples import EXAMPLES
+from viz.state import url
+from viz.state.examples import EXAMPLES
 
 
 def asked_late(app: AppTest, **link: str) -> AppTest:
@@ -39,7 +39,7 @@ def test_a_late_request_does_not_take_a_change_back() -> None:
 def test_an_earlier_link_that_is_opened_later_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("pages/attention.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
-    monkeypatch.setattr(address, "LATE", 0.0)
+    monkeypatch.setattr(url, "LATE", 0.0)
     asked_late(app, head="3")
     assert scaled(app)
 

@@ -8,12 +8,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
-from model.registry import models
-from model.tokenizers import Words
+from model.loading.registry import models
+from model.run.tokenizers import Words
 from tests.model.tiny import sentence
 from tests.pages.reading import drawn, tables
-from viz.norms.views import STAGES, VIEWS
-from viz.shared import engine
+from viz.state.engine import engine
+from viz.views.norms.views import STAGES, VIEWS
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "layer_norm.py"
 TEXT = "the cat saw the cat"

@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.registry import models
+from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.laboratory import assert_sound, linked, said
 from tests.pages.reading import numbers, tables, traces
-from viz.shared import engine
+from viz.state.engine import engine
 
 POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "What to fill with")
 TEXT = "Tom Hill saw a red ball"
 
 
 def points_page() -> None:
-    from viz import shell
-    from viz.laboratory.points import measured_points
+    from viz.shell import page
+    from viz.views.laboratory.experiments import measured_points
 
-    shell.open_page("pages/laboratory.py")
-    measured_points(shell.look(changed=True))
+    page.open_page("pages/laboratory.py")
+    measured_points(page.look(changed=True))
 
 
 @pytest.mark.parametrize("model", sorted(models))

@@ -6,7 +6,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from tests.model.hub_models import saved
-from viz.model_picker import TYPED
+from viz.shell.model_picker import TYPED
 
 REPOSITORY = Path(__file__).parents[2]
 SECONDS = 300

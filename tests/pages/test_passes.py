@@ -13,13 +13,13 @@ from urllib.parse import urlencode
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import viz.all_heads.ablation as ablation_view
+import viz.views.all_heads.ablation as ablation_view
 from model import Model, Trace
-from model.engine import Engine
+from model.serving.engine import Engine
 from tests.bench.server import numbers, serving
 from tests.bench.visitor import Visitor
-from viz.menu import PAGES
-from viz.shared import engine
+from viz.state.engine import engine
+from viz.state.menu import PAGES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -63,7 +63,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Passes]:
         return passed
 
     monkeypatch.setattr(Model, "trace", counted)
-    monkeypatch.setattr("viz.shared.Engine", partial(Engine, trace_bytes=1))
+    monkeypatch.setattr("viz.state.engine.Engine", partial(Engine, trace_bytes=1))
     engine.cache_clear()
     yield made
     engine.cache_clear()

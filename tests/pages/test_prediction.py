@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.effects import rounding
-from model.prediction import Sampling, probabilities
+from model.analysis.run_comparison import rounding
+from model.analysis.tokens.prediction import Sampling, probabilities
 from tests.pages.reading import numbers
-from viz.shared import engine
+from viz.state.engine import engine
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "prediction.py"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"

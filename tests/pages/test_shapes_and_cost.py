@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import tables
-from viz.cost.choice import PRESETS, SENTENCE
-from viz.shared import engine
+from viz.state.engine import engine
+from viz.views.cost.choice import PRESETS, SENTENCE
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "shapes_and_cost.py"
 TEXT = "Tom Hill saw a red ball"

@@ -9,10 +9,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention
-from model.embeddings import neighbours
-from model.positions import likeness, sinusoidal
-from model.registry import models
-from model.word_order import reordered
+from model.analysis.stream.positions import likeness, sinusoidal
+from model.analysis.tokens.embeddings import neighbours
+from model.analysis.tokens.word_order import reordered
+from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
 from tests.pages.reading import drawn, numbers, tables, traces
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.checkpoints import shipped_course, shipped_courses
-from viz.training.choice import CHARACTERS, LIST
-from viz.training.rooms import workshop
+from model.training.checkpoints import shipped_course, shipped_courses
+from viz.views.training.choice import CHARACTERS, LIST
+from viz.views.training.shared import workshop
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "training.py"
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.entries import ENTRIES, HUB_ENTRIES
+from model.download.entries import ENTRIES, HUB_ENTRIES
 from tests.pages.reading import named
-from viz.shared import engine
+from viz.state.engine import engine
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 HOUSE, SMOLLM2, MINILM = "House GPT", "SmolLM2-135M-Instruct", "MiniLM"

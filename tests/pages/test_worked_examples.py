@@ -7,9 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, examples, slips
-from viz.by_hand import worked_example
-from viz.worked.choice import TOPICS, names_of
-from viz.worked.inputs import frame, values
+from viz.views.worked.by_hand import worked_example
+from viz.views.worked.choice import TOPICS, names_of
+from viz.views.worked.inputs import frame, values
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 NAMES = [example.name for example in examples()]

@@ -15,7 +15,7 @@ import streamlit as st
 from viz.explorer import assets, bundle
 from viz.explorer.message import AttentionRecord, parts, payload, without_arrays
 from viz.explorer.packing import packed
-from viz.formulas import StageName
+from viz.notation.formulas import StageName
 
 __all__ = ["Selection", "explorer", "forget", "payload"]
 

@@ -17,12 +17,12 @@ import numpy as np
 from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
-from model.config import Projection
-from viz.axes import plotly_label, token_label
-from viz.explorer.layers import layer_choices
+from model.nn.config import Projection
+from viz.explorer.layer_buttons import layer_choices
 from viz.explorer.stages import stages
-from viz.formulas import formulas
-from viz.theme import MASKED, QUANTITIES
+from viz.notation.formulas import formulas
+from viz.notation.labels import plotly_label, token_label
+from viz.notation.theme import MASKED, QUANTITIES
 
 Array = NDArray[np.float32]
 Json = dict[str, object]

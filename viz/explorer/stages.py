@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from viz.formulas import StageName
-from viz.theme import QuantityName
+from viz.notation.formulas import StageName
+from viz.notation.theme import QuantityName
 
 Axis = Literal["query", "key", "dimension"]
 

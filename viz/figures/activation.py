@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from model.activations import Curve, Function
-from model.neurons import Histogram
+from model.analysis.stream.activation_curves import Curve, Function
+from model.analysis.stream.neurons import Histogram
 from viz.figures.legend import ABOVE
-from viz.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, rgba
+from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, rgba
 
 _POINTS = np.linspace(-5, 5, 401)
 _LOOKS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT, "solid"))

@@ -7,8 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.axes import plotly_label, tick_positions
-from viz.theme import GOLD, KEY, QUERY, WEIGHT, rgba
+from viz.notation.labels import plotly_label, tick_positions
+from viz.notation.theme import GOLD, KEY, QUERY, WEIGHT, rgba
 
 LEAST = 0.02  # lighter lines are left out
 STEP = 0.05  # weights are drawn in so many widths

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from viz.axes import plotly_words
-from viz.theme import MASKED
+from viz.notation.labels import plotly_words
+from viz.notation.theme import MASKED
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.theme import PAPER
+from viz.notation.theme import PAPER
 
 STRONG = 0.55  # of the full colour: beyond it letters need the page's own colour
 INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it is nearly black

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.legend import ABOVE
 from viz.figures.token_rows import colour_end
-from viz.theme import FEED_FORWARD, MASKED, STREAM, WEIGHT, rgba
+from viz.notation.theme import FEED_FORWARD, MASKED, STREAM, WEIGHT, rgba
 
 Lengths = NDArray[np.floating]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from viz.axes import plotly_label
 from viz.figures.legend import ABOVE
-from viz.number_text import probability, settled
-from viz.theme import MASKED, SCORE, WEIGHT, colorscale
+from viz.notation.labels import plotly_label
+from viz.notation.numbers import probability, settled
+from viz.notation.theme import MASKED, SCORE, WEIGHT, colorscale
 
 LABEL = 18  # characters
 _LEFT, _RIGHT = [0.0, 0.35], [0.38, 1.0]  # of the width: logits, probabilities

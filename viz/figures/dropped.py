@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.figures.heatmap import Axis, heatmap
-from viz.theme import MASKED, QuantityName
+from viz.notation.theme import MASKED, QuantityName
 
 CROSSED = 64 * 64  # cells up to which each zero has its cross; in larger pictures they would touch
 

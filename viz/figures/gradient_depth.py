@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from viz.figures.legend import ABOVE
-from viz.theme import MASKED, STREAM
+from viz.notation.theme import MASKED, STREAM
 
 
 def gradient_by_depth(with_shortcuts: Sequence[float], without: Sequence[float]) -> go.Figure:

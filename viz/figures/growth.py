@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from model.cost import Growth
+from model.analysis.cost.cost import Growth
 from viz.figures.legend import ABOVE
-from viz.theme import MASKED, WEIGHT
+from viz.notation.theme import MASKED, WEIGHT
 
 LINEAR = MASKED
 _POINTS = 60

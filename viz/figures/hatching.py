@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from viz.theme import MASKED, rgba
+from viz.notation.theme import MASKED, rgba
 
 _STROKES = ((0, 1, 1, 0), (0, 2, 2, 0), (1, 2, 2, 1))  # x, y to x, y: in half cells, from a corner
 

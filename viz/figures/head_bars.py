@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from viz.axes import plotly_words
-from viz.theme import LESS, MASKED, MORE
+from viz.notation.labels import plotly_words
+from viz.notation.theme import LESS, MASKED, MORE
 
 
 def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:

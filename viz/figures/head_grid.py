@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.head_tiles import Tiles
-from viz.axes import tick_positions
+from model.analysis.heads.tiles import Tiles
 from viz.figures.head_marks import Cell, Pitch, add_marks
-from viz.theme import MASKED, colorscale, rgba
+from viz.notation.labels import tick_positions
+from viz.notation.theme import MASKED, colorscale, rgba
 
 LEVELS = 255  # steps of colour from 0 to 1: a browser paints no more
 FINE = 24  # cells of a tile at least, so that the gap between tiles stays thin

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from viz.figures.head_marks import CELLS, Cell, add_marks
 from viz.figures.heatmap import NUMBERED, Axis, Matrix, heatmap
-from viz.theme import QUANTITIES, QuantityName, rgba
+from viz.notation.theme import QUANTITIES, QuantityName, rgba
 
 ROOMY = 8  # up to so many heads in a layer the numbers have room
 SMALL = 10  # points of numbers that have not

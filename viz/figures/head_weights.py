@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from model.trace import Attention
+from model.trace.records import Attention
 from viz.figures.heatmap import NUMBERED, Axis, heatmap
 
 FITTING = 7  # columns whose numbers fit into a narrow picture

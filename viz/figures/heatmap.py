@@ -7,11 +7,11 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.trace import Attention
-from viz.axes import plotly_label, plotly_words, tick_positions
+from model.trace.records import Attention
 from viz.figures.cell_text import STRONG, cell_text
 from viz.figures.hatching import hatching
-from viz.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgba
+from viz.notation.labels import plotly_label, plotly_words, tick_positions
+from viz.notation.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
 NUMBERED = 12  # up to so many columns the numbers stand in the cells

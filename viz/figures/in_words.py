@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.number_text import counted
+from viz.notation.numbers import counted
 
 LISTED = 4  # lines or bars of a picture that are told one by one
 _TAG = re.compile(r"<[^<>]*>")

@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.axes import plotly_label, plotly_words
 from viz.figures.heatmap import Axis, heatmap
-from viz.number_text import probability
+from viz.notation.labels import plotly_label, plotly_words
+from viz.notation.numbers import probability
 
 LABEL = 8  # characters of a token inside a cell
 CELL, BESIDE = 62, 230  # width of a cell, and of what stands beside the cells, in pixels

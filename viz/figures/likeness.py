@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.figures.legend import ABOVE
-from viz.theme import MASKED, STREAM
+from viz.notation.theme import MASKED, STREAM
 
 
 def likeness_lines(

@@ -6,11 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.axes import token_label
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.numbered import count_columns, numbered
 from viz.figures.token_rows import colour_end
-from viz.theme import MASKED
+from viz.notation.labels import token_label
+from viz.notation.theme import MASKED
 
 AROUND = 3  # rows of the table that are drawn on either side
 LABEL = 10  # characters of a token

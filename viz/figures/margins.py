@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from viz.visible import WORD_JOINER
+from viz.notation.visible import WORD_JOINER
 
 LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
 LINE = 15.6  # pixels of a line of them

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from viz.axes import plotly_label
-from viz.theme import STREAM
+from viz.notation.labels import plotly_label
+from viz.notation.theme import STREAM
 
 LABEL = 18  # characters
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from viz.axes import plotly_label
 from viz.figures.legend import ABOVE
-from viz.theme import MASKED, WEIGHT
+from viz.notation.labels import plotly_label
+from viz.notation.theme import MASKED, WEIGHT
 
 
 def next_tokens(

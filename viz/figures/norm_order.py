@@ -2,8 +2,8 @@
 
 import plotly.graph_objects as go
 
-from model.config import NormPlace
-from viz.theme import MASKED, STREAM, rgba
+from model.nn.config import NormPlace
+from viz.notation.theme import MASKED, STREAM, rgba
 
 _ORDERS: dict[NormPlace, tuple[str, ...]] = {
     "pre": ("x", "norm", "f", "+", "out"),

@@ -2,9 +2,9 @@
 
 import plotly.graph_objects as go
 
-from viz.axes import tick_positions
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import ColourEnd
+from viz.notation.labels import tick_positions
 
 TICKS = 6  # numbers on one axis
 

@@ -6,8 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.axes import plotly_label, tick_positions
-from viz.theme import MASKED, WEIGHT
+from viz.notation.labels import plotly_label, tick_positions
+from viz.notation.theme import MASKED, WEIGHT
 
 LABEL = 14  # characters
 

@@ -7,9 +7,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.axes import LABELS, plotly_label, tick_positions
 from viz.figures.heatmap import LABEL, Axis, heatmap
-from viz.theme import MASKED, QuantityName, rgba
+from viz.notation.labels import LABELS, plotly_label, tick_positions
+from viz.notation.theme import MASKED, QuantityName, rgba
 
 Matrix = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has its mark; beyond that the marks would touch

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from viz.figures.legend import ABOVE
-from viz.theme import FEED_FORWARD, OUTPUT, QUANTITIES
+from viz.notation.theme import FEED_FORWARD, OUTPUT, QUANTITIES
 
 _COLOURS = (QUANTITIES["weight"].hue, QUANTITIES["weight"].hue, FEED_FORWARD, FEED_FORWARD)
 _DASHES = ("solid", "dash", "solid", "dot")

@@ -3,9 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from model.worked.arithmetic.normalization import shrinkage
+from model.arithmetic.normalization import shrinkage
 from viz.figures.legend import ABOVE
-from viz.theme import MASKED, STREAM
+from viz.notation.theme import MASKED, STREAM
 
 _WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from model.windows import Window
-from viz.axes import plotly_label, tick_positions
-from viz.theme import MASKED
+from model.analysis.tokens.windows import Window
+from viz.notation.labels import plotly_label, tick_positions
+from viz.notation.theme import MASKED
 
 LABEL = 9  # characters
 WRITTEN = 16  # up to so many tokens their texts stand in the bars

@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.axes import token_label
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.numbered import count_columns, numbered
 from viz.figures.token_rows import ColourEnd
+from viz.notation.labels import token_label
 
 LABEL = 10  # characters
 PAIRS = 10  # drawn at most

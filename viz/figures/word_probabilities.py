@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from viz.axes import plotly_label, tick_positions
 from viz.figures.legend import ABOVE
-from viz.number_text import probability
-from viz.theme import MASKED, WEIGHT
+from viz.notation.labels import plotly_label, tick_positions
+from viz.notation.numbers import probability
+from viz.notation.theme import MASKED, WEIGHT
 
 LABEL = 16  # characters
 _LEGIBLE = 0.6  # a bar longer than this carries its words inside

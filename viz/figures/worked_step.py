@@ -5,12 +5,12 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.worked.example import Labels, Step
-from viz.axes import plotly_words
 from viz.figures.cell_text import cell_text
 from viz.figures.heatmap import NUMBERED, Axis, heatmap
 from viz.figures.legend import ABOVE
-from viz.number_text import numbers
-from viz.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName
+from viz.notation.labels import plotly_words
+from viz.notation.numbers import numbers
+from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName
 
 Cells = NDArray[np.bool_]
 _COLOURED: dict[str, QuantityName] = {

@@ -5,10 +5,10 @@ Pure: the runs are asked for, not made here.
 
 import numpy as np
 
-from model.effects import losses, predicted, rounding
-from model.intervention import Intervention
-from model.prediction import probabilities
-from viz.number_text import probability, settled
+from model.analysis.run_comparison import losses, predicted, rounding
+from model.analysis.tokens.prediction import probabilities
+from model.nn.intervention import Intervention
+from viz.notation.numbers import probability, settled
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
 

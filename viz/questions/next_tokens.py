@@ -2,19 +2,11 @@
 
 import numpy as np
 
-from model.effects import rounding
-from model.prediction import Distribution, probabilities, temperature
-from viz.number_text import probability, settled
-from viz.questions.question import (
-    CLEAR,
-    OPTIONS,
-    Question,
-    Scene,
-    listed,
-    quoted,
-    token_name,
-)
-from viz.states import state_names
+from model.analysis.run_comparison import rounding
+from model.analysis.tokens.prediction import Distribution, probabilities, temperature
+from viz.notation.names import state_names
+from viz.notation.numbers import probability, settled
+from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, quoted, token_name
 
 _RANKS = (0, 1, 2, 9)  # of the offered tokens: the likeliest, two near it, one further down
 _TEMPERATURES = (2.0, 0.5)

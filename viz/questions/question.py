@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from model.head_families import Head
-from model.intervention import Intervention
-from model.trace import Array, Attention, Token, Trace
-from viz.axes import token_label
+from model.analysis.heads.families import Head
+from model.nn.intervention import Intervention
+from model.trace.arrays import Array
+from model.trace.records import Attention, Token
+from model.trace.trace import Trace
+from viz.notation.labels import token_label
 
 CLEAR = 0.1  # weights and probabilities that lie nearer together than this are not asked for
 OPTIONS = 4  # of a question that could have many

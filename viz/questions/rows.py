@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from math import exp
 
-from model.head_families import Head, family_of, head_label
-from model.head_labels import Evidence, allowed_cells, goes_on_with_its_text, places
-from model.heads import after_the_same, mean_share
-from model.patterns import previous_token_pattern
-from model.trace import Array, Attention, Mask, Trace
-from viz.number_text import counted
+from model.analysis.heads.families import Head, family_of, head_label
+from model.analysis.heads.labels import Evidence, allowed_cells, goes_on_with_its_text, places
+from model.analysis.heads.patterns import previous_token_pattern
+from model.analysis.heads.statistics import after_the_same, mean_share
+from model.trace.arrays import Array, Mask
+from model.trace.records import Attention
+from model.trace.trace import Trace
+from viz.notation.numbers import counted
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name
 
 _BUSY, _IDLE = 0.5, 0.2  # mean weights: the head that is asked for, and every other option

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from model.head_families import family_of
-from model.head_tiles import chosen_tiles, tiles
+from model.analysis.heads.families import family_of
+from model.analysis.heads.tiles import chosen_tiles, tiles
+from viz.elements.plot import plot
 from viz.figures.head_grid import tiles_in_a_row
-from viz.held import traced
-from viz.markdown import plain
-from viz.plot import plot
+from viz.notation.markdown import plain
 from viz.questions.kinds import MAKERS
 from viz.questions.question import Maker, Question, Scene, first_clear
-from viz.session import current
-from viz.view import View
+from viz.state.held import traced
+from viz.state.session import current
+from viz.state.view import View
 
 if TYPE_CHECKING:
-    from viz.shell import Look
+    from viz.state.look import Look
 
 _COMMITTED = "question-answered"  # session state: question -> the option that was committed to
 _KEPT = 60  # answers that are remembered

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Literal
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from model.engine import Request
-from model.intervention import Intervention
-from viz.held import traced
-from viz.markdown import plain
-from viz.menu import entry
-from viz.navigation import page_link
+from model.nn.intervention import Intervention
+from model.serving.engine import Request
+from viz.notation.markdown import plain
 from viz.questions.question import Question
 from viz.questions.show import answerable, ask, asks, is_answered, scene_of, try_yourself
-from viz.session import current
+from viz.state.held import traced
+from viz.state.menu import entry
+from viz.state.navigation import page_link
+from viz.state.session import current
+from viz.state.view import to_link
 from viz.tour.progress import (
     PARAMETER,
     Progress,
@@ -30,10 +31,9 @@ from viz.tour.progress import (
     start,
 )
 from viz.tour.steps import MODEL, STEPS, TEXT, Moment, Step, unfit
-from viz.view import to_link
 
 if TYPE_CHECKING:
-    from viz.shell import Look
+    from viz.state.look import Look
 
 MINUTES = 10
 _REQUEST = "tour-request"  # session state: the run that the page shows

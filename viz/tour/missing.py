@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from model.head_families import Head, head_label
-from model.heads import mean_share
-from model.intervention import Intervention
-from model.registry import models
-from model.trace import Trace
-from viz.examples import FIRST
-from viz.laboratory.active import parts
+from model.analysis.heads.families import Head, head_label
+from model.analysis.heads.statistics import mean_share
+from model.loading.registry import models
+from model.nn.intervention import Intervention
+from model.trace.trace import Trace
 from viz.questions.question import listed, token_name
 from viz.questions.rows import copied_cells, copying_heads, open_keys
-from viz.view import View
+from viz.state.examples import FIRST
+from viz.state.intervention_words import parts
+from viz.state.view import View
 
 TEXT, MODEL = FIRST.text, FIRST.model
 UNFINISHED, MISSING = TEXT.rsplit(" ", 1)  # the first step's sentence, and the word it lacks

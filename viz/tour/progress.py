@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from model.intervention import Intervention
-from viz import address
-from viz.laboratory.active import parts
+from model.nn.intervention import Intervention
 from viz.questions.question import listed
-from viz.session import current, kept_view, open_view, set_change
+from viz.state import url
+from viz.state.intervention_words import parts
+from viz.state.session import current, kept_view, open_view, set_change
+from viz.state.view import View
 from viz.tour.steps import NAMES, STEPS, Step, on_tour_sentence, opened
-from viz.view import View
 
 PARAMETER = "tour"
 _NAMES = {PARAMETER}
@@ -68,13 +68,13 @@ def keep(known: Progress) -> None:
 
 def adopt() -> None:
     """Takes the step from a link that was opened, then lets the link say where the tour stands."""
-    written, known = address.read(_NAMES), progress()
+    written, known = url.read(_NAMES), progress()
     found = read(written.get(PARAMETER, ""))
-    late = address.knows(PARAMETER, written) and not address.came_back()
+    late = url.knows(PARAMETER, written) and not url.came_back()
     if found is not None and not late and (known is None or known.link != found.link):
         known = replace(found, done=known.done if known else frozenset())
         keep(known)
-    address.write(PARAMETER, {} if known is None else {PARAMETER: known.link}, _NAMES)
+    url.write(PARAMETER, {} if known is None else {PARAMETER: known.link}, _NAMES)
 
 
 def go(number: int, *, tour_sentence: bool = False) -> None:

@@ -8,13 +8,14 @@ that lie beside it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from model.intervention import Intervention
-from model.positions import summed
-from model.trace import Trace
+from model.analysis.stream.positions import summed
+from model.nn.intervention import Intervention
+from model.trace.trace import Trace
 from viz.questions.changes import leaking_mask, without_positions, without_scaling
 from viz.questions.next_tokens import settled_state
 from viz.questions.question import Maker
 from viz.questions.rows import copying_head, copying_heads, largest_weight
+from viz.state.view import View
 from viz.tour.missing import (
     MISSING,
     MODEL,
@@ -29,7 +30,6 @@ from viz.tour.missing import (
     largest_then_output,
     shown,
 )
-from viz.view import View
 
 __all__ = ["MODEL", "STEPS", "TEXT", "UNFINISHED", "Moment", "Step", "opened", "unfit"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, Route, expect
 
-from model.trace import Attention
+from model.trace.records import Attention
 from tests.viz.explorer.records import labels
 from viz.explorer import Selection, assets, bundle, payload
 from viz.explorer.message import without_arrays

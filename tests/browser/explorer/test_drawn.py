@@ -11,6 +11,11 @@ from tests.browser.explorer.stage import DARK, STAGES, Stage, expected, middle
 from tests.viz.explorer.records import record
 from viz.explorer import Selection
 
+TWO_FRAMES_LATER = """() => new Promise((tell) => {
+    const next = () => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(tell)));
+    setTimeout(next);
+})"""
+
 
 def test_every_stage_is_a_plotly_heatmap_of_the_models_numbers(stage: Stage) -> None:
     attention = record(6, 9, kind="cross", mask=np.random.default_rng(0).random((6, 9)) > 0.3)
@@ -200,3 +205,19 @@ def test_nothing_is_wider_than_a_phone(
         stage.ready()
         assert stage.page.evaluate("document.documentElement.scrollWidth") <= 358, name
         assert float(stage.root.locator(".figure").evaluate("figure => figure.offsetWidth")) <= 358
+
+
+def test_what_is_left_without_room_draws_nothing(stage: Stage) -> None:
+    """A page that is left, or a tab that is closed, between the picture and what is drawn after it."""
+    complaints: list[str] = []
+    stage.page.on("console", lambda message: complaints.append(message.text))
+    stage.send(record(6))
+    # The browser tells of the new size after this frame's tasks, and so after the picture is drawn.
+    stage.part("stage-scores").evaluate(
+        """(part) => {
+            document.querySelector("#place").style.display = "none";
+            requestAnimationFrame(() => part.click());
+        }"""
+    )
+    stage.page.evaluate(TWO_FRAMES_LATER)
+    assert complaints == []

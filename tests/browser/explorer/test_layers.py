@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from model.trace import Attention
+from model.trace.records import Attention
 from tests.browser.explorer.stage import Stage, expected
 from tests.viz.explorer.records import record
 from viz.explorer import Selection

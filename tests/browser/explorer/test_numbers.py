@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from model.trace import Attention
+from model.trace.records import Attention
 from tests.browser.explorer.equations import claims, written
 from tests.browser.explorer.stage import STAGES, Stage, expected, middle
 from tests.viz.explorer.records import labels, record

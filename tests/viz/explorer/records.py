@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace import Attention
+from model.trace.records import Attention
 
 Kind = Literal["self", "causal", "cross"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace import Attention
+from model.trace.records import Attention
 from tests.viz.explorer.records import labels, record
 from viz.explorer import message as sent
 from viz.explorer.message import payload

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 import viz.explorer
 from tests.viz.explorer.records import labels, record
 from viz.explorer import Selection
-from viz.explorer.layers import layer_choices
+from viz.explorer.layer_buttons import layer_choices
 from viz.explorer.packing import words
 
 

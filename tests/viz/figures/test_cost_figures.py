@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.cost import Growth
+from model.analysis.cost.cost import Growth
 from viz.figures.amounts import Amount, amounts, percent
 from viz.figures.growth import Timed, growth_lines, time_lines
 

@@ -4,14 +4,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from model.activations import CURVES
-from model.neurons import histogram
+from model.analysis.stream.activation_curves import CURVES
+from model.analysis.stream.neurons import histogram
 from viz.figures.activation import Line, activation_curves, curve_over_values
 from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.dropped import CROSSED, after_dropout
 from viz.figures.gradient_depth import gradient_by_depth
 from viz.figures.heatmap import Axis
-from viz.theme import FEED_FORWARD, WEIGHT
+from viz.notation.theme import FEED_FORWARD, WEIGHT
 
 NAMES = ["L0 attention", "L0 feed-forward"]
 ADDED = np.array([[1.0, 3.0, 2.0], [4.0, 0.0, 8.0]])

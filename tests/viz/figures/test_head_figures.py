@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from model.head_families import families
-from model.head_tiles import Tiles, tiles
-from model.trace import read_only
+from model.analysis.heads.families import families
+from model.analysis.heads.tiles import Tiles, tiles
+from model.trace.arrays import read_only
 from tests.model.tiny import loaded, run
 from viz.figures.head_bars import part_bars
 from viz.figures.head_grid import LEVELS, head_grid

@@ -7,7 +7,7 @@ from viz.figures.cell_text import INK, PAPER, cell_text
 from viz.figures.distribution import Bars, distribution
 from viz.figures.lens import lens_table
 from viz.figures.reading import reading
-from viz.prediction.formulas import Way, with_numbers
+from viz.views.prediction.formulas import Way, with_numbers
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 SHARES = Bars([0.4, 0.3, 0.1, 0.05, 0.05], 0.1)

@@ -4,9 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from model.pieces import pieces
-from model.trace import Token
-from model.windows import windows
+from model.analysis.tokens.windows import windows
+from model.run.token_bytes import pieces
+from model.trace.records import Token
 from viz.figures.likeness import likeness_lines
 from viz.figures.look_up import AROUND, look_up, rows_around
 from viz.figures.neighbours import neighbours_bars
@@ -16,9 +16,9 @@ from viz.figures.summands import summands
 from viz.figures.token_rows import colour_end
 from viz.figures.windows import WRITTEN, sliding_windows
 from viz.figures.word_pairs import DIMENSIONS, PAIRS, word_pairs
-from viz.positions.formulas import cell_in_numbers
-from viz.tokens.formulas import number_of_windows
-from viz.tokens.strip import token_strip
+from viz.views.positions.formulas import cell_in_numbers
+from viz.views.tokens.formulas import number_of_windows
+from viz.views.tokens.strip import token_strip
 
 HOSTILE = "<b>x</b>"
 

@@ -7,7 +7,7 @@ import pytest
 from model.worked import examples
 from model.worked.example import Step
 from viz.figures.worked_step import worked_step
-from viz.number_text import numbers
+from viz.notation.numbers import numbers
 
 STEPS = [
     pytest.param(step, id=f"{example.name}-{number}")

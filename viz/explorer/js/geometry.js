@@ -13,7 +13,7 @@ const CORNER = 62; // room for the names of the axes
 const PASSES = 5;
 const SLANT = Math.SQRT1_2;
 
-/** At most `limit` evenly spaced positions of `count`, from `start` on. Same law as viz/axes.py. */
+/** At most `limit` evenly spaced positions of `count`, from `start` on. Same law as viz/notation/labels.py. */
 export function tickPositions(count, limit = LABELS, start = 0) {
   const stride = Math.ceil(count / Math.max(limit, 1));
   const ticks = [];

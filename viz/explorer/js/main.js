@@ -320,6 +320,7 @@ class Explorer {
   /** Plotly's picture, where the canvas was quicker; the stages, the panel, the sentence, the check and
    *  the table. */
   drawRest() {
+    if (this.available < NARROWEST) return; // its tab was closed before this could be drawn
     this.quick = false;
     this.drawPicture();
     const [derived, before] = this.runs();

@@ -1,0 +1,1 @@
+"""Shapes, parameters, operations, memory, time."""

@@ -1,0 +1,1 @@
+"""What a head looks at, what it writes, and what it is needed for."""

@@ -1,0 +1,59 @@
+"""Heads that can be compared: those of one stack that look from and at the same tokens."""
+
+from dataclasses import dataclass
+
+from model.nn.config import Stack
+from model.trace.records import Attention, Token
+from model.trace.trace import Trace
+
+Head = tuple[str, int]  # attention name and head: ("decoder.3.self", 5)
+
+
+@dataclass(frozen=True)
+class Family:
+    """The attention sub-layers of one kind in one stack, one a layer."""
+
+    stack: Stack
+    cross: bool
+
+    @property
+    def title(self) -> str:
+        """In words: "Decoder self-attention"."""
+        return "Cross-attention" if self.cross else f"{self.stack.title()} self-attention"
+
+    def members(self, trace: Trace) -> tuple[Attention, ...]:
+        """The sub-layers of this family in a pass, from the first layer on."""
+        return tuple(one for one in trace.attention if family_of(one) == self)
+
+    def heads(self, trace: Trace) -> tuple[Head, ...]:
+        """Every head of the family, layer by layer."""
+        return heads_of(self.members(trace))
+
+    def queries(self, trace: Trace) -> tuple[Token, ...]:
+        """The tokens that look."""
+        return trace.tokens_of(self.stack)
+
+    def keys(self, trace: Trace) -> tuple[Token, ...]:
+        """The tokens that are looked at."""
+        return trace.tokens_of("encoder" if self.cross else self.stack)
+
+
+def family_of(attention: Attention) -> Family:
+    """The family that a sub-layer belongs to."""
+    return Family(attention.stack, attention.kind == "cross")
+
+
+def families(trace: Trace) -> tuple[Family, ...]:
+    """The families of a pass: one, or three in an encoder–decoder, in order of execution."""
+    return tuple(dict.fromkeys(family_of(attention) for attention in trace.attention))
+
+
+def heads_of(members: tuple[Attention, ...]) -> tuple[Head, ...]:
+    """Every head of some sub-layers, in order."""
+    return tuple((one.name, head) for one in members for head in range(one.heads))
+
+
+def head_label(head: Head) -> str:
+    """("decoder.3.self", 5) as L3H5."""
+    name, number = head
+    return f"L{name.split('.')[1]}H{number}"

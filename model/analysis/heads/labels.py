@@ -1,0 +1,107 @@
+"""What a head may be called on a text.
+
+A mean can come from one row, or from a key on which every row rests. So a label needs several rows,
+most of them clear, and a head that gives the same keys much less from the other rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.trace.arrays import Array, Mask
+from model.trace.records import Attention
+
+SEVERAL = 3  # clear rows that a label rests on at least
+CLEAR = 0.5  # of a row's weight: more than on all its other keys together
+TIMES = 2  # how much more weight than the same keys get from the other rows
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rows of one head say for one label."""
+
+    rows: int  # that have a place for it, and other keys to choose from
+    clear: int  # of these, those with more than half of their weight there
+    weight: float  # mean share of these rows there; 0 without rows
+    elsewhere: float | None  # mean weight on the same keys from the other rows; None without any
+    column: bool = False  # whether the label is about every row, so that there are no others
+
+    @property
+    def holds(self) -> bool:
+        """Whether the head may be called so on this text."""
+        return self.is_clear and (self.column or self.stands_out)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether most of the rows have it, and several of them."""
+        return self.clear >= SEVERAL and 2 * self.clear > self.rows
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the other rows give the same keys much less weight."""
+        return self.elsewhere is not None and self.weight > TIMES * self.elsewhere
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The cells that a label is about, under one mask."""
+
+    length: int  # keys
+    queries: NDArray[np.intp]  # (cell,)
+    keys: NDArray[np.intp]  # (cell,)
+    chooses: Mask  # (query,): rows with a key that is none of their cells
+    others: NDArray[np.float64]  # (key,): how many other rows with a choice may look at it
+    column: bool
+
+    def evidence(self, weights: Array) -> Evidence:
+        """What the weights (query, key) of one head say."""
+        rows = np.unique(self.queries)
+        if not rows.size:
+            return Evidence(0, 0, 0.0, None, self.column)
+        here = weights[self.queries, self.keys].astype(np.float64)
+        shares = np.bincount(self.queries, here, len(weights))[rows]
+        every = weights[self.chooses].sum(0, dtype=np.float64)
+        left = every - np.bincount(self.keys, here, self.length)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.where(self.others > 0, left / self.others, np.nan)
+        compared = np.bincount(self.queries, mean[self.keys], len(weights))[rows]
+        known = compared[~np.isnan(compared)]
+        return Evidence(
+            len(rows),
+            int((shares > CLEAR).sum()),
+            float(shares.mean()),
+            float(known.mean()) if known.size else None,
+            self.column,
+        )
+
+
+def places(cells: Mask, allowed: Mask, *, column: bool = False) -> Places:
+    """The cells (query, key) of a label in rows that could look elsewhere too.
+
+    allowed: True where a query may look. column: whether the label is about every row.
+    """
+    cells = cells & allowed
+    chooses: Mask = np.any(allowed & ~cells, axis=-1)
+    queries, keys = np.nonzero(cells & chooses[:, None])
+    others = (allowed & ~cells)[chooses].sum(0).astype(np.float64)
+    return Places(cells.shape[1], queries, keys, chooses, others, column)
+
+
+def allowed_cells(attention: Attention, head: int) -> Mask:
+    """(query, key): where a head may look."""
+    mask = attention.mask_of(head)
+    shape = attention.query.shape[1], attention.key.shape[1]
+    return np.ones(shape, dtype=bool) if mask is None else mask
+
+
+def goes_on_with_its_text(attention: Attention, *, translates: bool) -> bool:
+    """Whether a sub-layer reads the text that its model continues, each token what stands before it.
+
+    Only there can a head copy forward what followed a token. translates: whether the decoder writes
+    from another text.
+    """
+    mask = attention.mask
+    if attention.kind != "causal" or translates or mask is None:
+        return False
+    return not np.triu(mask, 1).any()

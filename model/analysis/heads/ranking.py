@@ -1,0 +1,242 @@
+"""Heads by what they tend to look at: each statistic with its meaning, from the full rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from unicodedata import category
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.analysis.heads import statistics
+from model.analysis.heads.families import Family, Head
+from model.analysis.heads.labels import (
+    Evidence,
+    Places,
+    allowed_cells,
+    goes_on_with_its_text,
+    places,
+)
+from model.trace.arrays import Array, Mask
+from model.trace.records import Attention, Token
+from model.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The tokens that one family of heads looks from, and those it looks at."""
+
+    queries: tuple[Token, ...]
+    keys: tuple[Token, ...]
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One number for each head. `meaning` is a sentence for the page."""
+
+    name: str
+    title: str
+    meaning: str
+    of: Callable[[Array, Reading], float]  # raises ValueError where the text gives it no rows
+    across: bool = False  # also for queries and keys of two different texts
+    unit: str = "weight, 0 to 1"
+    cells: Callable[[Reading], Mask] | None = None  # (query, key): where a head called so looks
+    column: bool = False  # whether every row is to look at the same keys
+    continued: bool = False  # only where the model goes on with the text that is read
+
+
+STATISTICS: tuple[Statistic, ...] = (
+    Statistic(
+        "previous",
+        "Previous token",
+        "Mean weight on the token just before the one that looks.",
+        lambda weights, reading: statistics.at_offset(weights, -1),
+        cells=lambda reading: _beside(reading, -1),
+    ),
+    Statistic(
+        "induction",
+        "Induction",
+        "Where a token comes back: mean share of its row on what followed the same token earlier, "
+        "all earlier times together.",
+        lambda weights, reading: statistics.prefix_matching(weights, _ids(reading.keys)),
+        cells=lambda reading: _copied(reading),
+        continued=True,
+    ),
+    Statistic(
+        "first",
+        "First token",
+        "Mean weight on the first token, of all tokens after it. Many heads park their weight there "
+        "when they find nothing.",
+        lambda weights, reading: statistics.on_first(weights),
+        across=True,
+        cells=lambda reading: _columns(reading, np.arange(len(reading.keys)) == 0),
+        column=True,
+    ),
+    Statistic(
+        "self",
+        "Itself",
+        "Mean weight of a token on itself.",
+        lambda weights, reading: statistics.at_offset(weights, 0),
+        cells=lambda reading: _beside(reading, 0),
+    ),
+    Statistic(
+        "next",
+        "Next token",
+        "Mean weight on the token just after the one that looks. A causal mask makes this 0.",
+        lambda weights, reading: statistics.at_offset(weights, 1),
+        cells=lambda reading: _beside(reading, 1),
+    ),
+    Statistic(
+        "separators",
+        "Separators",
+        "Mean share of a row that lies on special tokens and on punctuation.",
+        lambda weights, reading: statistics.on_keys(weights, separators(reading.keys)),
+        across=True,
+        cells=lambda reading: _columns(reading, separators(reading.keys)),
+        column=True,
+    ),
+    Statistic(
+        "distance",
+        "Distance",
+        "Mean distance from the token that looks to those it looks at, by weight. To the next one it "
+        "is 1.",
+        lambda weights, reading: statistics.distance(weights),
+        unit="tokens",
+    ),
+    Statistic(
+        "entropy",
+        "Entropy",
+        "Mean entropy of the rows: 0 if all weight lies on one token, ln n if it is spread evenly "
+        "over n.",
+        lambda weights, reading: float(statistics.entropy(weights).mean()),
+        across=True,
+        unit="nats",
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Each statistic of each head of a family. What this text gives no rows for is `refused`."""
+
+    heads: tuple[Head, ...]
+    values: Mapping[str, NDArray[np.float64]]  # statistic's name -> (head,)
+    refused: Mapping[str, str]  # statistic's name -> why there is none, in a sentence
+    evidence: Mapping[str, tuple[Evidence, ...]]  # name of a statistic that is a label -> by head
+
+    def ranked(self, name: str) -> tuple[tuple[Head, float], ...]:
+        """The heads by one statistic, the highest first; equal ones stay in order."""
+        values = self.values[name]
+        order = np.argsort(-values, kind="stable")
+        return tuple((self.heads[place], float(values[place])) for place in order)
+
+    def called(self, name: str) -> tuple[tuple[Head, float], ...]:
+        """The heads that may be called after a statistic on this text, the highest first."""
+        known = self.evidence.get(name, ())
+        held = {head for head, one in zip(self.heads, known, strict=False) if one.holds}
+        return tuple(one for one in self.ranked(name) if one[0] in held) if held else ()
+
+
+def scores(trace: Trace, family: Family) -> Scores:
+    """Every statistic of every head of a family, each from its whole (query, key) weights."""
+    reading = Reading(family.queries(trace), family.keys(trace))
+    members = family.members(trace)
+    continued = goes_on_with_its_text(members[0], translates=bool(trace.target_tokens))
+    wanted, refused = [], {}
+    for statistic in STATISTICS:
+        refusal = _refusal(statistic, family, members[0].weights(0), reading, continued)
+        if refusal is None:
+            wanted.append(statistic)
+        else:
+            refused[statistic.name] = refusal
+    rows = [
+        [statistic.of(weights, reading) for statistic in wanted]
+        for attention in members
+        for weights in map(attention.weights, range(attention.heads))
+    ]
+    table = np.array(rows).reshape(len(rows), len(wanted))
+    values = {statistic.name: table[:, place] for place, statistic in enumerate(wanted)}
+    return Scores(family.heads(trace), values, refused, _evidence(members, wanted, reading))
+
+
+def _evidence(
+    members: Sequence[Attention], statistics: Sequence[Statistic], reading: Reading
+) -> dict[str, tuple[Evidence, ...]]:
+    """What each head's rows say for each label."""
+    labels = {one.name: (one.cells(reading), one.column) for one in statistics if one.cells}
+    found: dict[str, list[Evidence]] = {name: [] for name in labels}
+    known: dict[str, Places] = {}
+    allowed: Mask | None = None
+    for attention in members:
+        for head in range(attention.heads):
+            mask, weights = allowed_cells(attention, head), attention.weights(head)
+            if allowed is None or not np.array_equal(mask, allowed):
+                allowed = mask
+                known = {
+                    name: places(cells, mask, column=column)
+                    for name, (cells, column) in labels.items()
+                }
+            for name, where in known.items():
+                found[name].append(where.evidence(weights))
+    return {name: tuple(by_head) for name, by_head in found.items()}
+
+
+def looking(trace: Trace, family: Family, query: int, key: int) -> NDArray[np.float64]:
+    """(head,): the weight of each head of a family from one token to another, by position."""
+    return np.array(
+        [
+            attention.weights(head)[query, key]
+            for attention in family.members(trace)
+            for head in range(attention.heads)
+        ],
+        dtype=np.float64,
+    )
+
+
+def separators(tokens: Sequence[Token]) -> Mask:
+    """(token,): True for special tokens and for those without any letter or digit."""
+    return np.array([token.special or _is_punctuation(token.text) for token in tokens])
+
+
+def _is_punctuation(text: str) -> bool:
+    return bool(text.strip()) and all(
+        (one.isascii() and not one.isalnum()) or category(one).startswith("P")
+        for one in text.strip()
+    )
+
+
+def _beside(reading: Reading, offset: int) -> Mask:
+    """(query, key): the key so many tokens after its query."""
+    return np.eye(len(reading.queries), k=offset, dtype=bool)
+
+
+def _columns(reading: Reading, keys: Mask) -> Mask:
+    """(query, key): some keys, for every query."""
+    return np.broadcast_to(keys, (len(reading.queries), len(keys)))
+
+
+def _copied(reading: Reading) -> Mask:
+    """(query, key): what followed the same token earlier. Not the token before the query, on which
+    a previous-token head rests as well: "a b a b"."""
+    return statistics.after_the_same(_ids(reading.keys)) & ~_beside(reading, -1)
+
+
+def _refusal(
+    statistic: Statistic, family: Family, some: Array, reading: Reading, continued: bool
+) -> str | None:
+    """Why a statistic says nothing here: it depends on the tokens alone, so one head tells."""
+    if family.cross and not statistic.across:
+        return "These heads look from one text at another: their positions cannot be compared."
+    if statistic.continued and not continued:
+        return (
+            "Only a model that goes on with the text it reads, and sees no token before its time, "
+            "copies so."
+        )
+    try:
+        statistic.of(some, reading)
+    except ValueError as refusal:
+        return str(refusal)
+    return None
+
+
+def _ids(tokens: Sequence[Token]) -> list[int]:
+    return [token.id for token in tokens]

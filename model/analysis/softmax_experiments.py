@@ -1,0 +1,212 @@
+"""Four points of attention, measured: on random scores, and on the live model's own.
+
+Why scores are divided by √d_k, what gets through a softmax backwards, two routes to a causal mask,
+and what a masked score may be filled with.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.arithmetic.attention import entropy, mean_own_slope, own_slopes, softmax, softmax_slopes
+from model.trace.arrays import Array, Mask, read_only
+
+if TYPE_CHECKING:
+    import torch
+
+Wide = NDArray[np.float64]
+Precision = Literal["float32", "float16"]
+QUERIES = 400  # random rows behind every sampled number
+LARGEST_SAMPLE = 2**26  # random numbers drawn at once
+
+
+@dataclass(frozen=True)
+class Sharpness:
+    """Random scores at one width and what the softmax makes of them, averaged over the rows."""
+
+    variance: float  # of the scores
+    entropy: float  # of the weights, in nats
+    largest: float  # weight of a row
+    slope: float  # mean of p(1 - p): what gets through to a score from its own weight
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Scores of one width d_k, as they are and divided by √d_k."""
+
+    width: int
+    plain: Sharpness
+    scaled: Sharpness
+
+
+def spread(width: int, *, keys: int, seed: int, queries: int = QUERIES) -> Spread:
+    """Independent standard normal queries and keys of one width: Var(q·k) = d_k.
+
+    Each query has keys of its own, so that all rows are independent. Same seed, same draw. Source:
+    Vaswani et al. 2017, 3.2.1, footnote. Raises ValueError for sizes below 1 and samples that are
+    too large.
+    """
+    if min(width, keys, queries) < 1 or queries * keys * width > LARGEST_SAMPLE:
+        raise ValueError(f"Cannot sample {queries} rows of {keys} keys of width {width}.")
+    draws = np.random.default_rng([seed, width])
+    query = draws.standard_normal((queries, 1, width), np.float32)
+    key = draws.standard_normal((queries, keys, width), np.float32)
+    scores = (query * key).sum(-1, dtype=np.float64)  # (query, key)
+    return Spread(width, _sharpness(scores), _sharpness(scores / math.sqrt(width)))
+
+
+def _sharpness(scores: Wide) -> Sharpness:
+    weights = softmax(scores)
+    return Sharpness(
+        variance=float(scores.var()),
+        entropy=float(entropy(weights).mean()),
+        largest=float(weights.max(-1).mean()),
+        slope=float(own_slopes(weights).mean()),
+    )
+
+
+def slopes_by_spread(deviations: Sequence[float], *, keys: int) -> Wide:
+    """(deviation,): mean p(1 - p) of the softmax over normal scores of each standard deviation, exact.
+
+    Raises ValueError for fewer than one key.
+    """
+    if keys < 1:
+        raise ValueError(f"There are {keys} keys; a softmax needs at least 1.")
+    return np.array([mean_own_slope(keys, each) for each in deviations])
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """The derivatives of one row of weights by its scores."""
+
+    weights: Wide  # (key,)
+    jacobian: Wide  # (key, key): p_i(1 - p_i) on the diagonal, -p_i p_j beside it
+    check: float  # largest |jacobian - what PyTorch's autograd gives|
+
+
+def slopes(scores: Sequence[float]) -> Slopes:
+    """The softmax of one row, and its derivatives by the formula and by autograd.
+
+    Raises ValueError for an empty row and for scores that are not finite.
+    """
+    row = np.asarray(scores, np.float64)
+    if row.ndim != 1 or not row.size or not np.isfinite(row).all():
+        raise ValueError("A row of scores holds at least one number, and only finite ones.")
+    import torch  # takes seconds to import: pages are drawn first
+
+    weights = softmax(row)
+    jacobian = softmax_slopes(weights)
+    with torch.enable_grad():
+        given = torch.autograd.functional.jacobian(
+            lambda x: torch.softmax(x, -1), torch.tensor(row)
+        )
+    return Slopes(weights, jacobian, float(np.abs(given.numpy() - jacobian).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """Two ways to a masked softmax, in float32 as a model runs them."""
+
+    before: Array  # (query, key): -inf before the softmax
+    after: Array  # (query, key): softmax over all, then 0 where masked, then rows brought to sum 1
+    lost: NDArray[np.bool_]  # (query,): rows whose allowed weights all vanished on the second way
+
+    @property
+    def difference(self) -> float:
+        """Largest |before - after| over the rows that are not lost."""
+        gaps = np.abs(self.before - self.after)[~self.lost]
+        return float(gaps.max()) if gaps.size else 0.0
+
+
+def routes(scaled: Array, mask: Mask) -> Routes:
+    """scaled scores (query, key) and a mask, True = may look, every row with at least one key.
+
+    In exact arithmetic both ways are equal. In float32 the second loses a row whose masked scores
+    lie so far above the allowed ones that e^(difference) is beyond the type; it is counted, not
+    divided by 0. Raises ValueError for a row with no key.
+    """
+    if not mask.any(-1).all():
+        raise ValueError("A row has no key that it may look at.")
+    first = _softmax32(np.where(mask, scaled, np.float32(-np.inf)))
+    kept = np.where(mask, _softmax32(scaled), np.float32(0))
+    sums = kept.sum(-1, keepdims=True)
+    lost = sums[:, 0] == 0
+    return Routes(first, read_only(kept / np.where(sums == 0, np.float32(1), sums)), lost)
+
+
+def _softmax32(scores: Array) -> Array:
+    exponentials = np.exp(scores - scores.max(-1, keepdims=True), dtype=np.float32)
+    result: Array = exponentials / exponentials.sum(-1, keepdims=True, dtype=np.float32)
+    return result
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What one fill does to the weights of one head, computed in one precision."""
+
+    fill: float
+    precision: Precision
+    before_scaling: bool
+    stored: float  # what the fill is in that precision
+    refused: bool  # whether PyTorch's masked_fill refuses the number in that precision
+    leaked: float  # largest weight on a masked key
+    difference: float  # largest |weight - weight with -inf in float32|
+    empty: float | None  # weight of each key in a row of masked keys only; None: 0/0
+
+
+def filling(
+    scores: Array,
+    mask: Mask,
+    scale: float,
+    fill: float,
+    *,
+    precision: Precision = "float32",
+    before_scaling: bool = False,
+) -> Filling:
+    """Raw scores (query, key), a mask (True = may look; every row has a key) and one fill.
+
+    PyTorch's own kernels compute everything in the precision asked for. Raises ValueError for a row
+    with no key.
+    """
+    if not mask.any(-1).all():
+        raise ValueError("A row has no key that it may look at.")
+    import torch  # takes seconds to import: pages are drawn first
+
+    kind = {"float32": torch.float32, "float16": torch.float16}[precision]
+    look = torch.tensor(mask)
+    stored = torch.tensor(fill, dtype=torch.float64).to(kind)
+
+    def weights_of(raw: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+        if before_scaling:
+            return torch.softmax(torch.where(allowed, raw, stored) * scale, -1)
+        return torch.softmax(torch.where(allowed, raw * scale, stored), -1)
+
+    raw = torch.tensor(scores).to(kind)
+    weights = weights_of(raw, look).float()
+    exact = torch.softmax((torch.tensor(scores) * scale).masked_fill(~look, -math.inf), -1)
+    nothing = weights_of(raw[:1], torch.zeros_like(look[:1]))[0].float()
+    hidden = weights[~look]
+    return Filling(
+        fill=fill,
+        precision=precision,
+        before_scaling=before_scaling,
+        stored=float(stored),
+        refused=_refuses(fill, kind),
+        leaked=float(hidden.max()) if hidden.numel() else 0.0,
+        difference=float((weights - exact).abs().max()),
+        empty=None if bool(nothing.isnan().any()) else float(nothing.max()),
+    )
+
+
+def _refuses(fill: float, kind: "torch.dtype") -> bool:
+    import torch
+
+    try:
+        torch.zeros(1, dtype=kind).masked_fill(torch.ones(1, dtype=torch.bool), fill)
+    except RuntimeError:  # "value cannot be converted … without overflow"
+        return True
+    return False

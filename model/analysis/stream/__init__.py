@@ -1,0 +1,1 @@
+"""What sub-layers add: norms, activations, positions, gradients."""

@@ -1,0 +1,91 @@
+"""The size of the gradient in a deep stack with and without shortcuts, measured by autograd.
+
+The stack is made of this package's own blocks with random weights. Axes: B batch, T tokens, C width.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from model.nn.config import TransformerConfig
+from model.nn.layers import Block
+
+Norms = Literal["none", "pre", "post"]
+DEEPEST = 48  # blocks
+
+
+@dataclass(frozen=True)
+class DeepStack:
+    """A stack to measure. Same values, same weights and input. Raises ValueError for odd sizes."""
+
+    depth: int = 24  # blocks, each attention and feed-forward
+    norms: Norms = "none"
+    seed: int = 0
+    width: int = 64
+    heads: int = 4
+    tokens: int = 8
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.depth <= DEEPEST:
+            raise ValueError(f"A stack of {self.depth} blocks; it must be 1 to {DEEPEST}.")
+
+
+@lru_cache(maxsize=64)
+def gradient_sizes(stack: DeepStack, *, shortcuts: bool) -> tuple[float, ...]:
+    """Length of the gradient at each state of the stream: entry 0 is the input of the first block,
+    the last one the output.
+
+    The loss is the output times one fixed random direction of length 1, so the last entry is 1.
+    """
+    draws = torch.Generator().manual_seed(stack.seed)  # our own: other threads draw too
+    shape = (2, 1, stack.tokens, stack.width)  # start and direction, each (B, T, C)
+    start, direction = torch.randn(shape, generator=draws, dtype=torch.float64)
+    with torch.enable_grad():
+        states = [start.requires_grad_()]
+        for block in _blocks(stack, draws):
+            states.append(passed(block, states[-1], norms=stack.norms, shortcuts=shortcuts))
+        loss = (states[-1] * direction / direction.norm()).sum()
+        gradients = torch.autograd.grad(loss, states)
+    return tuple(gradient.norm().item() for gradient in gradients)
+
+
+def passed(block: Block, x: Tensor, *, norms: Norms, shortcuts: bool) -> Tensor:
+    """x (B, T, C) through a block; without norms or without shortcuts where that is asked.
+
+    With shortcuts and its own norms it is the block itself.
+    """
+    norm, second = block.self_norm, block.feed_forward_norm
+    if block.feed_forward is None or second is None:
+        raise ValueError("This block has no feed-forward layer.")
+    for sublayer, own in ((block.self_attention, norm), (block.feed_forward, second)):
+        read = own(x) if norms == "pre" else x
+        added = sublayer(read)
+        x = x + added if shortcuts else added
+        x = own(x) if norms == "post" else x
+    return x
+
+
+def _blocks(stack: DeepStack, draws: torch.Generator) -> list[Block]:
+    """Blocks with Xavier-uniform matrices (Glorot and Bengio 2010) and biases of zero.
+
+    In float64: without norms, sizes leave the range of float32.
+    """
+    config = TransformerConfig(
+        shape="encoder",
+        vocabulary=1,
+        context=stack.tokens,
+        width=stack.width,
+        heads=stack.heads,
+        encoder_layers=stack.depth,
+        hidden=4 * stack.width,
+        norm_place="post" if stack.norms == "post" else "pre",
+    )
+    blocks = [Block(config, "encoder", layer).double() for layer in range(stack.depth)]
+    for map_ in (part for block in blocks for part in block.modules()):
+        if isinstance(map_, nn.Linear):
+            nn.init.xavier_uniform_(map_.weight, generator=draws)
+            nn.init.zeros_(map_.bias)
+    return blocks

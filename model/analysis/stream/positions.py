@@ -1,0 +1,81 @@
+"""Positions of every kind as tables, how alike they are, and what is summed before the first layer."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from model.arithmetic import positions
+from model.trace.arrays import Array, read_only
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+def sinusoidal(length: int, width: int) -> Array:
+    """(position, d_model): sine in the even columns, cosine of the same angle in the odd ones.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    return read_only(positions.sinusoidal(np.arange(length, dtype=np.float64), width))
+
+
+def rotary(length: int, width: int, base: float = 10_000.0) -> Array:
+    """(position, d_k/2): the angle in radians by which each pair of a head is turned.
+
+    Source: Su et al. 2021, "RoFormer", section 3.2.
+    """
+    where = np.arange(length, dtype=np.float64)
+    return read_only(positions.angles(where, width, base)[:, ::2])
+
+
+def learned(model: "Model") -> Array | None:
+    """(context, d_model): the position table that a model has learned; None where it has none."""
+    table = model.module.embedding.positions
+    return None if table is None else read_only(table.weight.detach().cpu().numpy())
+
+
+def likeness(table: Array) -> Array:
+    """(position, position): the cosine of the angle between every two rows of a table; 0 where a
+    row is zero. Computed in float64."""
+    rows = table.astype(np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    directions = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return read_only(directions @ directions.T)
+
+
+def rotary_likeness(angles: Array) -> Array:
+    """(position, position): the cosine of the difference of two positions' angles, averaged over
+    the pairs: the score of equal pairs of length 1, turned by their positions."""
+    turned = angles.astype(np.float64)
+    sine, cosine = np.sin(turned), np.cos(turned)
+    return read_only((cosine @ cosine.T + sine @ sine.T) / angles.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """What is added up for each token before the first layer, and what the pass then holds."""
+
+    parts: dict[str, Array]  # "tokens", "positions", "segments": (token, d_model) each
+    recorded: Array  # (token, d_model)
+    into: str  # name of the norm that reads the sum; "" where the sum is the first state
+
+    @property
+    def total(self) -> Array:
+        """(token, d_model): the sum, computed anew."""
+        return read_only(np.stack(list(self.parts.values())).sum(axis=0))
+
+    def check(self) -> float:
+        """Largest |sum - recorded|."""
+        return float(np.abs(self.total - self.recorded).max())
+
+
+def summed(trace: Trace) -> Sum:
+    """The sum that the stack which reads the text starts from."""
+    name = f"{trace.source}.embedding.norm"
+    parts = dict(trace.summands[trace.source])
+    for norm in trace.norms:
+        if norm.name == name:
+            return Sum(parts, norm.input, name)
+    return Sum(parts, trace.states[trace.source][0], "")

@@ -1,0 +1,112 @@
+"""What each sub-layer adds to the residual stream. Axes: token, d_model."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from model.nn.config import NormPlace, Stack
+from model.trace.arrays import Array, read_only
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from model.run.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Contribution:
+    """One sub-layer's part in the stream: `before` is what it found, `added` what it gave."""
+
+    name: str  # decoder.0.self, decoder.0.feed_forward
+    before: Array  # (token, d_model)
+    added: Array  # (token, d_model)
+
+
+def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contribution, ...]:
+    """Every sub-layer's contribution to a stack's stream, in order of execution.
+
+    Pre-norm: the difference of one state and the next. Post-norm: the norm stands after the sum,
+    so it is the norm's input minus the state before. Raises ValueError where the trace's norms do
+    not fit its states.
+    """
+    norms = [norm for norm in trace.norms if _sublayer(norm.name, stack)]
+    states = trace.states[stack]
+    if len(norms) != len(states) - 1:
+        raise ValueError(f"{len(norms)} sub-layers for {len(states)} states of the {stack}.")
+    sums = states[1:] if place == "pre" else [norm.input for norm in norms]
+    return tuple(
+        Contribution(norm.name.removesuffix(".norm"), before, read_only(total - before))
+        for norm, before, total in zip(norms, states, sums, strict=False)
+    )
+
+
+def _sublayer(norm: str, stack: Stack) -> bool:
+    """Whether a norm of this name belongs to a sub-layer of this stack."""
+    where, place, *_ = norm.split(".")
+    return where == stack and place.isdigit()
+
+
+def lengths(vectors: Array) -> Array:
+    """(…, d_model) to (…): the Euclidean length of each vector."""
+    return read_only(np.linalg.norm(vectors.astype(np.float64), axis=-1))
+
+
+def written(model: "Model", trace: Trace, name: str) -> Array:
+    """(token, d_model): what a sub-layer wrote, recomputed from its recorded inner values.
+
+    Attention: the heads' outputs, side by side, through W_O. Feed-forward: the hidden activations
+    through the outer map. Raises ValueError for a trace without that sub-layer's activations.
+    """
+    if name.endswith(".feed_forward"):
+        hidden = next((record.hidden for record in trace.feed_forward if record.name == name), None)
+        if hidden is None:
+            raise ValueError(f"This trace holds no activations of {name}; record it in full.")
+        return _mapped(hidden, _outer_map(model, name))
+    attention = trace.find(name)
+    heads = attention.output.copy()  # (head, token, d_v)
+    heads[list(attention.ablated)] = 0
+    side_by_side = np.concatenate(list(heads), axis=-1)
+    return _mapped(side_by_side, _output_map(model, name))
+
+
+def contribution_check(model: "Model", trace: Trace, given: tuple[Contribution, ...]) -> float:
+    """Largest difference between what the stream received and what its sub-layers wrote."""
+    return max(float(np.abs(written(model, trace, part.name) - part.added).max()) for part in given)
+
+
+def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
+    """(token, d_model): what a norm should have read, from the stream and the sub-layers.
+
+    After the embeddings: their sum. Pre-norm and final norm: the stream as it is. Post-norm: the
+    stream plus what the sub-layer wrote. Raises ValueError for a norm that stands in no stack.
+    """
+    name = norm.removesuffix(".norm")
+    where, place, *_ = name.split(".")
+    stack = next((stack for stack in trace.states if stack == where), None)
+    if stack is None:
+        raise ValueError(f"There is no stack {where!r} in this trace.")
+    if place == "embedding":
+        return read_only(np.asarray(sum(trace.summands[stack].values())))
+    if place == "final":
+        return trace.states[stack][-1]
+    parts = contributions(trace, stack, model.config.norm_place)
+    before = next(part.before for part in parts if part.name == name)
+    if model.config.parallel and name.endswith(".feed_forward"):
+        return parts[next(at for at, part in enumerate(parts) if part.name == name) - 1].before
+    return before if model.config.norm_place == "pre" else before + written(model, trace, name)
+
+
+def _mapped(vectors: Array, map_: "nn.Linear") -> Array:
+    """vectors (token, width in) through a linear map that may have no bias."""
+    parts = {name: part.detach().cpu().numpy() for name, part in map_.named_parameters()}
+    return read_only(vectors @ parts["weight"].T + parts.get("bias", np.float32(0)))
+
+
+def _outer_map(model: "Model", name: str) -> "nn.Linear":
+    return model.module.outer_map(name)
+
+
+def _output_map(model: "Model", name: str) -> "nn.Linear":
+    return next(layer.output for layer in model.module.attentions() if layer.place.name == name)

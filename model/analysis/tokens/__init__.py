@@ -1,0 +1,1 @@
+"""From the table of tokens to the next token."""

@@ -1,0 +1,83 @@
+"""Activation functions, their slopes, the feed-forward layer and dropout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from model.arithmetic import Array
+
+_TANH_FACTOR = math.sqrt(2.0 / math.pi)
+_TANH_CUBE = 0.044715
+
+
+def normal_share(points: Array) -> Array:
+    """Φ(x): the share of a standard normal distribution below x."""
+    shares = [0.5 * (1.0 + math.erf(x / math.sqrt(2.0))) for x in np.ravel(points)]
+    return np.array(shares, dtype=np.float64).reshape(np.shape(points))
+
+
+def relu(points: Array) -> Array:
+    """x above 0, and 0 below."""
+    return np.maximum(points, 0.0)
+
+
+def relu_slope(points: Array) -> Array:
+    """1 above 0 and 0 below; at 0 itself 0, as PyTorch takes it."""
+    return np.asarray(points > 0, dtype=np.float64)
+
+
+def gelu(points: Array) -> Array:
+    """x · Φ(x). Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units"."""
+    return points * normal_share(points)
+
+
+def gelu_slope(points: Array) -> Array:
+    """Φ(x) + x · φ(x), with φ the standard normal density."""
+    density = np.exp(-0.5 * points**2) / math.sqrt(2.0 * math.pi)
+    return normal_share(points) + points * density
+
+
+def gelu_tanh(points: Array) -> Array:
+    """½x(1 + tanh(√(2/π)(x + 0.044715x³))): the approximation GPT-2 was trained with."""
+    return 0.5 * points * (1.0 + np.tanh(_TANH_FACTOR * (points + _TANH_CUBE * points**3)))
+
+
+def silu(points: Array) -> Array:
+    """x · sigmoid(x), the gate of SwiGLU."""
+    return points * 0.5 * (1.0 + np.tanh(0.5 * points))
+
+
+def swiglu(vectors: Array, gate: Array, up: Array) -> Array:
+    """silu(x·W_gate) ⊙ (x·W_up). Source: Shazeer 2020, "GLU Variants Improve Transformer"."""
+    return silu(vectors @ gate) * (vectors @ up)
+
+
+def feed_forward(
+    vectors: Array, first: Array, second: Array, activation: Callable[[Array], Array] = relu
+) -> Array:
+    """Two linear maps with an activation between them, for each token alone (no biases)."""
+    return activation(vectors @ first) @ second
+
+
+def zero_of(slope: Callable[[Array], Array], low: float, high: float) -> float:
+    """Where a rising slope crosses 0 between `low` and `high`, found by halving the interval."""
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        if slope(np.asarray(middle)) < 0:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+def kept(draws: Array, rate: float) -> Array:
+    """1 for each value that dropout keeps: its draw from 0 to 1 is not below `rate`."""
+    return np.asarray(draws >= rate, dtype=np.float64)
+
+
+def dropped(values: Array, keep: Array, rate: float) -> Array:
+    """The values under dropout in training: the kept ones divided by 1 − rate, the rest 0."""
+    return values * keep / (1.0 - rate)

@@ -1,0 +1,119 @@
+"""Scores, masks, weights and outputs of attention.
+
+Axes: rows are queries (tokens that look), columns are keys (tokens looked at).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from model.arithmetic import Array
+
+HIDDEN = float("-inf")
+
+
+class Attention(NamedTuple):
+    """What attention leaves: scores, scaled and weights (query, key), output (query, d_v)."""
+
+    scores: Array
+    scaled: Array
+    weights: Array
+    output: Array
+
+
+def softmax(scores: Array, axis: int = -1) -> Array:
+    """Positive numbers that sum to one along `axis`; a row of −∞ alone gives zeros, never NaN."""
+    highest = scores.max(axis=axis, keepdims=True)
+    shift = np.where(np.isfinite(highest), highest, 0.0)
+    exponentials = np.exp(scores - shift)
+    total = exponentials.sum(axis=axis, keepdims=True)
+    return np.divide(exponentials, total, out=np.zeros_like(exponentials), where=total > 0)
+
+
+def softmax_slopes(weights: Array) -> Array:
+    """How each weight moves with each score: pᵢ(1−pᵢ) on the diagonal, −pᵢpⱼ beside it."""
+    return np.diag(weights) - np.outer(weights, weights)
+
+
+def own_slopes(weights: Array) -> Array:
+    """How each weight moves with its own score, p(1−p): between 0 and 0.25."""
+    return weights * (1.0 - weights)
+
+
+def mean_own_slope(keys: int, spread: float) -> float:
+    """The mean of p(1−p) over a softmax of independent normal scores: exact, without drawing any.
+
+    With w = t·e^score, φ = E[e^−w] and a = E[w·e^−w], the mean product of two weights is
+    ∫ a²·φ^(n−2) d ln t, since 1/S² = ∫ t·e^(−tS) dt for the sum S of the exponentials. Both averages
+    and the integral are sums on even grids, right to about 13 digits.
+    """
+    if spread == 0:
+        return (keys - 1) / keys**2
+    scores = np.arange(-10.0, 10.0, 0.25 / max(1.0, spread))
+    density = np.exp(-0.5 * scores**2)
+    density /= density.sum()
+    step = 0.1 * max(1.0, spread)
+    logarithms = np.arange(-10.0 * spread - 40.0, 10.0 * spread + 8.0, step)
+    w = np.exp(np.minimum(logarithms[:, None] + spread * scores, 700.0))
+    falling = np.exp(-w)
+    products = ((w * falling) @ density) ** 2 * (falling @ density) ** max(keys - 2, 0)
+    return float((keys - 1) * step * products.sum())
+
+
+def entropy(weights: Array) -> Array:
+    """Entropy in nats of each row of weights: 0 for one certain key, log n for n equal ones."""
+    logarithms = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.maximum(-(weights * logarithms).sum(axis=-1), 0.0)
+
+
+def dot_products(query: Array, key: Array) -> Array:
+    """Every query times every key, (…, query, key)."""
+    return query @ np.swapaxes(key, -1, -2)
+
+
+def causal_mask(length: int) -> Array:
+    """1 where a query may look: at itself and before. The upper right triangle is 0."""
+    return np.tril(np.ones((length, length)))
+
+
+def padding_mask(ids: Array, pad: float = 0.0) -> Array:
+    """1 for each real token, 0 for each padding token."""
+    return np.asarray(ids != pad, dtype=np.float64)
+
+
+def masked(scores: Array, allowed: Array, fill: float = HIDDEN) -> Array:
+    """The scores with every cell that is not allowed replaced by `fill`."""
+    return np.where(allowed > 0, scores, fill)
+
+
+def attend(
+    query: Array,
+    key: Array,
+    value: Array,
+    *,
+    allowed: Array | None = None,
+    fill: float = HIDDEN,
+    scale: float | None = None,
+) -> Attention:
+    """Scaled dot-product attention, softmax(QKᵀ·scale)V; without `scale` it is 1/√d_k.
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1.
+    """
+    scores = dot_products(query, key)
+    scaled = scores * (1.0 / np.sqrt(query.shape[-1]) if scale is None else scale)
+    weights = softmax(scaled if allowed is None else masked(scaled, allowed, fill))
+    return Attention(scores, scaled, weights, weights @ value)
+
+
+def split_heads(vectors: Array, heads: int) -> Array:
+    """(token, width) cut into (head, token, width / heads): head 0 gets the first columns."""
+    length, width = vectors.shape
+    return vectors.reshape(length, heads, width // heads).transpose(1, 0, 2)
+
+
+def merge_heads(by_head: Array) -> Array:
+    """(head, token, d) laid side by side again, (token, head · d)."""
+    heads, length, width = by_head.shape
+    return by_head.transpose(1, 0, 2).reshape(length, heads * width)

@@ -1,0 +1,59 @@
+"""One-hot vectors, loss, sliding windows, cosine similarity, gradients through a deep stack."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.arithmetic import Array
+
+
+def one_hot(ids: Array, size: int) -> Array:
+    """A row of zeros with a single 1 for each id, (id, size)."""
+    return np.eye(size)[np.asarray(ids, dtype=np.int64)]
+
+
+def cross_entropy(logits: Array, target: Array) -> float:
+    """−Σ target · log softmax(logits) in nats, for one row of logits and its one-hot target."""
+    highest = logits.max()
+    total = highest + np.log(np.exp(logits - highest).sum())
+    return float((target * (total - logits)).sum())
+
+
+def windows(ids: Array, length: int, stride: int, offset: int = 0) -> Array:
+    """Every stretch of `length` ids that still has a next one, `stride` apart, (window, length).
+
+    With an offset of 1 the same stretches moved on by one: the targets.
+    """
+    starts = range(offset, len(ids) - length + offset, stride)
+    return np.array([ids[start : start + length] for start in starts], dtype=np.float64)
+
+
+def cosine(first: Array, second: Array) -> float:
+    """The cosine of the angle between two vectors; 0 where one of them is all zeros."""
+    sizes = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(first @ second) / sizes if sizes > 0 else 0.0
+
+
+def stack_weights(seed: int, depth: int, width: int, gain: float) -> Array:
+    """Random square matrices, (layer, width, width), with entries of variance gain² / width."""
+    draws = np.random.default_rng(seed).standard_normal((depth, width, width))
+    return draws * (gain / np.sqrt(width))
+
+
+def gradient_by_layer(matrices: Array, start: Array, *, shortcut: bool) -> Array:
+    """Length of the gradient at the input of each layer of a stack x ← tanh(Wx), or x + tanh(Wx).
+
+    The loss is the sum of the stack's output. Index 0 is the layer nearest the input.
+    """
+    stream, bends = start, []
+    for matrix in matrices:
+        inner = np.tanh(matrix @ stream)
+        bends.append(1.0 - inner**2)
+        stream = stream + inner if shortcut else inner
+    gradient = np.ones_like(stream)
+    lengths = []
+    for matrix, bend in zip(reversed(matrices), reversed(bends), strict=True):
+        through = matrix.T @ (bend * gradient)
+        gradient = gradient + through if shortcut else through
+        lengths.append(float(np.linalg.norm(gradient)))
+    return np.array(lengths[::-1])

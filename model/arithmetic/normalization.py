@@ -1,0 +1,46 @@
+"""Layer norm, batch norm, z-scores and min–max scaling: one formula along different axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.arithmetic import Array
+
+
+def mean(values: Array, axis: int = -1) -> Array:
+    """The mean along `axis`, which stays with length 1."""
+    return values.mean(axis=axis, keepdims=True)
+
+
+def variance(values: Array, axis: int = -1, *, unbiased: bool = False) -> Array:
+    """The mean squared deviation along `axis`; unbiased divides by n − 1 instead of n."""
+    count = values.shape[axis] - (1 if unbiased else 0)
+    return np.asarray(((values - mean(values, axis)) ** 2).sum(axis=axis, keepdims=True) / count)
+
+
+def normalized(
+    values: Array, axis: int = -1, *, epsilon: float = 1e-5, unbiased: bool = False
+) -> Array:
+    """(x − μ) / √(σ² + ε) along `axis`: -1 is layer norm (each row), 0 is batch norm (each column).
+
+    Source: Ba et al. 2016, "Layer Normalization"; the biased variance, as PyTorch and GPT-2 use it.
+    """
+    spread = np.sqrt(variance(values, axis, unbiased=unbiased) + epsilon)
+    return np.asarray((values - mean(values, axis)) / spread)
+
+
+def layer_norm(
+    values: Array, gamma: Array | float = 1.0, beta: Array | float = 0.0, epsilon: float = 1e-5
+) -> Array:
+    """γ · x̂ + β for each row on its own."""
+    return gamma * normalized(values, -1, epsilon=epsilon) + beta
+
+
+def min_max(values: Array, lowest: float, highest: float) -> Array:
+    """Values moved onto 0 to 1: `lowest` becomes 0 and `highest` becomes 1."""
+    return (values - lowest) / (highest - lowest)
+
+
+def shrinkage(widths: Array) -> Array:
+    """By what part the unbiased variance makes x̂ too small at each width: 1 − √((d−1)/d)."""
+    return 1.0 - np.sqrt((widths - 1.0) / widths)

@@ -1,0 +1,48 @@
+"""Sinusoidal positions, rotations, and the angles both are made of."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from model.arithmetic import Array
+
+
+def exponents(width: int) -> Array:
+    """2i / d_model for each column: columns 2i and 2i + 1 are one pair and share it."""
+    return 2.0 * (np.arange(width) // 2) / width
+
+
+def angles(positions: Array, width: int, base: float = 10_000.0) -> Array:
+    """pos / base^(2i/d_model), (position, column)."""
+    return positions[:, None] / base ** exponents(width)
+
+
+def sinusoidal(positions: Array, width: int, base: float = 10_000.0) -> Array:
+    """Sine in the even columns, cosine of the same angle in the odd ones, (position, width).
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
+    """
+    turned = angles(positions, width, base)
+    return np.where(np.arange(width) % 2 == 0, np.sin(turned), np.cos(turned))
+
+
+def pair(angle: float) -> Array:
+    """(sine, cosine) of one angle."""
+    return np.array([math.sin(angle), math.cos(angle)])
+
+
+def shift_matrix(angle: float) -> Array:
+    """The matrix that takes the pair (sin a, cos a) to (sin(a + angle), cos(a + angle))."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    return np.array([[cosine, sine], [-sine, cosine]])
+
+
+def rotated(vector: Array, angle: float) -> Array:
+    """A vector of two numbers turned by `angle` radians, as rotary positions turn each pair.
+
+    Source: Su et al. 2021, "RoFormer".
+    """
+    sine, cosine = math.sin(angle), math.cos(angle)
+    return np.array([[cosine, -sine], [sine, cosine]]) @ vector

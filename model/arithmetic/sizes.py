@@ -1,0 +1,114 @@
+"""Shapes, parameters, memory and floating-point operations, counted from the sizes of a model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from model.nn.config import TransformerConfig
+
+SOFTMAX = 5  # operations a score: largest, difference, exponential, sum, division
+
+
+class Stage(NamedTuple):
+    """One operation of multi-head attention and the shape of what it leaves."""
+
+    name: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+
+
+class Cost(NamedTuple):
+    """One stage of attention: the numbers it leaves in memory and the operations it takes."""
+
+    name: str
+    numbers: int
+    flops: int
+
+
+def head_width(width: int, heads: int) -> int:
+    """d_model / h; raises ValueError where the heads do not divide the width."""
+    if width % heads:
+        raise ValueError(f"{heads} heads do not divide a width of {width}.")
+    return width // heads
+
+
+def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, ...]:
+    """The shape after every operation of multi-head attention, from the input to the output."""
+    d_k = head_width(width, heads)
+    model = ("batch", "token", "width")
+    split = ("batch", "token", "head", "d_k")
+    by_head = ("batch", "head", "token", "d_k")
+    table = ("batch", "head", "query", "key")
+    whole = (batch, length, width)
+    return (
+        Stage("Input X", model, whole),
+        Stage("Q, K and V", model, whole),
+        Stage("Cut into heads", split, (batch, length, heads, d_k)),
+        Stage("Heads first", by_head, (batch, heads, length, d_k)),
+        Stage("Scores", table, (batch, heads, length, length)),
+        Stage("Weights", table, (batch, heads, length, length)),
+        Stage("Context", by_head, (batch, heads, length, d_k)),
+        Stage("Tokens first again", split, (batch, length, heads, d_k)),
+        Stage("Heads side by side", model, whole),
+        Stage("After W_O", model, whole),
+    )
+
+
+def attention_costs(batch: int, length: int, width: int, heads: int) -> tuple[Cost, ...]:
+    """Numbers kept and operations of each stage; a product and its sum count as two operations."""
+    head_width(width, heads)
+    tokens, table = batch * length, batch * heads * length * length
+    mixing = 2 * batch * length * length * width
+    return (
+        Cost("Q, K and V", 3 * tokens * width, 6 * tokens * width * width),
+        Cost("Scores", table, mixing),
+        Cost("Scaled", table, table),
+        Cost("Weights", table, SOFTMAX * table),
+        Cost("Context", tokens * width, mixing),
+        Cost("After W_O", tokens * width, 2 * tokens * width * width),
+    )
+
+
+def projection_parameters(width: int, *, biases: bool = False) -> int:
+    """W_Q, W_K, W_V and W_O together: 4·d_model², and 4·d_model biases where there are any."""
+    return 4 * width * width + (4 * width if biases else 0)
+
+
+def feed_forward_parameters(width: int, hidden: int) -> int:
+    """Two linear maps with their biases: width → hidden → width."""
+    return width * hidden + hidden + hidden * width + width
+
+
+def norm_parameters(width: int) -> int:
+    """γ and β of one layer norm."""
+    return 2 * width
+
+
+def parameter_parts(config: TransformerConfig) -> dict[str, int]:
+    """Parameters of each part of a transformer, in the order in which they are used.
+
+    A tied output matrix is the token embedding and counts once. Parts without any are left out.
+    """
+    width, encoder, decoder = config.width, config.encoder_layers, config.decoder_layers
+    layers = encoder + decoder
+    crossing = decoder if config.shape == "encoder-decoder" else 0
+    norm = norm_parameters(width) if config.shifts else width
+    read, kept = config.heads * config.head_width, config.key_head_count * config.head_width
+    attention = 2 * width * (read + kept) + config.query_key_norm
+    attention += (read + 2 * kept) * config.qkv_bias + width * config.output_bias
+    inner = 2 if config.is_gated else 1
+    feeds = (inner + 1) * width * config.hidden
+    feeds += (inner * config.hidden + width) * (config.hidden_bias and config.hidden > 0)
+    norms = 1 + (bool(config.hidden) and not config.shared_norm)
+    parts = {
+        "Token embedding": config.vocabulary * width,
+        "Position embedding": config.context * width * (config.positions == "learned"),
+        "Segment embedding": config.segments * width,
+        "Norm after the embedding": norm * config.embedding_norm,
+        "Attention": (layers + crossing) * attention,
+        "Feed-forward": layers * feeds,
+        "Norms in the blocks": (layers * norms + crossing) * norm,
+        "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place == "pre"),
+        "Output matrix": config.vocabulary * width * (bool(decoder) and not config.tied),
+    }
+    return {name: count for name, count in parts.items() if count}

@@ -1,0 +1,1 @@
+"""A model's files onto this computer, whole and hashed."""

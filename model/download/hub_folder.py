@@ -1,0 +1,128 @@
+"""A folder in the hub's layout, looked at before anything of it is loaded.
+
+Weights are read from safetensors only: a pickle can run code when it is opened.
+"""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from model.system.files import ABSENT, LARGEST_JSON, NotReadError, open_file, read_text
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+WANTED = re.compile(  # what a model needs
+    r"config\.json|generation_config\.json|tokenizer\.json|tokenizer_config\.json"
+    r"|special_tokens_map\.json|added_tokens\.json|vocab\.json|vocab\.txt|merges\.txt"
+    r"|model\.safetensors|model-\d+-of-\d+\.safetensors|model\.safetensors\.index\.json"
+    r"|[\w.-]+\.spm|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
+)
+FLOAT_BYTES = 4  # what each number takes once it is loaded
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """The config of a folder. Raises ValueError for none, or one that is damaged."""
+    return read_json(folder / CONFIG)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files that hold the weights. Raises ValueError where they are missing,
+    incomplete or pickles."""
+    if (folder / INDEX).is_file():
+        named = read_json(folder / INDEX).get("weight_map")
+        names = set(map(str, named.values())) if isinstance(named, dict) else set()
+        if not names or not all(name.endswith(".safetensors") for name in names):
+            raise ValueError(f"its {INDEX} is damaged")
+        files = [folder / name for name in sorted(names)]
+    else:
+        files = [folder / WEIGHTS]
+    _check_places(folder, [folder / CONFIG, *files])
+    for file in files:
+        if file.is_file():
+            continue
+        if any(next(folder.glob(pattern), None) for pattern in _PICKLES):
+            raise ValueError(
+                "its weights are a pickle, which can run code when it is opened; only safetensors "
+                "are read"
+            )
+        raise ValueError(f"its weights {file.name} are missing")
+    return files
+
+
+def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each of the weights, from the headers of their files. Raises ValueError for
+    files that are damaged, or whose headers do not fit them."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for file in weight_files(folder):
+        try:
+            with safe_open(file, framework="numpy") as opened:
+                for name in opened.keys():  # noqa: SIM118 - it is no dictionary
+                    shapes[name] = tuple(opened.get_slice(name).get_shape())
+        except OSError as error:
+            raise NotReadError(file.name, folder.name, error) from error
+        except (SafetensorError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"its weights {file.name} are damaged or cut short ({error})"
+            ) from error
+    return shapes
+
+
+def checked_size(folder: Path) -> int:
+    """Bytes that the weights take once they are loaded. Raises ValueError for damaged files."""
+    return sum(math.prod(shape) * FLOAT_BYTES for shape in tensor_shapes(folder).values())
+
+
+def check_memory(size: int, most_bytes: int) -> None:
+    """Raises ValueError for weights over a bound of bytes; 0 is no bound."""
+    if most_bytes and size > most_bytes:
+        raise ValueError(
+            f"it needs {size / 1e6:,.0f} MB of memory and this app keeps {most_bytes / 1e6:,.0f} MB "
+            "of models (ATTENTION_MODEL_MB)"
+        )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object that a file of a folder holds. Raises ValueError for none, or a damaged one."""
+    try:
+        content = json.loads(read_text(path, LARGEST_JSON))
+    except ABSENT as error:
+        raise ValueError(f"its {path.name} is missing") from error
+    except OSError as error:
+        raise NotReadError(path.name, path.parent.name, error) from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"its {path.name} is damaged") from error
+    except RecursionError as error:
+        raise ValueError(f"its {path.name} is nested too deeply") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"its {path.name} is damaged")
+    return content
+
+
+def check_file(folder: Path, file: Path) -> None:
+    """Raises ValueError for a file that another program is to read whole and that lies elsewhere, is no
+    ordinary one, or is too large."""
+    _check_places(folder, [file])
+    try:
+        with open_file(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+    except OSError as error:
+        raise NotReadError(file.name, folder.name, error) from error
+    if size > LARGEST_JSON:
+        raise ValueError(f"its {file.name} is larger than {LARGEST_JSON:,} bytes")
+
+
+def _check_places(folder: Path, files: Iterable[Path]) -> None:
+    """Raises ValueError for files that lie elsewhere: reached by "..", or by a link that leads
+    out of the folder. The hub's own cache links into the folder of its blobs."""
+    home = folder.resolve()
+    allowed = (home, home.parent.parent / "blobs")
+    for file in files:
+        inside = file.is_relative_to(folder) and ".." not in file.relative_to(folder).parts
+        if not inside or not any(file.resolve().is_relative_to(place) for place in allowed):
+            raise ValueError(f"its file {file.name} lies outside its folder")

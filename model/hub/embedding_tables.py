@@ -1,0 +1,73 @@
+"""What a Hugging Face model looks up before its first layer: tokens, positions, segments.
+
+Told by the names of the tables, and proven on what the first layer reads.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from model.hub.probe import Call, Probe, is_table, near
+from model.nn.config import Stack
+
+
+def model_width(found: Probe) -> int:
+    """The width of the rows that are looked up first. Raises ValueError where none are."""
+    for _, call in found.calls():
+        if is_table(call.module):
+            return call.gave.shape[-1]
+    raise ValueError("it looks up no token in a table")
+
+
+def looked_up(
+    found: Probe, stack: Stack, length: int, first: int
+) -> tuple[Call, Call | None, Call | None]:
+    """What a stack looks up before its first layer: tokens, positions, segments."""
+    before = [
+        call
+        for at, call in found.calls()
+        if at < first and is_table(call.module) and call.gave.shape[-2] == length
+    ]
+    roles: dict[str, Call] = {}
+    for call in before:
+        role = _role(call.name)
+        if role in roles and roles[role].module is not call.module:
+            raise ValueError(f"its {stack} looks up {role} in two tables")
+        roles[role] = call
+    if "tokens" not in roles:
+        raise ValueError(f"no token table was found in its {stack}")
+    return roles["tokens"], roles.get("positions"), roles.get("segments")
+
+
+def _role(name: str) -> str:
+    last = name.rpartition(".")[2].lower()
+    if "pos" in last or last == "wpe":
+        return "positions"
+    return "segments" if "type" in last or "segment" in last else "tokens"
+
+
+def token_factor(
+    tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None, width: int
+) -> float:
+    """1, or the root of the width, whichever makes the sum of what was looked up the first state."""
+    if entered is None:
+        raise ValueError("what its first layer reads was not seen")
+    weight = getattr(tokens.module, "weight", None)
+    if not isinstance(weight, Tensor) or weight.shape[-1] != width or tokens.read is None:
+        raise ValueError("its token table is not as wide as its layers")
+    rows = weight[tokens.read]
+    added = sum((call.gave for call in (positions, segments) if call is not None), torch.zeros(1))
+    for factor in (1.0, math.sqrt(width)):
+        if near(rows * factor + added, entered):
+            return factor
+    raise ValueError("its first layer reads more than tokens, positions and segments added up")
+
+
+def first_row(positions: Call) -> int:
+    """The row of its table that the first position uses; -1 where positions are no table."""
+    table = getattr(positions.module, "weight", None)
+    if not isinstance(table, Tensor):
+        return -1
+    first = positions.gave.reshape(-1, positions.gave.shape[-1])[0]
+    return int((table - first).abs().amax(-1).argmin())

@@ -1,0 +1,86 @@
+"""What ran inside one layer of a hub model: its attention, its maps, its norms, in order."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from model.hub.attention import Attended
+from model.hub.probe import Call, is_map, is_norm, near
+from model.nn.config import NormPlace
+from model.nn.recorder import Place
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One layer with what ran in it; numbers are places in the order of the whole pass."""
+
+    module: nn.Module
+    attended: list[tuple[int, Place, Attended]]
+    calls: list[tuple[int, Call]]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The places of the first and the last thing that ran."""
+        places = [at for at, _ in self.calls] + [at for at, _, _ in self.attended]
+        return min(places), max(places)
+
+    @property
+    def maps(self) -> list[tuple[int, Call]]:
+        return [(at, call) for at, call in self.calls if is_map(call.module)]
+
+    @property
+    def norms(self) -> list[tuple[int, Call]]:
+        """Its norms, without those of queries and keys."""
+        inner = {id(part) for _, _, event in self.attended for part in event.module.modules()}
+        return [
+            (at, call)
+            for at, call in self.calls
+            if is_norm(call.module) and id(call.module) not in inner
+        ]
+
+    def sublayers(self) -> tuple[list[Call], list[Call]]:
+        """W_O of every attention, and the maps of the feed-forward. Raises ValueError where no
+        output matrix follows an attention."""
+        outputs = []
+        for at, place, event in self.attended:
+            following = next((call for where, call in self.maps if where > at), None)
+            B, H, T, D = event.output.shape
+            read = None if following is None else following.read
+            if following is None or read is None or read.shape != (B, T, H * D):
+                raise ValueError(
+                    f"nothing like an output matrix follows its attention {place.name}"
+                )
+            if not near(read, event.output.transpose(1, 2).reshape(B, T, H * D)):
+                raise ValueError(
+                    f"it changes the heads' outputs of {place.name} before its output matrix"
+                )
+            outputs.append(following)
+        end = max(at for at, call in self.maps if any(call is output for output in outputs))
+        return outputs, [call for at, call in self.maps if at > end]
+
+    def layout(self) -> tuple[NormPlace, bool]:
+        """Whether norms stand before or after the sub-layers, and whether these read one state.
+
+        Raises ValueError for any other layout.
+        """
+        norms, maps = self.norms, self.maps
+        sublayers = len(self.attended) + bool(self.sublayers()[1])
+        if not norms:
+            raise ValueError("its layers have no norms")
+        pre = norms[0][0] < maps[0][0]
+        if len(norms) == sublayers == 2 and pre:
+            first, second = norms[0][1].read, norms[1][1].read
+            return "pre", first is not None and second is not None and torch.equal(first, second)
+        if len(norms) == sublayers:
+            return ("pre" if pre else "post"), False
+        if len(norms) == 1 and sublayers == 2 and pre:
+            return "pre", True
+        raise ValueError(
+            f"its layers have {len(norms)} norms around {sublayers} sub-layers, a layout that this "
+            "app does not know"
+        )
+
+    def entered(self, place: NormPlace) -> Tensor | None:
+        """What the layer reads: by its first norm, or by the first map of its attention."""
+        return (self.norms if place == "pre" else self.maps)[0][1].read

@@ -1,0 +1,84 @@
+"""From a registry entry, a hub id or a folder to a model that runs."""
+
+from pathlib import Path
+
+import torch
+
+from model.download.entries import OWN_BERT, Entry
+from model.download.hub_folder import check_memory, checked_size, described
+from model.download.sources import fetched
+from model.download.wheel import Progress
+from model.hub.claims import check_claims
+from model.loading.bert import load_bert
+from model.loading.shipped import ASSETS, load_asset
+from model.run.model import Model
+from model.system.files import NotReadError
+from model.system.settings import settings
+
+
+def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:
+    """A model of the registry or of the hub, its files fetched first where they are not here."""
+    if entry.ships:
+        return Model(entry.name, *load_asset(ASSETS / entry.name)[:2], _device(device))
+    folder = fetched(entry, progress)
+    if entry.name == OWN_BERT:
+        return Model(entry.name, *load_bert(folder), _device(device))
+    return from_hub_layout(folder, entry.name, device, progress, most_bytes)
+
+
+def from_folder(
+    folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
+) -> Model:
+    """A model in the layout of `model/assets`, or of the hub: there its config has a type."""
+    if _has_type(folder):
+        return from_hub_layout(folder, name, device, progress, most_bytes)
+    return Model(name, *load_asset(folder)[:2], _device(device))
+
+
+def from_hub_layout(
+    folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
+) -> Model:
+    """GPT-2 in our own decoder; anything else in Hugging Face's library, whose parts we watch."""
+    from model.loading.gpt2 import is_gpt2, load_gpt2
+
+    try:
+        check_memory(checked_size(folder), most_bytes)
+        check_claims(folder)
+        if is_gpt2(folder):
+            return Model(name, *load_gpt2(folder), _device(device))
+    except NotReadError:
+        raise
+    except ValueError as refusal:
+        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
+    from model.hub.loading import load_hub  # Hugging Face's library takes seconds to import
+
+    return load_hub(folder, name, _device(device), progress)
+
+
+def _has_type(folder: Path) -> bool:
+    try:
+        return "model_type" in described(folder)
+    except NotReadError:
+        raise
+    except ValueError:
+        return False
+
+
+def _device(name: str | None) -> torch.device:
+    """The device that is named, in the call or by the server's owner; else CUDA where there is one.
+
+    Raises ValueError where the owner named CUDA and there is none.
+    """
+    name = name or settings().device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError("ATTENTION_DEVICE names CUDA, and PyTorch finds none on this computer.")
+    return torch.device(name)
+
+
+def use_threads() -> None:
+    """Lets one pass use as many threads as the server's owner decided, in every thread to come."""
+    threads = settings().threads
+    if threads is not None:
+        torch.set_num_threads(threads)

@@ -1,0 +1,145 @@
+"""What can be chosen, and how each model is loaded."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.download.entries import ENTRIES, HUB_ENTRIES, OWN_BERT, Entry
+from model.download.hub import is_hub_id
+from model.download.sources import is_on_disk
+from model.download.wheel import Progress
+from model.system.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+__all__ = ["OWN_BERT", "Entry", "Registry", "hub_models", "load_model", "models"]
+
+
+class Registry(Mapping[str, Entry]):
+    """The registered models by name, as far as the server's owner allows them. Asked for one by key,
+    it also describes what is not listed: a named model of the hub, a hub id ("org/name") or a folder
+    in the hub's layout."""
+
+    def __init__(self, entries: tuple[Entry, ...], others: tuple[Entry, ...]) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._others = {entry.name: entry for entry in others}
+
+    def __iter__(self) -> Iterator[str]:
+        chosen = settings().models
+        if chosen is None:
+            return iter(self._entries)
+        more = (name for name in chosen if name not in self._entries and self.found(name))
+        return iter([*self._entries, *more])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in (self._entries if settings().models is None else tuple(self))
+
+    def __getitem__(self, name: str) -> Entry:
+        entry = self.found(name)
+        if entry is None:
+            raise KeyError(name)
+        return entry
+
+    def found(self, name: str) -> Entry | None:
+        """What a name stands for; None for nothing that could be loaded here."""
+        allowed = settings()
+        entry = self._described(name, allowed)
+        if entry is None or entry.name in self._entries:
+            return entry
+        if allowed.models is not None:
+            return entry if {name, entry.name, entry.hub} & set(allowed.models) else None
+        return entry if _is_allowed(entry, allowed) else None
+
+    def _described(self, name: str, allowed: Settings) -> Entry | None:
+        for known in (self._entries, self._others):
+            if name in known:
+                return known[name]
+        for entry in self._others.values():
+            if entry.hub == name:
+                return entry
+        # A folder is not even looked for where none may be opened: who asks must not learn of it.
+        may_be_folder = allowed.folders or name in (allowed.models or ())
+        if may_be_folder and _is_folder(name):
+            return Entry(name, Path(name).name or name, None, "", folder=Path(name))
+        if "/" in name and is_hub_id(name):
+            return Entry(name, name, None, "", hub=name)
+        return None
+
+
+models = Registry(ENTRIES, HUB_ENTRIES)
+hub_models: Mapping[str, Entry] = Registry(HUB_ENTRIES, ())
+
+
+def others_allowed() -> bool:
+    """Whether visitors may open models beside the listed ones: the server's owner decides."""
+    allowed = settings()
+    return allowed.models is None and (allowed.other_models or allowed.folders)
+
+
+def _is_allowed(entry: Entry, allowed: Settings) -> bool:
+    return allowed.folders if entry.folder is not None else allowed.other_models
+
+
+def may_be_linked(name: str) -> bool:
+    """Whether a link may open a model: a registered one, or another that is on this computer."""
+    if name in models:
+        return True
+    entry = models.found(name)
+    if entry is None or (entry.folder is not None and not (entry.folder / "config.json").is_file()):
+        return False
+    return is_on_disk(entry)
+
+
+def silent(sentence: str, share: float | None) -> None:
+    """Progress that nobody watches."""
+
+
+def load_model(
+    name: str,
+    *,
+    device: str | None = None,
+    progress: Progress = silent,
+    most_bytes: int = 0,
+) -> "Model":
+    """A model by its name, by its id on the Hugging Face hub, or from a folder.
+
+    Named ones are those of `models` and `hub_models`. A folder is in the layout of `model/assets`
+    or of the hub. What is not on this computer is downloaded. It runs on CUDA when there is one,
+    unless `device` or ATTENTION_DEVICE says otherwise. `most_bytes` bounds the memory of a hub
+    model; 0: no bound.
+    Raises ValueError with a sentence for the page when the model is unknown, damaged, cannot be
+    had, or cannot be shown truly.
+    """
+    progress("Starting PyTorch", None)
+    from model.loading import loading
+    from model.system.memory import enough_memory
+
+    loading.use_threads()
+    entry = models.found(name)
+    if entry is None:
+        raise ValueError(_unknown(name))
+    with enough_memory(f"the model {name[:60]}"):
+        if entry.folder is not None:
+            return loading.from_folder(entry.folder, name, device, progress, most_bytes)
+        return loading.registered(entry, device, progress, most_bytes)
+
+
+def _unknown(name: str) -> str:
+    if not settings().other_models:
+        return f"There is no model {name[:60]!r} here. The models are {', '.join(models)}."
+    known = ", ".join([*models, *hub_models])
+    return (
+        f"There is no model {name[:60]!r}. The models are {known}; any other of the Hugging "
+        "Face hub is written as organisation/name."
+    )
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return bool(name) and Path(name).is_dir()
+    except (OSError, ValueError):  # no path can have this name
+        return False

@@ -1,0 +1,156 @@
+"""Shipped models on disk: one folder a model in `model/assets/`, each file's hash beside it.
+
+config.json, tokenizer.json, model.safetensors (fp16), card.json and, where training is shown,
+checkpoints/STEP.safetensors.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from model.nn.config import TransformerConfig
+from model.nn.transformer import Transformer
+from model.run.tokenizers import GPT2Subset, Words, tokenizer_from
+from model.system.files import ABSENT, LARGEST_JSON, NotReadError, file_hash, read_text
+
+ASSETS = Path(__file__).parents[1] / "assets"
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+TOKENIZER = "tokenizer.json"
+HASHES = "sha256.json"
+LONGEST = 4_096  # tokens: a longer text would not fit on a page
+
+
+class DamagedError(ValueError):
+    """A file that ships with the app is missing, or is not as it was shipped."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} Install the app again to mend it; the other models still work.")
+
+
+def save_asset(
+    folder: Path,
+    module: Transformer,
+    tokenizer: GPT2Subset | Words,
+    *,
+    card: dict[str, object],
+    checkpoints: dict[int, dict[str, Tensor]] | None = None,
+) -> None:
+    """Writes a model with everything needed to load it, weights as fp16, and the files' hashes.
+
+    Raises ValueError for weights that half precision cannot hold.
+    """
+    states = {WEIGHTS: _half(module.state_dict())}
+    states |= {checkpoint_file(step): _half(state) for step, state in (checkpoints or {}).items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / CONFIG, asdict(module.config))
+    _write_json(folder / TOKENIZER, tokenizer.description())
+    _write_json(folder / "card.json", card)
+    for name, state in states.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        safetensors.torch.save_file(state, folder / name)
+    hashes = {name: file_hash(folder / name) for name in sorted([CONFIG, TOKENIZER, *states])}
+    _write_json(folder / HASHES, hashes)
+
+
+def load_asset(
+    folder: Path, weights: str = WEIGHTS
+) -> tuple[Transformer, GPT2Subset | Words, dict[str, object]]:
+    """The model, its tokenizer and its card; weights as float32.
+
+    `weights` names another checkpoint in the folder. Raises ValueError, with the reason, for files
+    that are missing, damaged or do not fit each other.
+    """
+    described, spelled = _read_json(folder / CONFIG), _read_json(folder / TOKENIZER)
+    hashes = _read_json(folder / HASHES)
+    for name in (CONFIG, TOKENIZER, weights):
+        if name == weights or name in hashes:
+            _check_hash(folder, name, hashes.get(name))
+    try:
+        config, tokenizer = TransformerConfig(**described), tokenizer_from(spelled)
+    except TypeError as error:
+        raise DamagedError(
+            f"The file {CONFIG} of {folder.name} lacks a size or has others."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"The files of {folder.name} describe no model: {error}") from error
+    if config.context > LONGEST:
+        raise ValueError(
+            f"The config of {folder.name} says that it reads {config.context:,} tokens; at most "
+            f"{LONGEST:,} are shown."
+        )
+    if tokenizer.size != config.vocabulary:
+        raise ValueError(
+            f"The tokenizer of {folder.name} has {tokenizer.size:,} tokens, its model "
+            f"{config.vocabulary:,}."
+        )
+    return _module(config, folder, weights), tokenizer, _read_json(folder / "card.json")
+
+
+def _check_hash(folder: Path, name: str, expected: object) -> None:
+    if not (folder / name).is_file():
+        raise DamagedError(f"The file {name} of {folder.name} is missing.")
+    try:
+        found = file_hash(folder / name)
+    except OSError as error:
+        raise NotReadError(name, folder.name, error) from error
+    if found != expected:
+        raise DamagedError(
+            f"The file {name} of {folder.name} is damaged: its SHA-256 is not the one it was "
+            "shipped with."
+        )
+
+
+def _module(config: TransformerConfig, folder: Path, weights: str) -> Transformer:
+    try:
+        state = safetensors.torch.load_file(folder / weights)
+        if config.encoder_layers + config.decoder_layers > len(state):
+            raise RuntimeError("more layers than weights")
+        with torch.device("meta"):  # the weights' own sizes count, before memory is taken
+            module = Transformer(config)
+        floats = {name: value.float() for name, value in state.items()}
+        module.load_state_dict(floats, assign=True)
+    except OSError as error:
+        raise NotReadError(weights, folder.name, error) from error
+    except (SafetensorError, RuntimeError, OverflowError) as error:
+        raise DamagedError(f"The weights {weights} do not fit the model {folder.name}.") from error
+    if not all(value.isfinite().all() for value in floats.values()):
+        raise DamagedError(f"The weights {weights} of {folder.name} are not all finite numbers.")
+    return module.eval().requires_grad_(False)
+
+
+def checkpoint_file(step: int) -> str:
+    """Where a checkpoint lies inside its model's folder."""
+    return f"checkpoints/{step:06d}.safetensors"
+
+
+def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    halves = {name: value.to("cpu", torch.float16).contiguous() for name, value in state.items()}
+    for name, half in halves.items():
+        if not half.isfinite().all():
+            raise ValueError(f"The weights {name} hold values that half precision cannot.")
+    return halves
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(read_text(path, LARGEST_JSON))
+    except ABSENT as error:
+        raise DamagedError(f"The file {path.name} of {path.parent.name} is missing.") from error
+    except OSError as error:
+        raise NotReadError(path.name, path.parent.name, error) from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.") from error
+    if not isinstance(content, dict):
+        raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.")
+    return content

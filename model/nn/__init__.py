@@ -1,0 +1,1 @@
+"""The network itself, from config to logits, and the one `attend`. A newcomer starts here."""

@@ -1,0 +1,240 @@
+"""The parts of a transformer besides attention: norms, positions, feed-forward, blocks.
+
+Axes: B batch, T tokens, C width of the model, M width of the feed-forward's hidden layer.
+"""
+
+import math
+from collections.abc import Callable
+from functools import reduce
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.nn.attention import MultiHeadAttention
+from model.nn.config import GATED, Activation, Stack, TransformerConfig
+from model.nn.recorder import FeedForwardTensors, NormTensors, Place, TableRows, current
+
+
+class Norm(nn.Module):
+    """Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019) over the last axis.
+
+    The layer norm keeps the kernel's own mean and 1/sqrt(variance + epsilon); the RMS norm has no
+    mean.
+    """
+
+    def __init__(self, config: TransformerConfig, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.kind = config.norm
+        self.epsilon = config.epsilon
+        self.gamma = nn.Parameter(torch.ones(config.width))
+        self.beta = nn.Parameter(torch.zeros(config.width)) if config.norm == "layer" else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kind == "layer":
+            normed, mean, inverse = torch.native_layer_norm(
+                x, (x.shape[-1],), self.gamma, self.beta, self.epsilon
+            )
+        else:
+            inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon)
+            mean = torch.zeros_like(inverse)
+            normed = x * inverse * self.gamma
+        recorder = current()
+        if recorder.keeps:
+            output = normed if recorder.keeps_all else None
+            recorder.norms.append(
+                NormTensors(
+                    self.name,
+                    self.kind,
+                    x,
+                    mean,
+                    inverse,
+                    self.epsilon,
+                    self.gamma,
+                    self.beta,
+                    output,
+                )
+            )
+        return normed
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """(length, width): sin in even columns, cos in odd ones, of pos / 10000^(2i/width).
+
+    Source: Vaswani et al. 2017, 3.5. Computed in float64, given as float32.
+    """
+    pair = torch.arange(0, width, 2, dtype=torch.float64)
+    angle = torch.arange(length, dtype=torch.float64)[:, None] / 10_000 ** (pair / width)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width].float()
+
+
+def rotary_angles(length: int, width: int, base: float = 10_000.0) -> Tensor:
+    """(length, width/2): the angle by which each pair of a head's query and key is turned."""
+    pair = torch.arange(0, width, 2, dtype=torch.float64)
+    return (torch.arange(length, dtype=torch.float64)[:, None] / base ** (pair / width)).float()
+
+
+class Embedding(nn.Module):
+    """Token vectors plus positions (plus segment), shared by both stacks of an encoder–decoder."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(config.vocabulary, config.width)
+        learned = config.positions == "learned"
+        self.positions = nn.Embedding(config.context, config.width) if learned else None
+        self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
+        named = f"{config.source}.embedding.norm"
+        self.norm = Norm(config, named) if config.embedding_norm else None
+        self.dropout = nn.Dropout(config.dropout)
+        for table in (self.tokens, self.positions):
+            if table is not None:
+                nn.init.normal_(table.weight, std=1 / math.sqrt(config.width))
+
+    def forward(self, ids: Tensor, stack: Stack) -> Tensor:
+        """ids (B, T) to (B, T, C)."""
+        tables = self.tables(ids)
+        summands = {name: rows.made() for name, rows in tables.items()}
+        x = reduce(torch.add, summands.values())
+        recorder = current()
+        if recorder.keeps and recorder.late:
+            recorder.tables[stack] = tables
+        elif recorder.keeps:
+            recorder.summands[stack] = summands
+        return self.dropout(x if self.norm is None else self.norm(x))
+
+    def tables(self, ids: Tensor) -> dict[str, TableRows]:
+        """What is added up for ids (B, T), by name."""
+        factor = math.sqrt(self.config.width) if self.config.scaled_embedding else 1.0
+        tables = {"tokens": TableRows(self.tokens.weight, ids, factor)}
+        positions = self.added(ids.shape[-1], ids.device)
+        if positions is not None:
+            tables["positions"] = TableRows(positions)
+        if self.segments is not None:
+            tables["segments"] = TableRows(self.segments.weight, torch.zeros_like(ids))
+        return tables
+
+    def added(self, length: int, device: torch.device) -> Tensor | None:
+        """(T, C) positions to add: zero when an intervention leaves them out; None if nothing is
+        added."""
+        if self.positions is not None:
+            table = self.positions.weight[:length]
+        elif self.config.positions == "sinusoidal":
+            table = sinusoids(length, self.config.width).to(device)
+        else:
+            return None
+        return table if current().intervention.positions else torch.zeros_like(table)
+
+    def angles(self, length: int, device: torch.device) -> Tensor | None:
+        """(T, D/2) rotary angles: zero when an intervention leaves positions out; None if not
+        rotary."""
+        if self.config.positions != "rotary":
+            return None
+        angles = rotary_angles(length, self.config.head_width, self.config.rotary_base).to(device)
+        return angles if current().intervention.positions else torch.zeros_like(angles)
+
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "swiglu": F.silu,
+    "geglu": F.gelu,
+    "geglu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+}
+
+
+class FeedForward(nn.Module):
+    """C to M, activation, M to C, for each token alone. SwiGLU and GeGLU (Shazeer 2020)
+    gate a second map."""
+
+    def __init__(self, config: TransformerConfig, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.activation_name = config.activation
+        self.activation = ACTIVATIONS[config.activation]
+        gated = config.activation in GATED
+        self.inner = nn.Linear(config.width, config.hidden)
+        self.gate = nn.Linear(config.width, config.hidden) if gated else None
+        self.outer = nn.Linear(config.hidden, config.width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        before = self.inner(x) if self.gate is None else self.gate(x)  # (B, T, M)
+        hidden = self.activation(before)
+        if self.gate is not None:
+            hidden = hidden * self.inner(x)
+        recorder = current()
+        if recorder.keeps_all:
+            kept = None if self.gate is None else hidden
+            recorder.feed_forward.append(
+                FeedForwardTensors(self.name, before, kept, self.activation_name)
+            )
+        return self.outer(hidden)
+
+
+class Block(nn.Module):
+    """Self-attention, cross-attention where there is a source to read, feed-forward.
+
+    Each sub-layer adds to the stream. Pre-norm: x + f(norm(x)), as GPT-2. Post-norm: norm(x +
+    f(x)), as the 2017 transformer and BERT.
+    """
+
+    def __init__(self, config: TransformerConfig, stack: Stack, layer: int) -> None:
+        super().__init__()
+        self.stack = stack
+        self.pre = config.norm_place == "pre"
+        own = Place(stack, layer, "causal" if stack == "decoder" else "self")
+        self.self_attention = _attention(config, own)
+        self.self_norm = Norm(config, f"{own.name}.norm")
+        self.cross_attention = self.cross_norm = None
+        if config.shape == "encoder-decoder" and stack == "decoder":
+            cross = Place(stack, layer, "cross")
+            self.cross_attention = _attention(config, cross)
+            self.cross_norm = Norm(config, f"{cross.name}.norm")
+        self.feed_forward = self.feed_forward_norm = None
+        if config.hidden:
+            name = f"{stack}.{layer}.feed_forward"
+            self.feed_forward = FeedForward(config, name)
+            self.feed_forward_norm = Norm(config, f"{name}.norm")
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        angles: Tensor | None = None,
+    ) -> Tensor:
+        """x (B, T, C); memory (B, S, C) is the encoder's output, which cross-attention reads."""
+        attention = self.self_attention
+        x = self._add(x, self.self_norm, lambda y: attention(y, mask=mask, angles=angles))
+        cross = self.cross_attention
+        if cross is not None and self.cross_norm is not None:
+            x = self._add(x, self.cross_norm, lambda y: cross(y, memory, mask=memory_mask))
+        if self.feed_forward is not None and self.feed_forward_norm is not None:
+            x = self._add(x, self.feed_forward_norm, self.feed_forward)
+        return x
+
+    def _add(self, x: Tensor, norm: Norm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.pre:
+            x = x + self.dropout(sublayer(norm(x)))
+        else:
+            x = norm(x + self.dropout(sublayer(x)))
+        return current().stream(self.stack, x)
+
+
+def _attention(config: TransformerConfig, place: Place) -> MultiHeadAttention:
+    attention = MultiHeadAttention(
+        config.width,
+        config.heads,
+        place,
+        qkv_bias=config.qkv_bias,
+        output_bias=config.output_bias,
+    )
+    for map_ in (attention.query, attention.key, attention.value, attention.output):
+        nn.init.xavier_uniform_(map_.weight)
+    return attention

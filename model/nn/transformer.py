@@ -1,0 +1,165 @@
+"""The three shapes of transformer as one family: decoder-only, encoder-only, encoder–decoder.
+
+Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from model.nn.attention import MultiHeadAttention
+from model.nn.config import Stack, TransformerConfig
+from model.nn.layers import Block, Embedding, FeedForward, Norm
+from model.nn.masks import causal_mask, combined_mask, padding_mask
+from model.nn.recorder import current
+from model.system.memory import make_room
+
+
+class Layers(nn.Module):
+    """One stack of blocks, with the final norm that pre-norm stacks need."""
+
+    def __init__(self, config: TransformerConfig, stack: Stack, layers: int) -> None:
+        super().__init__()
+        self.stack = stack
+        self.blocks = nn.ModuleList(Block(config, stack, layer) for layer in range(layers))
+        pre = config.norm_place == "pre"
+        self.final_norm = Norm(config, f"{stack}.final.norm") if pre else None
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        angles: Tensor | None = None,
+    ) -> Tensor:
+        current().stream(self.stack, x)
+        for block in self.blocks:
+            x = block(x, memory, mask=mask, memory_mask=memory_mask, angles=angles)
+        return self.normed(x)
+
+    def normed(self, x: Tensor) -> Tensor:
+        return x if self.final_norm is None else self.final_norm(x)
+
+
+class Transformer(nn.Module):
+    """A transformer of any of the three shapes.
+
+    `module(ids)`: a decoder gives logits (B, T, V), an encoder its states (B, T, C).
+    `module(source, target)`: an encoder–decoder gives logits (B, T, V) for the target's positions.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config)
+        encoder, decoder = config.encoder_layers, config.decoder_layers
+        self.encoder = Layers(config, "encoder", encoder) if encoder else None
+        self.decoder = Layers(config, "decoder", decoder) if decoder else None
+        untied = decoder and not config.tied
+        self.output = nn.Linear(config.width, config.vocabulary, bias=False) if untied else None
+
+    def forward(
+        self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
+    ) -> Tensor:
+        """ids (B, S), target (B, T); padding (B, S) bool, True = real token, for batches."""
+        if self.config.shape == "encoder-decoder":
+            if target is None:
+                raise ValueError("An encoder–decoder needs the target's tokens.")
+            return self.decode(target, self.encode(ids, padding), padding)
+        if self.config.shape == "encoder":
+            return self.encode(ids, padding)
+        return self.decode(ids, None, padding)
+
+    def encode(self, ids: Tensor, padding: Tensor | None = None) -> Tensor:
+        """ids (B, S) to the encoder's output (B, S, C)."""
+        if self.encoder is None:
+            raise ValueError("This model has no encoder.")
+        mask = None if padding is None else padding_mask(padding)
+        return self.encoder(self.embedding(ids, "encoder"), mask=mask, angles=self._angles(ids))
+
+    def decode(self, ids: Tensor, memory: Tensor | None, padding: Tensor | None = None) -> Tensor:
+        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V), or to the states (B, T, C) that
+        they are made of where these come later. Padding is that of the source."""
+        if self.decoder is None:
+            raise ValueError("This model has no decoder.")
+        reads_memory = memory is not None
+        padded = None if padding is None else padding_mask(padding)
+        own = None
+        if padded is not None and not reads_memory:
+            own = combined_mask(padded, causal_mask(ids.shape[-1]).to(ids.device))
+        x = self.decoder(
+            self.embedding(ids, "decoder"),
+            memory,
+            mask=own,
+            memory_mask=padded if reads_memory else None,
+            angles=self._angles(ids),
+        )
+        if current().late:
+            return x
+        if current().keeps:
+            make_room(ids.numel() * self.config.vocabulary)
+        return self.logits(x)
+
+    def logits(self, normed: Tensor) -> Tensor:
+        """(…, C) after the final norm to (…, V)."""
+        return normed @ self.output_matrix.T
+
+    @property
+    def output_matrix(self) -> Tensor:
+        """(V, C): what makes logits of normed states; the token table where the two are tied."""
+        return self.embedding.tokens.weight if self.output is None else self.output.weight
+
+    def unembed(self, stream: Tensor) -> Tensor:
+        """A state of the stream (…, C) read as a prediction: final norm, then the output matrix (…,
+        V).
+
+        Source: the "logit lens" (nostalgebraist 2020). Raises ValueError for an encoder without
+        head.
+        """
+        if self.decoder is None:
+            raise ValueError("An encoder without a head predicts no next token.")
+        return self.logits(self.decoder.normed(stream))
+
+    def attentions(self) -> Sequence[MultiHeadAttention]:
+        """Every attention sub-layer, in order of execution."""
+        return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+
+    def beyond_sizes(self) -> dict[str, int]:
+        """None: all of them follow from the sizes."""
+        return {}
+
+    def outer_map(self, name: str) -> nn.Linear:
+        """The second map of the feed-forward of this name. Raises ValueError if there is none."""
+        for module in self.modules():
+            if isinstance(module, FeedForward) and module.name == name:
+                return module.outer
+        raise ValueError(f"There is no feed-forward {name!r}.")
+
+    def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
+        """What the model writes after ids (1, T), as `greedy` has it."""
+        return greedy(self, ids, start=start, end=end, limit=limit)
+
+    def _angles(self, ids: Tensor) -> Tensor | None:
+        return self.embedding.angles(ids.shape[-1], ids.device)
+
+
+def greedy(
+    model: Transformer, ids: Tensor, *, start: int | None, end: int | None, limit: int
+) -> list[int]:
+    """The most probable next token, again and again: new ids for a decoder, target ids for an
+    encoder–decoder (without `start`). Stops at `end`, at `limit` tokens or at the model's
+    context."""
+    with torch.inference_mode():
+        memory = model.encode(ids) if model.encoder is not None else None
+        chosen: list[int] = []
+        prefix = ids[0].tolist() if memory is None else [start]
+        while len(chosen) < limit and len(prefix) + len(chosen) <= model.config.context:
+            fed = torch.tensor([prefix + chosen], device=ids.device)
+            following = int(model.decode(fed, memory)[0, -1].argmax())
+            chosen.append(following)
+            if following == end:
+                break
+        return chosen

@@ -1,0 +1,1 @@
+"""A loaded model: text in, trace out; its tokenizer; what it refuses."""

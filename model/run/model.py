@@ -1,0 +1,261 @@
+"""A loaded model: text in, a `Trace` out, and the few other things that pages ask of it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+
+from model.nn.config import Stack, TransformerConfig
+from model.nn.intervention import Intervention
+from model.nn.recorder import Recorder, recording
+from model.run.protocols import Runnable
+from model.run.refusals import check_change, check_length
+from model.run.tokenizers import Tokenizer, clean
+from model.system.memory import enough_memory, into_memory
+from model.trace.arrays import Array, read_only
+from model.trace.collect import array_of, late_logits, trace_of
+from model.trace.records import Attention, Token
+from model.trace.trace import Logits, Trace
+
+UNCHANGED = Intervention()
+LATE = 2**20  # logits, from which on those of a recorded pass are made when they are asked for
+
+
+class Model:
+    """One transformer with its tokenizer, ready to be traced. Safe to share between threads."""
+
+    def __init__(
+        self,
+        name: str,
+        module: Runnable,
+        tokenizer: Tokenizer,
+        device: torch.device | None = None,
+        *,
+        target_tokenizer: Tokenizer | None = None,
+    ) -> None:
+        self.name = name
+        self.device = device or torch.device("cpu")
+        self.module = module.to(self.device).eval().requires_grad_(False)
+        into_memory(self.module.parameters())
+        self.tokenizer = tokenizer
+        self._target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
+
+    @property
+    def config(self) -> TransformerConfig:
+        return self.module.config
+
+    @property
+    def attention_names(self) -> tuple[str, ...]:
+        """The attention sub-layers, in order of execution: `decoder.0.self`, …"""
+        return tuple(attention.place.name for attention in self.module.attentions())
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The stacks that this model has, in order of execution."""
+        return tuple(dict.fromkeys(layer.place.stack for layer in self.module.attentions()))
+
+    @property
+    def embedding(self) -> Array:
+        """(vocabulary, d_model): the token table, one row a token."""
+        return read_only(self.module.embedding.tokens.weight.detach().cpu().numpy())
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        """The tokens of a text as they would be fed. Raises ValueError for blank text."""
+        if not text.strip():
+            raise ValueError("There is no text yet. Type a sentence.")
+        return self.tokenizer.tokens(text)
+
+    def new_words(self, text: str) -> tuple[str, ...]:
+        """The words of a text that are not in this model's vocabulary."""
+        return self.tokenizer.new_words(text)
+
+    def trace(
+        self,
+        text: str,
+        target: str | None = None,
+        intervention: Intervention = UNCHANGED,
+        *,
+        continued: Sequence[int] = (),
+        record: Literal["attention", "full"] = "attention",
+        explicit: bool = False,
+    ) -> Trace:
+        """One pass over a text, and everything it leaves behind.
+
+        `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
+        output. `continued` are ids that the model has written so far: they follow the text (or the
+        target) as they are, since their letters, read again, might be cut otherwise.
+        `record="full"` adds feed-forward activations and norm outputs. `explicit=True` runs
+        without the fused kernel and hands out the scores and weights that the model itself
+        computed. Raises ValueError, with a sentence for the page, for text or changes that cannot
+        be run.
+        """
+        tokens, written = self.tokens(text), self._written(continued)
+        if self.config.shape == "decoder":
+            tokens += written
+        check_length(len(tokens), self.config.context, self.name)
+        target_tokens = self._target_tokens(tokens, target, written)
+        check_change(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
+        logits = len(target_tokens or tokens) * self.config.vocabulary
+        trace, _ = self.passed(
+            tokens,
+            target_tokens,
+            intervention,
+            record=record,
+            explicit=explicit,
+            late=logits >= LATE,
+            text=clean(text),
+        )
+        return trace
+
+    def passed(
+        self,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...] = (),
+        intervention: Intervention = UNCHANGED,
+        *,
+        record: Literal["attention", "full"] = "attention",
+        explicit: bool = False,
+        late: bool = False,
+        text: str = "",
+    ) -> tuple[Trace, Array]:
+        """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
+        last states of an encoder and of a pass whose logits come later."""
+        source = self.config.source
+        with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
+            return self._passed(
+                tokens,
+                target_tokens,
+                Recorder(intervention, record, explicit, source, late),
+                text,
+            )
+
+    def _passed(
+        self,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...],
+        recorder: Recorder,
+        text: str,
+    ) -> tuple[Trace, Array]:
+        with recording(recorder), torch.inference_mode():
+            ended = self._run(tokens, target_tokens)
+            angles = self.module.embedding.angles(len(tokens), self.device)
+        result = array_of(ended)
+        trace = trace_of(
+            recorder,
+            model=self.name,
+            text=text,
+            tokens=tokens,
+            target_tokens=target_tokens,
+            angles=angles,
+            prediction=self._prediction(ended, result, recorder),
+            projection=self.config.projection,
+            device=ended.device,
+        )
+        return trace, result
+
+    def on(self, device: torch.device) -> "Model":
+        """The same model on a device: the weights are moved, not copied."""
+        return Model(
+            self.name,
+            self.module,
+            self.tokenizer,
+            device,
+            target_tokenizer=self._target_tokenizer,
+        )
+
+    def generate(
+        self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
+    ) -> tuple[Token, ...]:
+        """Greedy continuation of a text, or its translation by an encoder–decoder, without `start`.
+
+        Raises ValueError for an encoder, which predicts no next token.
+        """
+        if self.config.shape == "encoder":
+            raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
+        tokens = self.tokens(text)
+        check_length(len(tokens), self.config.context, self.name)
+        check_change(intervention, self.name, self.module, (len(tokens), self.config.context))
+        with recording(Recorder(intervention, source=self.config.source)):
+            return self._greedy(tokens, limit)
+
+    def unembed(self, stream: Array) -> Array:
+        """States of the stream (…, d_model) read as logits (…, vocabulary): the logit lens.
+
+        Raises ValueError for an encoder without a head.
+        """
+        with torch.inference_mode():
+            states = torch.tensor(np.asarray(stream), dtype=torch.float32, device=self.device)
+            return read_only(self.module.unembed(states).cpu().numpy())
+
+    def head_output(self, attention: Attention, head: int) -> Array:
+        """(query, d_model): what one head writes to the stream through its slice of W_O."""
+        layer = next(
+            layer for layer in self.module.attentions() if layer.place.name == attention.name
+        )
+        context = torch.tensor(attention.output[head], device=self.device)
+        if head in attention.ablated:
+            context = torch.zeros_like(context)
+        with torch.inference_mode():
+            return read_only(layer.write_of(context, head).cpu().numpy())
+
+    def kept(self, text: str) -> str:
+        """The beginning of a text, cut after the last token that this model can read."""
+        context = self.config.context
+        if len(self.tokens(text)) <= context:
+            return text
+        beginnings = (self.tokenizer.beginning(text, count) for count in range(context, 0, -1))
+        # A word cut short can be read as more tokens than it had as a part: then one less is tried.
+        fitting = (kept for kept in beginnings if len(self.tokenizer.tokens(kept)) <= context)
+        return next(fitting, "")
+
+    def _run(self, tokens: tuple[Token, ...], target: tuple[Token, ...]) -> torch.Tensor:
+        ids = self._ids(tokens)
+        return self.module(ids, self._ids(target)) if target else self.module(ids)
+
+    def _prediction(self, ended: torch.Tensor, result: Array, recorder: Recorder) -> Logits | None:
+        """What a pass that ended with these values predicts; a module without an output matrix of its
+        own has made its logits, whatever it was asked."""
+        if self.config.shape == "encoder":
+            return None
+        matrix = self.module.output_matrix
+        if recorder.late and matrix is not None:
+            return late_logits(ended, matrix)
+        return Logits.of(result)
+
+    def _ids(self, tokens: tuple[Token, ...]) -> torch.Tensor:
+        return torch.tensor([[token.id for token in tokens]], device=self.device)
+
+    def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
+        start, end = self.tokenizer.start, self.tokenizer.end
+        ids = self.module.greedy(self._ids(tokens), start=start, end=end, limit=limit)
+        return self._target_tokenizer.named(ids)
+
+    def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Tokens of ids that this model wrote; raises ValueError for what it cannot have written."""
+        if ids and self.config.shape == "encoder":
+            raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
+        for id_ in ids:
+            if not 0 <= id_ < self.config.vocabulary:
+                raise ValueError(f"{self.name} has {self.config.vocabulary:,} tokens, no id {id_}.")
+        return self.tokenizer.named(ids)
+
+    def _target_tokens(
+        self, tokens: tuple[Token, ...], target: str | None, written: tuple[Token, ...]
+    ) -> tuple[Token, ...]:
+        if self.config.shape != "encoder-decoder":
+            if target is not None:
+                raise ValueError(
+                    f"{self.name} reads one text only; a target needs a decoder beside it."
+                )
+            return ()
+        start, end = self.tokenizer.start, self.tokenizer.end
+        if start is None:
+            raise ValueError(f"{self.name} has no start token to begin the target with.")
+        if target is not None or written:
+            fed = self._target_tokenizer.tokens(target or "") + written
+        else:
+            fed = self._greedy(tokens, self.config.context - 1)
+        ids = [token.id for token in fed if token.id != end]
+        target_tokens = self._target_tokenizer.named([start, *ids])
+        check_length(len(target_tokens), self.config.context, self.name)
+        return target_tokens

@@ -1,0 +1,59 @@
+"""What a token stands for: its bytes, and the characters that it holds only in part."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from model.run.tokenizers import clean, gpt2, spelled
+from model.trace.records import Token
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One token and how it is written out."""
+
+    token: Token
+    spelled: str  # its text; bytes that make no whole character as ‹F09F›
+    part_of: str  # the characters of the text that it holds only in part; "" where all are whole
+
+    @property
+    def hexadecimal(self) -> str:
+        """Its bytes as "F0 9F"; empty where the tokenizer works on characters."""
+        return self.token.raw.hex(" ").upper()
+
+
+def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
+    """The tokens of one text, in order, each with the characters that it shares with a neighbour."""
+    ends = list(accumulate(len(token.raw) for token in tokens))
+    torn = _torn_characters(b"".join(token.raw for token in tokens), frozenset(ends))
+    return tuple(
+        Piece(
+            token,
+            spelled(token.raw) if token.raw else token.text,
+            "".join(
+                character
+                for start, stop, character in torn
+                if start < end and end - len(token.raw) < stop and token.raw
+            ),
+        )
+        for token, end in zip(tokens, ends, strict=True)
+    )
+
+
+def gpt2_tokens(text: str) -> tuple[Token, ...]:
+    """A text cut by GPT-2's full vocabulary. Text that looks like a special token is text."""
+    encoding = gpt2()
+    ids = encoding.encode(clean(text), disallowed_special=())
+    raws = encoding.decode_tokens_bytes(ids)
+    return tuple(Token(id_, spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
+
+
+def _torn_characters(raw: bytes, cuts: frozenset[int]) -> list[tuple[int, int, str]]:
+    """(start, stop, character) of every character of the bytes that a cut goes through."""
+    found, start = [], 0
+    for character in raw.decode("utf-8", "surrogateescape"):
+        stop = start + len(character.encode("utf-8", "surrogateescape"))
+        if any(cut in cuts for cut in range(start + 1, stop)):
+            found.append((start, stop, character))
+        start = stop
+    return found

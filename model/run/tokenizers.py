@@ -1,0 +1,279 @@
+"""Text to tokens and back: GPT-2's byte pairs, word pieces, closed lists of words.
+
+Every tokenizer gives `Token`s with exactly the ids that are fed, and takes any text: what it cannot
+say in its vocabulary is spelled in bytes, marked unknown, or refused with a sentence.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import tiktoken
+import tokenizers
+from tiktoken.load import load_tiktoken_bpe
+
+from model.trace.records import Token
+
+GPT2_VOCABULARY = Path(__file__).parents[1] / "assets" / "r50k_base.tiktoken"
+GPT2_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
+GPT2_SPLIT = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+BYTES = 256
+_STRAY = range(0xDC80, 0xDD00)  # where Python puts bytes that are no character
+_WORD = re.compile(r"\w+'|\w+|<\w+>|[^\w\s]")
+
+
+class Tokenizer(Protocol):
+    """What a model needs of its tokenizer. `start` and `end` are ids, or None."""
+
+    size: int
+    start: int | None
+    end: int | None
+
+    def tokens(self, text: str) -> tuple[Token, ...]: ...
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]: ...
+
+    def decode(self, ids: Sequence[int]) -> str: ...
+
+    def new_words(self, text: str) -> tuple[str, ...]: ...
+
+    def beginning(self, text: str, tokens: int) -> str:
+        """The text that its first tokens cover, those that the tokenizer adds counted in."""
+        ...
+
+
+def clean(text: str) -> str:
+    """The text with lone surrogates replaced: the only characters that no encoding can carry."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def spelled(raw: bytes) -> str:
+    """Bytes as text. Bytes that make no character are written out: b"\\xf0\\x9f" is "‹F09F›"."""
+    written = "".join(
+        f"‹{ord(character) - 0xDC00:02X}›" if ord(character) in _STRAY else character
+        for character in raw.decode("utf-8", "surrogateescape")
+    )
+    return written.replace("›‹", "")
+
+
+@lru_cache(maxsize=1)
+def gpt2() -> tiktoken.Encoding:
+    """GPT-2's encoding from the vocabulary in the project. Raises ValueError if the file is
+    damaged."""
+    try:
+        ranks = load_tiktoken_bpe(str(GPT2_VOCABULARY), expected_hash=GPT2_SHA256)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"GPT-2's vocabulary {GPT2_VOCABULARY.name} is missing or damaged."
+        ) from error
+    return tiktoken.Encoding(
+        name="gpt2",
+        pat_str=GPT2_SPLIT,
+        mergeable_ranks=ranks,
+        special_tokens={"<|endoftext|>": len(ranks)},
+    )
+
+
+class GPT2Subset:
+    """GPT-2's tokens, compacted to a kept list plus all 256 bytes, so that any text can be fed.
+
+    A token outside the list is spelled in its bytes. Text that looks like a special token is text.
+    Raises ValueError for kept ids that GPT-2 does not have.
+    """
+
+    start: int | None = None
+    end: int | None = None
+
+    def __init__(self, kept: Sequence[int]) -> None:
+        every_byte = {gpt2().encode_single_token(bytes([byte])) for byte in range(BYTES)}
+        for id_ in kept:
+            if not 0 <= id_ < gpt2().n_vocab:
+                raise ValueError(f"GPT-2 has no token {id_!r}.")
+        self.kept = tuple(sorted(every_byte | set(kept)))
+        self.size = len(self.kept)
+        self._compact = {full: compact for compact, full in enumerate(self.kept)}
+
+    def encode(self, text: str) -> list[int]:
+        """Compact ids of a text."""
+        return [
+            compact
+            for full in gpt2().encode(clean(text), disallowed_special=())
+            for compact in self._spelled(full)
+        ]
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        return self.named(self.encode(text))
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Each id with its text, which writes out bytes that are part of a character, and its bytes."""
+        raws = (self.raw(id_) for id_ in ids)
+        return tuple(Token(int(id_), spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
+
+    def raw(self, id_: int) -> bytes:
+        """The bytes that an id stands for."""
+        return gpt2().decode_single_token_bytes(self.kept[id_])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return b"".join(self.raw(id_) for id_ in ids).decode("utf-8", "replace")
+
+    def new_words(self, text: str) -> tuple[str, ...]:
+        """The pieces of a text that had to be spelled in bytes, in order, each once. Tokens that hold
+        a character in parts are one piece."""
+        found, raw, is_new = [], b"", False
+        for full in gpt2().encode(clean(text), disallowed_special=()):
+            raw += gpt2().decode_single_token_bytes(full)
+            is_new |= full not in self._compact
+            try:
+                piece = raw.decode("utf-8").strip()
+            except UnicodeDecodeError:  # the character goes on in the next token
+                continue
+            if is_new and piece:
+                found.append(piece)
+            raw, is_new = b"", False
+        return tuple(dict.fromkeys(found))
+
+    def beginning(self, text: str, tokens: int) -> str:
+        raw = b"".join(self.raw(id_) for id_ in self.encode(text)[:tokens])
+        return raw.decode("utf-8", "ignore")  # without a last character that was cut in two
+
+    def _spelled(self, full: int) -> list[int]:
+        if full in self._compact:
+            return [self._compact[full]]
+        raw = gpt2().decode_single_token_bytes(full)
+        return [self._compact[gpt2().encode_single_token(bytes([byte]))] for byte in raw]
+
+    def description(self) -> dict[str, object]:
+        return {"kind": "gpt2-subset", "kept": list(self.kept)}
+
+
+class WordPieces:
+    """BERT's word pieces, read from a `tokenizer.json`. Adds [CLS] and [SEP]; unknown: [UNK]."""
+
+    start: int | None = None
+    end: int | None = None
+
+    def __init__(self, path: Path) -> None:
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.size = self._tokenizer.get_vocab_size()
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        encoding = self._tokenizer.encode(clean(text))
+        return tuple(
+            Token(id_, piece, special=bool(special))
+            for id_, piece, special in zip(
+                encoding.ids, encoding.tokens, encoding.special_tokens_mask, strict=True
+            )
+        )
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        return tuple(Token(int(id_), self._tokenizer.id_to_token(int(id_)) or "") for id_ in ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self._tokenizer.decode(list(ids))
+
+    def new_words(self, text: str) -> tuple[str, ...]:
+        """Words that became [UNK]."""
+        encoding = self._tokenizer.encode(clean(text))
+        unknown = self._tokenizer.token_to_id("[UNK]")
+        cut = clean(text)
+        return tuple(
+            dict.fromkeys(
+                cut[start:end]
+                for id_, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
+                if id_ == unknown
+            )
+        )
+
+    def beginning(self, text: str, tokens: int) -> str:
+        encoding = self._tokenizer.encode(clean(text))
+        pairs = zip(encoding.offsets, encoding.special_tokens_mask, strict=True)
+        ends = [end for (_, end), added in pairs if not added]
+        fitting = ends[: max(tokens - encoding.special_tokens_mask.count(1), 0)]
+        return clean(text)[: fitting[-1]] if fitting else ""
+
+
+class Words:
+    """A closed list of words, split at spaces and punctuation, without case.
+
+    Raises ValueError, naming the words, for text outside the list, and for a list that holds a word
+    twice or lacks `start` or `end`.
+    """
+
+    def __init__(
+        self, words: Sequence[str], *, start: str | None = None, end: str | None = None
+    ) -> None:
+        self.words = tuple(words)
+        self.size = len(self.words)
+        self._ids = {word: id_ for id_, word in enumerate(self.words)}
+        if len(self._ids) < self.size:
+            raise ValueError("A list of words must hold each word once.")
+        for special in (start, end):
+            if special is not None and special not in self._ids:
+                raise ValueError(f"{special!r} is not in the list of words.")
+        self.start = None if start is None else self._ids[start]
+        self.end = None if end is None else self._ids[end]
+
+    def encode(self, text: str) -> list[int]:
+        unknown = self.new_words(text)
+        if unknown:
+            listed = ", ".join(f"“{word}”" for word in unknown)
+            raise ValueError(f"This model does not know {listed}.")
+        return [self._ids[word] for word in self._split(text)]
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        return self.named(self.encode(text))
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        special = {self.start, self.end}
+        return tuple(Token(int(id_), self.words[id_], special=id_ in special) for id_ in ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        special = {self.start, self.end}
+        spoken = " ".join(self.words[id_] for id_ in ids if id_ not in special)
+        return re.sub(r" ([.,])", r"\1", re.sub(r"' ", "'", spoken))
+
+    def new_words(self, text: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(word for word in self._split(text) if word not in self._ids))
+
+    def description(self) -> dict[str, object]:
+        names = {
+            name: None if id_ is None else self.words[id_]
+            for name, id_ in (("start", self.start), ("end", self.end))
+        }
+        return {"kind": "words", "words": list(self.words), **names}
+
+    def beginning(self, text: str, tokens: int) -> str:
+        ends = [match.end() for match in _WORD.finditer(_lower(text))][:tokens]
+        return clean(text)[: ends[-1]] if ends else ""
+
+    @staticmethod
+    def _split(text: str) -> list[str]:
+        return _WORD.findall(_lower(text))
+
+
+def _lower(text: str) -> str:
+    return clean(text).lower().replace("’", "'")
+
+
+def tokenizer_from(description: dict[str, object]) -> GPT2Subset | Words:
+    """The tokenizer that a shipped model's `tokenizer.json` describes. Raises ValueError if
+    unknown."""
+    match description:
+        case {"kind": "gpt2-subset", "kept": list(kept)} if _all(int, kept):
+            return GPT2Subset(kept)
+        case {
+            "kind": "words",
+            "words": list(words),
+            "start": (str() | None) as start,
+            "end": (str() | None) as end,
+        } if _all(str, words):
+            return Words(words, start=start, end=end)
+    raise ValueError(f"This describes no known tokenizer (kind {description.get('kind')!r}).")
+
+
+def _all(kind: type, members: list[object]) -> bool:
+    return all(isinstance(member, kind) for member in members)

@@ -1,0 +1,1 @@
+"""The engine: models and traces that all visitors share, bounded in bytes."""

@@ -1,0 +1,260 @@
+"""Loaded models and recent traces, shared by all visitors and bounded in bytes.
+
+Forward passes share the cores, so they stand in one line, in which visitors take turns; whoever waits
+is told the place, and a pass whose visitor has left is ended.
+"""
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from cachetools import LRUCache
+
+from model.download.wheel import Progress
+from model.loading.registry import load_model
+from model.nn.intervention import Intervention
+from model.serving.events import Event, Found, Loaded, Passed, Refused
+from model.system import deadline
+from model.system.setting import MEGABYTE
+from model.system.settings import settings
+from model.system.waiting_line import KeyLocks, Line, nothing
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
+
+
+@dataclass(frozen=True)
+class Request:
+    """One pass that a visitor asks for. Its values are the key under which the result is kept."""
+
+    model: str
+    text: str
+    target: str | None = None
+    intervention: Intervention = Intervention()
+    full: bool = False  # with feed-forward activations and norm outputs
+    continued: tuple[int, ...] = ()  # what the model has written so far, step by step
+
+
+@dataclass(frozen=True)
+class Background:
+    """Work for a visitor in a thread of its own. wanted: ends a pass of it by raising."""
+
+    visitor: Hashable
+    wanted: Callable[[], object] = nothing
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """A model that was put away to make room for another one. Chosen again, it is loaded anew."""
+
+    name: str
+    newcomer: str
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What an engine keeps at one moment."""
+
+    models: tuple[str, ...]
+    model_bytes: int
+    traces: int
+    trace_bytes: int
+    waiting: int  # in the line for passes
+
+
+class Engine:
+    """Loads each model once, traces each request once, keeps what was used last.
+
+    The bounds are those of the settings unless given. wanted: called now and then by whoever waits or
+    computes; it ends a pass by raising, where the visitor has left. visitor: whose work this thread
+    does. tell: hears what happens.
+    """
+
+    def __init__(
+        self,
+        model_bytes: int | None = None,
+        trace_bytes: int | None = None,
+        *,
+        wanted: Callable[[], object] = nothing,
+        visitor: Callable[[], Hashable] = nothing,
+        tell: Callable[[Event], object] = lambda event: None,
+    ) -> None:
+        bounds = settings()
+        self._models = _Models(model_bytes or bounds.model_megabytes * MEGABYTE)
+        self._traces: LRUCache[Request, Trace] = LRUCache(
+            trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=trace_size
+        )
+        self._line = Line(PASSES_AT_ONCE, bounds.longest_line)
+        self._seconds = bounds.pass_seconds
+        self._wanted, self._visitor, self._tell = wanted, visitor, tell
+        self._evictions: list[Eviction] = []
+        self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
+        self._keys = KeyLocks()
+        self._guard = threading.Lock()
+
+    def has(self, name: str) -> bool:
+        """Whether a model is loaded, so that no waiting is needed."""
+        with self._guard:
+            return name in self._models
+
+    def model(self, name: str, progress: Progress) -> "Model":
+        """The model, loaded now if it is not yet. Raises ValueError as `load_model` does."""
+        with self._keys.held(name, lambda: progress(*self._news.get(name, ("Waiting", None)))):
+            with self._guard:
+                if name in self._models:
+                    return self._models[name]
+            model = self._load(name, progress)
+            self._keep(self._models, name, model)
+            with self._guard:
+                gone, self._models.gone = self._models.gone, []
+                self._evictions += [Eviction(one, name) for one in gone]
+                self._forget(gone)
+            return model
+
+    @property
+    def evictions(self) -> tuple[Eviction, ...]:
+        """Every model that was put away since the start, the oldest first."""
+        with self._guard:
+            return tuple(self._evictions)
+
+    @property
+    def holdings(self) -> Holdings:
+        """What is kept now, and how many wait."""
+        with self._guard:
+            return Holdings(
+                models=tuple(self._models),
+                model_bytes=int(self._models.currsize),
+                traces=len(self._traces),
+                trace_bytes=int(self._traces.currsize),
+                waiting=self._line.waiting,
+            )
+
+    def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
+        """The trace of a request; `waiting` is told the place in line, from 1, while there is one.
+
+        Raises ValueError as `Model.trace` does, for texts and changes that cannot be run, and where
+        the line is full or the pass takes too long. A pass that is ended leaves nothing behind.
+        """
+        with self._keys.held(request, self._wanted):
+            with self._guard:
+                known = self._traces.get(request)
+            self._tell(Found(request.model, known is not None))
+            if known is not None:
+                return known
+            model = self.model(request.model, lambda sentence, share: None)
+            asked = time.perf_counter()
+            with self._refusals(request.model), self.turn(waiting):
+                began = time.perf_counter()
+                trace = model.trace(
+                    request.text,
+                    request.target,
+                    request.intervention,
+                    continued=request.continued,
+                    record="full" if request.full else "attention",
+                )
+            ended = time.perf_counter()
+            tokens = len(trace.tokens) + len(trace.target_tokens)
+            self._tell(Passed(request.model, tokens, ended - began, began - asked))
+            self._keep(self._traces, request, trace)
+            return trace
+
+    def can_keep(self, trace: Trace) -> bool:
+        """Whether a trace is within the bound. One that is not lives as long as somebody reads it."""
+        return trace_size(trace) <= self._traces.maxsize
+
+    @contextmanager
+    def turn(
+        self, waiting: Callable[[int], object], background: Background | None = None
+    ) -> Iterator[None]:
+        """A turn in the line of passes, also for a computation that is no single trace. Whoever has
+        much to compute takes many short turns, so that others come in between.
+
+        Passes in it end when its visitor leaves or the time is over. background: for work that goes
+        on beside the page; as it takes its visitor's turns alone, it is never turned away.
+        Raises LineFullError and PassTooLongError.
+        """
+        work = background or Background(self._visitor(), self._wanted)
+        place = self._line.place(
+            waiting, work.wanted, visitor=work.visitor, however_long=background is not None
+        )
+        with place, deadline.within(self._seconds, work.wanted):
+            yield
+
+    def _load(self, name: str, progress: Progress) -> "Model":
+        began = time.perf_counter()
+        bound = int(self._models.maxsize)
+        try:
+            with self._refusals(name):
+                announced = self._announcing(name, progress)
+                model = load_model(name, progress=announced, most_bytes=bound)
+        finally:
+            self._news.pop(name, None)
+        # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s. What
+        # was frozen when an earlier model came may be garbage by now: it gets its chance.
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._tell(Loaded(name, time.perf_counter() - began, model_size(model)))
+        return model
+
+    def _announcing(self, name: str, progress: Progress) -> Progress:
+        """Progress told to whoever loads the model, and kept for those who wait for it."""
+
+        def announce(sentence: str, share: float | None) -> None:
+            self._news[name] = (sentence, share)
+            progress(sentence, share)
+
+        return announce
+
+    @contextmanager
+    def _refusals(self, model: str) -> Iterator[None]:
+        """Tells of the refusals of the body, and lets them go on."""
+        try:
+            yield
+        except ValueError as refusal:
+            self._tell(Refused(model, type(refusal).__name__))
+            raise
+
+    def _forget(self, gone: Collection[str]) -> None:
+        """Lets the traces of models go too: those of long texts share the model's output matrix."""
+        for request in [one for one in self._traces if one.model in gone]:
+            del self._traces[request]
+
+    def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
+        """Keeps a value unless it alone is over the bound."""
+        with self._guard, suppress(ValueError):
+            cache[key] = value
+
+
+class _Models(LRUCache[str, "Model"]):
+    """Loaded models within a bound of bytes; `gone` are the names that had to make room."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(most_bytes, getsizeof=model_size)
+        self.gone: list[str] = []
+
+    def popitem(self) -> tuple[str, "Model"]:
+        name, model = super().popitem()
+        self.gone.append(name)
+        return name, model
+
+
+def model_size(model: "Model") -> int:
+    """Bytes of a model's weights, shared ones once."""
+    weights = model.module.state_dict().values()
+    return sum({weight.data_ptr(): weight.nbytes for weight in weights}.values())
+
+
+def trace_size(trace: Trace) -> int:
+    """Bytes that a trace keeps from being freed."""
+    return trace.nbytes

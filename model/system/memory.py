@@ -1,0 +1,79 @@
+"""Memory: given back to the system before a large table is made, and a sentence where it runs out."""
+
+import gc
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from model.system import allocator
+
+_NO_MEMORY = (  # what PyTorch and the libraries below it say; only CUDA has a class of its own
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "bad_alloc",
+    "bad allocation",
+    "could not create a memory object",
+)
+_LARGE = 64_000_000  # bytes of a table that are worth the few milliseconds
+
+
+class OutOfMemoryError(ValueError):
+    """This computer has not enough memory for what was asked. Nothing of the attempt is kept."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"There is not enough memory for {what}. A shorter text or a smaller model needs less; "
+            "nothing else was lost."
+        )
+
+
+@contextmanager
+def enough_memory(what: str) -> Iterator[None]:
+    """Raises OutOfMemoryError where the body runs out of memory, after all that it held is freed."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        traceback.clear_frames(error.__traceback__)  # they hold the tensors made so far
+        _give_back()
+        raise OutOfMemoryError(what) from None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory ran out, on the processor or on CUDA."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _NO_MEMORY)
+
+
+def _give_back() -> None:
+    gc.collect()
+    allocator.give_back()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+def into_memory(weights: Iterable[Tensor]) -> None:
+    """Copies, in their places, the weights that are still read from their file.
+
+    safetensors hands out weights that the system reads from the disk when they are first used. Were
+    the file cut short or changed meanwhile, the process would be killed, or would show other numbers.
+    """
+    for weight in weights:
+        if not weight.untyped_storage().resizable():  # memory that is not PyTorch's own
+            weight.data = weight.data.clone()
+
+
+def make_room(numbers: int) -> None:
+    """Called before a table of so many float32 numbers is made while a pass is recorded.
+
+    The tensors that a recorder keeps lie among freed ones, and glibc holds on to the gaps: at 1,024
+    tokens of a GPT-2-sized model a tenth of the peak.
+    """
+    if 4 * numbers >= _LARGE:
+        allocator.give_back()

@@ -1,0 +1,135 @@
+"""Folders of downloaded models: one writer at a time, whole or not there, checked before use.
+
+Whatever the disk does, the reader gets a sentence: full, read-only, a file damaged or gone.
+"""
+
+import errno
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError
+
+from model.system.files import ABSENT, NotReadError, file_hash
+
+Progress = Callable[[str, float | None], object]  # a sentence, and the share done (0-1) if known
+
+LOCKS = ".locks"  # lies in the cache folder
+SECONDS_BETWEEN_NEWS = 0.2
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_ALL_OPEN = {errno.EMFILE, errno.ENFILE}  # no more files can be opened, by this process or by any
+_NO_ROOM_TEXTS = ("No space left on device", "Disk quota exceeded", "File too large")
+
+
+class NotStoredError(ValueError):
+    """The disk did not take a model: it is full, or its folder cannot be written."""
+
+    def __init__(self, title: str, error: Exception | str) -> None:
+        if is_full(error):
+            why = "the disk is full. Free some space, then choose it again"
+        elif getattr(error, "errno", None) in _ALL_OPEN:
+            why = "too many files are open now. Choose it again in a moment"
+        else:
+            why = (
+                "the folder for downloaded models cannot be written. ATTENTION_CACHE names "
+                "another one when the app starts"
+            )
+        super().__init__(
+            f"{title} could not be stored: {why}. The models that are here still work."
+        )
+
+
+def is_full(error: Exception | str) -> bool:
+    """Whether an error, or what a program said, tells of a disk without room."""
+    return getattr(error, "errno", None) in _NO_ROOM or any(
+        text in str(error) for text in _NO_ROOM_TEXTS
+    )
+
+
+@contextmanager
+def alone(folder: Path, title: str, progress: Progress) -> Iterator[None]:
+    """Holds a model's folder against every other thread and process that would write it.
+
+    Who has to wait says so through `progress`, which may end the waiting. A process that dies lets
+    go. Raises NotStoredError where the folder cannot be written.
+    """
+    lock = FileLock(folder.parent / LOCKS / f"{folder.name}.lock")
+    try:
+        (folder.parent / LOCKS).mkdir(parents=True, exist_ok=True)
+        while not lock.is_locked:
+            try:
+                lock.acquire(timeout=SECONDS_BETWEEN_NEWS)
+            except Timeout:
+                progress(f"{title} is on its way already; waiting for it", None)
+    except OSError as error:
+        raise NotStoredError(title, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def whole(folder: Path, title: str) -> Iterator[Path]:
+    """A place to write a model in; it becomes `folder` when the body ends, and is gone if it fails.
+
+    Call it inside `alone`. What a process that died left behind is cleared away. Raises
+    NotStoredError where the disk does not take it.
+    """
+    place = folder.parent / f".arriving-{folder.name.lstrip('.')}"
+    try:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        yield place
+        shutil.rmtree(folder, ignore_errors=True)
+        place.rename(folder)
+    except (OSError, SafetensorError) as error:
+        raise NotStoredError(title, error) from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def check_files(folder: Path, hashes: Mapping[str, str], title: str) -> None:
+    """Raises ValueError, and removes the folder, unless each file has its SHA-256.
+    Raises NotReadError, and removes nothing, where a file cannot be read."""
+    for file, expected in hashes.items():
+        try:
+            is_whole = file_hash(folder / file) == expected
+        except ABSENT:
+            is_whole = False
+        except OSError as error:
+            raise NotReadError(file, title, error) from error
+        if not is_whole:
+            raise damaged(folder, file, title)
+
+
+def manifest(path: Path, title: str) -> dict[str, Any]:
+    """What a folder's own list of files says; its folder is removed if that is no list.
+    Raises NotReadError, and removes nothing, where it cannot be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (*ABSENT, ValueError):
+        content = None
+    except OSError as error:
+        raise NotReadError(path.name, title, error) from error
+    if not isinstance(content, dict):
+        raise damaged(path.parent, path.name, title)
+    return content
+
+
+def damaged(folder: Path, file: str, title: str) -> ValueError:
+    """Removes a folder with a damaged file, so that it is fetched anew; the refusal to raise."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        return ValueError(
+            f"The file {file} of {title} was damaged and cannot be removed. Delete the model from "
+            "the folder for downloaded models, then choose it again."
+        )
+    return ValueError(
+        f"The file {file} of {title} was damaged and has been removed. "
+        "Choose the model again to download it once more."
+    )

@@ -1,0 +1,1 @@
+"""What one pass left behind, in numpy."""

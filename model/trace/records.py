@@ -1,0 +1,212 @@
+"""What one sub-layer of a pass left behind, and the tokens that it read.
+
+Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each field:
+head, query, key, token, d_k (width of a head), d_model, d_ff.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
+from model.trace.activated import activated
+from model.trace.arrays import Array, Mask, read_only, softmax
+from model.trace.check import largest_gap
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token as it was fed. `raw` is its bytes where the tokenizer works on bytes; where they are a
+    part of a character, `text` writes them out: ‹E4BD›.
+
+    `span` is where its letters stand in the text, from the first to after the last: two halves of
+    one character have the same. None where that is not known, or for what was not typed.
+    """
+
+    id: int
+    text: str
+    raw: bytes = b""
+    special: bool = False  # added by the model's tokenizer, not typed
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """One attention sub-layer of one pass. Row = query, column = key, rows of weights sum to 1.
+
+    Scores, weights and context are derived from the recorded vectors when asked; after an explicit
+    pass they are what the model itself computed. Heads count from 0.
+    """
+
+    name: str  # decoder.3.self
+    kind: Literal["self", "causal", "cross"]
+    stack: Stack
+    layer: int
+    heads: int
+    scale: float  # the factor applied to the scores
+    fill: float  # what a masked score became
+    output: Array  # (head, query, d_v), before any ablation
+    ablated: tuple[int, ...]  # heads whose output was then zeroed
+    vectors: tuple[Array, Array, Array]  # query, key, value as recorded: grouped heads kept once
+    own_mask: Mask | None  # (query, key) or (head, query, key)
+    look_ahead: bool
+    steps: Mapping[str, Array]  # of an explicit pass, (head, query, key)
+    projection: Projection = AS_IN_GPT2
+
+    @property
+    def query(self) -> Array:
+        """(head, query token, d_k), as used: after rotary positions."""
+        return self.vectors[0]
+
+    @property
+    def key(self) -> Array:
+        """(head, key token, d_k), as used; grouped keys repeated for every head."""
+        return self._repeated(self.vectors[1])
+
+    @property
+    def value(self) -> Array:
+        """(head, key token, d_v); grouped values repeated for every head."""
+        return self._repeated(self.vectors[2])
+
+    @property
+    def mask(self) -> Mask | None:
+        """(query, key), True = may look; (head, query, key) where heads have masks of their own.
+        None only where every query may look at every key."""
+        if self.look_ahead:
+            queries, keys = self.vectors[0].shape[1], self.vectors[1].shape[1]
+            return read_only(np.tri(queries, keys, dtype=bool))
+        return self.own_mask
+
+    def mask_of(self, head: int) -> Mask | None:
+        """(query, key): the mask of one head, where each may have its own."""
+        mask = self.mask
+        return mask if mask is None or mask.ndim == 2 else mask[head]
+
+    def scores(self, head: int) -> Array:
+        """(query, key): query · key."""
+        if "scores" in self.steps:
+            return self.steps["scores"][head]
+        return read_only(self.query[head] @ self._of(1, head).T)
+
+    def scaled(self, head: int) -> Array:
+        """(query, key): score · scale."""
+        return read_only(self.scores(head) * np.float32(self.scale))
+
+    def masked(self, head: int) -> Array:
+        """(query, key): scaled scores, with the fill where the mask forbids to look."""
+        if "masked" in self.steps:
+            return self.steps["masked"][head]
+        scaled, mask = self.scaled(head), self.mask_of(head)
+        return scaled if mask is None else read_only(np.where(mask, scaled, np.float32(self.fill)))
+
+    def weights(self, head: int) -> Array:
+        """(query, key): how much each query looks at each key. Rows sum to 1, before any dropout;
+        a row whose every key is masked by minus infinity is zero."""
+        if "weights" in self.steps:
+            return self.steps["weights"][head]
+        return read_only(softmax(self.masked(head)))
+
+    def dropped(self, head: int) -> Array:
+        """(query, key): the weights after dropout, as applied to the values."""
+        return self.steps["dropped"][head] if "dropped" in self.steps else self.weights(head)
+
+    def context(self, head: int) -> Array:
+        """(query, d_v): weights · value. The recorded `output` is what the model made of the
+        same."""
+        return read_only(self.dropped(head) @ self._of(2, head))
+
+    def check(self) -> float:
+        """Largest |weights · value - recorded output| over heads, queries and dimensions."""
+        return max(self._gap(head) for head in range(self.heads))
+
+    def _gap(self, head: int) -> float:
+        if self.steps:
+            return float(np.abs(self.context(head) - self.output[head]).max())
+        return largest_gap(
+            self.query[head],
+            self._of(1, head),
+            self._of(2, head),
+            self.output[head],
+            scale=self.scale,
+            mask=None if self.look_ahead else self.mask_of(head),
+            look_ahead=self.look_ahead,
+            fill=self.fill,
+        )
+
+    def _of(self, which: int, head: int) -> Array:
+        """One head's key (1) or value (2), without repeating the groups."""
+        grouped = self.vectors[which]
+        return grouped[head * grouped.shape[0] // self.heads]
+
+    def _repeated(self, grouped: Array) -> Array:
+        groups = self.heads // grouped.shape[0]
+        return grouped if groups == 1 else read_only(np.repeat(grouped, groups, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class NormRecord:
+    """One norm of one pass, per token. The statistics are the kernel's own: biased, epsilon inside
+    the root. An RMS norm subtracts no mean: `mean` is 0 and `variance` the mean square."""
+
+    name: str
+    kind: NormKind
+    input: Array  # (token, d_model)
+    mean: Array  # (token,)
+    inverse_deviation: Array  # (token,): 1/sqrt(variance + epsilon)
+    epsilon: float
+    gamma: Array  # (d_model,)
+    beta: Array  # (d_model,): zero for an RMS norm
+    recorded: Array | None  # (token, d_model): the model's own output, kept at record="full"
+
+    @property
+    def variance(self) -> Array:
+        """(token,): biased variance of the input, or its mean square for an RMS norm."""
+        variance = 1 / self.inverse_deviation.astype(np.float64) ** 2 - self.epsilon
+        return read_only(np.maximum(variance, 0.0))  # rounding can leave a flat row below zero
+
+    @property
+    def normalized(self) -> Array:
+        """(token, d_model): (input - mean) / sqrt(variance + epsilon)."""
+        return read_only((self.input - self.mean[:, None]) * self.inverse_deviation[:, None])
+
+    @property
+    def output(self) -> Array:
+        """(token, d_model): normalized · gamma + beta."""
+        if self.recorded is not None:
+            return self.recorded
+        return read_only(self.normalized * self.gamma + self.beta)
+
+    def check(self) -> float:
+        """Largest difference between the recorded statistics (and output, if kept) and those
+        recomputed from the input in float64, in units of the normalized values."""
+        x = self.input.astype(np.float64)
+        mean = x.mean(-1) if self.kind == "layer" else np.zeros(len(x))
+        variance = ((x - mean[:, None]) ** 2).mean(-1)
+        normalized = (x - mean[:, None]) / np.sqrt(variance + self.epsilon)[:, None]
+        worst = float(np.abs(normalized - self.normalized).max())
+        if self.recorded is None:
+            return worst
+        expected = normalized * self.gamma + self.beta
+        return max(worst, float(np.abs(expected - self.recorded).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForwardRecord:
+    """The hidden layer of one feed-forward."""
+
+    name: str  # decoder.3.feed_forward
+    before: Array  # (token, d_ff): before the activation (the gate's map, where there is a gate)
+    kept: Array | None  # (token, d_ff): after it, where a gate or another library had a share in it
+    activation: Activation | None = None  # what gives the rest
+
+    @property
+    def hidden(self) -> Array:
+        """(token, d_ff): after the activation, as the outer map reads it. Without a gate it is not
+        kept, for it doubles what a long text takes: the model's own function gives it again."""
+        if self.kept is not None:
+            return self.kept
+        if self.activation is None:
+            raise ValueError(f"{self.name} has neither hidden values nor an activation.")
+        return activated(self.activation, self.before)

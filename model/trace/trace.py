@@ -1,0 +1,176 @@
+"""What one forward pass left behind. Every view reads this and nothing else.
+
+Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each field:
+head, query, key, token, d_k (width of a head), d_model, vocabulary.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from model.nn.config import Stack
+from model.nn.intervention import Intervention
+from model.trace.arrays import Array, read_only
+from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
+
+
+class Logits:
+    """The logits of one pass, (token, vocabulary): after one token, or all.
+
+    Those of a long text are made when they are asked for, and then kept: at 1,024 tokens of GPT-2
+    they take a third of the pass and 206 MB, and few views read more than one row.
+    """
+
+    def __init__(self, shape: tuple[int, int], make: Callable[[slice], Array]) -> None:
+        self.shape = shape
+        self._make = make
+
+    @classmethod
+    def of(cls, recorded: Array) -> "Logits":
+        """Those that a pass ended with. Raises ValueError for anything but (token, vocabulary)."""
+        tokens, vocabulary = recorded.shape
+        return cls((tokens, vocabulary), lambda rows: recorded[rows])
+
+    @property
+    def vocabulary(self) -> int:
+        return self.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, whether they are made yet or not."""
+        return 4 * self.shape[0] * self.shape[1]
+
+    def after(self, position: int) -> Array:
+        """(vocabulary,): what is predicted after the token at a position; -1 is the last one.
+        Raises IndexError for a position outside the text."""
+        at = range(self.shape[0])[position]
+        return self.rows(at, at + 1)[0]
+
+    def rows(self, first: int, end: int) -> Array:
+        """(end - first, vocabulary): what is predicted after the tokens from `first` to before `end`."""
+        are_made = "all" in vars(self)
+        return self.all[first:end] if are_made else self._make(slice(first, end))
+
+    @cached_property
+    def all(self) -> Array:
+        """(token, vocabulary)"""
+        return self._make(slice(None))
+
+
+class LateArrays(Mapping[str, Array]):
+    """Arrays by name, each made when it is read, and not kept."""
+
+    def __init__(self, make: Mapping[str, Callable[[], Array]]) -> None:
+        self._make = make
+
+    def __getitem__(self, name: str) -> Array:
+        return self._make[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make)
+
+    def __len__(self) -> int:
+        return len(self._make)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
+
+    Of a long text it holds the model's own tables, for logits and summands asked for later.
+    """
+
+    model: str
+    text: str
+    intervention: Intervention
+    tokens: tuple[Token, ...]  # exactly the ids fed, special tokens included
+    target_tokens: tuple[Token, ...]  # exactly the decoder's input ids; () without a second stack
+    attention: tuple[Attention, ...]  # in order of execution
+    norms: tuple[NormRecord, ...]
+    states: Mapping[Stack, tuple[Array, ...]]  # the residual stream, (token, d_model) each
+    summands: Mapping[Stack, Mapping[str, Array]]  # what the embedding added up, (token, d_model)
+    angles: Array | None  # (token, d_k/2): rotary positions
+    feed_forward: tuple[FeedForwardRecord, ...]
+    prediction: Logits | None  # None for an encoder without a head
+    device: str = (
+        ""  # that the pass ran on: "the CPU", "CUDA (NVIDIA H100)"; "" where nobody noted it
+    )
+
+    @property
+    def logits(self) -> Array | None:
+        """(token, vocabulary): all of `prediction`, made now if they are not yet; None for an encoder
+        without a head."""
+        return None if self.prediction is None else self.prediction.all
+
+    @property
+    def source(self) -> Stack:
+        """The stack that read the text."""
+        return "encoder" if "encoder" in self.states else "decoder"
+
+    @property
+    def embeddings(self) -> Array:
+        """(token, d_model): the token vectors of the text, before positions."""
+        return self.summands[self.source]["tokens"]
+
+    @property
+    def positions(self) -> Array | None:
+        """(token, d_model) as added, or the rotary angles (token, d_k/2); None without
+        positions."""
+        return self.summands[self.source].get("positions", self.angles)
+
+    @property
+    def streams(self) -> dict[Stack, Array]:
+        """(state, token, d_model) by stack: before, between and after the sub-layers. A copy is
+        made at each reading; `states` hands out single states without one."""
+        return {stack: read_only(np.stack(states)) for stack, states in self.states.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the recorded arrays, each counted once, and of logits that may still be made."""
+        arrays = [array for states in self.states.values() for array in states]
+        kept = [parts for parts in self.summands.values() if not isinstance(parts, LateArrays)]
+        arrays += [array for parts in kept for array in parts.values()]
+        for attention in self.attention:
+            arrays += [*attention.vectors, attention.output, *attention.steps.values()]
+        arrays += [norm.input for norm in self.norms]
+        arrays += [norm.recorded for norm in self.norms if norm.recorded is not None]
+        for record in self.feed_forward:
+            arrays += [record.before] if record.kept is None else [record.before, record.kept]
+        addresses = {array.__array_interface__["data"][0]: array.nbytes for array in arrays}
+        return sum(addresses.values()) + (self.prediction.nbytes if self.prediction else 0)
+
+    def tokens_of(self, stack: Stack) -> tuple[Token, ...]:
+        """The tokens that a stack reads."""
+        return self.target_tokens if self.target_tokens and stack == "decoder" else self.tokens
+
+    def queries_of(self, attention: Attention) -> tuple[Token, ...]:
+        """The tokens that look, in one of this trace's attention sub-layers."""
+        return self.tokens_of(attention.stack)
+
+    def keys_of(self, attention: Attention) -> tuple[Token, ...]:
+        """The tokens looked at, in one of this trace's attention sub-layers."""
+        return self.tokens_of("encoder" if attention.kind == "cross" else attention.stack)
+
+    def find(self, name: str) -> Attention:
+        """The attention sub-layer of this name. Raises ValueError if the pass has none."""
+        for attention in self.attention:
+            if attention.name == name:
+                return attention
+        names = ", ".join(attention.name for attention in self.attention)
+        raise ValueError(f"There is no attention sub-layer {name!r}; there are {names}.")
+
+    def check(self) -> float:
+        """Largest |recomputed - recorded| over attention outputs and norms. Computed once."""
+        return self._check
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether `check` has its answer already."""
+        return "_check" in vars(self)
+
+    @cached_property
+    def _check(self) -> float:
+        records: tuple[Attention | NormRecord, ...] = (*self.attention, *self.norms)
+        return max(record.check() for record in records)

@@ -1,0 +1,122 @@
+"""Which source word each word of a translation comes from: the gold alignment, and what heads read.
+
+A word is written by the query before it: row f of a cross-attention belongs to word f of the target,
+its start token not counted, and the last row to what comes after the last word.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from model.loading.shipped import ASSETS
+from model.trace.arrays import Array
+from model.trace.trace import Trace
+from model.training.parsing import parsed
+from model.training.phrases import Phrase
+
+Links = tuple[tuple[int, ...], ...]  # for each target word the source words that it says
+
+
+@dataclass(frozen=True)
+class Head:
+    """One cross-attention head, and how much of its weight lies on the gold words."""
+
+    place: str  # decoder.1.cross
+    number: int
+    share: float  # 0–1, the mean over the words that have gold
+
+    @property
+    def label(self) -> str:
+        return f"L{self.place.split('.')[1]}H{self.number}"
+
+
+@lru_cache(maxsize=256)
+def gold_phrase(source: tuple[str, ...]) -> Phrase | None:
+    """The phrase of the grammar with these words, which holds its translation and its links; None
+    where the grammar has no such sentence."""
+    return parsed(source)
+
+
+def gold_links(phrase: Phrase, target: Sequence[str]) -> Links:
+    """For each target word the source words that it says, as the grammar has it.
+
+    A target that is not the grammar's own keeps the links of the words that both have: the second
+    "le" of one belongs to the second "le" of the other. Other words have none.
+    """
+    waiting: dict[str, list[tuple[int, ...]]] = {}
+    for said, link in zip(phrase.french, phrase.links, strict=True):
+        waiting.setdefault(said, []).append(link)
+    return tuple(waiting[said].pop(0) if waiting.get(said) else () for said in target)
+
+
+def source_words(trace: Trace) -> tuple[str, ...]:
+    """The texts of the tokens that the encoder read."""
+    return tuple(token.text for token in trace.tokens)
+
+
+def target_words(trace: Trace) -> tuple[str, ...]:
+    """The texts of the words in the target, without its start token."""
+    return tuple(token.text for token in trace.target_tokens[1:])
+
+
+def links_of(trace: Trace) -> Links | None:
+    """The gold links of a run; None where the grammar has no such sentence."""
+    phrase = gold_phrase(source_words(trace))
+    return None if phrase is None else gold_links(phrase, target_words(trace))
+
+
+def shares_on_gold(weights: Array, links: Links) -> tuple[float | None, ...]:
+    """For each target word the sum of its row's weights on the gold words; None without gold.
+
+    weights: (query, key), as many queries as words or more. Raises ValueError for fewer.
+    """
+    if len(weights) < len(links):
+        raise ValueError(f"{len(links)} words need as many rows of weights; there are fewer.")
+    return tuple(
+        float(row[list(link)].sum()) if link else None
+        for row, link in zip(weights, links, strict=False)
+    )
+
+
+def share_on_gold(weights: Array, links: Links) -> float | None:
+    """The mean of `shares_on_gold` over the words that have gold; None if none has."""
+    shares = [share for share in shares_on_gold(weights, links) if share is not None]
+    return float(np.mean(shares)) if shares else None
+
+
+def crossings(links: Links) -> tuple[tuple[int, int], ...]:
+    """Pairs of neighbouring target words whose source words stand the other way round."""
+    return tuple(
+        (at, at + 1)
+        for at, (one, next_one) in enumerate(pairwise(links))
+        if one and next_one and min(one) > max(next_one)
+    )
+
+
+def heads_by_gold(trace: Trace, links: Links) -> tuple[Head, ...]:
+    """Every cross-attention head of a run, the one with most weight on gold first; () without any
+    gold."""
+    found = [
+        Head(attention.name, head, share)
+        for attention in trace.attention
+        if attention.kind == "cross"
+        for head in range(attention.heads)
+        if (share := share_on_gold(attention.weights(head), links)) is not None
+    ]
+    return tuple(sorted(found, key=lambda head: -head.share))
+
+
+@lru_cache(maxsize=16)
+def aligning_head(model: str) -> tuple[str, int] | None:
+    """The cross-attention head that aligned best when a shipped model was examined: its sub-layer
+    and number. None where no card says so."""
+    try:
+        card = json.loads((ASSETS / model / "card.json").read_text(encoding="utf-8"))
+        layer, head = card["heads"]["alignment"].removeprefix("L").split("H")
+        return f"decoder.{int(layer)}.cross", int(head)
+    except (OSError, ValueError, KeyError):
+        return None

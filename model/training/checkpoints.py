@@ -1,0 +1,253 @@
+"""A training as it went: its scores, its weights at each checkpoint, and one text read at all of them.
+
+What is read and computed is kept in caches that are bounded in bytes and shared by all visitors.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from cachetools import Cache, LRUCache
+from torch import Tensor
+
+from model.loading.shipped import ASSETS, DamagedError, checkpoint_file, load_asset
+from model.run.model import Model
+from model.system.files import NotReadError
+from model.trace.arrays import Array
+from model.trace.records import Attention, Token
+
+Record = Mapping[str, float]  # "step", "loss" where steps were taken, and scores by name
+K = TypeVar("K")
+V = TypeVar("V")
+
+CARD = "card.json"
+MEGABYTE = 1_000_000
+READ_AT_MOST = 128  # tokens of a text: one map of each checkpoint travels to the browser
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """One training: what was measured along the way, and the model at each checkpoint."""
+
+    key: str  # names it in caches: another course, another key
+    history: tuple[Record, ...]
+    heads: Mapping[str, str]  # what a head was found to do -> its label: {"induction": "L1H2"}
+    steps: tuple[int, ...]  # of the checkpoints, rising
+    model: Callable[[int], Model]  # the model at one of these steps
+
+    def found(self, what: str) -> tuple[str, int]:
+        """The sub-layer and head of one of `heads`. Raises KeyError for others."""
+        layer, _, head = self.heads[what].removeprefix("L").partition("H")
+        return f"decoder.{layer}.{'cross' if what == 'alignment' else 'self'}", int(head)
+
+
+def shipped_courses(assets: Path = ASSETS) -> tuple[str, ...]:
+    """The names of the models that were shipped with checkpoints."""
+    folders = (path.parent for path in sorted(assets.glob(f"*/{CARD}")))
+    return tuple(folder.name for folder in folders if _card(folder).get("checkpoints"))
+
+
+@cache
+def shipped_course(name: str, assets: Path = ASSETS) -> Course:
+    """The course of a shipped model; its weights are read when they are asked for.
+
+    Raises ValueError where no model of this name was shipped with checkpoints.
+    """
+    if name not in shipped_courses(assets):
+        raise ValueError(f"No model {name!r} was shipped with checkpoints.")
+    folder = assets / name
+    card = _card(folder)
+
+    def model(step: int) -> Model:
+        return Model(name, *load_asset(folder, checkpoint_file(step))[:2])
+
+    return Course(name, tuple(card["history"]), card["heads"], tuple(card["checkpoints"]), model)
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NotReadError(CARD, folder.name, error) from error
+    except ValueError as error:
+        raise DamagedError(f"The file {CARD} of {folder.name} is damaged.") from error
+    return card if isinstance(card, dict) else {}
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What one pass over a text left behind of attention."""
+
+    tokens: tuple[Token, ...]
+    target_tokens: tuple[Token, ...]
+    attention: Mapping[str, Attention]  # by name, in order of execution
+    check: float  # largest difference between recomputed and recorded numbers of the whole pass
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it keeps from being freed."""
+        return sum(
+            array.nbytes for one in self.attention.values() for array in (*one.vectors, one.output)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Film:
+    """The same text, read by the model at each checkpoint."""
+
+    text: str  # as it was read
+    steps: tuple[int, ...]
+    readings: tuple[Reading, ...]
+    unread: int  # tokens at the end of the text that are left out
+
+    @property
+    def last(self) -> Reading:
+        return self.readings[-1]
+
+    @property
+    def check(self) -> float:
+        """Largest difference between recomputed and recorded numbers, over all passes."""
+        return max(reading.check for reading in self.readings)
+
+    def weights(self, place: str, head: int) -> Array:
+        """(checkpoint, query, key): one head's weights at every checkpoint."""
+        return np.stack([reading.attention[place].weights(head) for reading in self.readings])
+
+    def queries(self, place: str) -> tuple[Token, ...]:
+        """The tokens that look."""
+        return self.last.target_tokens if self._targets(place) else self.last.tokens
+
+    def keys(self, place: str) -> tuple[Token, ...]:
+        """The tokens looked at."""
+        own = self._targets(place) and self.last.attention[place].kind != "cross"
+        return self.last.target_tokens if own else self.last.tokens
+
+    def _targets(self, place: str) -> bool:
+        return bool(self.last.target_tokens) and self.last.attention[place].stack == "decoder"
+
+
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """How far the weights of each part have moved, as a share of their length at the start.
+
+    Source of the measure: the Euclidean norm of the difference of all weights and biases of a part.
+    """
+
+    parts: tuple[str, ...]  # "embedding", "decoder.0.self", …
+    since_start: Array  # (checkpoint, part)
+    since_last: Array  # (checkpoint, part): since the checkpoint before
+
+
+class Archive:
+    """Reads checkpoints and texts once, and keeps what was used last.
+
+    turn: held around each pass, so that passes share the cores with the app's others.
+    """
+
+    def __init__(
+        self,
+        *,
+        model_bytes: int = 64 * MEGABYTE,
+        reading_bytes: int = 64 * MEGABYTE,
+        turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self._models: Cache[tuple[str, int], Model] = LRUCache(model_bytes, getsizeof=_size)
+        self._readings: Cache[tuple[str, int, str], Reading] = LRUCache(
+            reading_bytes, getsizeof=lambda reading: reading.nbytes
+        )
+        self._movements: Cache[tuple[str, tuple[int, ...]], Movement] = LRUCache(64)
+        self._guard = threading.Lock()
+        self._turn = turn
+
+    def model(self, course: Course, step: int) -> Model:
+        """The model of a course at one of its checkpoints."""
+        return self._kept(self._models, (course.key, step), lambda: course.model(step))
+
+    def film(self, course: Course, text: str) -> Film:
+        """A text read at every checkpoint, at most its first 128 tokens or what the model can read.
+
+        What an encoder–decoder's decoder reads is the last checkpoint's own translation. Raises
+        ValueError, with a sentence for the page, for a text that cannot be read.
+        """
+        last = self.model(course, course.steps[-1])
+        count = len(last.tokens(text))
+        read = text
+        if count > READ_AT_MOST:
+            read = last.tokenizer.beginning(text, READ_AT_MOST)
+        read = last.kept(read)
+        end = self._reading(course, course.steps[-1], read, None)
+        said = tuple(token.id for token in end.target_tokens[1:]) if end.target_tokens else None
+        readings = [self._reading(course, step, read, said) for step in course.steps[:-1]]
+        return Film(read, course.steps, (*readings, end), count - len(end.tokens))
+
+    def movement(self, course: Course) -> Movement:
+        """How far each part of the model had moved at each checkpoint."""
+        return self._kept(self._movements, (course.key, course.steps), lambda: self._moved(course))
+
+    def _reading(
+        self, course: Course, step: int, text: str, said: tuple[int, ...] | None
+    ) -> Reading:
+        """said: ids that the decoder reads; None: the model's own output, or no such decoder."""
+
+        def read() -> Reading:
+            model = self.model(course, step)
+            target = None if said is None else ""
+            with self._turn():
+                trace = model.trace(text, target, continued=said or ())
+            attention = {one.name: one for one in trace.attention}
+            return Reading(trace.tokens, trace.target_tokens, attention, trace.check())
+
+        return self._kept(self._readings, (course.key, step, text), read)
+
+    def _moved(self, course: Course) -> Movement:
+        first = before = _vectors(self.model(course, course.steps[0]))
+        parts, rows = tuple(first), []
+        for step in course.steps:  # one after another: a large model is not held many times
+            now = _vectors(self.model(course, step))
+            rows.append([[_gap(now[part], old[part], first[part]) for part in parts]
+                         for old in (first, before)])  # fmt: skip
+            before = now
+        shares = np.array(rows, np.float32)  # (checkpoint, since what, part)
+        return Movement(parts, shares[:, 0], shares[:, 1])
+
+    def _kept(self, store: Cache[K, V], key: K, make: Callable[[], V]) -> V:
+        with self._guard:
+            if key in store:
+                return store[key]
+        value = make()
+        with self._guard, suppress(ValueError):  # too large to be kept: it is made anew next time
+            store[key] = value
+        return value
+
+
+def part_of(name: str) -> str:
+    """The part of a model to which a weight belongs: an embedding table, a sub-layer with the norm
+    beside it, or the final norm."""
+    stack, *rest = name.split(".")
+    if rest[0] != "blocks":
+        return f"{stack}.{rest[0]}"
+    kind = rest[2].removesuffix("_norm").removesuffix("_attention")
+    return f"{stack}.{rest[1]}.{kind}"
+
+
+def _vectors(model: Model) -> dict[str, Tensor]:
+    """Part -> all its weights in one row."""
+    rows: dict[str, list[Tensor]] = {}
+    for name, weight in model.module.state_dict().items():
+        rows.setdefault(part_of(name), []).append(weight.detach().flatten().cpu())
+    return {part: torch.cat(row) for part, row in rows.items()}
+
+
+def _gap(now: Tensor, old: Tensor, first: Tensor) -> float:
+    return float((now - old).norm() / first.norm())
+
+
+def _size(model: Model) -> int:
+    return sum(weight.nbytes for weight in model.module.state_dict().values())

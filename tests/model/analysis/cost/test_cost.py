@@ -1,0 +1,352 @@
+"""Shapes, parameters and operations counted from sizes, held against tensors that really ran."""
+
+import warnings
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+
+from model import Model, Trace, load_model
+from model.analysis.cost.cost import (
+    flops_by_part,
+    growth,
+    key_value_cache,
+    memory,
+    total_flops,
+    total_results,
+)
+from model.analysis.cost.operations import Lengths, operations
+from model.analysis.cost.recorded_shapes import compared, counted_parameters, recorded_shapes
+from model.arithmetic.sizes import attention_costs, parameter_parts, shape_walk
+from model.nn.config import TransformerConfig
+from model.nn.recorder import Recorder, recording
+from model.nn.transformer import Transformer
+from tests.model import hub_models
+from tests.model.tiny import SHAPES, TINY, loaded
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+GPT2 = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12, hidden=3_072)
+
+
+def without(config: TransformerConfig, **changes: object) -> TransformerConfig:
+    return replace(config, **changes)  # type: ignore[arg-type]
+
+
+def lengths_of(trace: Trace) -> Lengths:
+    return Lengths(1, len(trace.tokens), len(trace.target_tokens))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_parameters_are_as_many_as_the_module_has(name: str) -> None:
+    module = loaded(name).module
+    counted = parameter_parts(module.config)
+    assert sum(counted.values()) == sum(weight.numel() for weight in module.parameters())
+    assert sum(counted.values()) == counted_parameters(loaded(name))
+    assert min(counted.values()) > 0
+
+
+@given(st.sampled_from(TINY), st.integers(1, 3), st.integers(1, 3), st.booleans(), st.booleans())
+def test_parameters_hold_for_other_sizes(
+    name: str, heads: int, layers: int, tied: bool, bias: bool
+) -> None:
+    config = loaded(name).config
+    config = without(
+        config,
+        width=4 * heads,
+        heads=heads,
+        encoder_layers=layers * bool(config.encoder_layers),
+        decoder_layers=layers * bool(config.decoder_layers),
+        tied=tied,
+        qkv_bias=bias,
+    )
+    counted = sum(parameter_parts(config).values())
+    assert counted == sum(weight.numel() for weight in Transformer(config).parameters())
+
+
+def test_each_part_is_the_part_of_that_name() -> None:
+    module = loaded("bert").module
+    counted = parameter_parts(module.config)
+
+    def numbers(*words: str) -> int:
+        return sum(
+            weight.numel()
+            for name, weight in module.named_parameters()
+            if any(word in name for word in words)
+        )
+
+    assert counted["Token embedding"] == numbers("tokens")
+    assert counted["Segment embedding"] == numbers("segments")
+    assert counted["Norm after the embedding"] == numbers("embedding.norm")
+    assert counted["Attention"] == numbers("self_attention")
+    assert counted["Feed-forward"] == numbers("feed_forward.")
+    assert counted["Norms in the blocks"] == numbers("self_norm", "feed_forward_norm")
+
+
+def test_the_three_counts_of_the_gpt_2_configuration() -> None:
+    separate = without(GPT2, tied=False, qkv_bias=False)
+    counts = [
+        sum(parameter_parts(config).values())
+        for config in (separate, without(GPT2, qkv_bias=False), GPT2)
+    ]
+    assert counts == [163_009_536, 124_412_160, 124_439_808]
+
+
+@pytest.mark.parametrize("sizes", [{}, {"n_layer": 3, "n_embd": 96, "n_head": 4}])
+def test_gpt_2s_count_is_hugging_faces(sizes: dict[str, int]) -> None:
+    with torch.device("meta"):
+        model = GPT2LMHeadModel(GPT2Config(**sizes))
+    width = sizes.get("n_embd", 768)
+    config = without(GPT2, width=width, heads=sizes.get("n_head", 12), hidden=4 * width,
+                     decoder_layers=sizes.get("n_layer", 12))  # fmt: skip
+    assert sum(parameter_parts(config).values()) == model.num_parameters()
+
+
+@pytest.mark.parametrize("model", SHAPES, indirect=True)
+def test_every_shape_is_that_of_the_recorded_array(model: Model, trace: Trace) -> None:
+    counted = operations(model.config, lengths_of(trace))
+    rows = compared(counted, recorded_shapes(trace))
+    assert all(same is not False for _, _, same in rows)
+    assert recorded_shapes(trace).keys() <= {step.key for step in counted} | {
+        (f"{stack}.embedding", "Plus positions") for stack in trace.states
+    }
+    named = {step.name for step, _, same in rows if same}
+    heads_first = {f"{name}, heads first" for name in "QKV"}
+    assert {"Token vectors", "Norm", *heads_first, "Scores", "Weights", "Context"} <= named
+
+
+def test_a_wrong_length_shows_in_the_comparison() -> None:
+    model = loaded("gpt")
+    read = model.trace("the cat saw the cat", record="full")
+    wrong = operations(model.config, Lengths(1, len(read.tokens) + 1))
+    assert any(same is False for _, _, same in compared(wrong, recorded_shapes(read)))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_shapes_hold_for_batches_that_run_through_our_modules(batch: int) -> None:
+    module = loaded("gpt").module
+    seen: dict[str, tuple[int, ...]] = {}
+    hooks = [
+        inner.register_forward_hook(
+            lambda _, __, output, name=name: seen.update({name: tuple(output.shape)})
+        )
+        for name, inner in module.named_modules()
+    ]
+    module(torch.zeros((batch, 7), dtype=torch.long))
+    for hook in hooks:
+        hook.remove()
+    counted = {step.key: step.shape for step in operations(module.config, Lengths(batch, 7))}
+    block = "decoder.blocks.0"
+    for name, key in {
+        "embedding": ("decoder.embedding", "Plus positions"),
+        f"{block}.self_norm": ("decoder.self", "Norm"),
+        f"{block}.self_attention.query": ("decoder.self", "Q"),
+        f"{block}.self_attention.value": ("decoder.self", "K and V"),
+        f"{block}.self_attention": ("decoder.self", "After W_O"),
+        f"{block}.feed_forward.inner": ("decoder.feed_forward", "Hidden layer"),
+        f"{block}.feed_forward": ("decoder.feed_forward", "Back to the width"),
+        "decoder": ("decoder.final", "Final norm"),
+        "": ("decoder.output", "Logits"),
+    }.items():
+        assert seen[name] == counted[key]
+
+
+@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("lengths", [Lengths(1, 5, 4), Lengths(2, 9, 3), Lengths(3, 1, 1)])
+def test_operations_of_matrix_products_are_those_that_pytorch_counts(
+    name: str, lengths: Lengths
+) -> None:
+    module = loaded(name).module
+    pair = module.config.shape == "encoder-decoder"
+    ids = torch.zeros((lengths.batch, lengths.tokens), dtype=torch.long)
+    target = torch.zeros((lengths.batch, lengths.target), dtype=torch.long)
+    counter = FlopCounterMode(display=False)
+    # The explicit path: PyTorch does not count its fused kernel on every processor.
+    with torch.inference_mode(), recording(Recorder(explicit=True)), counter:
+        module(ids, target) if pair else module(ids)
+    counted = sum(
+        step.times * step.flops for step in operations(module.config, lengths) if step.is_product
+    )
+    assert counted == counter.get_total_flops()
+
+
+def test_attention_is_counted_as_the_worked_examples_count_it() -> None:
+    config = TransformerConfig("decoder", 10, 16, 512, 8, decoder_layers=1)
+    counted = {
+        step.name: step
+        for step in operations(config, Lengths(32, 16))
+        if step.place == "decoder.self"
+    }
+    names = {
+        "Q, K and V": ("Q", "K and V"),
+        "Cut into heads": ("Q cut into heads", "K and V cut into heads"),
+        "Heads first": ("Q, heads first", "K, heads first", "V, heads first"),
+    }
+    for stage in shape_walk(32, 16, 512, 8)[1:]:
+        for name in names.get(stage.name, (stage.name,)):
+            assert counted[name].shape == stage.shape
+    for cost in attention_costs(32, 16, 512, 8):
+        steps = [counted[name] for name in names.get(cost.name, (cost.name,))]
+        assert sum(step.numbers for step in steps) == cost.numbers
+        assert sum(step.flops for step in steps) == cost.flops
+
+
+GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma")
+FAMILIES = (*GROUPED, "distilbert", "bart", "marian", "gpt_neox")
+
+
+def products(model: Model, lengths: Lengths) -> int:
+    """Operations of matrix products that PyTorch counts in one pass, but for those of the angles."""
+    ids = torch.full((1, lengths.tokens), 5)
+    given = (ids, torch.full((1, lengths.target), 5)) if lengths.target else (ids,)
+    counter = FlopCounterMode(display=False)
+    with torch.inference_mode(), recording(Recorder(explicit=True)), counter:
+        model.module(*given)
+    angles = [
+        sum(counts.values())
+        for name, counts in counter.get_flop_counts().items()
+        if name.endswith("rotary_emb")
+    ]
+    return counter.get_total_flops() - sum(angles)
+
+
+def counted_products(model: Model, lengths: Lengths) -> int:
+    steps = operations(model.config, lengths)
+    return sum(step.times * step.flops for step in steps if step.is_product)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operations_of_hub_models_are_those_that_pytorch_counts(family: str) -> None:
+    model = hub_models.loaded(family)
+    lengths = Lengths(1, 9, 5 if model.config.shape == "encoder-decoder" else 0)
+    assert counted_products(model, lengths) == products(model, lengths)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family: str) -> None:
+    model = hub_models.loaded(family)
+    target = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
+    trace = model.trace(hub_models.TEXT, target, record="full")
+    rows = compared(operations(model.config, lengths_of(trace)), recorded_shapes(trace))
+    assert [step.key for step, _, same in rows if same is False] == []
+    same = {step.name for step, _, same in rows if same}
+    assert {f"{name}, heads first" for name in "QKV"} <= same
+
+
+@pytest.mark.parametrize("family", GROUPED)
+def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> None:
+    model = hub_models.loaded(family)
+    attention = next(
+        part
+        for part in model.module.modules()
+        if hasattr(part, "k_proj") and hasattr(part, "q_proj")
+    )
+    seen: dict[str, tuple[int, ...]] = {}
+    hooks = [
+        getattr(attention, f"{letter}_proj").register_forward_hook(
+            lambda _, __, gave, letter=letter: seen.update({letter: tuple(gave.shape)})
+        )
+        for letter in "qkv"
+    ]
+    trace = model.trace(hub_models.TEXT)
+    for hook in hooks:
+        hook.remove()
+    counted = {step.key: step for step in operations(model.config, lengths_of(trace))}
+    both = counted["decoder.self", "K and V"]
+    assert counted["decoder.self", "Q"].shape == seen["q"]
+    assert both.shape == seen["k"] == seen["v"] != seen["q"]
+    assert both.numbers == prod(seen["k"]) + prod(seen["v"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
+    model = hub_models.loaded(family)
+    pair = model.config.shape == "encoder-decoder"
+    trace = model.trace(hub_models.TEXT, hub_models.TARGET if pair else None)
+    kept = sum(
+        record.vectors[1].size + record.vectors[2].size
+        for record in trace.attention
+        if record.stack == "decoder"
+    )
+    assert key_value_cache(model.config, lengths_of(trace)) == kept
+
+
+def test_smollm2s_costs_are_those_of_its_modules() -> None:
+    model = load_model("smollm2-135m-instruct", device="cpu")
+    lengths = Lengths(1, 13)
+    attention = model.module.body.model.layers[0].self_attn
+    weights = sum(weight.numel() for weight in attention.parameters())
+    parts, steps = parameter_parts(model.config), operations(model.config, lengths)
+    named = {step.name: step for step in steps if step.place == "decoder.self"}
+    assert parts["Attention"] == 30 * weights
+    assert sum(parts.values()) == counted_parameters(model)
+    assert named["Q"].numbers + named["K and V"].numbers == 12_480
+    assert (
+        flops_by_part(model.config, lengths)["projections"] == 2 * 13 * 30 * weights == 690_094_080
+    )
+    assert key_value_cache(model.config, lengths) == 149_760
+    assert memory(model.config, lengths).activations == 4_397_952
+    assert counted_products(model, lengths) == products(model, lengths)
+    assert total_flops(model.config, lengths) == pytest.approx(3.51e9, rel=2e-3)
+    crossing = growth(lambda lengths: total_flops(model.config, lengths), 1).crossing
+    assert crossing == pytest.approx(3_802, abs=1)
+
+
+@given(st.sampled_from(TINY), st.integers(1, 4), st.integers(1, 300))
+def test_costs_are_a_square_and_a_line_of_the_length(name: str, batch: int, length: int) -> None:
+    config = loaded(name).config
+    for cost in (total_flops, total_results):
+        found = growth(lambda lengths, cost=cost: cost(config, lengths), batch)
+        expected = cost(config, Lengths(batch, length))
+        assert found.quadratic * length**2 + found.linear * length == expected
+
+
+def test_both_parts_are_equal_where_the_curves_cross() -> None:
+    found = growth(lambda lengths: total_flops(GPT2, lengths), 1)
+    assert found.crossing is not None
+    assert found.quadratic * found.crossing**2 == pytest.approx(found.linear * found.crossing)
+    # 4·d·L in scores and context, 6·h·L in scaling and softmax; 24·d²·L in the rest, 2·d·V logits
+    layers, width = 12, 768
+    assert found.quadratic == layers * (4 * width + 6 * 12)
+    assert found.linear == layers * 24 * width**2 + 2 * width * 50_257
+
+
+def test_twice_the_length_takes_four_times_the_matrices_and_twice_the_cache() -> None:
+    short, long = memory(GPT2, Lengths(2, 100)), memory(GPT2, Lengths(2, 200))
+    assert long.matrices == 4 * short.matrices
+    assert long.cache == 2 * short.cache
+    assert long.activations == 2 * short.activations
+    assert long.weights == short.weights == 124_439_808
+    assert short.matrices == 3 * 12 * 2 * 12 * 100 * 100
+
+
+@pytest.mark.parametrize("model", TINY, indirect=True)
+def test_the_cache_holds_every_key_and_value_of_the_decoder(model: Model, trace: Trace) -> None:
+    recorded = sum(
+        attention.key.size + attention.value.size
+        for attention in trace.attention
+        if attention.stack == "decoder"
+    )
+    assert key_value_cache(model.config, lengths_of(trace)) == recorded
+
+
+def test_parts_add_up_and_each_number_is_kept_once() -> None:
+    lengths = Lengths(2, 10)
+    assert sum(flops_by_part(GPT2, lengths).values()) == total_flops(GPT2, lengths)
+    for step in operations(GPT2, lengths):
+        assert step.numbers in (0, prod(step.shape), 2 * prod(step.shape))
+        assert len(step.axes) == len(step.shape)
+    assert np.array([step.times for step in operations(GPT2, lengths)]).max() == 12
+
+
+@pytest.mark.parametrize("sizes", [(0, 5), (1, 0), (1, 5, -1)])
+def test_lengths_below_one_are_refused(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        Lengths(*sizes)

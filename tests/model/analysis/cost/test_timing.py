@@ -1,0 +1,80 @@
+"""How times are taken, with a clock of our own: nothing is measured in a test."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from model.analysis.cost.timing import REPEATS, machine, measured, timed
+
+
+class Clock:
+    """A clock that moves only when something runs."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.runs: list[tuple[str, int]] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def way(self, name: str, seconds: float) -> Callable[[int], Callable[[], None]]:
+        def of_length(length: int) -> Callable[[], None]:
+            def run() -> None:
+                self.runs.append((name, length))
+                first = self.runs.count((name, length)) == 1
+                self.now += 10 * seconds * length if first else seconds * length
+
+            return run
+
+        return of_length
+
+
+def test_each_way_is_timed_at_each_length_without_its_first_run() -> None:
+    clock = Clock()
+    ways = (clock.way("fast", 0.001), clock.way("slow", 0.002))
+    lengths, times = timed(ways, lengths=(1, 2, 4), seconds=99, clock=clock)
+    assert lengths == (1, 2, 4)
+    assert times[0] == pytest.approx((0.001, 0.002, 0.004))
+    assert times[1] == pytest.approx((0.002, 0.004, 0.008))
+    assert clock.runs.count(("fast", 2)) == REPEATS + 1
+
+
+def test_slow_runs_are_repeated_less_and_no_length_is_begun_too_late() -> None:
+    clock = Clock()
+    lengths, _ = timed((clock.way("slow", 1.0),), lengths=(1, 2, 4), seconds=5, clock=clock)
+    assert lengths == (1,)
+    assert clock.runs == [("slow", 1)] * 2
+
+
+def test_each_length_has_a_turn_of_its_own_and_waiting_for_it_is_no_measuring() -> None:
+    clock, turns = Clock(), list[int]()
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        clock.now += 100.0
+        before = len(clock.runs)
+        yield
+        turns.append(len(clock.runs) - before)
+
+    fast = clock.way("fast", 0.001)
+    lengths, _ = timed((fast,), lengths=(1, 2), seconds=5, clock=clock, turn=turn)
+    assert lengths == (1, 2)
+    assert turns == [REPEATS + 1] * 2
+
+
+def test_the_machine_is_named_after_its_processor(tmp_path: Path) -> None:
+    described = tmp_path / "cpuinfo"
+    described.write_text("processor : 0\nmodel name\t: Some CPU @ 2 GHz\nmodel name\t: another\n")
+    assert machine(described).startswith("Some CPU @ 2 GHz, ")
+    assert " cores" in machine(tmp_path / "missing")
+    described.write_text("nothing of use")
+    assert len(machine(described).split(", ")[0]) > 2
+
+
+def test_sizes_that_cannot_be_measured_are_refused() -> None:
+    with pytest.raises(ValueError, match="up to 2,048"):
+        measured(4_096, 8, nullcontext)
+    with pytest.raises(ValueError, match="cannot be split"):
+        measured(10, 3, nullcontext)

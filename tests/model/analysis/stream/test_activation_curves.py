@@ -1,0 +1,61 @@
+"""Activation curves: values and slopes against PyTorch's functions and its autograd."""
+
+import numpy as np
+import pytest
+import torch
+
+from model import Model, Trace
+from model.analysis.stream.activation_curves import CURVES, activation_check, flat_share
+from model.nn.config import Activation
+from model.nn.layers import ACTIVATIONS
+from tests.model.tiny import TINY
+
+POINTS = np.concatenate([np.linspace(-8, 8, 161), [-20.0, 20.0]])
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_values_and_slopes_are_those_of_pytorch_and_its_autograd(name: Activation) -> None:
+    x = torch.tensor(POINTS, requires_grad=True)
+    y = ACTIVATIONS[name](x)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    np.testing.assert_allclose(CURVES[name].value(POINTS), y.detach().numpy(), atol=1e-9)
+    np.testing.assert_allclose(CURVES[name].slope(POINTS), slope.numpy(), atol=1e-9)
+
+
+def test_every_activation_that_a_model_may_have_has_its_curve() -> None:
+    assert set(CURVES) == set(ACTIVATIONS)
+
+
+def test_gelu_is_lowest_where_its_slope_is_zero() -> None:
+    gelu, at = CURVES["gelu"], np.array([-0.7518])
+    assert abs(gelu.slope(at)[0]) < 1e-4
+    assert gelu.value(at)[0] == pytest.approx(-0.17, abs=5e-4)
+    assert gelu.value(POINTS).min() >= gelu.value(at)[0] - 1e-6
+
+
+@pytest.mark.parametrize(
+    "model", [name for name in TINY if name != "attention-only"], indirect=True
+)
+def test_recorded_activations_are_their_formula_and_a_wrong_one_is_seen(
+    model: Model, trace: Trace
+) -> None:
+    record = trace.feed_forward[0]
+    found = activation_check(model.config.activation, record.before, record.hidden)
+    if model.config.activation == "swiglu":
+        assert found is None
+        return
+    assert found is not None
+    assert found < 1e-5
+    others: list[Activation] = ["relu", "gelu", "gelu_tanh", "silu"]
+    for other in others:
+        apart = activation_check(other, record.before, record.hidden)
+        assert apart is not None
+        assert (apart > 1e-4) is (other != model.config.activation)
+
+
+def test_the_flat_share_counts_every_value_whose_slope_is_near_zero() -> None:
+    x = np.linspace(-6, 6, 4001, dtype=np.float32)
+    for name, curve in CURVES.items():
+        expected = (np.abs(curve.slope(x.astype(np.float64))) < 0.05).mean()
+        assert flat_share(name, x) == pytest.approx(expected, abs=1e-3)
+    assert flat_share("relu", np.array([-1.0, -2.0, 3.0, 0.5], np.float32)) == 0.5

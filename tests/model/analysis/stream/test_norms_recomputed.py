@@ -1,0 +1,85 @@
+"""Norms recomputed from the recorded input: layer norm, RMS norm, and the kernel's own statistics."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model import Trace
+from model.analysis.stream.norms import (
+    KernelCheck,
+    kernel_check,
+    layer_normalized,
+    rms_normalized,
+    token_statistics,
+)
+from tests.model.tiny import loaded, sentence
+
+
+def wide(array: np.ndarray) -> torch.Tensor:
+    return torch.tensor(array, dtype=torch.float64)
+
+
+def test_a_layer_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
+    for norm in trace.norms:
+        expected = F.layer_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
+        ours = layer_normalized(norm.input, norm.epsilon)
+        np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
+
+
+def test_an_rms_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
+    for norm in trace.norms:
+        expected = F.rms_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
+        ours = rms_normalized(norm.input, norm.epsilon)
+        np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
+
+
+def test_the_two_norms_agree_exactly_where_the_mean_is_zero() -> None:
+    rows = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
+    centred = rows - rows.mean(-1, keepdims=True)
+    np.testing.assert_allclose(
+        layer_normalized(centred, 1e-5), rms_normalized(centred, 1e-5), atol=1e-6
+    )
+    apart = np.abs(layer_normalized(rows + 1, 1e-5) - rms_normalized(rows + 1, 1e-5))
+    assert apart.max() > 0.1
+
+
+@pytest.mark.parametrize("width", [4, 512])
+def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(width: int) -> None:
+    rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
+    biased = layer_normalized(rows, 0.0)
+    unbiased = layer_normalized(rows, 0.0, unbiased=True)
+    np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
+    np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
+
+
+def test_statistics_are_those_of_each_row() -> None:
+    found = token_statistics(np.array([[2, 4, 6, 8], [1, 1, 1, 1]], np.float32))
+    np.testing.assert_allclose(found.mean, [5, 1])
+    np.testing.assert_allclose(found.variance, [5, 0])
+    np.testing.assert_allclose(found.deviation, [5**0.5, 0])
+
+
+def largest(check: KernelCheck) -> float:
+    assert check.output is not None
+    return max(check.mean, check.inverse_deviation, check.output)
+
+
+def test_the_kernels_statistics_and_output_are_the_recomputed_ones(trace: Trace) -> None:
+    for norm in trace.norms:
+        assert largest(kernel_check(norm)) < 2e-5, norm.name
+
+
+def test_a_planted_error_in_any_of_the_three_is_seen() -> None:
+    model = loaded("gpt")
+    norm = model.trace(sentence(model), record="full").norms[1]
+    assert norm.recorded is not None
+    assert kernel_check(replace(norm, mean=norm.mean + 0.01)).mean > 0.009
+    unbiased = norm.inverse_deviation * (23 / 24) ** 0.5
+    assert kernel_check(replace(norm, inverse_deviation=unbiased)).inverse_deviation > 0.01
+    moved = kernel_check(replace(norm, recorded=norm.recorded + 0.01)).output
+    assert moved is not None
+    assert moved > 0.009
+    assert kernel_check(replace(norm, recorded=None)).output is None

@@ -1,0 +1,166 @@
+"""Positions of every kind, what is added up, and whether word order is told apart."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model import Intervention, Model, Trace
+from model.analysis.stream.positions import (
+    learned,
+    likeness,
+    rotary,
+    rotary_likeness,
+    sinusoidal,
+    summed,
+)
+from model.analysis.tokens.word_order import reordered, same_tokens
+from model.nn.layers import rotary_angles, sinusoids
+from tests.model.tiny import loaded
+
+NO_POSITIONS = Intervention(positions=False)
+LIFTED = Intervention(positions=False, mask="none")
+LION, TIGER = "lion kills tiger", "tiger kills lion"
+
+
+@pytest.mark.parametrize("width", [2, 4, 16, 130])
+def test_sinusoids_are_those_of_the_formula(width: int) -> None:
+    table = sinusoidal(40, width)
+    assert table.shape == (40, width)
+    for position in range(40):
+        for pair in range(width // 2):
+            angle = position / 10_000 ** (2 * pair / width)
+            assert table[position, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_sinusoids_are_turns_on_the_circle() -> None:
+    """Another way: complex numbers, each position turned once more by the same step."""
+    width, length = 32, 200
+    steps = np.exp(1j * np.exp(np.arange(0, width, 2) * -(math.log(10_000.0) / width)))
+    turned = np.cumprod(np.tile(steps, (length, 1)), axis=0) / steps
+    table = sinusoidal(length, width)
+    np.testing.assert_allclose(table[:, 0::2], turned.imag, atol=1e-6)
+    np.testing.assert_allclose(table[:, 1::2], turned.real, atol=1e-6)
+
+
+def test_the_tables_are_those_that_the_models_use() -> None:
+    np.testing.assert_allclose(sinusoidal(64, 24), sinusoids(64, 24), atol=1e-6)
+    np.testing.assert_allclose(rotary(64, 8, 500.0), rotary_angles(64, 8, 500.0), rtol=1e-6)
+    trace = loaded("translator").trace("the cat saw the cat", "le chat")
+    np.testing.assert_allclose(sinusoidal(5, 24), trace.positions, atol=1e-6)
+    turned = loaded("llama").trace("the cat saw the cat")
+    np.testing.assert_allclose(rotary(5, 8), turned.positions, rtol=1e-6)
+
+
+def test_the_learned_table_is_what_the_pass_adds(model: Model, trace: Trace) -> None:
+    table = learned(model)
+    assert (table is None) == (model.config.positions != "learned")
+    if table is not None:
+        assert table.shape == (model.config.context, model.config.width)
+        np.testing.assert_array_equal(table[: len(trace.tokens)], trace.positions)
+
+
+def test_likeness_is_the_cosine_of_every_two_rows() -> None:
+    table = torch.randn(9, 6)
+    table[4] = 0
+    expected = F.cosine_similarity(table[:, None], table[None], dim=-1)
+    np.testing.assert_allclose(likeness(table.numpy()), expected, atol=1e-6)
+
+
+def test_the_likeness_of_sinusoids_depends_on_the_distance_alone() -> None:
+    found = likeness(sinusoidal(50, 32))
+    for distance in (0, 1, 7, 30):
+        diagonal = np.diagonal(found, distance)
+        np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-6)
+    np.testing.assert_allclose(np.diagonal(found), 1, atol=1e-6)
+
+
+def test_rotary_likeness_is_the_score_of_equal_pairs_turned() -> None:
+    angles = rotary(12, 8)
+    pair = torch.tensor([1.0, 0.0]).repeat(4)
+
+    def turned(position: int) -> torch.Tensor:
+        blocks = [
+            torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]])
+            for a in angles[position].tolist()
+        ]
+        return torch.block_diag(*blocks) @ pair
+
+    found = rotary_likeness(angles)
+    for query in (0, 3, 11):
+        for key in (0, 5):
+            expected = float(turned(query) @ turned(key)) / 4
+            assert found[query, key] == pytest.approx(expected, abs=1e-6)
+    np.testing.assert_allclose(found, likeness(sinusoidal(12, 8)), atol=1e-6)
+
+
+def test_the_sum_is_what_the_stream_or_its_first_norm_starts_from(
+    model: Model, trace: Trace
+) -> None:
+    found = summed(trace)
+    assert found.check() < 1e-5
+    assert found.parts.keys() >= {"tokens"}
+    assert ("positions" in found.parts) == (model.config.positions in ("learned", "sinusoidal"))
+    assert bool(found.into) == model.config.embedding_norm
+    state = torch.tensor(found.total)
+    if model.config.embedding_norm:
+        norm = model.module.embedding.norm
+        state = norm(state.to(model.device)).cpu()
+    np.testing.assert_allclose(state, trace.states[trace.source][0], atol=1e-4)
+
+
+def test_a_missing_summand_is_seen() -> None:
+    found = summed(loaded("gpt").trace("the cat"))
+    del found.parts["positions"]
+    assert found.check() > 1e-2
+
+
+def largest(model: Model, change: Intervention) -> float:
+    return reordered(
+        model.trace(LION, intervention=change), model.trace(TIGER, intervention=change)
+    ).largest
+
+
+@pytest.mark.parametrize("model", ["bert", "minilm", "encoder-rotary"], indirect=True)
+def test_without_positions_lion_and_tiger_are_the_same_in_an_encoder(model: Model) -> None:
+    assert largest(model, NO_POSITIONS) < 1e-4
+    assert largest(model, Intervention()) > 1e-2
+
+
+@pytest.mark.parametrize("model", ["gpt", "gpt-post", "llama"], indirect=True)
+def test_a_causal_mask_carries_order_and_lifting_it_loses_order(model: Model) -> None:
+    assert largest(model, NO_POSITIONS) > 1e-2
+    assert largest(model, LIFTED) < 1e-4
+
+
+def test_the_stories_model_is_order_blind_only_without_mask_and_positions() -> None:
+    model = loaded("stories")
+    texts = " lion chased tiger", " tiger chased lion"
+    assert not any(model.new_words(text) for text in texts)
+
+    def of(change: Intervention) -> float:
+        return reordered(*(model.trace(text, intervention=change) for text in texts)).largest
+
+    assert of(NO_POSITIONS) > 1e-2
+    assert of(LIFTED) < 1e-4
+    assert of(Intervention(mask="none")) > 1e-2
+
+
+def test_equal_tokens_are_laid_beside_each_other_in_turn() -> None:
+    model = loaded("bert")
+    one, other = model.tokens("the cat saw the dog"), model.tokens("the dog saw the cat")
+    places = same_tokens(one, other)
+    assert [one[here].id for here, _ in places] == [other[there].id for _, there in places]
+    assert sorted(there for _, there in places) == list(range(5))
+    assert places[0] == (0, 0)
+    assert places[3] == (3, 3)
+
+
+@pytest.mark.parametrize("other", ["the cat saw the", "the cat saw the cat", "the cat saw a dog"])
+def test_sentences_of_other_tokens_are_refused_by_name(other: str) -> None:
+    model = loaded("bert")
+    with pytest.raises(ValueError, match=r"Only in the (first|second): “(dog|the)”"):
+        same_tokens(model.tokens("the cat saw the dog"), model.tokens(other))

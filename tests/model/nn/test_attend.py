@@ -1,0 +1,200 @@
+"""`attend` called directly: grouped keys, masks given by hand, rows with nothing to look at."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model import Attention, Intervention
+from model.nn.attention import attend, rotate
+from model.nn.config import Projection
+from model.nn.layers import rotary_angles
+from model.nn.masks import blocked_mask, causal_mask, combined_mask, hidden_mask
+from model.nn.recorder import Place, Recorder, recording
+from model.trace.collect import attention_record
+
+PATHS = pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
+SELF, CAUSAL = Place("encoder", 0, "self"), Place("decoder", 0, "causal")
+
+
+def vectors(heads: int, length: int, device: str = "cpu") -> Tensor:
+    draws = torch.Generator().manual_seed(heads * 100 + length)
+    return torch.randn(1, heads, length, 8, generator=draws).to(device)
+
+
+def recorded(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    place: Place = SELF,
+    *,
+    mask: Tensor | None = None,
+    explicit: bool = False,
+    change: Intervention | None = None,
+) -> tuple[Tensor, Attention]:
+    """The output of `attend`, and its record."""
+    recorder = Recorder(change or Intervention(), "attention", explicit)
+    with recording(recorder):
+        output = attend(query, key, value, place, mask=mask)
+    return output, attention_record(recorder.attention[0], (), Projection())
+
+
+@PATHS
+@pytest.mark.parametrize("place", [SELF, CAUSAL], ids=["self", "causal"])
+@pytest.mark.parametrize("groups", [2, 6])
+def test_grouped_keys_are_repeated_keys(
+    explicit: bool, place: Place, groups: int, device: str
+) -> None:
+    query = vectors(6, 5, device)
+    key, value = vectors(6 // groups, 5, device), vectors(6 // groups, 5, device).flip(-1)
+    repeated = (grouped.repeat_interleave(groups, 1) for grouped in (key, value))
+    output, attention = recorded(query, key, value, place, explicit=explicit)
+    expected, plain = recorded(query, *repeated, place, explicit=explicit)
+    torch.testing.assert_close(output, expected)
+    assert attention.vectors[1].shape[0] == 6 // groups
+    for name in ("query", "key", "value"):
+        np.testing.assert_array_equal(getattr(attention, name), getattr(plain, name))
+    for head in range(6):
+        for step in ("scores", "masked", "weights", "context"):
+            ours, theirs = getattr(attention, step)(head), getattr(plain, step)(head)
+            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert attention.check() < 1e-5
+
+
+@PATHS
+def test_a_row_with_every_key_masked_is_zero_and_leaves_the_others_alone(
+    explicit: bool, device: str
+) -> None:
+    x = vectors(2, 4, device)
+    mask = causal_mask(4).to(device)
+    mask[2] = False
+    output, attention = recorded(x, x, x, mask=mask, explicit=explicit)
+    assert (output[:, :, 2] == 0).all()
+    open_rows, _ = recorded(x, x, x, CAUSAL, explicit=explicit)
+    torch.testing.assert_close(output[:, :, [0, 1, 3]], open_rows[:, :, [0, 1, 3]])
+    for head in range(2):
+        assert (attention.weights(head)[2] == 0).all()
+        assert (attention.output[head][2] == 0).all()
+    assert attention.check() < 1e-5
+
+
+@PATHS
+def test_every_row_masked_gives_zeros_and_never_nan(explicit: bool, device: str) -> None:
+    x = vectors(2, 3, device)
+    nothing = torch.zeros(3, 3, dtype=torch.bool, device=device)
+    output, attention = recorded(x, x, x, mask=nothing, explicit=explicit)
+    assert (output == 0).all()
+    assert (attention.weights(0) == 0).all()
+    assert attention.check() == 0
+
+
+def test_a_kernel_that_leaves_nan_in_an_empty_row_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PyTorch promises nothing for such rows: some versions and devices gave NaN."""
+    kernel = F.scaled_dot_product_attention
+
+    def careless(
+        query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor, **rest: Any
+    ) -> Tensor:
+        output = kernel(query, key, value, attn_mask=attn_mask, **rest)
+        return output.masked_fill(~attn_mask.any(-1, keepdim=True), torch.nan)
+
+    x = vectors(2, 4)
+    mask = causal_mask(4)
+    mask[1] = False
+    expected, _ = recorded(x, x, x, mask=mask)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", careless)
+    output, _ = recorded(x, x, x, mask=mask)
+    torch.testing.assert_close(output, expected)
+    assert (output[:, :, 1] == 0).all()
+
+
+@PATHS
+@pytest.mark.parametrize("fill", [-1e9, -1e20])
+def test_a_row_filled_with_a_large_number_only_is_uniform(explicit: bool, fill: float) -> None:
+    x = vectors(1, 4)
+    nothing = torch.zeros(4, 4, dtype=torch.bool)
+    change = Intervention(fill=fill)
+    output, attention = recorded(x, x, x, mask=nothing, explicit=explicit, change=change)
+    np.testing.assert_allclose(attention.weights(0), 0.25)
+    torch.testing.assert_close(output[0, 0, 0], x[0, 0].mean(0))
+
+
+@PATHS
+@pytest.mark.parametrize("scale", [None, 1.0, 0.0, -0.7, 5.0])
+def test_the_factor_is_the_given_one_or_one_over_the_root_of_the_width(
+    explicit: bool, scale: float | None, device: str
+) -> None:
+    x = vectors(2, 4, device)
+    change = Intervention(scale=scale)
+    output, attention = recorded(x, x.flip(-1), x, explicit=explicit, change=change)
+    factor = 1 / math.sqrt(8) if scale is None else scale
+    assert attention.scale == pytest.approx(factor)
+    expected = (x @ x.flip(-1).mT * factor).softmax(-1) @ x
+    torch.testing.assert_close(output, expected)
+
+
+def test_a_factor_of_the_callers_own_is_used_and_recorded() -> None:
+    x = vectors(2, 4)
+    with recording(Recorder(level="attention")) as recorder:
+        output = attend(x, x, x, SELF, scale=0.25)
+    torch.testing.assert_close(output, (x @ x.mT * 0.25).softmax(-1) @ x)
+    assert attention_record(recorder.attention[0], (), Projection()).scale == 0.25
+
+
+def test_without_a_recorder_nothing_is_kept_and_nothing_changes() -> None:
+    x = vectors(2, 4)
+    change = Intervention(scale=9.0, ablated=frozenset({("encoder.0.self", 0)}))
+    changed, _ = recorded(x, x, x, change=change)
+    plain, _ = recorded(x, x, x)
+    assert not torch.equal(changed, plain)
+    assert torch.equal(attend(x, x, x, SELF), plain)
+    with recording(Recorder()) as silent:
+        attend(x, x, x, SELF)
+    assert not silent.attention
+
+
+def test_masks_say_who_may_look() -> None:
+    t, f = True, False
+    assert causal_mask(3).tolist() == [[t, f, f], [t, t, f], [t, t, t]]
+    assert causal_mask(2, 4).tolist() == [[t, f, f, f], [t, t, f, f]]
+    hidden = hidden_mask(frozenset({1, 9}), 3)
+    blocked = blocked_mask(frozenset({(0, 2), (7, 7)}), 2, 3)
+    assert hidden is not None
+    assert blocked is not None
+    assert hidden.tolist() == [t, f, t]
+    assert blocked.tolist() == [[t, t, f], [t, t, t]]
+    assert hidden_mask(frozenset(), 3) is None
+    assert blocked_mask(frozenset(), 2, 3) is None
+    both = combined_mask(None, hidden, blocked)
+    assert both is not None
+    assert both.tolist() == [[t, f, f], [t, f, t]]
+    assert combined_mask(None, None) is None
+
+
+def test_the_two_routes_to_a_causal_mask_are_equal() -> None:
+    """Minus infinity before softmax; or softmax, zero the future, divide by what is left."""
+    x = vectors(1, 5)
+    _, masked = recorded(x, x, x, CAUSAL)
+    _, unmasked = recorded(x, x, x)
+    past = np.tril(unmasked.weights(0))
+    np.testing.assert_allclose(masked.weights(0), past / past.sum(-1, keepdims=True), atol=1e-6)
+
+
+def test_rotary_positions_turn_pairs_and_scores_see_only_the_distance() -> None:
+    angles = rotary_angles(9, 8)
+    x = vectors(1, 1).expand(1, 1, 9, 8)
+    turned = rotate(x, angles)
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    torch.testing.assert_close(turned[..., 0, :], x[..., 0, :])
+    pair = torch.complex(x[..., :4], x[..., 4:]) * torch.polar(torch.ones_like(angles), angles)
+    torch.testing.assert_close(turned, torch.cat([pair.real, pair.imag], -1))
+    scores = (turned @ rotate(x.flip(-1), angles).mT)[0, 0]
+    for distance in range(-8, 9):
+        diagonal = scores.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=1e-4)

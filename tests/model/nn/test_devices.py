@@ -1,0 +1,197 @@
+"""Every tensor of a pass is where the model is.
+
+On the `meta` device no tensor has values: one that was left on the CPU, or a value that is asked for, raises.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+from model import Intervention, Model, load_model
+from model.download.sources import is_on_disk
+from model.loading.registry import hub_models
+from model.nn.recorder import Recorder, recording
+from model.trace.collect import words_of
+from tests.model import hub_models as families
+from tests.model.conftest import DEVICES
+from tests.model.hub.test_identity import TEXT as HUB_TEXT
+from tests.model.tiny import SHAPES, loaded, sentence, target
+
+META = torch.device("meta")
+INF = float("inf")
+SMOLLM = [
+    name for name in hub_models if name.startswith("smollm2") and is_on_disk(hub_models[name])
+]
+MODELS = [*SHAPES, *(f"hub {family}" for family in families.FAMILIES), *SMOLLM]
+
+
+@pytest.fixture(autouse=True)
+def one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two values the library asks for itself: whether texts are packed in a row, or padded. They are not."""
+    monkeypatch.setattr("transformers.masking_utils.find_packed_sequence_indices", lambda ids: None)
+    monkeypatch.setattr("transformers.masking_utils.fast_all", lambda mask: True)
+
+
+def changes(model: Model) -> dict[str, Intervention]:
+    """Each field of an intervention, in the ways in which it takes a path of its own."""
+    name = model.attention_names[-1]
+    only = frozenset({name})
+    edges = {"blocked": frozenset({(1, 0), (3, 2)}), "only": only}
+    return {
+        "none": Intervention(),
+        "scale": Intervention(scale=1.0),
+        "scale of nothing": Intervention(scale=0.0),
+        "negative scale": Intervention(scale=-0.5),
+        "no mask": Intervention(mask="none"),
+        "causal mask": Intervention(mask="causal", only=only),
+        "hidden": Intervention(hidden=frozenset({0, 2})),
+        "all hidden": Intervention(hidden=frozenset(range(64))),
+        "blocked": Intervention(**edges),
+        "a fill of zero": Intervention(fill=0.0, **edges),
+        "a large fill": Intervention(fill=-1e9, hidden=frozenset({1})),
+        "positions off": Intervention(positions=False),
+        "ablated": Intervention(ablated=frozenset({(name, 0), (name, 1)})),
+        "dropout": Intervention(dropout=0.3, seed=7),
+        "dropout in one": Intervention(dropout=0.3, only=only),
+    }
+
+
+@cache
+def on_meta(name: str) -> tuple[Model, tuple[Any, ...], tuple[Any, ...]]:
+    """A model without values, and the tokens of a text for each of its stacks."""
+    if name.startswith("hub "):
+        folder = str(families.saved(name.removeprefix("hub ")))
+        model, text, words = load_model(folder, device="cpu"), HUB_TEXT, families.TARGET
+    else:
+        model = loaded.__wrapped__(name)
+        text, words = sentence(model), target(model) or ""
+    tokens = model.tokens(text)
+    second = model.config.shape == "encoder-decoder"
+    read = model._target_tokens(tokens, words, ()) if second else ()
+    return model.on(META), tokens, read
+
+
+def pass_on_meta(name: str, recorder: Recorder) -> tuple[Model, torch.Tensor]:
+    model, tokens, read = on_meta(name)
+    with recording(recorder), torch.inference_mode():
+        ended = model._run(tokens, read)
+        angles = model.module.embedding.angles(len(tokens), model.device)
+    assert angles is None or angles.device == META
+    return model, ended
+
+
+def tensors_of(recorder: Recorder) -> Iterator[torch.Tensor]:
+    """Everything that a pass has recorded."""
+    for records in (recorder.attention, recorder.norms, recorder.feed_forward):
+        for record in records:
+            for value in vars(record).values():
+                yield from value.values() if isinstance(value, dict) else [value]
+    for parts in (recorder.summands, recorder.tables):
+        for named in parts.values():
+            for value in named.values():
+                yield value if isinstance(value, torch.Tensor) else value.made()
+    for states in recorder.streams.values():
+        yield from states
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_pass_runs_where_the_model_is(name: str) -> None:
+    model, *_ = on_meta(name)
+    kinds = {said: (change, "full", False) for said, change in changes(model).items()}
+    for said in ("none", "all hidden", "blocked", "dropout"):
+        kinds[f"{said}, explicit"] = (kinds[said][0], "attention", True)
+    for said, (change, level, explicit) in kinds.items():
+        recorder = Recorder(change, level, explicit, model.config.source)
+        _, ended = pass_on_meta(name, recorder)
+        assert ended.device == META, said
+        recorded = [one for one in tensors_of(recorder) if isinstance(one, torch.Tensor)]
+        assert {tensor.device for tensor in recorded} == {META}, said
+        assert len(recorder.attention) == len(model.attention_names), said
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_weight_or_table_is_left_behind_when_a_model_moves(name: str) -> None:
+    model, *_ = on_meta(name)
+    module = model.module
+    assert {tensor.device for tensor in module.parameters()} == {META}
+    assert {tensor.device for tensor in module.buffers()} <= {META}
+    assert module.embedding.tokens.weight.device == META
+    table = getattr(module.embedding, "positions", None)
+    assert table is None or table.weight.device == META
+    if module.output_matrix is not None:
+        assert module.output_matrix.device == META
+
+
+@pytest.mark.parametrize("name", ["gpt", "hub llama"])
+@pytest.mark.parametrize("planted", ["query", "mask"])
+def test_a_tensor_left_on_the_cpu_is_noticed(
+    name: str, planted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from model.nn import attention
+
+    fused = attention._fused
+
+    def misplaced(query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> torch.Tensor:
+        if planted == "query":
+            query = torch.zeros(query.shape)
+        else:
+            mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool)
+            rest = (False, *rest[1:])
+        return fused(query, key, value, mask, *rest)
+
+    monkeypatch.setattr(attention, "_fused", misplaced)
+    with pytest.raises(RuntimeError, match="device"):
+        pass_on_meta(name, Recorder())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["gpt", "house-gpt", "hub llama", "hub bart"])
+def test_a_trace_says_which_device_its_pass_ran_on(name: str, device: str) -> None:
+    if name.startswith("hub "):
+        model = load_model(str(families.saved(name.removeprefix("hub "))), device=device)
+        trace = model.trace(HUB_TEXT, families.TARGET if "bart" in name else None)
+    else:
+        model = loaded(name, device)
+        trace = model.trace(sentence(model), target(model))
+    place = next(iter(model.module.parameters())).device
+    assert place.type == device
+    assert trace.device == words_of(place)
+    assert (trace.device == "the CPU") is (device == "cpu")
+
+
+def test_auto_takes_cuda_where_there_is_one_and_else_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a GPU moving there fails: PyTorch says so, and so it was tried."""
+    monkeypatch.delenv("ATTENTION_DEVICE", raising=False)
+    for name in ("induction", str(families.saved("llama"))):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        assert load_model(name).device == torch.device("cpu")
+        moved: list[torch.device] = []
+        move = torch.nn.Module.to
+
+        def noted(module: Any, place: Any, moved: Any = moved, move: Any = move) -> Any:
+            moved.append(torch.device(place))
+            return move(module, META if torch.device(place).type == "cuda" else place)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(torch.cuda, "is_available", lambda: True)
+            patched.setattr(torch.nn.Module, "to", noted)
+            assert load_model(name).device == torch.device("cuda")
+            assert moved[-1] == torch.device("cuda")
+            monkeypatch.setenv("ATTENTION_DEVICE", "cuda:1")
+            assert load_model(name).device == torch.device("cuda:1")
+            monkeypatch.setenv("ATTENTION_DEVICE", "cpu")
+            assert load_model(name).device == torch.device("cpu")
+            monkeypatch.delenv("ATTENTION_DEVICE")
+
+
+def test_cuda_that_is_named_and_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("ATTENTION_DEVICE", "cuda")
+    for name in ("induction", str(families.saved("llama"))):
+        with pytest.raises(ValueError, match="names CUDA, and PyTorch finds none"):
+            load_model(name)

@@ -1,0 +1,102 @@
+"""What the server's owner decides by environment variables, and what is safe without a decision."""
+
+from pathlib import Path
+
+import pytest
+
+from model import load_model, models
+from model.loading.registry import may_be_linked, others_allowed
+from model.system.settings import ADDRESS, SETTINGS, read
+
+ROOT = Path(__file__).resolve().parents[3]
+NONSENSE = {
+    "ATTENTION_MODELS": ("gpt2,,minilm", ","),
+    "ATTENTION_OTHER_MODELS": ("yes", "1", "ON"),
+    "ATTENTION_FOLDERS": ("true",),
+    "ATTENTION_MODEL_MB": ("lots", "-1", "0", "1e3", "9" * 40, "٣"),
+    "ATTENTION_TRACE_MB": ("0", "1.5"),
+    "ATTENTION_LONGEST_TEXT": ("3", "1000001"),
+    "ATTENTION_PASS_SECONDS": ("0", "soon"),
+    "ATTENTION_LINE": ("0",),
+    "ATTENTION_THREADS": ("0", "all"),
+    "ATTENTION_DEVICE": ("gpu", "cuda:x", "cpu; rm"),
+    "ATTENTION_METRICS": ("yes",),
+    "HF_ENDPOINT": ("hub.example", "file:///etc"),
+}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [(name, value) for name, values in NONSENSE.items() for value in values]
+)
+def test_nonsense_is_refused_with_the_variables_name(variable: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"^{variable} is '.*; it must be .*\\.$"):
+        read({variable: value})
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.5", "class.example"])
+def test_a_server_that_others_reach_opens_no_folder_and_downloads_nothing_unasked(
+    address: str,
+) -> None:
+    found = read({ADDRESS: address})
+    assert not found.folders
+    assert not found.other_models
+    asked = read({ADDRESS: address, "ATTENTION_FOLDERS": "on", "ATTENTION_OTHER_MODELS": "on"})
+    assert asked.folders
+    assert asked.other_models
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.1", "localhost", "::1", "[::1]"])
+def test_on_ones_own_computer_everything_is_open(address: str) -> None:
+    found = read({ADDRESS: address})
+    assert found.is_local
+    assert found.folders
+    assert found.other_models
+
+
+def test_a_folder_that_may_not_be_opened_is_as_if_it_were_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    assert models.found(str(tmp_path)) is not None
+    assert may_be_linked(str(tmp_path))
+    monkeypatch.setenv(ADDRESS, "0.0.0.0")
+    assert models.found(str(tmp_path)) is models.found(str(tmp_path / "nothing")) is None
+    assert not may_be_linked(str(tmp_path))
+    with pytest.raises(ValueError, match="There is no model"):
+        load_model(str(tmp_path))
+    with pytest.raises(ValueError, match="The models are house-gpt"):
+        load_model("openai-community/gpt2")
+    assert not others_allowed()
+    assert "minilm" in models
+
+
+def test_a_list_of_models_is_all_there_is_beside_the_registered_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registered = list(models)
+    monkeypatch.setenv("ATTENTION_MODELS", "gpt2, some/body")
+    assert list(models) == [*registered, "gpt2", "some/body"]
+    assert len(models) == len(registered) + 2
+    assert "gpt2" in models
+    assert "distilgpt2" not in models
+    assert models.found("openai-community/gpt2") is models["gpt2"]  # the same by its hub id
+    assert models.found("distilgpt2") is None
+    assert not others_allowed()
+
+
+def test_no_other_module_reads_the_environment() -> None:
+    """viz/__init__ sets one variable that numpy reads when it is imported."""
+    readers = {
+        str(path.relative_to(ROOT))
+        for room in ("model", "viz", "pages")
+        for path in (ROOT / room).rglob("*.py")
+        if "environ" in (text := path.read_text(encoding="utf-8")).replace("environment", "")
+        or "getenv" in text
+    }
+    assert readers == {"model/system/settings.py", "viz/__init__.py"}
+
+
+def test_every_setting_has_its_own_variable_and_words() -> None:
+    variables = [setting.variable for setting in SETTINGS.values()]
+    assert len(set(variables)) == len(variables)
+    assert all(setting.meaning and setting.told for setting in SETTINGS.values())

@@ -1,0 +1,269 @@
+"""Who waits, waits in order and not in vain; what nobody wants any more ends and leaves nothing."""
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from model.serving.engine import Engine, Request
+from model.serving.events import Event, Passed, Refused
+from model.system import deadline
+from model.system.deadline import PassTooLongError
+from model.system.waiting_line import Line, LineFullError
+
+REQUEST = Request("stories", "The cat sat on the mat")
+TRANSLATION = Request("translate-en-fr", "the red car", target=None)
+
+
+class Gone(BaseException):
+    """What Streamlit raises where a run is to end is no Exception either."""
+
+
+def quiet(*_: object) -> None:
+    """Nobody watches."""
+
+
+def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:
+    line, inside, most, told = Line(1), [], [], []
+
+    def visit() -> None:
+        with line.place(told.append):
+            inside.append(1)
+            most.append(len(inside))
+            while line.waiting < 4 - len(most):  # until all who are to come stand in the line
+                threading.Event().wait(0.01)
+            inside.pop()
+
+    threads = [threading.Thread(target=visit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 4
+    assert set(told) == {1, 2, 3}
+    assert line.waiting == 0
+
+
+class Turns:
+    """A line in which the test says when a turn ends, and the order in which visitors had theirs."""
+
+    def __init__(self) -> None:
+        self.line, self.had = Line(1), list[str]()
+        self._end = threading.Semaphore(0)
+        self._inside: int = 0  # the one whose turn it is
+        self._left: list[int] = []  # turns of each one who came, with the one under way
+        self._ended = 0
+        self._threads: list[threading.Thread] = []
+
+    def come(self, visitor: str, turns: int = 1) -> None:
+        """Somebody who asks for one turn after another, and now stands in the line or is in."""
+        number = len(self._left)
+
+        def visit() -> None:
+            for _ in range(turns):
+                with self.line.place(quiet, visitor=visitor):
+                    self._inside = number
+                    self.had.append(visitor)
+                    assert self._end.acquire(timeout=60)
+
+        self._left.append(turns)
+        self._threads.append(threading.Thread(target=visit))
+        self._threads[-1].start()
+        self._settle()
+
+    def end(self, count: int = 1) -> None:
+        """Ends turns one by one, each when the next has begun and who had one stands there again."""
+        for _ in range(count):
+            self._left[self._inside] -= 1
+            self._ended += 1
+            self._end.release()
+            self._settle()
+
+    def end_all(self) -> list[str]:
+        self._end.release(1_000)
+        for thread in self._threads:
+            thread.join(60)
+        return self.had
+
+    def _settle(self) -> None:
+        here, until = sum(left > 0 for left in self._left), time.monotonic() + 60
+        while (len(self.had), self.line.waiting) != (self._ended + (here > 0), max(here - 1, 0)):
+            assert time.monotonic() < until
+            threading.Event().wait(0.001)
+
+
+def test_who_comes_to_eight_with_much_to_do_is_next_and_then_they_take_turns() -> None:
+    turns, eight = Turns(), list("abcdefgh")
+    for visitor in eight:
+        turns.come(visitor, turns=20)
+    turns.end(19)
+    under_way = turns.had[-1]
+    turns.come("new")
+    turns.end(9)
+    assert turns.had[20] == "new"
+    later = turns.had[21:]
+    assert sorted(later) == eight
+    assert later[-1] == under_way
+    assert turns.end_all().count("new") == 1
+
+
+def test_one_with_many_things_waiting_gets_as_much_as_one_with_one() -> None:
+    turns = Turns()
+    for _ in range(10):
+        turns.come("many")
+    turns.come("one", turns=5)
+    turns.end(9)
+    assert turns.had == ["many", "one"] * 5
+    turns.end_all()
+
+
+def test_newcomers_do_not_put_anybody_off_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.system.waiting_line.ROUND", 3)
+    turns = Turns()
+    turns.come("regular", turns=2)
+    for number in range(9):
+        turns.come(f"new {number}")
+        turns.end()
+    assert "regular" in turns.had[1:7]
+    turns.end_all()
+
+
+def test_only_those_who_go_first_count_for_the_bound() -> None:
+    line, leave = Line(1, longest=2), threading.Event()
+
+    def occupy() -> None:
+        with line.place(quiet, visitor="many", however_long=True):
+            leave.wait(60)
+
+    threads = [threading.Thread(target=occupy) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    while line.waiting < 5:
+        threading.Event().wait(0.01)
+    with pytest.raises(LineFullError), line.place(quiet, visitor="many"):
+        pytest.fail("the line was full for this one")
+    told: list[int] = []
+
+    def come(place: int) -> None:
+        told.append(place)
+        leave.set()
+
+    with line.place(come, visitor="new"):
+        assert told[0] == 1
+    for thread in threads:
+        thread.join()
+
+
+def test_a_full_line_says_so_at_once_and_takes_the_next_when_it_has_moved() -> None:
+    line, entered, leave = Line(1, longest=2), threading.Event(), threading.Event()
+
+    def occupy() -> None:
+        with line.place(quiet):
+            entered.set()
+            leave.wait(30)
+
+    threads = [threading.Thread(target=occupy) for _ in range(3)]
+    threads[0].start()
+    entered.wait(30)
+    for thread in threads[1:]:
+        thread.start()
+    while line.waiting < 2:
+        threading.Event().wait(0.01)
+    with pytest.raises(LineFullError, match="2 others are waiting"), line.place(quiet):
+        pytest.fail("the line was full")
+    assert line.waiting == 2
+    leave.set()
+    with line.place(quiet, however_long=True):
+        assert line.waiting <= 2
+    for thread in threads:
+        thread.join()
+    with line.place(quiet):
+        assert line.waiting == 0
+
+
+@pytest.mark.parametrize("how", ["told the place", "asked whether it is wanted"])
+def test_who_leaves_the_line_does_not_hold_it_up(how: str) -> None:
+    line = Line(1)
+
+    def leave(*_: object) -> None:
+        raise Gone
+
+    ways = (leave, quiet) if how == "told the place" else (quiet, leave)
+    with line.place(quiet), pytest.raises(Gone), line.place(*ways):
+        pytest.fail("the place was taken")
+    with line.place(quiet):
+        assert line.waiting == 0
+
+
+@pytest.mark.parametrize("request_", [REQUEST, TRANSLATION], ids=lambda one: one.model)
+def test_a_pass_ends_between_any_two_sub_layers_and_leaves_nothing(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second request has a greedy loop before its pass; it ends in there too."""
+    monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
+    left = iter(())
+
+    def wanted() -> None:
+        if next(left, None) == 0:
+            raise Gone
+
+    engine = Engine(wanted=wanted)
+    engine.model(request_.model, quiet)
+    ended = 0
+    for looks in itertools.count():
+        left = countdown(looks)
+        try:
+            trace = engine.trace(request_, quiet)
+        except Gone:
+            ended += 1
+            assert engine.holdings.traces == 0
+            assert engine.holdings.waiting == 0
+        else:
+            break
+    model = engine.model(request_.model, quiet)
+    sub_layers = len(model.attention_names)
+    assert ended == looks >= 2 * sub_layers
+    assert trace.check() < 1e-4
+    assert len(trace.attention) == sub_layers
+    assert engine.holdings.traces == 1
+
+
+def countdown(start: int) -> Iterator[int]:
+    return iter(range(start, -1, -1))
+
+
+def test_a_pass_that_takes_too_long_is_refused_in_a_sentence_and_the_next_one_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[Event] = []
+    engine = Engine(tell=heard.append)
+    engine.model(REQUEST.model, quiet)
+    clock = itertools.count(step=30.0)
+    with monkeypatch.context() as slowly:
+        slowly.setattr(deadline.time, "monotonic", lambda: next(clock))
+        with pytest.raises(PassTooLongError, match="longer than 60 seconds"):
+            engine.trace(REQUEST, quiet)
+    assert heard[-1] == Refused("stories", "PassTooLongError")
+    assert engine.holdings.traces == 0
+    assert engine.trace(REQUEST, quiet).check() < 1e-4
+    assert isinstance(heard[-1], Passed)
+    assert heard[-1].tokens == 6
+
+
+def test_limits_are_those_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
+
+    def gone() -> None:
+        raise Gone
+
+    passed = []
+    other = threading.Thread(target=lambda: passed.append(deadline.look()))
+    with deadline.within(60.0, gone):
+        other.start()
+        other.join()
+        with pytest.raises(Gone):
+            deadline.look()
+    deadline.look()
+    assert passed == [None]

@@ -1,0 +1,185 @@
+"""What leaves the app comes back as it was: the trace file and the CSV."""
+
+import io
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load
+from safetensors.numpy import save as save_arrays
+
+from model import Intervention, Model, Trace
+from model.trace.matrix_csv import bared, matrix_csv, read_matrix_csv, sheltered
+from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
+from model.trace.trace_file import read_trace, trace_file
+from tests.model import hub_models
+from tests.model.tiny import loaded, run
+
+RECORDS = (Trace, Attention, NormRecord, FeedForwardRecord, Token, Intervention)
+
+HOSTILE = [
+    "=1+1",
+    "+SUM(A1)",
+    "-2",
+    "@x",
+    "\t=1",
+    "\r=1",
+    "'quoted",
+    'a"b,c\r\nd',
+    "</script><script>alert(1)</script>",
+    "\u202e🦊",
+    "",
+    " ",
+]
+
+
+def assert_same_arrays(ours: object, theirs: object) -> None:
+    assert (ours is None) == (theirs is None)
+    if ours is not None:
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def assert_same_trace(before: Trace, after: Trace) -> None:
+    for name in ("model", "text", "device", "intervention", "tokens", "target_tokens"):
+        assert getattr(before, name) == getattr(after, name)
+    spans = [[token.span for token in trace.tokens] for trace in (before, after)]
+    assert spans[0] == spans[1]  # they do not count when tokens are compared
+    for ours, theirs in zip(before.attention, after.attention, strict=True):
+        for name in ("name", "kind", "stack", "layer", "heads", "scale", "fill", "ablated"):
+            assert getattr(ours, name) == getattr(theirs, name)
+        for name in ("query", "key", "value", "output", "mask"):
+            assert_same_arrays(getattr(ours, name), getattr(theirs, name))
+        for head in range(ours.heads):
+            for step in ("scores", "masked", "weights", "dropped", "context"):
+                assert_same_arrays(getattr(ours, step)(head), getattr(theirs, step)(head))
+    for ours, theirs in zip(before.norms, after.norms, strict=True):
+        assert (ours.name, ours.kind, ours.epsilon) == (theirs.name, theirs.kind, theirs.epsilon)
+        for name in ("input", "mean", "variance", "gamma", "beta", "normalized", "output"):
+            assert_same_arrays(getattr(ours, name), getattr(theirs, name))
+    for ours, theirs in zip(before.feed_forward, after.feed_forward, strict=True):
+        assert ours.name == theirs.name
+        assert_same_arrays(ours.before, theirs.before)
+        assert_same_arrays(ours.hidden, theirs.hidden)
+    assert before.streams.keys() == after.streams.keys()
+    for stack, states in before.streams.items():
+        assert_same_arrays(states, after.streams[stack])
+        for name, part in before.summands[stack].items():
+            assert_same_arrays(part, after.summands[stack][name])
+    assert_same_arrays(before.angles, after.angles)
+    assert_same_arrays(before.logits, after.logits)
+    assert before.check() == after.check()
+
+
+def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
+    name = model.attention_names[0]
+    change = Intervention(
+        scale=0.5,
+        mask="causal",
+        hidden=frozenset({1}),
+        blocked=frozenset({(2, 0), (3, 1)}),
+        fill=-1e9,
+        positions=False,
+        ablated=frozenset({(name, 0)}),
+        dropout=0.2,
+        seed=3,
+        only=frozenset({name}),
+    )
+    for trace in (run(model, record="full"), run(model, change), run(model, explicit=True)):
+        file = trace_file(trace)
+        assert_same_trace(trace, read_trace(file))
+        derived = sum(one.hidden.nbytes for one in trace.feed_forward if one.kept is None)
+        assert len(file) < 1.1 * (trace.nbytes + derived) + 60_000  # each number is stored once
+
+
+@pytest.mark.parametrize("family", ["mistral", "bart"])
+def test_a_trace_of_a_hub_model_comes_back_too(family: str) -> None:
+    model = hub_models.loaded(family)
+    target = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
+    trace = model.trace(hub_models.TEXT, target, Intervention(scale=0.5))
+    assert_same_trace(trace, read_trace(trace_file(trace)))
+
+
+def test_every_field_of_a_record_is_written() -> None:
+    """A field that a record gains must be written and read, and named here."""
+    assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
+        "Trace": 13,
+        "Attention": 14,
+        "NormRecord": 9,
+        "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
+        "Token": 5,
+        "Intervention": 10,
+    }
+
+
+def test_the_file_is_plain_safetensors_with_the_names_that_the_documentation_gives() -> None:
+    model = loaded("gpt")
+    trace = run(model, record="full")
+    arrays = load(trace_file(trace))
+    np.testing.assert_array_equal(arrays["states/decoder/0"], trace.states["decoder"][0])
+    attention = trace.find("decoder.1.self")
+    np.testing.assert_array_equal(arrays["attention/decoder.1.self/query"], attention.query)
+    np.testing.assert_array_equal(arrays["logits"], trace.logits)
+    hidden = arrays["feed_forward/decoder.0.feed_forward/hidden"]
+    np.testing.assert_array_equal(hidden, trace.feed_forward[0].hidden)
+
+
+def test_hostile_text_stands_in_the_trace_file_as_text() -> None:
+    model = loaded("minilm")
+    for text in ("=1+1 </script> \u202e 🦊", '{"a": "\\u0000"} \x07'):
+        trace = model.trace(text)
+        assert read_trace(trace_file(trace)).text == trace.text
+        assert read_trace(trace_file(trace)).tokens == trace.tokens
+
+
+def test_other_files_are_refused_in_a_sentence() -> None:
+    whole = trace_file(run(loaded("gpt")))
+    other = save_arrays({"a": np.zeros(2, np.float32)})
+    for file in (b"", b"x" * 40, whole[:200], whole[: len(whole) // 2], other):
+        with pytest.raises(ValueError, match="holds no trace"):
+            read_trace(file)
+
+
+def test_a_csv_read_again_equals_the_trace(model: Model) -> None:
+    trace = run(model)
+    attention = trace.attention[0]
+    mask = attention.mask
+    rows = [f"{at} {token.text}" for at, token in enumerate(trace.queries_of(attention))]
+    columns = [f"{at} {token.text}" for at, token in enumerate(trace.keys_of(attention))]
+    weights = attention.weights(1)
+    shown = weights if mask is None else np.where(mask, weights, np.float32("nan"))
+    text = matrix_csv(
+        {"baseline": shown, "scores": attention.scores(1)},
+        rows=rows,
+        columns=columns,
+        corner="query \\ key",
+    )
+    found = read_matrix_csv(text)
+    np.testing.assert_array_equal(found["baseline"].values, shown)
+    np.testing.assert_array_equal(found["scores"].values, attention.scores(1))
+    assert list(found["scores"].rows) == rows
+    assert list(found["scores"].columns) == columns
+    frame = pd.read_csv(io.StringIO(text))
+    again = frame[frame["run"] == "scores"].iloc[:, 2:].to_numpy(np.float32)
+    np.testing.assert_array_equal(again, attention.scores(1))
+
+
+def test_no_cell_of_a_csv_begins_like_a_formula_and_every_name_comes_back() -> None:
+    values = np.arange(len(HOSTILE) ** 2, dtype=np.float32).reshape(len(HOSTILE), -1) - 0.1
+    text = matrix_csv({"=run": values}, rows=HOSTILE, columns=HOSTILE, corner="query \\ key")
+    (found,) = read_matrix_csv(text).values()
+    assert list(found.rows) == HOSTILE
+    assert list(found.columns) == HOSTILE
+    np.testing.assert_array_equal(found.values, values)
+    for name in HOSTILE:
+        assert not sheltered(name).startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert bared(sheltered(name)) == name
+
+
+def test_numbers_of_any_size_come_back_from_a_csv() -> None:
+    values = np.array([[1e-38, 3e38, -0.0, 1 / 3], [np.nan, 16777217, -1e-7, 0.1]], np.float32)
+    text = matrix_csv({"run": values}, rows=["a", "b"], columns=list("wxyz"), corner="")
+    np.testing.assert_array_equal(read_matrix_csv(text)["run"].values, values)
+    with pytest.raises(ValueError, match="names"):
+        matrix_csv({"run": values}, rows=["a"], columns=list("wxyz"), corner="")

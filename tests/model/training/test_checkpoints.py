@@ -1,0 +1,159 @@
+"""Checkpoints: the weights of their step, one text read at all of them, and how far they moved."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from model import Model
+from model.analysis.heads.patterns import induction_pattern, previous_token_pattern
+from model.analysis.heads.statistics import at_offset
+from model.analysis.heads.statistics import induction as induction_score
+from model.loading.shipped import ASSETS, checkpoint_file, load_asset
+from model.training.checkpoints import Archive, Course, shipped_course, shipped_courses
+
+LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
+STORY_LIST = "cat dog mat hat cup ball book tree house car " * 2
+TEXTS = {
+    "induction": LIST,
+    "stories": "Anna King met Sam Gray near the river",
+    "translate-en-fr": "the black cat sleeps",
+}
+
+
+@pytest.fixture(scope="module")
+def archive() -> Archive:
+    return Archive()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_film_holds_what_each_checkpoint_itself_computes(name: str, archive: Archive) -> None:
+    course = shipped_course(name)
+    film = archive.film(course, TEXTS[name])
+    assert film.steps == course.steps
+    assert film.unread == 0
+    assert film.check < 1e-4
+    said = tuple(token.id for token in film.last.target_tokens[1:])
+    for at, step in enumerate(course.steps):
+        model = Model(name, *load_asset(ASSETS / name, checkpoint_file(step))[:2])
+        trace = model.trace(TEXTS[name], "" if said else None, continued=said, explicit=True)
+        for attention in trace.attention:
+            for head in range(attention.heads):
+                shown = film.weights(attention.name, head)[at]
+                np.testing.assert_allclose(shown, attention.weights(head), atol=2e-6)
+
+
+def test_the_last_checkpoint_is_the_shipped_model_and_the_first_is_not(archive: Archive) -> None:
+    for name in shipped_courses():
+        course = shipped_course(name)
+        shipped = load_asset(ASSETS / name)[0].state_dict()
+        for step, same in ((course.steps[0], False), (course.steps[-1], True)):
+            state = archive.model(course, step).module.state_dict()
+            assert all(value.equal(shipped[key]) for key, value in state.items()) is same
+
+
+@pytest.mark.parametrize("name", ["induction", "stories"])
+def test_the_stripe_of_the_head_that_matters_comes_from_nothing(
+    name: str, archive: Archive
+) -> None:
+    course = shipped_course(name)
+    text = LIST if name == "induction" else STORY_LIST
+    film = archive.film(course, text)
+    place, head = course.found("induction")
+    pattern = induction_pattern([token.id for token in film.keys(place)])
+    stripe = pattern.mean_weight(film.weights(place, head))
+    assert stripe[0] < 0.1
+    assert stripe[-1] >= 0.8
+    place, head = course.found("previous_token")
+    before = previous_token_pattern(len(film.keys(place))).mean_weight(film.weights(place, head))
+    assert before[0] < 0.4
+    assert before[-1] >= 0.9
+
+
+def test_patterns_are_the_scores_of_the_heads() -> None:
+    weights = np.random.default_rng(0).dirichlet(np.ones(20), size=(3, 20)).astype(np.float32)
+    twice = induction_pattern([*range(10), *range(10)])
+    expected = [induction_score(one, 10) for one in weights]
+    np.testing.assert_allclose(twice.mean_weight(weights), expected, rtol=1e-5)
+    before = previous_token_pattern(20)
+    expected = [at_offset(one, -1) for one in weights]
+    np.testing.assert_allclose(before.mean_weight(weights), expected, rtol=1e-5)
+
+
+def test_a_token_looks_at_everything_that_followed_it_before() -> None:
+    pattern = induction_pattern([5, 6, 5, 7, 5])
+    assert [tuple(cell) for cell in np.argwhere(pattern.cells)] == [(2, 1), (4, 1), (4, 3)]
+    assert pattern.rows == 2
+    alone = induction_pattern(["a", "a", "b"])  # what followed the first "a" is the second itself
+    assert alone.rows == 0
+    with pytest.raises(ValueError, match="No token of this text"):
+        alone.mean_weight(np.eye(3, dtype=np.float32))
+
+
+def test_weights_move_from_nothing_as_far_as_recomputed_by_hand(archive: Archive) -> None:
+    course = shipped_course("induction")
+    movement = archive.movement(course)
+    assert movement.since_start.shape == (len(course.steps), len(movement.parts))
+    assert (movement.since_start[0] == 0).all()
+    assert (movement.since_last[1] == movement.since_start[1]).all()
+    assert (movement.since_last[1:] > 0).all()
+    tables = [
+        archive.model(course, step).embedding for step in (course.steps[i] for i in (0, 2, 3))
+    ]
+    column, length = movement.parts.index("embedding.tokens"), np.linalg.norm(tables[0])
+    gone, last = (np.linalg.norm(tables[2] - tables[at]) / length for at in (0, 1))
+    assert movement.since_start[3, column] == pytest.approx(gone, rel=1e-5)
+    assert movement.since_last[3, column] == pytest.approx(last, rel=1e-5)
+
+
+def test_each_weight_belongs_to_one_part_and_norms_to_their_sub_layer(archive: Archive) -> None:
+    parts = archive.movement(shipped_course("translate-en-fr")).parts
+    assert "decoder.1.cross" in parts
+    assert "encoder.0.feed_forward" in parts
+    assert not any("norm" in part for part in parts)  # post-norm: no final one
+
+
+def test_a_long_text_is_read_as_far_as_it_goes_and_a_foreign_one_refused(archive: Archive) -> None:
+    course = shipped_course("stories")
+    long = "the cat saw the dog. " * 60
+    film, whole = archive.film(course, long), archive.model(course, 0).tokens(long)
+    assert film.last.tokens == whole[:128]
+    assert film.unread == len(whole) - 128
+    with pytest.raises(ValueError, match="does not know"):
+        archive.film(shipped_course("induction"), "the cat")
+    with pytest.raises(ValueError, match="no text"):
+        archive.film(course, "  ")
+    with pytest.raises(ValueError, match="with checkpoints"):
+        shipped_course("nothing")
+
+
+def test_passes_are_made_once_in_their_turn_and_bounded_in_bytes() -> None:
+    turns: list[int] = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        turns.append(1)
+        yield
+
+    course = shipped_course("induction")
+    archive = Archive(turn=turn)
+    first, again = (archive.film(course, LIST) for _ in range(2))
+    assert len(turns) == len(course.steps)
+    assert again.readings == first.readings
+    small = Archive(model_bytes=10, reading_bytes=10)  # nothing fits
+    assert small.film(course, LIST).readings[0] is not small.film(course, LIST).readings[0]
+
+
+def test_a_course_is_read_only_when_it_is_asked_for() -> None:
+    asked: list[int] = []
+    shipped = shipped_course("induction")
+
+    def model(step: int) -> Model:
+        asked.append(step)
+        return shipped.model(step)
+
+    course = Course("counted", shipped.history, shipped.heads, shipped.steps, model)
+    assert asked == []
+    Archive().film(course, LIST)
+    assert sorted(asked) == list(course.steps)

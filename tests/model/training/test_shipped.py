@@ -1,0 +1,118 @@
+"""The shipped models: their gates, measured again on data from other seeds."""
+
+import socket
+
+import numpy as np
+import pytest
+import torch
+
+from model import load_model
+from model.loading.shipped import ASSETS, load_asset
+from model.nn.transformer import Transformer, greedy
+from model.run.tokenizers import Words
+from model.training import grammar, head_scores, house, trainer
+from model.training.induction import repeat_exam
+from model.training.recipes import RECIPES
+from model.training.translate import TranslateTask
+
+OTHER_SEED = 77
+_WITHOUT_BOOKS = [name for name in RECIPES if name != "house-gpt" and (ASSETS / name).is_dir()]
+
+
+def test_the_models_that_the_app_needs_are_shipped() -> None:
+    assert {"induction", "stories", "translate-en-fr"} <= set(_WITHOUT_BOOKS)
+
+
+@pytest.mark.parametrize("name", [path.parent.name for path in ASSETS.glob("*/card.json")])
+def test_a_shipped_model_loads_and_runs_without_a_network(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*address: object, **options: object) -> None:
+        pytest.fail(f"the network was asked for {address}")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    model = load_model(str(ASSETS / name), device="cpu")
+    assert model.trace("a cat" if name != "induction" else "a b").check() < 1e-3
+
+
+@pytest.mark.parametrize("name", _WITHOUT_BOOKS)
+def test_a_shipped_model_passes_its_gates_on_fresh_data(name: str) -> None:
+    recipe = RECIPES[name]()
+    module, tokenizer, card = load_asset(ASSETS / name)
+    assert module.config == recipe.config
+    assert tokenizer.description() == recipe.task.tokenizer.description()
+    exam = trainer.examine(recipe, module, seed=OTHER_SEED)
+    assert recipe.failures(exam.scores) == []
+    assert exam.heads.keys() == card["heads"].keys()
+
+
+@pytest.mark.parametrize("name", ["induction", "stories"])
+def test_repeating_leans_on_the_previous_token_head(name: str) -> None:
+    recipe = RECIPES[name]()
+    module, _, _ = load_asset(ASSETS / name)
+    scores = trainer.examine(recipe, module, seed=OTHER_SEED).scores
+    assert scores["repeat_accuracy"] > 0.95
+    assert scores["repeat_accuracy_without_previous_token_head"] < scores["repeat_accuracy"]
+
+
+@pytest.mark.parametrize("name", ["induction", "stories"])
+def test_heads_form_along_the_shipped_checkpoints(name: str) -> None:
+    recipe = RECIPES[name]()
+    _, _, card = load_asset(ASSETS / name)
+    assert tuple(card["checkpoints"]) == recipe.checkpoints
+    found = []
+    for step in (card["checkpoints"][0], card["checkpoints"][-1]):
+        module, _, _ = load_asset(ASSETS / name, f"checkpoints/{step:06d}.safetensors")
+        found.append(trainer.examine(recipe, module, seed=OTHER_SEED).scores["induction"])
+    assert found[0] < 0.1
+    assert found[1] > 0.7
+
+
+@pytest.mark.skipif(not (ASSETS / "house-gpt").is_dir(), reason="house-gpt is not trained yet")
+def test_the_heads_of_house_gpt_pass_its_gates_without_the_books() -> None:
+    module, tokenizer, card = load_asset(ASSETS / "house-gpt")
+    assert not isinstance(tokenizer, Words)
+    random = np.random.default_rng(OTHER_SEED)
+    scores = repeat_exam(module, random, tuple(house.spaced_words(tokenizer)), period=48).scores
+    assert scores["induction"] >= 0.6
+    assert scores["previous_token"] >= 0.8
+    assert card["scores"]["held_out_loss"] < card["scores"]["bigram_loss"] - 0.1
+
+
+def french(module: Transformer, tokenizer: Words, english: str) -> str:
+    ids = torch.tensor([tokenizer.encode(english)])
+    said = greedy(module, ids, start=tokenizer.start, end=tokenizer.end, limit=31)
+    return tokenizer.decode(said)
+
+
+@pytest.mark.parametrize(
+    ("english", "expected"),
+    [
+        ("the black cat", "le chat noir"),
+        ("the old house", "la vieille maison"),
+        ("the black cat sleeps", "le chat noir dort"),
+        ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
+        ("my small dog is not white", "mon petit chien n'est pas blanc"),
+        ("this beautiful woman reads a book", "cette belle femme lit un livre"),
+        ("an old man sees the young student", "un vieil homme voit le jeune étudiant"),
+        ("the fox eats the red apple", "le renard mange la pomme rouge"),
+        ("my big letter", "ma grande lettre"),
+    ],
+)
+def test_the_translator_says_the_sentences_of_the_pages(english: str, expected: str) -> None:
+    module, tokenizer, _ = load_asset(ASSETS / "translate-en-fr")
+    assert isinstance(tokenizer, Words)
+    assert french(module, tokenizer, english) == expected
+    assert french(module, tokenizer, f"{english}.") == f"{expected}."
+
+
+def test_alignment_is_a_property_of_training() -> None:
+    task = TranslateTask()
+    random = np.random.default_rng(OTHER_SEED)
+    phrases = [
+        phrase for phrase in (grammar.sentence(random) for _ in range(200)) if phrase.swapped
+    ]
+    untrained, _, _ = load_asset(ASSETS / "translate-en-fr", "checkpoints/000000.safetensors")
+    _, share = head_scores.best(task.alignment(untrained, phrases))
+    assert share < 0.6

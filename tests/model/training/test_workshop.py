@@ -1,0 +1,195 @@
+"""Training on demand: one run at a time, a line, a stop, and nothing left behind."""
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.training import trainer
+from model.training.checkpoints import Archive
+from model.training.induction import short_recipe
+from model.training.recipe import Recipe
+from model.training.workshop import KEPT, LINE_AT_MOST, PATIENCE, Report, Workshop, _one_thread
+
+
+def tiny(steps: int = 6, seed: int = 1) -> Recipe:
+    recipe = short_recipe(seed, 50)
+    config = replace(recipe.config, width=8, heads=2)
+    return replace(
+        recipe, config=config, steps=steps, checkpoints=(0, 2, steps), measure_every=steps
+    )
+
+
+ENDLESS = tiny(steps=100_000)
+LONG = 60.0  # seconds: no test waits for so long but where something hangs
+
+
+@pytest.fixture
+def workshop() -> Iterator[Workshop]:
+    """A workshop whose runs are over at the end of the test."""
+    made = Workshop()
+    yield made
+    for ticket in range(1, 60):
+        made.stop(ticket)
+    made.wait(LONG)
+
+
+def when(workshop: Workshop, ticket: int, holds: Callable[[Report], bool]) -> Report:
+    """The report of a run as soon as something holds of it."""
+    until = time.monotonic() + LONG
+    while time.monotonic() < until:
+        report = workshop.look(ticket)
+        assert report is not None
+        if holds(report):
+            return report
+        time.sleep(0.005)
+    raise AssertionError(f"It never came to hold; the run is {report.state}.")
+
+
+def test_a_run_here_gives_the_weights_and_scores_of_the_trainer(workshop: Workshop) -> None:
+    recipe = tiny()
+    report = when(workshop, workshop.ask(recipe), lambda report: report.over)
+    with _one_thread():  # sums of two threads are rounded in another order
+        run = trainer.begin(recipe)
+        losses = [progress.loss for progress in trainer.train(run)]
+    assert (report.state, report.step, report.seconds_left) == ("done", 6, 0)
+    assert report.losses == ((6, pytest.approx(sum(losses) / 6)),)
+    assert report.course is not None
+    assert report.course.steps == (0, 2, 6)
+    assert [dict(record) for record in report.course.history] == run.history
+    for name, weight in report.course.model(6).module.state_dict().items():
+        assert weight.equal(run.checkpoints[6][name].float())
+    film = Archive().film(report.course, "a b a b")
+    assert film.weights("decoder.1.self", 0).shape == (3, 4, 4)
+
+
+def test_one_trains_at_a_time_and_the_others_know_their_place(workshop: Workshop) -> None:
+    first, second, third = (workshop.ask(recipe) for recipe in (ENDLESS, ENDLESS, tiny()))
+    report = when(workshop, first, lambda report: report.step > 2)
+    assert report.state == "training"
+    assert report.seconds_left is not None
+    assert report.seconds_left > 0
+    assert [workshop.look(ticket).place for ticket in (first, second, third)] == [0, 1, 2]
+    workshop.stop(second)
+    assert workshop.look(third).place == 1
+    workshop.stop(first)
+    assert when(workshop, third, lambda report: report.over).state == "done"
+
+
+def test_a_stopped_run_keeps_what_it_reached_and_does_no_further_step(workshop: Workshop) -> None:
+    ticket = workshop.ask(ENDLESS)
+    when(workshop, ticket, lambda report: report.step > 3)
+    workshop.stop(ticket)
+    workshop.wait(LONG)
+    report = workshop.look(ticket)
+    assert report.state == "stopped"
+    assert report.course.steps == (0, 2)
+    assert report.step < ENDLESS.steps
+
+
+def test_a_run_ends_when_its_visitor_is_gone_and_the_next_one_begins() -> None:
+    now = [0.0]
+    workshop = Workshop(clock=lambda: now[0])
+    gone = workshop.ask(ENDLESS)
+    when(workshop, gone, lambda report: report.step > 2)
+    waiting_and_gone = workshop.ask(ENDLESS)
+    now[0] = PATIENCE - 1
+    stays = workshop.ask(tiny())
+    now[0] = PATIENCE + 1
+    assert when(workshop, stays, lambda report: report.over).state == "done"
+    assert workshop.look(gone).state == "gone"
+    assert workshop.look(waiting_and_gone).state == "gone"
+    assert workshop.look(waiting_and_gone).step == 0
+    workshop.wait(LONG)
+
+
+def test_each_step_takes_its_turn_so_that_others_come_in_between() -> None:
+    """The steps before each turn: none is done between two of them, and a visitor's pass may be."""
+    before: list[tuple[Hashable, int]] = []
+
+    @contextmanager
+    def turn(visitor: Hashable) -> Iterator[None]:
+        before.append((visitor, workshop.look(1).step))
+        yield
+
+    workshop = Workshop(turn=turn)
+    ticket = workshop.ask(tiny(), "Anna")
+    assert when(workshop, ticket, lambda report: report.over).state == "done"
+    workshop.wait(LONG)
+    assert before == [("Anna", step) for step in range(7)]
+
+
+def test_a_visitor_has_one_run_at_a_time(workshop: Workshop) -> None:
+    first = workshop.ask(ENDLESS, "Anna")
+    when(workshop, first, lambda report: report.state == "training")
+    of_ben = workshop.ask(ENDLESS, "Ben")
+    second = workshop.ask(tiny(), "Anna")
+    assert workshop.look(first).state == "stopped"
+    assert workshop.look(of_ben).state != "stopped"
+    workshop.stop(of_ben)
+    assert when(workshop, second, lambda report: report.over).state == "done"
+
+
+def test_the_line_and_what_is_kept_are_bounded(workshop: Workshop) -> None:
+    first = workshop.ask(ENDLESS)
+    when(workshop, first, lambda report: report.state == "training")
+    waiting = [workshop.ask(tiny()) for _ in range(LINE_AT_MOST)]
+    with pytest.raises(ValueError, match="Too many"):
+        workshop.ask(tiny())
+    for ticket in (*waiting, first):
+        workshop.stop(ticket)
+    workshop.wait(LONG)
+    last = workshop.ask(tiny(steps=2))
+    kept = [ticket for ticket in (first, *waiting, last) if workshop.look(ticket) is not None]
+    assert len(kept) <= KEPT
+    assert last in kept
+    assert workshop.look(12345) is None
+
+
+def test_after_an_error_the_next_run_begins(workshop: Workshop) -> None:
+    broken = replace(tiny(), rate=float("nan"), clip=-1.0, config=None)
+    errors: list[object] = []
+    hook, threading.excepthook = threading.excepthook, lambda told: errors.append(told.exc_type)
+    try:
+        ticket = workshop.ask(broken)
+        workshop.wait(LONG)
+    finally:
+        threading.excepthook = hook
+    assert errors
+    assert workshop.look(ticket).state == "stopped"
+    assert when(workshop, workshop.ask(tiny()), lambda report: report.over).state == "done"
+
+
+def test_the_number_of_threads_is_given_back_and_nothing_is_written(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trainer, "save", lambda *given: pytest.fail("a run was saved"))
+    before = torch.get_num_threads()
+    when(workshop, workshop.ask(tiny()), lambda report: report.over)
+    workshop.wait(LONG)
+    assert torch.get_num_threads() == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gates_that_a_short_run_misses_are_said(workshop: Workshop) -> None:
+    report = when(workshop, workshop.ask(tiny()), lambda report: report.over)
+    assert any(sentence.startswith("induction is 0.") for sentence in report.missed)
+
+
+@pytest.mark.parametrize(("seed", "steps"), [(-1, 100), (0, 49), (0, 1001)])
+def test_a_recipe_out_of_bounds_is_refused(seed: int, steps: int) -> None:
+    with pytest.raises(ValueError, match=r"must be|asked for"):
+        short_recipe(seed, steps)
+
+
+def test_a_short_recipe_is_the_shipped_one_with_more_checkpoints() -> None:
+    recipe = short_recipe(3, 400)
+    assert (recipe.seed, recipe.steps) == (3, 400)
+    assert recipe.checkpoints == (0, 50, 100, 150, 200, 250, 300, 350, 400)
+    assert short_recipe(1, 1000).config == recipe.config

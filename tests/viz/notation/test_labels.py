@@ -1,0 +1,79 @@
+"""Every token has a label that can be seen, and none becomes markup."""
+
+import html
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viz.notation.labels import LABELS, plotly_label, tick_positions, token_label
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=30)  # lone surrogates too
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        (" cat", "·cat"),
+        ("cat", "cat"),
+        ("", "∅"),
+        (" ", "␣"),
+        ("  ", "␣␣"),
+        ("a b", "a␣b"),
+        ("\n", "⏎"),
+        ("\t", "⇥"),
+        ("\x00", "␀"),
+        ("\x7f", "␡"),
+        ("\u202eabc", "‹U+202E›abc"),
+        ("a\u200bb", "a‹U+200B›b"),
+        ("\xa0", "‹U+00A0›"),
+        ("\ud800", "‹U+D800›"),
+        ("\u0301", "◌\u0301"),
+        ("Привет", "Привет"),
+        ("<|endoftext|>", "<|endoftext|>"),
+    ],
+)
+def test_each_kind_of_text_has_its_visible_label(text: str, label: str) -> None:
+    assert token_label(text) == label
+
+
+@given(ANY_TEXT)
+def test_a_label_is_never_empty_and_holds_nothing_invisible(text: str) -> None:
+    label = token_label(text)
+    assert label.strip()
+    assert all(unicodedata.category(character)[0] not in "CZ" for character in label)
+    label.encode()  # no lone surrogate is left
+
+
+@given(ANY_TEXT)
+def test_a_plotly_label_is_the_same_text_without_any_markup(text: str) -> None:
+    label = plotly_label(text)
+    assert "<" not in label
+    assert ">" not in label
+    assert html.unescape(label).replace("\u2060", "") == token_label(text).replace("\u2060", "")
+
+
+def test_a_token_that_looks_like_a_theme_colour_keeps_its_text() -> None:
+    assert "#000001" not in plotly_label("#000001")
+
+
+def test_a_long_label_ends_in_an_ellipsis_and_never_cuts_an_entity() -> None:
+    assert token_label("internationalization", 14) == "international…"
+    assert plotly_label("<" * 20, 14) == "&lt;" * 13 + "…"
+    assert token_label("short", 14) == "short"
+
+
+@given(st.integers(0, 5000), st.integers(1, 64))
+def test_ticks_are_few_evenly_spaced_and_start_at_zero(count: int, limit: int) -> None:
+    ticks = tick_positions(count, limit)
+    assert len(ticks) <= limit
+    assert all(0 <= tick < count for tick in ticks)
+    assert len({b - a for a, b in pairwise(ticks)}) <= 1
+    assert ticks[:1] == ((0,) if count else ())
+
+
+def test_up_to_the_limit_every_position_has_its_tick() -> None:
+    assert tick_positions(LABELS) == tuple(range(LABELS))
+    assert len(tick_positions(LABELS + 1)) < LABELS

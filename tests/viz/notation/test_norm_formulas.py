@@ -1,0 +1,21 @@
+"""The formulas of a norm hold that norm's recorded numbers, for a layer norm and an RMS norm."""
+
+import re
+
+import pytest
+
+from tests.model.tiny import loaded, sentence
+from viz.views.norms.formulas import LAYER_NORM, RMS_NORM, norm_in_general, norm_in_numbers
+
+
+@pytest.mark.parametrize(("name", "general"), [("gpt", LAYER_NORM), ("llama", RMS_NORM)])
+def test_the_numbers_lead_to_the_recorded_output(name: str, general: str) -> None:
+    model = loaded(name)
+    for norm in model.trace(sentence(model), record="full").norms:
+        assert norm_in_general(norm) == general
+        written = norm_in_numbers(norm, 2, 5)
+        output = re.search(r"mathbf\{(-?[\d.]+)\}", written)
+        assert output is not None
+        assert float(output.group(1)) == pytest.approx(float(norm.output[2, 5]), abs=6e-5)
+        assert (r"\mu" in written) is (norm.kind == "layer")
+        assert "10^{-5}" in written

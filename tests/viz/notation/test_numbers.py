@@ -1,0 +1,88 @@
+"""Numbers as text: exact to four decimals, and never made to look like another number."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.analysis.tokens.prediction import probabilities
+from viz.notation.numbers import counted, moves, number, numbers, probability, rounded, significant
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "3"),
+        (0, "0"),
+        (0.5, "0.5000"),
+        (-1.34164, "-1.3416"),
+        (163_009_536, "163,009,536"),
+        (0.9999999999999998, "1"),
+        (np.cos(0.01), "0.99995"),
+        (-1e9, "-1e9"),
+        (-1e20, "-1e20"),
+        (5.62e-17, "5.6e-17"),
+        (4.2e-8, "4.2e-8"),
+        (6e-5, "0.0001"),
+    ],
+)
+def test_a_number_is_written_so_that_it_can_be_read_back(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_numbers_are_whole_only_where_all_are() -> None:
+    assert numbers(np.array([[1.0, 2.0], [0.0, 3.0]])) == [["1", "2"], ["0", "3"]]
+    assert numbers(np.array([1.0, 2.5])) == [["1.0000", "2.5000"]]
+    assert numbers(np.array(7.0)) == [["7"]]
+
+
+@given(st.floats(-1e5, 1e12, allow_nan=False))
+def test_what_is_written_differs_from_the_number_by_half_a_unit_at_most(value: float) -> None:
+    written = number(value)
+    wrong = abs(float(written.replace(",", "")) - value)
+    assert wrong <= (abs(value) * 0.05 if "e" in written else 0.5e-4 + abs(value) * 1e-15)
+
+
+def test_a_change_below_the_digits_that_are_shown_is_said_to_be_none() -> None:
+    assert moves(0.99996, 0.99999) == "stays at 1.000"
+    assert moves(0.9949, 0.0121) == "goes from 0.995 to 0.012"
+
+
+def test_things_are_counted_in_the_number_that_they_have() -> None:
+    said = [counted(count, "token") for count in (0, 1, 2, 1234)]
+    assert said == ["no tokens", "1 token", "2 tokens", "1,234 tokens"]
+
+
+LOGITS = st.lists(st.floats(-8, 8), min_size=2, max_size=6)
+
+
+@given(LOGITS, st.floats(-6, -2), st.randoms())
+def test_the_last_digit_of_a_probability_is_known_to_within_one(
+    logits: list[float], exponent: float, chance: Random
+) -> None:
+    size = 10.0**exponent
+    moved = [logit + chance.choice((-size, size)) for logit in logits]
+    ours, theirs = (probabilities(np.array(row)) for row in (logits, moved))
+    error = float(np.abs(np.log(ours) - np.log(theirs)).max())
+    for share, true in zip(ours, theirs, strict=True):
+        written = probability(share, error, most=6)
+        unit = 10.0 ** -len(written.partition(".")[2])
+        # Half a unit is lost in writing, and the bound is of the first order.
+        assert abs(float(written) - true) <= 1.5 * unit * (1 + error)
+        digits = significant(error)
+        unit = 10.0 ** (np.floor(np.log10(share)) + 1 - digits)
+        assert abs(float(f"{share:.{digits}g}") - true) <= 1.5 * unit * (1 + error)
+
+
+def test_a_probability_near_one_keeps_digits_that_one_of_a_half_loses() -> None:
+    assert probability(0.99951, 0.004) == "0.9995"
+    assert probability(0.5, 0.004) == "0.50"
+    assert probability(0.5, 0.0) == "0.5000"
+
+
+def test_a_large_number_keeps_the_digits_that_hold() -> None:
+    assert rounded(12_345.67, 300.0, 1) == "12,000"
+    assert rounded(12_345.67, 0.7, 1) == "12,346"
+    assert rounded(12.34, 0.001, 1) == "12.3"

@@ -1,0 +1,249 @@
+"""One real server, and everything that a stranger may try on it. Nothing of it leaves this machine."""
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.testing.v1 import AppTest
+
+from tests.bench.visitor import Visitor
+from tests.guarded_server import reach
+from tests.web_security_table import LINES, PAGE, Line, answered, asked, written
+from viz.server.headers import browser_rules, inline_script_hashes
+from viz.server.security import web_security
+from viz.server.websocket_messages import is_used
+from viz.state.locality import is_local
+from viz.state.menu import PAGES
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+SECONDS_TO_START = 120
+
+
+@pytest.fixture(scope="module")
+def reached(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server writes down what it reached for; no file as long as that is nothing."""
+    return tmp_path_factory.mktemp("guarded") / "reached"
+
+
+@pytest.fixture(scope="module")
+def port(reached: Path) -> Iterator[int]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number = int(probe.getsockname()[1])
+    settings = {
+        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+        "STREAMLIT_SERVER_PORT": str(number),
+        "STREAMLIT_SERVER_HEADLESS": "true",
+    }
+    said = reached.with_name("said")
+    with (
+        said.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.guarded_server", str(reached)],
+            cwd=REPOSITORY,
+            env=os.environ | settings,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        try:
+            wait_until_ready(number, process, said)
+            yield number
+        finally:
+            process.terminate()
+
+
+def wait_until_ready(port: int, process: subprocess.Popen[bytes], said: Path) -> None:
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if asked("/readyz")(port) == "200":
+                return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    pytest.fail(f"The server is not ready:\n{said.read_text()}")
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.request)
+def test_each_request_gets_the_answer_of_the_table(port: int, line: Line) -> None:
+    assert line.ask(port) == line.answer
+
+
+@pytest.mark.parametrize("host", ["localhost", "evil.example"])
+def test_every_answer_carries_the_rules_for_the_browser_also_a_refusal(
+    port: int, host: str
+) -> None:
+    answer = answered(port, host=host)
+    assert browser_rules(encrypted=False).items() <= answer.headers.items()
+
+
+def test_the_policy_lets_exactly_the_inline_scripts_of_streamlits_own_page_run(port: int) -> None:
+    page = answered(port).text
+    sources = re.findall(
+        r"'sha256-[^']+'", browser_rules(encrypted=False)["content-security-policy"]
+    )
+    assert sources == inline_script_hashes(page) != []
+    assert inline_script_hashes(page.replace("prerenderReady", "other")) != sources
+
+
+def test_no_page_reaches_for_another_machine_or_starts_a_program(port: int, reached: Path) -> None:
+    async def visit() -> list[str]:
+        troubles: list[str] = []
+        for page in PAGES:
+            async with Visitor(port, page.address, "") as visitor:
+                troubles += visitor.troubles
+        return troubles
+
+    assert asyncio.run(visit()) == []
+    assert not reached.exists(), reached.read_text()
+
+
+def test_a_session_that_comes_back_watches_no_files(port: int, reached: Path) -> None:
+    async def come_back() -> tuple[str, str]:
+        async with Visitor(port, "glossary", "") as visitor:
+            left = visitor.session
+        async with Visitor(port, "glossary", "", session=left) as again:
+            return left, again.session
+
+    left, again = asyncio.run(come_back())
+    assert left == again
+    assert not reached.exists(), reached.read_text()
+
+
+@pytest.mark.parametrize(
+    ("headers", "opens"),
+    [
+        ({}, True),
+        ({"X-Forwarded-For": "192.0.2.1"}, False),
+        ({"Forwarded": "for=192.0.2.1"}, False),
+        ({"Via": "1.1 proxy"}, False),
+        ({"X-Forwarded-Host": "class.example"}, False),
+    ],
+    ids=str,
+)
+def test_who_comes_through_a_proxy_on_this_machine_opens_none_of_its_folders(
+    port: int, headers: dict[str, str], opens: bool
+) -> None:
+    folder = str(REPOSITORY / "model/assets/stories")
+
+    async def visit() -> str:
+        query = urlencode({"model": folder, "text": "The cat sat"})
+        async with Visitor(port, "attention", query, headers=headers) as visitor:
+            return visitor.query
+
+    assert (urlencode({"model": folder}) in asyncio.run(visit())) == opens
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "local"),
+    [
+        ("127.0.0.1", {"host": "localhost:8501"}, True),
+        ("::1", {"host": "[::1]:8501"}, True),
+        ("127.0.0.1", {}, True),
+        ("192.168.1.5", {"host": "localhost"}, False),
+        ("127.0.0.1", {"host": "class.example"}, False),
+        ("127.0.0.1", {"host": "localhost.class.example"}, False),
+        ("127.0.0.1", {"host": "127.0.0.1.class.example"}, False),
+        ("127.0.0.1", {"host": "[::1"}, False),
+        ("127.0.0.1", {"host": "localhost", "X-Forwarded-For": ""}, False),
+        ("127.0.0.1", {"host": "localhost", "x-real-ip": "127.0.0.1"}, False),
+        ("a socket", {"host": "localhost"}, False),
+        (None, {"host": "localhost"}, False),
+    ],
+)
+def test_only_a_local_peer_by_a_local_name_without_a_proxy_is_local(
+    peer: str | None, headers: dict[str, str], local: bool
+) -> None:
+    assert is_local(peer, headers.items()) == local
+
+
+@pytest.mark.parametrize("kind", [field.name for field in BackMsg.DESCRIPTOR.oneofs[0].fields])
+def test_only_the_messages_that_the_app_uses_reach_streamlit(kind: str) -> None:
+    message = BackMsg()
+    field = BackMsg.DESCRIPTOR.fields_by_name[kind]
+    if field.message_type is None:
+        setattr(message, kind, True)
+    else:
+        getattr(message, kind).SetInParent()
+    assert is_used(came(message)) == (kind in {"rerun_script", "stop_script", "app_heartbeat"})
+
+
+@pytest.mark.parametrize(
+    ("operation", "used"),
+    [
+        ("deferred_file", True),
+        ("dataframe_chunk", False),
+        ("install_skills", False),
+        ("dismiss_skills_nudge", False),
+    ],
+)
+def test_of_streamlits_operations_only_files_made_on_request_are_used(
+    operation: str, used: bool
+) -> None:
+    message = BackMsg()
+    getattr(message.backend_operation_request, operation).SetInParent()
+    assert is_used(came(message)) == used
+
+
+def came(message: BackMsg) -> dict[str, object]:
+    """A message as the server hands it on."""
+    return {"type": "websocket.receive", "bytes": message.SerializeToString()}
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "found"),
+    [
+        ("socket.connect", (None, ("192.0.2.1", 443)), True),
+        ("socket.connect", (None, ("::1", 443, 0, 0)), False),
+        ("socket.connect", (None, "/run/some.socket"), False),
+        ("socket.getaddrinfo", ("hub.example", 443, 0, 0, 0), True),
+        ("socket.getaddrinfo", (b"localhost", 0, 0, 0, 0), False),
+        ("socket.sendto", (None, ("8.8.8.8", 53)), True),
+        ("subprocess.Popen", ("pip", [], None, None), True),
+    ],
+)
+def test_the_guard_sees_every_way_out(
+    event: str, arguments: tuple[object, ...], found: bool
+) -> None:
+    assert (reach(event, arguments) is not None) == found
+
+
+def test_an_error_of_ours_tells_the_visitor_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_: Request) -> Response:
+        raise KeyError("secret of the server")
+
+    app = Starlette(routes=[Route("/", broken)], middleware=web_security())
+    answer = TestClient(app, base_url="http://localhost").get("/")
+    assert (answer.status_code, answer.text) == (500, "This went wrong on our side.")
+    assert browser_rules(encrypted=False).items() <= dict(answer.headers).items()
+    assert "secret of the server" in caplog.text
+
+
+def test_an_error_in_a_page_tells_the_visitor_nothing() -> None:
+    page = AppTest.from_string("raise KeyError('secret of the server')").run()
+    shown = str(page.exception[0].proto)
+    assert "encountered an error" in shown
+    assert not [
+        word for word in ("secret", "KeyError", "Traceback", str(REPOSITORY)) if word in shown
+    ]
+
+
+def test_the_table_that_people_read_is_the_one_that_is_tried() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == written(page), "run: python -m tests.web_security_table"

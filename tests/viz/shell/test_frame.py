@@ -1,0 +1,59 @@
+"""What stands around every page is drawn once, by app.py, and stays while pages change."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.testing.v1 import AppTest
+
+from tests.bench.server import serving
+from tests.bench.visitor import Visitor
+from viz.state.menu import MENU, PAGES
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+SIDEBAR = 1  # where a message's path begins
+
+
+@dataclass
+class Watcher(Visitor):
+    """Remembers the main script of its last run, and which scripts drew each element of the sidebar."""
+
+    main: str = ""
+    drawn_by: dict[tuple[int, ...], str] = field(default_factory=dict)
+
+    def _read(self, content: bytes) -> bool:
+        message = ForwardMsg.FromString(content)
+        if message.HasField("new_session"):
+            self.main = message.new_session.main_script_hash
+            self.drawn_by.clear()
+        path = tuple(message.metadata.delta_path)
+        if path and path[0] == SIDEBAR:
+            self.drawn_by[path] = message.metadata.active_script_hash
+        return super()._read(content)
+
+
+def test_the_menu_is_of_app_py_from_the_first_link_into_a_fresh_server(tmp_path: Path) -> None:
+    lines = len(PAGES) + len(MENU) - 1  # a link each, and the names of the groups but the first
+
+    async def visit(port: int) -> None:
+        async with Watcher(port, "glossary", "") as visitor:
+            for page in ("glossary", "prediction", ""):
+                visitor.page = page
+                await visitor.run()
+                menu = [visitor.drawn_by[SIDEBAR, at] for at in range(lines)]
+                assert set(menu) == {visitor.main}, page
+            assert set(visitor.drawn_by.values()) > {visitor.main}  # the page's own, below it
+
+    with serving(tmp_path / "log") as server:
+        asyncio.run(visit(server.port))
+
+
+def test_app_py_opens_every_page_in_one_frame() -> None:
+    app = AppTest.from_file(str(REPOSITORY / "app.py"), default_timeout=60).run()
+    for page in PAGES:
+        app.switch_page(page.file).run()
+        assert not app.exception
+        assert [title.value for title in app.title] == [page.heading or page.title]
+        links = [link.proto.label for link in app.sidebar.get("page_link")]
+        assert links == [page.title for page in PAGES]

@@ -1,0 +1,185 @@
+"""What each preset says, measured on the model that ships with the app; and the list of changes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from model import Intervention, Model, Trace
+from model.analysis.heads.families import families
+from model.analysis.heads.ranking import scores
+from model.analysis.run_comparison import losses, row_statistics
+from model.analysis.tokens.prediction import probabilities
+from tests.model.tiny import loaded
+from viz.state.intervention_words import fill_name, parts
+from viz.state.presets import PRESETS, Preset, opened, preset_of
+from viz.state.view import from_link, to_link
+
+SATURATES, LEAKS, COPIES, ORDER, EMPTY, HIDDEN = PRESETS
+
+
+def copying_heads(trace: Trace) -> tuple[tuple[tuple[str, int], float], ...]:
+    return scores(trace, families(trace)[0]).called("induction")
+
+
+def runs(preset: Preset) -> tuple[Model, Trace, Trace]:
+    view = preset.view
+    model = loaded(view.model)
+    return model, model.trace(view.text), model.trace(view.text, intervention=view.change)
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
+def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(preset: Preset) -> None:
+    view = opened(preset)
+    model, before, after = runs(preset)
+    assert view.place in model.attention_names
+    assert view.head < after.find(view.place).heads
+    assert view.query < len(after.queries_of(after.find(view.place)))
+    assert view.key < len(after.keys_of(after.find(view.place)))
+    assert not np.array_equal(before.states[before.source][-1], after.states[after.source][-1])
+    reopened, problems = from_link(to_link(view))
+    assert reopened == view
+    assert problems == ()
+    assert preset_of(reopened) is preset
+
+
+def test_without_scaling_rows_saturate() -> None:
+    _, before, after = runs(SATURATES)
+    ours, theirs = (
+        np.concatenate([row_statistics(each).entropy.ravel() for each in trace.attention])
+        for trace in (before, after)
+    )
+    assert theirs.mean() < ours.mean() / 3
+    sharp = [
+        np.concatenate(
+            [row_statistics(each).largest[:, 1:].ravel() > 0.9 for each in run.attention]
+        )
+        for run in (before, after)
+    ]  # but for the first row, which has no choice
+    assert sharp[0].mean() < 0.5 < 0.7 < sharp[1].mean()
+
+
+def test_without_a_mask_the_answer_leaks() -> None:
+    _, before, after = runs(LEAKS)
+    assert losses(before).mean() == pytest.approx(6.2, abs=0.05)
+    assert losses(after).mean() == pytest.approx(0.3, abs=0.05)
+    first_round = np.exp(-losses(after))[1:4]
+    assert (first_round > 0.9).all()
+    assert (np.exp(-losses(before))[1:4] < 0.05).all()
+    assert after.find("decoder.1.self").weights(2)[1, 7] > 0.9
+    assert [after.tokens[at].text for at in (1, 7)] == [" dog", " mat"]
+
+
+def test_without_the_previous_token_head_nothing_is_copied() -> None:
+    _, before, after = runs(COPIES)
+    tokens = [token.text for token in before.tokens]
+    second = {text: len(tokens) - 1 - tokens[::-1].index(text) for text in (" dog", " mat")}
+    ours, theirs = (np.exp(-losses(trace)) for trace in (before, after))
+    known = slice(second[" mat"] - 1, None)  # the first token is not predicted
+    assert (len(ours[known]), ours[known].min() >= 0.99) == (4, True)
+    assert theirs[known].mean() == pytest.approx(0.18, abs=0.01)
+    assert max(found[second[" dog"] - 1] for found in (ours, theirs)) < 0.005
+    assert before.tokens[0].id != before.tokens[5].id
+    assert tokens[5] == " " + tokens[0]
+    assert {name for (name, _), _ in copying_heads(before)} == {"decoder.1.self"}
+    head = before.find("decoder.0.self").weights(1)
+    assert np.diagonal(head, -1).mean() > 0.9
+
+
+def test_the_previous_token_head_matters_on_other_lists_too() -> None:
+    model = loaded("stories")
+    words = ["cat", "dog", "mat", "hat", "cup", "ball", "house", "river", "man"]
+    kept, lost = [], []
+    for seed in range(6):
+        drawn = [str(word) for word in np.random.default_rng(seed).permutation(words)[:6]]
+        text = " ".join(drawn * 2)
+        for found, change in ((kept, Intervention()), (lost, COPIES.view.change)):
+            found.append(np.exp(-losses(model.trace(text, intervention=change)))[-5:].mean())
+    assert np.mean(lost) < 0.2 < 0.8 < np.mean(kept)
+
+
+def test_without_positions_both_articles_are_one_and_the_animals_are_mixed_up() -> None:
+    model, before, after = runs(ORDER)
+    texts = [token.text for token in after.tokens]
+    first, second = (place for place, text in enumerate(texts) if text == "the")
+    states = after.states["encoder"][-1]
+    np.testing.assert_allclose(states[first], states[second], atol=1e-5)
+    assert np.abs(np.diff(before.states["encoder"][-1][[first, second]], axis=0)).max() > 1
+    written, said = (
+        [token.text for token in model.generate(ORDER.view.text, intervention=change)]
+        for change in (Intervention(), ORDER.view.change)
+    )
+    assert " ".join(written[:-1]) == "le chat noir voit le chien blanc"
+    assert said != written
+    assert said.count("noir") == 2
+
+
+def test_a_row_with_every_key_masked_reads_nothing_and_a_finite_fill_makes_it_uniform() -> None:
+    model, _, after = runs(EMPTY)
+    for attention in after.attention:
+        for head in range(attention.heads):
+            assert (attention.weights(head)[0] == 0).all()
+            assert (attention.output[head, 0] == 0).all()
+    assert np.isfinite(after.logits).all()
+    filled = model.trace(EMPTY.view.text, intervention=Intervention(blocked={(0, 0)}, fill=-1e9))
+    np.testing.assert_allclose(
+        filled.find("decoder.0.self").weights(1)[0], 1 / len(filled.tokens), rtol=1e-5
+    )
+
+
+def test_with_the_surname_hidden_the_model_does_not_know_it() -> None:
+    _, before, after = runs(HIDDEN)
+    (hill,) = (token.id for token in before.tokens if token.text == " Hill")
+    assert probabilities(before.logits[-1])[hill] > 0.95
+    assert probabilities(after.logits[-1])[hill] < 0.2
+
+
+def test_every_part_of_a_change_is_listed_and_can_be_taken_back_by_itself() -> None:
+    change = Intervention(
+        scale=0.5,
+        mask="causal",
+        hidden=frozenset({1}),
+        blocked=frozenset({(2, 0)}),
+        fill=-1e9,
+        positions=False,
+        ablated=frozenset({("decoder.0.self", 1), ("decoder.1.cross", 0)}),
+        dropout=0.1,
+        seed=4,
+        only=frozenset({"decoder.0.self"}),
+    )
+    listed = parts(change, ("a", "b"))
+    assert [part.words for part in listed] == [
+        "scores × 0.5",
+        "causal mask",
+        "1 b hidden",
+        "2 cannot see 0",
+        "masked = −1e9",
+        "positions off",
+        "L0H1 off",
+        "L1 crossH0 off",
+        "dropout 0.1, seed 4",
+        "only in L0",
+    ]
+    while listed:
+        assert len(parts(listed[0].without)) < len(listed)
+        change = listed[0].without
+        listed = parts(change)
+    assert change == Intervention()
+
+
+def test_long_lists_are_counted_and_taken_back_at_once() -> None:
+    heads = frozenset(("encoder.2.self", head) for head in range(12))
+    change = Intervention(hidden=range(9), blocked={(0, key) for key in range(7)}, ablated=heads)
+    assert [part.words for part in parts(change)] == [
+        "9 tokens hidden",
+        "7 edges cut",
+        "12 heads of encoder L2 off",
+    ]
+    assert parts(change)[2].without.ablated == frozenset()
+
+
+def test_fills_have_short_names() -> None:
+    fills = (-math.inf, -1e9, -1e20, 0.0, 2.5, -7.0, -1e-9)
+    assert [fill_name(fill) for fill in fills] == [
+        "−∞", "−1e9", "−1e20", "0", "2.5", "−7", "−1e-09",
+    ]  # fmt: skip

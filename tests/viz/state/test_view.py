@@ -1,0 +1,105 @@
+"""The link says the whole view, and no link can break a page."""
+
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.loading.registry import models
+from model.nn.intervention import Intervention
+from viz.state.examples import EXAMPLES
+from viz.state.intervention_url import MASKS
+from viz.state.view import TEXT_LIMIT, View, from_link, to_link
+
+characters = st.characters(exclude_categories=["Cs"])
+names = st.sampled_from(["decoder.0.self", "decoder.1.cross"])
+positions = st.integers(0, 5000)
+changes = st.builds(
+    Intervention,
+    scale=st.none() | st.floats(-1e6, 1e6),
+    mask=st.sampled_from(MASKS),
+    hidden=st.frozensets(positions, max_size=4),
+    blocked=st.frozensets(st.tuples(positions, positions), max_size=4),
+    fill=st.just(float("-inf")) | st.floats(-1e38, 1e38),
+    positions=st.booleans(),
+    ablated=st.frozensets(st.tuples(names, st.integers(0, 40)), max_size=4),
+    dropout=st.floats(0, 0.9),
+    seed=st.integers(0, 999),
+    only=st.none() | st.frozensets(names, min_size=1),
+)
+views = st.builds(
+    View,
+    text=st.text(characters, max_size=60),
+    model=st.sampled_from(sorted(models)),
+    place=st.sampled_from(["decoder.0.self", "decoder.1.cross", "encoder.3.self"]),
+    head=st.integers(0, 40),
+    stage=st.sampled_from(["query", "scores", "weights", "output"]),
+    query=st.integers(0, 5000),
+    key=st.integers(0, 5000),
+    show=st.text(characters, max_size=20),
+    target=st.none() | st.text(characters, max_size=60),
+    second_text=st.text(characters, max_size=60),
+    second_model=st.sampled_from(["", *sorted(models)]),
+    change=changes,
+)
+
+
+@given(views)
+def test_a_copied_link_reopens_the_same_view(view: View) -> None:
+    carried = dict(parse_qsl(urlencode(to_link(view)), keep_blank_values=True))
+    assert from_link(carried) == (view, ())
+
+
+@given(st.dictionaries(st.sampled_from([*to_link(View()), "text", "head", "mask", "x"]), st.text()))
+def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, str]) -> None:
+    view, problems = from_link(parameters)
+    assert isinstance(view, View)
+    assert all(problem.startswith("The link's “") for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("head", "-1"),
+        ("head", "٣"),
+        ("head", "9" * 400),
+        ("query", "1e3"),
+        ("scale", "yes"),
+        ("scale", "1e9"),
+        ("fill", "nan"),
+        ("hidden", "1;2"),
+        ("blocked", "1"),
+        ("ablated", "decoder.0.self"),
+        ("dropout", "1"),
+        ("positions", "no"),
+        ("mask", "all"),
+        ("model", "../../etc"),
+        ("stage", "<b>"),
+        ("text", "x" * (TEXT_LIMIT + 1)),
+    ],
+)
+def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(name: str, value: str) -> None:
+    view, problems = from_link({"head": "2", name: value})
+    assert len(problems) == 1
+    assert f"“{name}”" in problems[0]
+    assert replace(view, head=View().head) == View()
+    if name != "head":
+        assert view.head == 2
+
+
+def test_the_unchanged_start_needs_no_link() -> None:
+    assert to_link(View()) == {}
+
+
+def test_a_sentence_with_every_sign_of_a_link_survives() -> None:
+    view = View(text="a&b=c#d?e+f%20 ü 🦊")
+    assert from_link(dict(parse_qsl(urlencode(to_link(view)))))[0] == view
+
+
+def test_only_an_example_has_something_to_look_for() -> None:
+    first = EXAMPLES[0]
+    opened = View(text=first.text, model=first.model, place=first.place, head=first.head)
+    assert opened.look_for == first.look_for
+    assert View(text="something else").look_for is None

@@ -1,0 +1,247 @@
+"""Each step of the tour is not done when it opens, and done once its reader has acted."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from model import Intervention, Model, Trace, load_model, models
+from viz.questions.question import Scene
+from viz.state.menu import PAGES
+from viz.state.view import View, from_link, to_link
+from viz.tour.progress import Progress, read
+from viz.tour.steps import MODEL, NAMES, STEPS, TEXT, UNFINISHED, Moment, Step, opened, unfit
+
+ACTS: dict[str, dict[str, object]] = {  # what the reader does, as fields of the view
+    "tokens": {"text": TEXT},
+    "positions": {"show": "Added to the tokens"},
+    "scores": {"stage": "scores", "key": 1},
+    "scaling": {"change": Intervention(scale=1.0)},
+    "mask": {"change": Intervention(mask="none")},
+    "weights": {"stage": "output", "key": 1},
+    "heads": {"place": "decoder.1.self", "head": 0},
+    "feed-forward": {"show": "Contributions"},
+    "prediction": {"show": "Layer by layer"},
+    "laboratory": {"change": Intervention(positions=False)},
+}
+TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it, and what is said
+    ("tokens", {"text": UNFINISHED + "Tom"}, "The space is missing: put one before “Tom”."),
+    ("tokens", {"text": UNFINISHED + " tom"}, "You typed “tom”. Type “Tom” there."),
+    ("tokens", {"text": "the cat"}, f"The sentence is another one now. It should read “{TEXT}”."),
+    (
+        "tokens",
+        {"text": TEXT, "model": "minilm", "place": "encoder.0.self"},
+        f"You opened {models['minilm'].title}. This step needs {models[MODEL].title}.",
+    ),
+    ("positions", {"show": "The table"}, "You chose “The table”. Choose “Added to the tokens”."),
+    (
+        "scores",
+        {"stage": "scores"},
+        "The scores are open. Now click a cell outside the frame.",
+    ),
+    (
+        "scores",
+        {"query": 3},
+        "You are at “Q”. Choose “scores”, then click a cell.",
+    ),
+    (
+        "scores",
+        {"stage": "weights", "key": 1},
+        "You are at “weights”. Choose “scores”, then click a cell.",
+    ),
+    (
+        "scores",
+        {"stage": "scores", "key": 1, "change": Intervention(mask="none")},
+        "A change is on: no mask. This step needs the unchanged model. Take the change back.",
+    ),
+    (
+        "scaling",
+        {"change": Intervention(mask="none")},
+        "You changed something else: no mask. Take it back, then switch off “Divide scores by √dₖ”.",
+    ),
+    (
+        "scaling",
+        {"change": Intervention(scale=0.5)},
+        "You changed something else: scores × 0.5. Take it back, then switch off “Divide scores by √dₖ”.",
+    ),
+    (
+        "scaling",
+        {"change": Intervention(scale=1.0, mask="none", positions=False)},
+        "That is right, but something else is changed too: no mask and positions off. Take it back.",
+    ),
+    (
+        "mask",
+        {"change": Intervention(scale=1.0)},
+        "You changed something else: scores not scaled. Take it back, then choose “none: all may look”.",
+    ),
+    ("weights", {"key": 1}, "You are at “scaled”. Choose “weights”."),
+    (
+        "weights",
+        {"stage": "weights", "key": 0},
+        "In the row of “·Tom” (12), “Tom” (0) has 0.085, and another token has more. Click the darkest "
+        "cell of a row.",
+    ),
+    (
+        "weights",
+        {"stage": "weights", "key": 1},
+        "Right: in the row of “·Tom” (12), “·Hill” (1) has the most, 0.879. Choose “output”.",
+    ),
+    (
+        "weights",
+        {"stage": "output"},
+        "In the row of “·Tom” (12), “·Tom” (12) has 0.000, and another token has more. Go back to "
+        "“weights” and click the darkest cell of a row.",
+    ),
+    (
+        "weights",
+        {"stage": "output", "query": 0, "key": 0},
+        "The row of “Tom” (0) has one cell only. Go back to “weights” and click in another row.",
+    ),
+    (
+        "weights",
+        {"stage": "output", "key": 1, "change": Intervention(scale=1.0)},
+        "A change is on: scores not scaled. This step needs the unchanged model. Take the change back.",
+    ),
+    (
+        "heads",
+        {"head": 5},
+        "You opened L0H5. It gives a weight of 0.001, on average, to what followed the same word "
+        "before. These heads copy here: L1H0, L1H1, L1H4, L1H7 and L1H6. Open one of them.",
+    ),
+    (
+        "heads",
+        {"place": "decoder.3.self", "head": 5},
+        "You opened L3H5. It gives a weight of 0.505, on average, to what followed the same word "
+        "before. These heads copy here: L1H0, L1H1, L1H4, L1H7 and L1H6. Open one of them.",
+    ),
+    ("feed-forward", {"show": "Dropout"}, "You chose “Dropout”. Choose “Contributions”."),
+    (
+        "prediction",
+        {"show": "Token by token"},
+        "You chose “Token by token”. Choose “Layer by layer”.",
+    ),
+    (
+        "laboratory",
+        {"change": Intervention(scale=1.0)},
+        "You changed something else: scores not scaled. Take it back, then switch off the positions.",
+    ),
+    (
+        "laboratory",
+        {"change": Intervention(positions=False, hidden=frozenset({1}))},
+        "That is right, but something else is changed too: 1 hidden. Take it back.",
+    ),
+)
+
+
+@cache
+def loaded(name: str) -> Model:
+    return load_model(name, device="cpu")
+
+
+@cache
+def traced(view: View) -> Trace:
+    return loaded(view.model).trace(view.text, intervention=view.change)
+
+
+def walked(step: Step) -> View:
+    """The view a step opens on for a reader who did all that comes before."""
+    view = View()
+    for before in STEPS[: STEPS.index(step)]:
+        view = replace(opened(before, view), **ACTS[before.name])
+    return opened(step, view)
+
+
+def missing(step: Step, before: View, **act: object) -> str | None:
+    view = replace(before, **act)
+    return step.missing(Moment(view, before, traced(view)))
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_a_step_is_open_at_first_and_done_by_its_act_alone(step: Step) -> None:
+    before = walked(step)
+    assert before.text == (UNFINISHED if step is STEPS[0] else TEXT)
+    assert unfit(step, traced(before), before) is None
+    assert missing(step, before) == ""
+    assert missing(step, before, **ACTS[step.name]) is None
+
+
+@pytest.mark.parametrize(("name", "act", "said"), TURNS)
+def test_another_act_is_told_in_a_sentence_that_says_what_is_missing(
+    name: str, act: dict[str, object], said: str
+) -> None:
+    step = STEPS[NAMES.index(name)]
+    assert missing(step, walked(step), **act) == said
+
+
+def test_every_step_has_a_wrong_turn_that_is_tried() -> None:
+    assert {name for name, _, _ in TURNS} == set(NAMES)
+
+
+def test_the_heads_that_count_as_copying_give_most_of_their_weight_to_it_at_every_word() -> None:
+    step = STEPS[NAMES.index("heads")]
+    before = walked(step)
+    trace = traced(before)
+    # “Tom” at 12 stood at 0 before “Hill”, “ball” at 10 stood at 5 before the full stop.
+    copying = {
+        (attention.name, head)
+        for attention in trace.attention
+        for head in range(attention.heads)
+        if min(attention.weights(head)[[12, 10], [1, 6]]) > 0.5
+    }
+    for attention in trace.attention:
+        for head in range(attention.heads):
+            lacks = missing(step, before, place=attention.name, head=head)
+            assert (lacks is None) == ((attention.name, head) in copying)
+
+
+@pytest.mark.parametrize(
+    "step", [step for step in STEPS if step.question], ids=lambda step: step.name
+)
+def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(step: Step) -> None:
+    view = walked(step)
+    run = cache(lambda change: traced(replace(view, change=change)))
+    model = loaded(view.model)
+    ground = Scene(run, model.tokenizer.named, view.place, view.head, model.unembed)
+    assert step.question is not None
+    assert step.question(ground, 0) is not None
+
+
+def test_the_tour_goes_the_way_of_a_sentence_over_pages_that_there_are() -> None:
+    files = [page.file for page in PAGES]
+    assert all(step.page in files for step in STEPS)
+    assert 8 <= len(STEPS) <= 10
+    assert len(set(NAMES)) == len(NAMES)
+    for step, following in pairwise(STEPS):
+        assert step.page == following.page or step.page not in {
+            later.page for later in STEPS[STEPS.index(following) :]
+        }
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(step: Step) -> None:
+    own = View(text="the cat sat", model="minilm", place="encoder.2.self", head=3)
+    view = opened(step, own)
+    assert from_link(to_link(view)) == (view, ())
+    if step is not STEPS[0]:
+        assert (view.text, view.model, view.place) == (own.text, own.model, own.place)
+        assert missing(step, view) == "" or unfit(step, traced(view), view)
+
+
+def test_a_model_that_cannot_do_a_step_is_told_in_a_sentence_and_no_other() -> None:
+    encoder = View(text="the cat sat", model="minilm", place="encoder.0.self")
+    refused = [step.name for step in STEPS if unfit(step, traced(encoder), encoder)]
+    assert refused == ["mask", "heads", "prediction", "laboratory"]
+    one = View(text="a", model=MODEL)
+    told = [step.name for step in STEPS if unfit(step, traced(one), one)]
+    assert told == [name for name in NAMES if name != "tokens"]
+
+
+@pytest.mark.parametrize("number", range(len(STEPS) + 1))
+@pytest.mark.parametrize("under_way", [True, False])
+def test_the_link_reopens_the_step_and_says_whether_the_tour_was_left(
+    number: int, under_way: bool
+) -> None:
+    known = Progress(number, under_way=under_way)
+    assert read(known.link) == known
+    assert read(known.link + "x") is None

@@ -1,0 +1,1 @@
+"""What a page is put together from: a plot, an error boundary."""

@@ -1,0 +1,29 @@
+"""Tables whose text stays text when they are saved from the page as CSV. Pure."""
+
+import re
+
+import pandas as pd
+
+from viz.notation.visible import WORD_JOINER
+
+_FORMULA_STARTS = tuple("=+-@")  # a spreadsheet takes such a cell for a formula
+_NUMBER = re.compile(r"[+-][\d.,]+(e[+-]?\d+)?( ?%)?", re.IGNORECASE)
+
+
+def sheltered_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with a word joiner, which takes no room, before each text that a spreadsheet would
+    run: "=1+1" in a cell, in a column's name or in a row's. Numbers written as text stay."""
+    made = frame.copy()
+    for place, kind in enumerate(made.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            made.isetitem(place, made.iloc[:, place].map(_sheltered).to_numpy())
+    made.columns = made.columns.map(_sheltered)
+    if not pd.api.types.is_numeric_dtype(made.index.dtype):
+        made.index = made.index.map(_sheltered)
+    return made
+
+
+def _sheltered(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA_STARTS) or _NUMBER.fullmatch(cell):
+        return cell
+    return WORD_JOINER + cell

@@ -1,0 +1,37 @@
+"""The LaTeX of what heads do together: concatenation, logits, averages, rollout, ablation. Pure."""
+
+from model.nn.config import TransformerConfig
+
+_CONCATENATION = (
+    r"\begin{aligned} \mathrm{MultiHead}(x) &= [o_0; o_1; \dots; o_{h-1}]\, W_O + b_O \\"
+    r" &= \sum_h o_h\, W_O^{(h)} + b_O \end{aligned}"
+)
+_LOGIT = (
+    r"\begin{aligned} x &= \textstyle\sum_i p_i \\"
+    r" \text{logit}_t &= \sum_i \frac{p_i - \bar p_i}{\sqrt{\sigma^2 + \varepsilon}}"
+    r" \odot \gamma \cdot u_t \;+\; \beta \cdot u_t \end{aligned}"
+)
+MEAN = r"\bar W = \frac{1}{h} \sum_{i=0}^{h-1} W_i"
+ROLLOUT = (
+    r"\begin{aligned} A_l &= \tfrac12 \bar W_l + \tfrac12 I \\"
+    r" R_l &= A_l\, R_{l-1}, \quad R_{-1} = I \end{aligned}"
+)
+PAIR = r"w_{qk} = \mathrm{softmax}(\text{row } q)_k"
+ABLATION = r"o_h \leftarrow 0 \;:\quad \Delta_h = m(\text{without } h) - m(\text{unchanged})"
+_RMS_LOGIT = (
+    r"\begin{aligned} x &= \textstyle\sum_i p_i \\"
+    r" \text{logit}_t &= \sum_i \frac{p_i}{\sqrt{\mathrm{ms} + \varepsilon}} \odot \gamma \cdot u_t"
+    r" \end{aligned}"
+)
+
+
+def concatenation(config: TransformerConfig) -> str:
+    """The heads' outputs side by side through W_O, and its bias where there is one."""
+    return _CONCATENATION if config.output_bias else _CONCATENATION.replace(" + b_O", "")
+
+
+def logit(config: TransformerConfig) -> str:
+    """One logit as a sum over what was added to the stream, through this model's norm."""
+    if not config.centres:
+        return _RMS_LOGIT
+    return _LOGIT if config.shifts else _LOGIT.replace(r" \;+\; \beta \cdot u_t", "")

@@ -1,0 +1,51 @@
+"""Token text to labels that are safe to draw, and the choice of ticks that are labelled.
+
+Equal tokens keep their own rows and columns: pictures place cells by position and write the labels
+beside them.
+"""
+
+import html
+import math
+import unicodedata
+
+from viz.notation.visible import WORD_JOINER, visible
+
+LABELS = 32  # more labels than this on one axis make a picture slow and illegible
+LONGEST = 200  # characters of any label
+
+
+def token_label(text: str, limit: int = LONGEST) -> str:
+    """A token's text as plain visible text: for `textContent`, canvases and table cells.
+
+    A leading space becomes "·", other spaces "␣", a line break "⏎"; control, bidi, zero-width and
+    unpaired characters are spelled out, for instance ‹U+202E›; nothing at all becomes "∅".
+    Beyond `limit` characters the label ends in "…".
+    """
+    if not text:
+        return "∅"
+    leading = len(text) > 1 and text[0] == " " and text[1] != " "
+    label = ("·" if leading else "") + visible((text[1:] if leading else text).replace(" ", "␣"))
+    if unicodedata.category(label[0])[0] == "M":
+        label = "◌" + label
+    return label if len(label) <= limit else label[: limit - 1] + "…"
+
+
+def plotly_label(text: str, limit: int = LONGEST) -> str:
+    """A token's text for Plotly's ticks, titles and hover texts, which read a kind of HTML.
+
+    Tags and entities are escaped. A word joiner after "#" keeps Streamlit from taking "#000001" for
+    a colour of its theme.
+    """
+    return plotly_words(token_label(text, limit))
+
+
+def plotly_words(text: str) -> str:
+    """Our own words for the same places: escaped, spaces left as they are."""
+    return html.escape(text, quote=False).replace("#", "#" + WORD_JOINER)
+
+
+def tick_positions(count: int, limit: int = LABELS) -> tuple[int, ...]:
+    """At most `limit` evenly spaced positions of `count`, from 0 on."""
+    if count <= 0:
+        return ()
+    return tuple(range(0, count, math.ceil(count / limit)))

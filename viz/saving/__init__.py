@@ -1,0 +1,1 @@
+"""The files behind “Save”."""

@@ -1,0 +1,1 @@
+"""The server: its routes, headers, bounds and refusals. `python -m viz.server` starts it."""

@@ -1,0 +1,19 @@
+"""`python -m viz.server` is what `make run` starts: a command line, so that STREAMLIT_SERVER_PORT and the
+like count."""
+
+import sys
+
+from streamlit.web import cli
+
+from model.system.settings import check_at_start
+from viz.server import asgi
+from viz.server.connections import bound_the_server, raise_limit
+from viz.server.ending import end_in_time
+from viz.server.starting import starting
+
+with starting():
+    check_at_start()
+    raise_limit()
+    bound_the_server()
+    end_in_time()
+    cli.main(["run", asgi.__file__, *sys.argv[1:]], prog_name="streamlit", standalone_mode=False)

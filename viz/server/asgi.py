@@ -1,0 +1,86 @@
+"""The ASGI face of the app: starts the engine before the first visitor, says when it is ready, counts, and
+stands behind the checks of `viz.server.security`."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from model.system import allocator
+from viz.elements.error_boundary import tell
+from viz.explorer import endpoint
+from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
+from viz.server.connections import descriptors, tend_connections
+from viz.server.security import web_security
+from viz.server.sending import InPieces, unless_crowded
+from viz.shell.streamlit_patches import mend_streamlit
+from viz.state.engine import engine
+from viz.state.examples import FIRST
+from viz.telemetry import logs
+from viz.telemetry.metrics import Counting, metrics
+
+APP = Path(__file__).parents[2] / "app.py"
+A_YEAR = "public, max-age=31536000, immutable"  # the address changes with the file
+
+
+async def ready(_: Request) -> Response:
+    """200 once the default model is loaded, 503 until then."""
+    if engine().has(FIRST.model):
+        return PlainTextResponse("ready")
+    return PlainTextResponse("loading", status_code=503)
+
+
+async def plotly_script(_: Request) -> Response:
+    """Plotly for the explorer, straight from the installed package."""
+    return FileResponse(PLOTLY, headers={"cache-control": A_YEAR})
+
+
+def preload() -> None:
+    """Loads the default model. A refusal is left to the page, which says it to the visitor."""
+    began = time.monotonic()
+    try:
+        engine().model(FIRST.model, lambda sentence, share: None)
+    except ValueError as error:  # the sentence holds nobody's text: nobody was there yet
+        logs.event("not ready", model=FIRST.model, reason=str(error))
+    else:
+        logs.event("ready", seconds=round(time.monotonic() - began, 1))
+
+
+@asynccontextmanager
+async def lifespan(_: st.App) -> AsyncIterator[None]:
+    allocator.reuse()
+    mend_streamlit()
+    logs.set_up()  # from here on what breaks is a line of the log
+    logs.event(
+        "start",
+        address=st.get_option("server.address"),
+        port=st.get_option("server.port"),
+        descriptors=descriptors(),
+    )
+    tending = asyncio.create_task(tend_connections())
+    threading.Thread(target=preload, name="preload", daemon=True).start()
+    yield
+    tending.cancel()
+    logs.event("stop", lines_kept_back=logs.kept_back())
+
+
+app = st.App(
+    APP,
+    routes=[
+        Route("/readyz", ready),
+        Route("/metrics", metrics),
+        Route(f"/{PLOTLY_ADDRESS}", plotly_script),
+        Route(f"/{endpoint.ADDRESS}", unless_crowded(endpoint.offer)),
+    ],
+    middleware=[Middleware(Counting), Middleware(InPieces), *web_security()],
+    lifespan=lifespan,
+    on_script_error=tell,
+)

@@ -1,0 +1,220 @@
+"""What the app answers to, and what it refuses before any of its code runs.
+
+The order, from the outside: every answer gets the browser's rules and no error its details; then
+what a request wants, its size, where it comes from, and by which name it reached us. Streamlit's own
+checks of hosts and origins stay on behind these.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import streamlit as st
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from model.system.settings import settings
+from viz.server.connections import no_room
+from viz.server.headers import browser_rules
+from viz.server.websocket_messages import UsedMessages
+from viz.state.locality import is_local
+
+HEADER_BYTES = 48 * 1024  # of a request's line and headers; a link with two long sentences is 30 KB
+READING = {"GET", "HEAD"}
+OPEN_TO_ANY_HOST = {"/readyz"}  # an orchestrator asks by the machine's number, and learns one word
+# Streamlit's own doors that this app does not use: uploads, its metrics, its agent API, its log-in.
+CLOSED = (
+    "/_stcore/agent",
+    "/_stcore/metrics",
+    "/_stcore/script-health-check",
+    "/_stcore/upload_file",
+    "/auth",
+    "/component",
+    "/oauth2callback",
+)
+ROOT_QUESTIONS = ("/_stcore/health", "/_stcore/host-config")  # how Streamlit's script finds the app
+_NOTHING = 404, "There is nothing here."
+_FOREIGN = 403, "Pages of other sites cannot use this app."
+_logger = logging.getLogger(__name__)
+
+
+class Rule(Protocol):
+    """One reason to refuse: the status and the sentence, or None where the request may pass."""
+
+    def __call__(self, scope: Scope) -> tuple[int, str] | None: ...
+
+
+def web_security() -> list[Middleware]:
+    """What stands before Streamlit, outermost first."""
+    return [
+        Middleware(BrowserRules),
+        Middleware(
+            Refusals,
+            rules=(
+                no_room,
+                changes_something,
+                too_large,
+                closed_door,
+                not_the_root,
+                foreign_origin,
+                closed_numbers,
+            ),
+        ),
+        Middleware(AllowedHosts),
+        Middleware(UsedMessages),
+    ]
+
+
+class BrowserRules:
+    """Adds the browser's rules to every answer, and keeps the details of an error on the server."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = "waiting"
+
+        async def send_with_rules(message: Message) -> None:
+            nonlocal state
+            state = _NEXT.get(message["type"], state)
+            if message["type"] in _ANSWERS:
+                _put_rules(MutableHeaders(scope=message), scope)
+            await send(message)
+
+        if scope["type"] not in {"http", "websocket"}:
+            await self.app(scope, receive, send)
+            return
+        try:
+            await self.app(scope, receive, send_with_rules)
+        except Exception:  # the border: the log gets the cause, the visitor a sentence
+            _logger.exception("A request failed: %s", scope["type"])
+            if state == "open":
+                await send({"type": "websocket.close", "code": 1011})
+            elif state == "waiting" and scope["type"] == "http":
+                answer = PlainTextResponse("This went wrong on our side.", status_code=500)
+                await answer(scope, receive, send_with_rules)
+
+
+_ANSWERS = {"http.response.start", "websocket.http.response.start"}
+_NEXT = {name: "answered" for name in (*_ANSWERS, "websocket.close")} | {"websocket.accept": "open"}
+
+
+def _put_rules(headers: MutableHeaders, scope: Scope) -> None:
+    """Nothing of ours is meant for pages of others, so no answer carries a permission for them."""
+    for name in [name for name in headers if name.startswith("access-control-")]:
+        del headers[name]
+    headers.update(browser_rules(encrypted=scope["scheme"] in {"https", "wss"}))
+
+
+class Refusals:
+    """Answers with the first rule that refuses, before the app has seen the request."""
+
+    def __init__(self, app: ASGIApp, rules: Sequence[Rule]) -> None:
+        self.app = app
+        self.rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = next(filter(None, (rule(scope) for rule in self._rules_for(scope))), None)
+        if refusal is None:
+            await self.app(scope, receive, send)
+            return
+        status, sentence = refusal
+        headers = {"connection": "close", "retry-after": "60"} if status == 503 else None
+        await PlainTextResponse(sentence, status, headers)(scope, receive, send)
+
+    def _rules_for(self, scope: Scope) -> Sequence[Rule]:
+        return self.rules if scope["type"] in {"http", "websocket"} else ()
+
+
+def too_large(scope: Scope) -> tuple[int, str] | None:
+    """A long address, many headers, or a body, where nothing here reads one."""
+    address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    if address > HEADER_BYTES:
+        return 414, f"The address is longer than {HEADER_BYTES // 1024} KB."
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+        return 431, f"The headers are longer than {HEADER_BYTES // 1024} KB."
+    headers = Headers(scope=scope)
+    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        return 413, "No request to this app carries a body."
+    return None
+
+
+def changes_something(scope: Scope) -> tuple[int, str] | None:
+    """Whatever a visitor changes goes through the websocket, so every other request only reads."""
+    if scope["type"] == "http" and scope["method"] not in READING:
+        return 405, "Requests to this app only read."
+    return None
+
+
+def closed_door(scope: Scope) -> tuple[int, str] | None:
+    """A part of Streamlit's server that this app has no use for, also under a folder."""
+    if any(f"{door}/" in f"{scope['path']}/" for door in CLOSED):
+        return _NOTHING
+    return None
+
+
+def not_the_root(scope: Scope) -> tuple[int, str] | None:
+    """Opened at /page, Streamlit's own script asks first whether the app lives there, then at the root.
+
+    It goes on after any answer that is no success; the browser logs one of 400 and above as an error.
+    """
+    folders = {scope["path"].removesuffix(question) for question in ROOT_QUESTIONS}
+    folders -= {scope["path"], ""}
+    if any(
+        folder.strip("/") != st.get_option("server.baseUrlPath").strip("/") for folder in folders
+    ):
+        return 300, "The app lives at the root of this address."
+    return None
+
+
+def foreign_origin(scope: Scope) -> tuple[int, str] | None:
+    """A page of another site, or of another port of this machine, that reaches for ours.
+
+    Browsers name a page's origin on every websocket and cannot be made to lie about it. Programs
+    that are no browsers name none, and carry no visitor's cookies.
+    """
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
+    if origin is None:
+        return None
+    try:
+        named = urlsplit(origin)
+    except ValueError:  # no origin is written so
+        return _FOREIGN
+    encrypted = scope["scheme"] in {"https", "wss"}
+    if named.netloc != headers.get("host") or (encrypted and named.scheme != "https"):
+        return _FOREIGN
+    return None
+
+
+def closed_numbers(scope: Scope) -> tuple[int, str] | None:
+    """`/metrics`, for whom the server's owner does not let read it."""
+    allowed = settings().metrics
+    if scope["path"] != "/metrics" or allowed == "on":
+        return None
+    client = scope.get("client")
+    peer = None if client is None else client[0]
+    if allowed == "local" and is_local(peer, Headers(scope=scope).items()):
+        return None
+    return _NOTHING
+
+
+class AllowedHosts:
+    """Starlette's check of the Host header, with Streamlit's list of names.
+
+    A page elsewhere can have its name resolved to this machine (DNS rebinding); the Host header
+    then still holds that page's name.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        names: list[str] = st.get_option("server.allowedHosts")
+        self.app = app
+        self.checked = TrustedHostMiddleware(app, allowed_hosts=names, www_redirect=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        anyone = scope["type"] == "http" and scope["path"] in OPEN_TO_ANY_HOST
+        await (self.app if anyone else self.checked)(scope, receive, send)

@@ -1,0 +1,49 @@
+"""What a browser may say on the websocket: run the page, stop it, ask for a file that is made on request.
+
+Streamlit knows more messages. Some act on everybody (`clear_cache` empties all caches), some on the server
+itself (`load_git_info` runs git while everybody waits and names its files, `install_skills` writes folders).
+This app uses none of them, so they never reach Streamlit.
+"""
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from viz.telemetry import metrics
+
+MESSAGES = {"rerun_script", "stop_script", "app_heartbeat"}
+OPERATIONS = {"deferred_file"}  # of `backend_operation_request`
+
+
+class UsedMessages:
+    """Hands on the messages that this app uses; others are counted and dropped. The websocket stays open."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def receive_used() -> Message:
+            while True:
+                message = await receive()
+                if is_used(message):
+                    return message
+                metrics.count_unused_message()
+
+        await self.app(scope, receive_used if scope["type"] == "websocket" else receive, send)
+
+
+def is_used(message: Message) -> bool:
+    """Whether Streamlit is to see what came: everything but messages that can be read and are not used.
+    It closes the websocket itself where a message is too large or none of its own."""
+    content = message.get("bytes")
+    if message["type"] != "websocket.receive" or content is None:
+        return True
+    try:
+        read = BackMsg.FromString(content)
+    except DecodeError:
+        return True
+    kind = read.WhichOneof("type")
+    if kind == "backend_operation_request":
+        kind = read.backend_operation_request.WhichOneof("payload")
+        return kind in OPERATIONS
+    return kind in MESSAGES

@@ -1,0 +1,1 @@
+"""What every page calls: the frame, the controls, the run, plots and tables."""

@@ -1,0 +1,162 @@
+"""What a visitor chooses: the sentence, the model, a layer and a head, a change of the mechanism."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from model.nn.intervention import Intervention, MaskChoice
+from viz.notation.markdown import plain
+from viz.shell.way_out import offer_knowing
+from viz.state.examples import EXAMPLES, Example
+from viz.state.navigation import page_link
+from viz.state.session import (
+    change_view,
+    control,
+    current,
+    open_view,
+    set_change,
+    shown,
+    write_link,
+)
+from viz.state.view import TEXT_LIMIT, example_view, short_link
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+MASK_NAMES: dict[MaskChoice, str] = {
+    "model": "the model's own",
+    "none": "none: all may look",
+    "causal": "causal: no future",
+}
+MASKS_OF_SHAPE: dict[str, tuple[MaskChoice, ...]] = {
+    "decoder": ("model", "none"),
+    "encoder": ("model", "causal"),
+    "encoder-decoder": ("model", "none", "causal"),
+}
+
+
+def sentence_box() -> None:
+    """The sentence, and the examples to start from."""
+    box, examples = st.columns([3, 1], vertical_alignment="bottom")
+    box.text_input(
+        "Your sentence",
+        max_chars=TEXT_LIMIT,
+        placeholder="Type a sentence and press Enter",
+        **control("text"),
+    )
+    if left_out := short_link(current())[1]:
+        box.caption(
+            f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "
+            "it stays here only while this page is open."
+        )
+    examples.selectbox(
+        "Examples",
+        EXAMPLES,
+        index=None,
+        key="example",
+        format_func=lambda example: f"{example.title}: {example.text}",
+        placeholder="Start from an example",
+        on_change=_open_chosen_example,
+    )
+
+
+def choose_layer(names: Sequence[str]) -> str:
+    """The layer among some attention sub-layers, chosen where the page stands; it joins the link."""
+    if current().place not in names:
+        change_view(replace(current(), place=names[0]))
+        write_link()
+    st.selectbox("Layer", names, format_func=_layer_name, **control("place"))
+    return current().place
+
+
+def choose_head(heads: int) -> int:
+    """The head among so many, chosen where the page stands; it joins the link."""
+    if current().head >= heads:
+        change_view(replace(current(), head=heads - 1))
+        write_link()
+    st.selectbox("Head", range(heads), **control("head"))
+    return current().head
+
+
+def choose_change(model: "Model") -> None:
+    """The two changes at hand above a picture of a head: scaling and mask."""
+    change = current().change
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="switches"):
+        st.toggle(
+            "Divide scores by √dₖ", **shown("choose-scaled", change.scale is None, _take_scaling)
+        )
+        st.radio(
+            "Mask",
+            MASKS_OF_SHAPE[model.config.shape],
+            format_func=MASK_NAMES.__getitem__,
+            horizontal=True,
+            **shown("choose-mask", change.mask, _take_mask),
+        )
+        if change.changes:
+            st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    with st.container():  # one place, whether there is something to say or not
+        if replace(change, scale=None, mask="model").changes:
+            st.caption("More than this is changed: see the laboratory.")
+            page_link("pages/laboratory.py", "Open the laboratory →")
+        if change.changes:
+            st.caption("A trained model run this way is a counterfactual: it never learned to.")
+
+
+def fitting(change: Intervention, model: "Model") -> Intervention:
+    """A change without the masks, layers and heads that this model does not have."""
+    names = frozenset(model.attention_names)
+    only = None if change.only is None else (change.only & names) or None
+    return replace(
+        change,
+        mask=change.mask if change.mask in MASKS_OF_SHAPE[model.config.shape] else "model",
+        ablated=frozenset(head for head in change.ablated if head[0] in names),
+        only=only,
+    )
+
+
+def offer_way_out(model: "Model", offers: Sequence[str]) -> None:
+    """What leads back from a text or a change that cannot be run. offers: other models for its words."""
+    if current().target is not None:
+        st.button(
+            "Let the model write its own target",
+            on_click=lambda: change_view(replace(current(), target=None)),
+        )
+    if current().change.changes:
+        st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    if model.new_words(current().text):
+        offer_knowing(current().text, offers)
+    words = getattr(model.tokenizer, "words", ())
+    if words:
+        with st.expander(f"The {len(words)} words that it knows"):
+            st.markdown(plain(" ".join(sorted(words))))
+    sample = next((example for example in EXAMPLES if example.model == model.name), None)
+    if sample and sample.text != current().text:
+        st.button(
+            f"Open “{plain(sample.text)}”", key="offer-example", on_click=_open, args=(sample,)
+        )
+
+
+def _open_chosen_example() -> None:
+    example: Example | None = st.session_state["example"]
+    if example is not None:
+        _open(example)
+        st.session_state["example"] = None
+
+
+def _open(example: Example) -> None:
+    open_view(replace(example_view(example), show=current().show))
+
+
+def _layer_name(place: str) -> str:
+    stack, layer, kind = place.split(".")
+    return f"{layer} · {stack} {'cross-attention' if kind == 'cross' else 'self-attention'}"
+
+
+def _take_scaling(divided: bool) -> None:
+    set_change(replace(current().change, scale=None if divided else 1.0))
+
+
+def _take_mask(mask: MaskChoice) -> None:
+    set_change(replace(current().change, mask=mask))

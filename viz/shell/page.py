@@ -1,0 +1,309 @@
+"""The one seam with Streamlit: menu, sentence box, choices, the link, and the way to a trace.
+
+A page calls `open_page`, then `look` for what the visitor wants to see. The state is one `View` a
+session; every control shows a part of it and writes it back, and the link always says the whole.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from model.loading.registry import models
+from model.nn.intervention import Intervention
+from model.serving.engine import Request
+from viz.elements.error_boundary import border
+from viz.explorer import explorer
+from viz.explorer.endpoint import address, layer_of
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import counted
+from viz.saving.save import save_view
+from viz.shell import controls, model_picker, way_out
+from viz.shell.frame import open_page as open_page
+from viz.state.engine import engine
+from viz.state.fit_intervention import fitting_text
+from viz.state.held import loaded, traced
+from viz.state.intervention_words import parts
+from viz.state.look import Look
+from viz.state.navigation import page_link
+from viz.state.session import (
+    carried_link,
+    change_view,
+    control,
+    current,
+    opens_with,
+    set_change,
+    write_link,
+)
+from viz.state.view import View
+from viz.tour import card as tour
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+PICTURE_FIRST = 0.12  # seconds for the browser to draw the explorer before it gets more to draw
+_SETTLED = "settled-model"  # the model whose layers the view was last brought to
+
+
+def look(
+    *,
+    changed: bool = False,
+    layers: bool = True,
+    full: bool = False,
+    offers: Sequence[str] = way_out.ANY_MODELS,
+) -> Look:
+    """The sentence box and the choices, then the run they ask for.
+
+    changed: whether the change of the view is run. layers: whether a layer is chosen. full: whether
+    the trace holds feed-forward activations and norm outputs too. offers: the models that can do what
+    the page asks; one of them is offered where words are new to the open one.
+    Stops the page with a sentence where there is nothing to run; what was typed stays.
+    """
+    controls.sentence_box()
+    card = st.container()  # of the tour: one place, whether there is a tour or not
+    with st.sidebar:
+        st.caption("Choose")
+        model_picker.choose_model()
+        more = st.container()
+    model: Model | None = None
+    # What is said on the way keeps one place: if elements were counted anew, the explorer below
+    # would be mounted anew.
+    with st.container():
+        try:
+            model = _loaded(current().model)
+            _settle(model)
+            with more:
+                if layers:
+                    controls.choose_layer(model.attention_names)
+            seen = _run(Look(_request(model, _readable(model, offers), changed, full)))
+        except ValueError as refusal:
+            _refuse(refusal, model, offers)
+            with card:
+                tour.card(None)
+            st.stop()
+        if not changed:
+            _say_unchanged(seen)
+        write_link()
+    with more:
+        st.caption(f"Ran on {plain(seen.trace.device)}.")
+    with card:
+        tour.card(seen)
+    return seen
+
+
+def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
+    """The three beats of a teaching page, as tabs; it opens on the live model. One is drawn at a time."""
+    names = ("The idea", "By hand", "On your sentence")
+    tabs = st.tabs(names, default=names[-1], on_change="rerun")
+    for tab, beat in zip(tabs, (idea, hand, live), strict=True):
+        if tab.open:
+            with tab, border():
+                if beat is not live:
+                    tour.point_back(names[-1])
+                beat()
+
+
+@st.fragment
+def views(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
+    """`chosen_view` as a fragment: what is clicked inside it leaves the rest of the page alone, and
+    its arguments as they were."""
+    chosen_view(options, *arguments)
+
+
+def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
+    """A row of buttons, one a view of the page, and the chosen one, called with the arguments.
+
+    The choice joins the link; only the chosen view is drawn.
+    """
+    names = list(options)
+    opens_with(names[0])
+    if current().show not in names:
+        change_view(replace(current(), show=names[0]))
+    st.segmented_control(
+        "Show", names, required=True, label_visibility="collapsed", **control("show")
+    )
+    with border():
+        options[current().show](*arguments)
+    write_link()
+    tour.notice()
+
+
+@st.fragment
+@border()
+def compare(seen: Look, below: Callable[[Look], None]) -> None:
+    """Scaling and mask, the explorer on the run they ask for, and what is shown below it of that run.
+
+    A switch leaves the rest of the page alone: what it changes comes sooner.
+    """
+    controls.choose_change(seen.model)
+    if not _still_asked(seen):
+        st.rerun()
+    try:
+        _fit_change(seen.model, seen.request.text)
+        request = replace(seen.request, intervention=current().change)
+        switched = _run(Look(request))
+    except ValueError as refusal:
+        _refuse(refusal, seen.model)
+        return
+    is_changed = switched.baseline is not None
+    explore(switched, layers=True, above=lambda: what_to_look_for(changed=is_changed))
+    if switched.baseline is not None:
+        time.sleep(PICTURE_FIRST)
+    below(switched)
+
+
+@st.fragment
+@border()
+def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lambda: None) -> None:
+    """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
+
+    layers: whether the layer is chosen in it, which leaves the rest of the page alone. above: what is
+    said above it, anew with each choice.
+    """
+    above()
+    chosen = explorer(
+        **layer_of(seen.trace, seen.baseline, seen.place, stays=engine().can_keep(seen.trace)),
+        selection=current().selection,
+        layers=seen.model.attention_names if layers else (),
+        open_layer=lambda name: change_view(replace(current(), place=name)),
+        address=address(seen.trace, seen.baseline),
+        device=seen.trace.device,
+    )
+    change_view(current().at(chosen))
+    write_link()
+    save_view(seen)
+    tour.notice(seen.request)
+
+
+def what_to_look_for(*, changed: bool = False) -> None:
+    """The line above a picture, where the view is an example that has one. changed: whether the picture
+    shows a changed run, of which an example claims nothing."""
+    look_for = current().look_for
+    with st.container():
+        if look_for and changed:
+            st.caption("What this example shows is to be seen in the unchanged model.")
+        elif look_for:
+            st.markdown(f"**What to look for.** {plain(look_for)}")
+
+
+def _loaded(name: str) -> "Model":
+    """The model, with its progress on the page while it loads."""
+    if engine().has(name):
+        return loaded(name)
+    place = st.empty()
+    with place.container():
+        bar = st.progress(0.0, text=plain(f"Loading {models[name].title}"))
+        model = loaded(
+            name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence))
+        )
+    place.empty()
+    return model
+
+
+def _run(seen: Look) -> Look:
+    """Makes the traces now, so that a refusal is said in its place; tells the place in line."""
+    place = st.empty()
+    for request in seen.requests:
+        traced(request, lambda ahead: place.caption(f"In line for the model: place {ahead}."))
+    place.empty()
+    return seen
+
+
+def _refuse(
+    refusal: ValueError, model: "Model | None", offers: Sequence[str] = way_out.ANY_MODELS
+) -> None:
+    """Says why there is nothing to show, and what leads on; the link keeps what was asked for."""
+    st.error(plain(str(refusal)))
+    if model is not None:
+        controls.offer_way_out(model, offers)
+    write_link()
+
+
+def _say_unchanged(seen: Look) -> None:
+    """Where the view carries a change, says that this page shows the unchanged model, and where to look."""
+    change = current().change
+    if not change.changes:
+        return
+    tokens = tuple(token_label(token.text) for token in seen.trace.tokens)
+    words = ", ".join(part.words for part in parts(change, tokens))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            f"This page shows the **unchanged** model, without your change: {plain(words)}.",
+            width="content",
+        )
+        with st.container(width="content"):
+            page_link("pages/laboratory.py", "See the change →", **carried_link())
+        st.button(
+            "Take the change back",
+            key="take-change-back",
+            type="tertiary",
+            on_click=set_change,
+            args=(Intervention(),),
+        )
+
+
+def _still_asked(seen: Look) -> bool:
+    """Whether the view is still of this model, text and target, whatever it changes in the run."""
+    view, request = current(), seen.request
+    same_text = view.text == request.text or seen.model.kept(view.text) == request.text
+    return same_text and (view.model, _target(seen.model)) == (request.model, request.target)
+
+
+def _settle(model: "Model") -> None:
+    """Brings the view to what this model has; says so where a link asked for something else."""
+    view, names = current(), model.attention_names
+    switched = st.session_state.get(_SETTLED) not in (None, model.name)
+    st.session_state[_SETTLED] = model.name
+    if view.place not in names:
+        if view.place != View().place and not switched:
+            st.warning(plain(f"{model.name} has no layer “{view.place}”; the first one is shown."))
+        view = replace(view, place=names[0])
+    change_view(replace(view, change=controls.fitting(view.change, model)))
+
+
+def _request(model: "Model", text: str, changed: bool, full: bool) -> Request:
+    """The run of a text that the view asks for."""
+    if changed:
+        _fit_change(model, text)
+    view = current()
+    return Request(
+        model.name,
+        text,
+        target=_target(model),
+        intervention=view.change if changed else Intervention(),
+        full=full,
+    )
+
+
+def _target(model: "Model") -> str | None:
+    """What the decoder is to read; None: its own output, or there is no second text."""
+    return current().target if model.config.shape == "encoder-decoder" else None
+
+
+def _fit_change(model: "Model", text: str) -> None:
+    """Leaves out of the change what this model or this text does not have, and says so."""
+    view, length = current(), len(model.tokens(text))
+    change = fitting_text(view.change, model, length)
+    if change != view.change:
+        change_view(replace(view, change=change))
+        st.info(
+            f"Parts of the change did not fit and were left out: this text has {counted(length, 'token')}."
+        )
+
+
+def _readable(model: "Model", offers: Sequence[str]) -> str:
+    """As much of the text as the model can read; says so where that is not all."""
+    text = current().text
+    kept = model.kept(text)
+    if kept != text:
+        length, context = len(model.tokens(text)), model.config.context
+        title = plain(models[model.name].title)
+        st.warning(
+            f"Your text is {counted(length, 'token')} long and {title} reads {context:,}: "
+            f"the first {context:,} are shown. Your text stays in the box."
+        )
+    way_out.warn_of_new_words(model, kept, offers)
+    return kept

@@ -1,0 +1,1 @@
+"""One visitor: what is looked at, its link, the session."""

@@ -1,0 +1,45 @@
+"""The one engine of this process, shared by the server and every session."""
+
+from functools import cache
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from model.serving.engine import Engine
+from model.serving.events import Event
+from model.system.settings import asked_here_when, listens_on
+from viz.state.locality import visitor_is_local
+from viz.telemetry import logs, metrics
+
+
+@cache
+def engine() -> Engine:
+    """The engine, made at first use, when it is known where the server listens."""
+    asked_here_when(visitor_is_local)
+    listens_on(st.get_option("server.address") or "0.0.0.0")  # Streamlit's "every address" is none
+    made = Engine(wanted=still_wanted, visitor=visitor, tell=_tell)
+    metrics.watch(made)
+    return made
+
+
+def visitor() -> str | None:
+    """The session for which this thread draws a page; None in any other thread."""
+    run = get_script_run_ctx(suppress_warning=True)
+    return None if run is None else run.session_id
+
+
+def still_wanted() -> None:
+    """Ends the run of this thread where nobody waits for it any more: its visitor has left, or has
+    clicked on something else. Does nothing in a thread that draws no page."""
+    run = get_script_run_ctx(suppress_warning=True)
+    if run is None:
+        return
+    if runtime.exists() and not runtime.get_instance().is_active_session(run.session_id):
+        st.stop()
+    _ = "view" in st.session_state  # here Streamlit ends a run that is to begin anew
+
+
+def _tell(event: Event) -> None:
+    metrics.count(event)
+    logs.note(event)

@@ -1,0 +1,57 @@
+"""Whether somebody asks from this computer itself, not through a proxy that stands on it.
+
+From here, folders and models of the hub may be opened unasked, and `/metrics` be read.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from model.system.setting import is_loopback
+
+FORWARDED = {"forwarded", "via"}  # headers that a proxy adds, and all that begin with these:
+FORWARDED_BEGIN = ("x-forwarded", "x-real-ip", "cf-", "true-client-ip")
+
+
+def is_local(peer: str | None, headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a request came from this computer, by a name of it, and no proxy says that it handed it on.
+
+    peer: the address at the other end of the connection.
+    """
+    hosts = []
+    for name, value in ((name.lower(), value) for name, value in headers):
+        if name in FORWARDED or name.startswith(FORWARDED_BEGIN):
+            return False
+        if name == "host":
+            hosts.append(value)
+    return peer is not None and _is_loopback_ip(peer) and all(map(_is_local_host, hosts))
+
+
+def visitor_is_local() -> bool:
+    """The same of the visitor whose page this thread draws. True where no connection led to it: in a thread
+    that draws no page, and for a page that a script draws (`AppTest` has a stand-in for the runtime)."""
+    run = get_script_run_ctx(suppress_warning=True)
+    if run is None or not runtime.exists() or type(runtime.get_instance()) is not runtime.Runtime:
+        return True
+    client = runtime.get_instance().get_client(run.session_id)
+    context = None if client is None else client.client_context
+    if context is None:  # has left meanwhile
+        return False
+    return is_local(context.remote_ip, context.headers)
+
+
+def _is_loopback_ip(peer: str) -> bool:
+    try:
+        return ip_address(peer).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_local_host(host: str) -> bool:
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:  # no host can have this name
+        return False

@@ -1,0 +1,42 @@
+"""The menu, the way from page to page, and links between them."""
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from viz.state.menu import MENU, PAGES
+from viz.state.session import carried_link
+from viz.state.view import View, to_link
+
+
+def menu() -> None:
+    """All pages, in their groups. Each link carries the view."""
+    carried = carried_link()
+    for group, pages in MENU.items():
+        if group:
+            st.caption(group)
+        for page in pages:
+            page_link(page.file, page.title, **carried)
+
+
+def path(file: str) -> None:
+    """Links to the page before and the page after this one."""
+    files = [page.file for page in PAGES]
+    here, carried = files.index(file), carried_link()
+    with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        for label, at in (("← {}", here - 1), ("{} →", here + 1)):
+            with st.container(width="content"):  # a place each: the keyboard stays where it is
+                if 0 <= at < len(PAGES):
+                    page_link(PAGES[at].file, label.format(PAGES[at].title), **carried)
+
+
+def page_link(file: str, label: str, **parameters: str) -> None:
+    """A link to a page; its name alone where a page is run by itself and knows no other."""
+    try:
+        st.page_link(file, label=label, query_params=parameters or None)
+    except StreamlitPageNotFoundError:
+        st.caption(label)
+
+
+def view_link(file: str, label: str, view: View) -> None:
+    """A link to a page that opens a view there."""
+    page_link(file, label, **to_link(view))

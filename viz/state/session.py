@@ -1,0 +1,183 @@
+"""The state of one visitor's session: one `View`, its undone changes, and the link that says it all."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypedDict
+
+import streamlit as st
+
+from model.nn.intervention import Intervention
+from viz.explorer import forget
+from viz.state import url
+from viz.state.view import PARAMETERS, View, from_link, short_link, to_link
+from viz.telemetry.metrics import count_page
+
+_VIEW, _PAST, _PAGE = "view", "past-changes", "page"
+_ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
+_ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
+_LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
+_TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
+_CARRIED_LIMIT = 1_000  # characters: every link of the menu holds them
+_PAST_LIMIT = 50  # changes that can be undone
+
+
+class Control(TypedDict):
+    """Key and callback of a widget that shows a part of the view and changes it."""
+
+    key: str
+    on_change: Callable[[], None]
+
+
+def current() -> View:
+    """The view of this session."""
+    view: View = st.session_state[_VIEW]
+    return view
+
+
+def change_view(view: View) -> None:
+    """Makes this the view of the session; the link says so once the page is written."""
+    st.session_state[_VIEW] = view
+
+
+def open_view(view: View) -> None:
+    """A view that comes from elsewhere, an example or a link: the explorer forgets where it was."""
+    change_view(view)
+    forget()
+
+
+def lend_view(view: View) -> None:
+    """Opens a view on this page alone: the next page has the present one back, unless the reader
+    chooses another sentence or model here."""
+    st.session_state[_LENT] = (current(), view)
+    open_view(view)
+
+
+def arrived() -> bool:
+    """Whether the reader has just come to this page."""
+    return bool(st.session_state.get(_ARRIVED))
+
+
+def opens_with(show: str) -> None:
+    """This view of the page opens by itself: it need not stand in the link."""
+    st.session_state[_FIRST] = show
+
+
+def kept_view() -> View | None:
+    """What waits for the other pages while this one shows a lent view; else None."""
+    kept, lent = st.session_state.get(_LENT, (None, None))
+    if lent is None or (current().text, current().model) != (lent.text, lent.model):
+        return None
+    view: View = kept
+    return view
+
+
+def shown(name: str, value: object, take: Callable[[Any], None]) -> Control:
+    """The widget that shows this value now; `take` has what is chosen in it.
+
+    Where the value is another than the browser knows of, it is a new widget with a key of its own: a request
+    that left the browser before tells the old value of the old one, which is no choice of the visitor's.
+    """
+    if st.session_state.get(_key(name), value) != value:
+        _turns()[name] = _turns().get(name, 0) + 1
+    key = _key(name)
+    st.session_state[key] = value
+
+    def changed() -> None:
+        if key == _key(name):
+            take(st.session_state[key])
+
+    return {"key": key, "on_change": changed}
+
+
+def _key(name: str) -> str:
+    return f"{name}-{_turns()[name]}" if name in _turns() else name
+
+
+def _turns() -> dict[str, int]:
+    turns: dict[str, int] = st.session_state.setdefault(_TURNS, {})
+    return turns
+
+
+def control(field: str) -> Control:
+    """The widget that shows one field of the view and changes it."""
+    return shown(
+        f"choose-{field}",
+        getattr(current(), field),
+        lambda value: change_view(replace(current(), **{field: value})),
+    )
+
+
+def set_change(change: Intervention) -> None:
+    """Changes the mechanism; `undo` brings back what was before."""
+    if change != current().change:
+        past = [*st.session_state.get(_PAST, ()), current().change]
+        st.session_state[_PAST] = past[-_PAST_LIMIT:]
+        change_view(replace(current(), change=change))
+
+
+def can_undo() -> bool:
+    """Whether a change of this session can be undone."""
+    return bool(st.session_state.get(_PAST))
+
+
+def undo() -> None:
+    """Goes back by one change."""
+    if can_undo():
+        *st.session_state[_PAST], change = st.session_state[_PAST]
+        change_view(replace(current(), change=change))
+
+
+def adopt_link(page: str) -> tuple[str, ...]:
+    """Takes the view from the link when a session starts and when another link was opened.
+
+    Returns a sentence for each part of it that could not be read.
+    """
+    count_page(page)
+    parameters = url.read(PARAMETERS)
+    before = st.session_state.get(_PAGE)
+    moved = before not in (None, page)
+    came_back = url.came_back()
+    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page or came_back
+    # A link that was carried here may be late, as what this page has written may be.
+    late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
+    known = url.knows(late, parameters) or parameters in ({}, url.says(last))
+    if _VIEW in st.session_state and known and not came_back:
+        if moved:
+            _bring_view(page, parameters)
+        return ()
+    view, problems = from_link(parameters)
+    open_view(view if parameters else _entered().get(page, view))
+    return problems
+
+
+def _bring_view(page: str, parameters: dict[str, str]) -> None:
+    """The view of the page before, which opens here on this page's own first view."""
+    view = kept_view() or current()
+    st.session_state.pop(_LENT, None)
+    change_view(view if "show" in parameters else replace(view, show=""))
+    if not parameters:  # the address says nothing of it, when Back leads here again
+        st.session_state[_ENTERED] = _entered() | {page: current()}
+
+
+def _entered() -> dict[str, View]:
+    entered: dict[str, View] = st.session_state.get(_ENTERED, {})
+    return entered
+
+
+def carried_link() -> dict[str, str]:
+    """What a link to another page carries of the view, so that arriving there adds one entry to the
+    browser's history and a new tab opens on the same view. Nothing where the text is long."""
+    parameters = to_link(replace(current(), show=""))
+    if sum(map(len, parameters.values())) > _CARRIED_LIMIT:
+        parameters = {}
+    url.tell(_CARRIED, parameters)
+    return parameters
+
+
+def write_link() -> None:
+    """Writes the view into the link, as far as a server takes it; what stands beside it is put right."""
+    view = current()
+    if view.show == st.session_state.get(_FIRST):
+        view = replace(view, show="")
+    url.tell(_LINK, short_link(view)[0], PARAMETERS)
+    url.put_right()

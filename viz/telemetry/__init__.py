@@ -1,0 +1,1 @@
+"""What is counted and logged; never a visitor's text."""

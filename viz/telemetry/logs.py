@@ -1,0 +1,171 @@
+"""The server's log: one JSON object a line on standard error, and never what a visitor typed.
+
+An error's sentence may quote the visitor, so of an error only its kind and the way to it are written.
+The same holds for the libraries: of their messages only the fixed part is, or the place in their code.
+"""
+
+import json
+import logging
+import sys
+import threading
+import time
+import traceback
+from dataclasses import asdict
+from datetime import UTC, datetime
+from types import TracebackType
+
+from streamlit import logger as streamlit_logger
+
+from model.loading.registry import hub_models, models
+from model.serving.events import Event, Found
+
+OWN = "attention"  # the logger whose lines are events; its messages hold no visitor's text
+SECONDS_BETWEEN = 60.0  # between two lines from one place
+_logger = logging.getLogger(OWN)
+_LIBRARIES = ("streamlit", "uvicorn", "websockets", "asyncio", "transformers", "huggingface_hub")
+
+
+def event(name: str, **facts: object) -> None:
+    """Writes one event. The facts must hold no visitor's text."""
+    _logger.info(name, extra={"facts": facts})
+
+
+def note(happened: Event) -> None:
+    """Writes what happened in the engine; every answer from the cache would be too much."""
+    if isinstance(happened, Found):
+        return
+    facts = asdict(happened)
+    facts["model"] = known(happened.model)
+    for unit in ("seconds", "waited"):
+        if unit in facts:
+            facts[f"{'ms' if unit == 'seconds' else 'waited_ms'}"] = round(
+                facts.pop(unit) * 1000, 1
+            )
+    event(type(happened).__name__.lower(), **facts)
+
+
+def kept_back() -> int:
+    """Lines that were like one before, and are in no count yet."""
+    return _repeats.count()
+
+
+def known(model: str) -> str:
+    """A model's name if it is one that everybody knows; else it is what somebody typed."""
+    return model if model in {*models, *hub_models} else "other"
+
+
+def set_up() -> None:
+    """Brings every logger of this process under one handler that writes JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines())
+    handler.addFilter(_repeats)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    _logger.setLevel(logging.INFO)
+    for name in list(logging.Logger.manager.loggerDict):
+        if name.partition(".")[0] in _LIBRARIES:
+            _take_over(logging.getLogger(name))
+    streamlit_logger.setup_formatter = _take_over  # of the loggers that it makes from now on
+    threading.excepthook = _thread_broke
+    sys.excepthook = _broke
+
+
+def _take_over(logger: logging.Logger) -> None:
+    logger.handlers.clear()
+    logger.propagate = True
+    logger.setLevel(logging.NOTSET)
+
+
+class Repeats(logging.Filter):
+    """Lets one line through of those that a place in the code writes again and again, and the next one after
+    `SECONDS_BETWEEN` with the count of what was kept back. The app's own events all pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # When a place wrote its last line, and how many were kept back since.
+        self._seen: dict[tuple[object, ...], tuple[float, int]] = {}
+        self._guard = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == OWN:
+            return True
+        error = record.exc_info[1] if record.exc_info else None
+        place = (record.pathname, record.lineno, record.levelno, type(error), _origin(error))
+        now = time.monotonic()
+        with self._guard:
+            written, kept = self._seen.get(place, (-SECONDS_BETWEEN, 0))
+            if now - written < SECONDS_BETWEEN:
+                self._seen[place] = (written, kept + 1)
+                return False
+            self._seen[place] = (now, 0)
+        record.kept_back = kept
+        return True
+
+    def count(self) -> int:
+        """Lines that were kept back and stand in no line yet."""
+        with self._guard:
+            return sum(kept for _, kept in self._seen.values())
+
+
+_repeats = Repeats()
+
+
+def _origin(error: BaseException | None) -> tuple[str, int | None] | None:
+    """The line of code that an error comes from."""
+    steps = traceback.extract_tb(error.__traceback__, -1) if error is not None else ()
+    return (steps[0].filename, steps[0].lineno) if steps else None
+
+
+class Lines(logging.Formatter):
+    """One record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+        }
+        if record.name == OWN:
+            line |= {"event": record.getMessage(), **getattr(record, "facts", {})}
+        else:
+            line |= {"event": "message", "logger": record.name, "at": _place(record)}
+            if isinstance(record.msg, str) and (record.args or _is_ours(record)):
+                line["says"] = record.msg  # without what is filled in
+        if getattr(record, "kept_back", 0):
+            line["kept_back"] = record.kept_back  # type: ignore[attr-defined]
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            line |= {"error": type(error).__name__, "traceback": frames(error)}
+        return json.dumps(line, default=lambda value: type(value).__name__)
+
+
+def frames(error: BaseException) -> list[str]:
+    """The way to an error, outermost first, causes before: places in the code, no values."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    before = [] if cause is None else [*frames(cause), f"{type(cause).__name__}, and then"]
+    steps = traceback.extract_tb(error.__traceback__)
+    return before + [f"{step.filename}:{step.lineno} {step.name}" for step in steps]
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Our own modules write fixed sentences; a library may have put one together from anything."""
+    return record.name.partition(".")[0] in ("viz", "model")
+
+
+def _place(record: logging.LogRecord) -> str:
+    return f"{record.pathname}:{record.lineno} {record.funcName}"
+
+
+def _broke(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, where)
+        return
+    _logger.error("broke", exc_info=(kind, error, where))
+
+
+def _thread_broke(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+        _logger.error(
+            "thread broke",
+            exc_info=(args.exc_type, args.exc_value, args.exc_traceback),
+            extra={"facts": {"thread": args.thread.name.partition(" ")[0] if args.thread else ""}},
+        )

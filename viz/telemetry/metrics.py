@@ -1,0 +1,154 @@
+"""What the server counts, in Prometheus' format at `/metrics`: no visitor's text, no visitor's address."""
+
+from collections.abc import Iterator
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from model.serving.engine import Engine
+from model.serving.events import Event, Found, Loaded, Passed
+from viz.telemetry.logs import known
+
+MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
+# Parts of the server; the rest are pages.
+DOORS = ("_stcore", "app", "layers", "metrics", "readyz", "static")
+
+disable_created_metrics()  # when a counter began is told by the process's start
+REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+_requests = Counter(
+    "attention_requests", "HTTP requests answered", ["door", "status"], registry=REGISTRY
+)
+_sessions = Gauge("attention_sessions", "Websockets that are open now", registry=REGISTRY)
+_runs = Counter(
+    "attention_page_runs",
+    "Times a page was drawn as a whole, not only the part in which something was clicked",
+    ["page"],
+    registry=REGISTRY,
+)
+_asked = Counter(
+    "attention_traces",
+    "Requests for a trace. What a run of a page or of its part reads of one trace is one request, "
+    "however often it reads. kept: whether the trace was there already, else a pass was asked for",
+    ["kept"],
+    registry=REGISTRY,
+)
+_unused = Counter(
+    "attention_unused_messages",
+    "Messages on websockets that this app does not use, and so did not read",
+    registry=REGISTRY,
+)
+_refused = Counter("attention_refusals", "Refused requests by kind", ["kind"], registry=REGISTRY)
+_loads = Counter("attention_model_loads", "Models loaded", ["model"], registry=REGISTRY)
+_waits = Histogram(
+    "attention_wait_seconds",
+    "Time in line for a pass that made a trace",
+    buckets=MOMENTS,
+    registry=REGISTRY,
+)
+_passes = Histogram(
+    "attention_pass_seconds",
+    "Time of a pass that made a trace; where a decoder writes its own target, with the writing",
+    ["model"],
+    buckets=MOMENTS,
+    registry=REGISTRY,
+)
+
+
+class _Holdings(Collector):
+    """What an engine keeps, asked for when the numbers are read."""
+
+    engine: Engine | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        if self.engine is None:
+            return
+        now = self.engine.holdings
+        for name, meaning, value in (
+            ("attention_line_length", "Passes waiting in line", now.waiting),
+            ("attention_cache_bytes", "Bytes of the traces that are kept", now.trace_bytes),
+            ("attention_cache_traces", "Traces that are kept", now.traces),
+            ("attention_model_bytes", "Bytes of the loaded models", now.model_bytes),
+            ("attention_models_loaded", "Models that are loaded", len(now.models)),
+        ):
+            yield GaugeMetricFamily(name, meaning, value=value)
+
+
+_holdings = _Holdings()
+REGISTRY.register(_holdings)
+
+
+def watch(engine: Engine) -> None:
+    """Tells from now on what this engine keeps."""
+    _holdings.engine = engine
+
+
+def count(event: Event) -> None:
+    """Counts what happened in the engine."""
+    if isinstance(event, Found):
+        _asked.labels("yes" if event.hit else "no").inc()
+    elif isinstance(event, Loaded):
+        _loads.labels(known(event.model)).inc()
+    elif isinstance(event, Passed):
+        _waits.observe(event.waited)
+        _passes.labels(known(event.model)).observe(event.seconds)
+    else:
+        _refused.labels(event.kind).inc()
+
+
+def count_unused_message() -> None:
+    """Counts a message that was not handed on."""
+    _unused.inc()
+
+
+def count_page(file: str) -> None:
+    """Counts one run of a page. `file`: its file, one of the menu's."""
+    _runs.labels(file).inc()
+
+
+async def metrics(_: Request) -> Response:
+    """The numbers, as Prometheus reads them."""
+    return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+
+
+class Counting:
+    """Counts requests, and the websockets that are open: one a page that somebody has before them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        accepted = False
+
+        async def counted(message: Message) -> None:
+            nonlocal accepted
+            if message["type"] == "http.response.start":
+                _requests.labels(_door(scope["path"]), str(message["status"])).inc()
+            elif message["type"] == "websocket.accept":
+                accepted = True
+                _sessions.inc()
+            await send(message)
+
+        try:
+            await self.app(scope, receive, counted)
+        finally:
+            if accepted:
+                _sessions.dec()
+
+
+def _door(path: str) -> str:
+    first = path.strip("/").partition("/")[0]
+    return first if first in DOORS else "page"

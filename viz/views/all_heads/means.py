@@ -1,0 +1,131 @@
+"""Weights of many heads in one picture: means and rollout, which are not the model's own."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.heads.families import Family
+from model.analysis.heads.rollout import mean_weights, rollout
+from model.serving.engine import Request
+from model.trace.arrays import Array
+from viz.figures.heatmap import Axis, heatmap
+from viz.notation.head_formulas import MEAN, ROLLOUT
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
+from viz.notation.superlatives import leaders
+from viz.shell import pictures
+from viz.shell.token_select import keep_within
+from viz.state.held import traced
+from viz.state.look import Look
+from viz.views.all_heads.choice import choose_family
+
+LAYER, ALL, ROLLED = "Mean of a layer's heads", "Mean of all heads", "Rollout"
+LAYER_KEY = "all-heads-means-layer"
+TABLED = 64  # tokens: a larger table helps nobody
+
+
+@lru_cache(maxsize=4)
+def _means(request: Request, family: Family) -> Array:
+    return mean_weights(traced(request), family)
+
+
+@lru_cache(maxsize=4)
+def _rolled(request: Request, family: Family) -> Array:
+    return rollout(_means(request, family))
+
+
+def means_and_rollout(seen: Look) -> None:
+    """One matrix for many heads, with what it leaves out."""
+    family = choose_family(seen)
+    kinds = (LAYER, ALL) if family.cross else (LAYER, ALL, ROLLED)
+    boxes = st.columns([3, 1], vertical_alignment="bottom")
+    kind = boxes[0].segmented_control(
+        "Picture",
+        kinds,
+        default=LAYER,
+        required=True,
+        key=f"all-heads-means-{len(kinds)}",
+        label_visibility="collapsed",
+    )
+    layers = len(_means(seen.request, family))
+    layer = _layer(boxes[1], layers, kind) if kind != ALL else layers - 1
+    shown: dict[str, Callable[[], Array]] = {
+        LAYER: lambda: _means(seen.request, family)[layer],
+        ALL: lambda: _means(seen.request, family).mean(0),
+        ROLLED: lambda: _rolled(seen.request, family)[layer],
+    }
+    values = shown[kind or LAYER]()
+    queries = [token.text for token in family.queries(seen.trace)]
+    keys = [token.text for token in family.keys(seen.trace)]
+    st.warning(
+        "**Not a quantity of the model.** No head has these weights and nothing in the model "
+        f"computes them. {_LEFT_OUT[kind or LAYER]}"
+    )
+    looks_back = family.stack == "decoder" and not family.cross
+    st.markdown(f"**What to look for.** {_look_for(kind or LAYER, values, keys, looks_back)}")
+    picture, words = st.columns([3, 2], gap="large")
+    mask = family.members(seen.trace)[layer].mask
+    with picture:
+        figure = heatmap(
+            values,
+            rows=Axis("query", queries),
+            columns=Axis("key" if kind != ROLLED else "token of the text", keys),
+            quantity="weight",
+            blocked=None if mask is None else ~mask,
+        )
+        pictures.chart(figure, f"all-heads-means-{kind}-{layer}")
+    with words:
+        st.latex(ROLLOUT if kind == ROLLED else MEAN)
+        st.markdown(_MEANING[kind or LAYER])
+        off = float(np.abs(values.sum(-1) - 1).max())
+        st.caption(f"Check: every row sums to 1, to within {difference(off)}.")
+    if len(queries) <= TABLED:
+        names = [f"{at} {token_label(text)}" for at, text in enumerate(keys)]
+        frame = pd.DataFrame(values, columns=names)
+        frame.insert(0, "query", [f"{at} {token_label(text)}" for at, text in enumerate(queries)])
+        pictures.table(frame, f"all-heads-means-{kind}-{layer}")
+
+
+def _layer(box: DeltaGenerator, layers: int, kind: str | None) -> int:
+    keep_within(LAYER_KEY, layers)
+    layer: int = box.selectbox(
+        "Up to and with layer" if kind == ROLLED else "Layer",
+        range(layers),
+        index=layers - 1,
+        key=LAYER_KEY,
+    )
+    return layer
+
+
+def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> str:
+    share = values.mean(0)
+    most = int(share.argmax())
+    if len(leaders(share, decimals=2)) > 1:
+        return f"No token stands out: several get {share[most]:.2f} of an average row."
+    place = f"**{plain(token_label(keys[most]))}** (position {most})"
+    if kind == ROLLED:
+        return f"By this layer {place} has {share[most]:.2f} of an average row" + (
+            ", and early tokens gain whatever the heads do, for every path ends there."
+            if looks_back
+            else "."
+        )
+    return f"{place} gets {share[most]:.2f} of an average row, more than any other token."
+
+
+_LEFT_OUT = {
+    LAYER: "A mean hides what single heads do: two opposite heads look like one that does neither.",
+    ALL: "A mean hides what single heads do: two opposite heads look like one that does neither.",
+    ROLLED: "Rollout leaves out values, W_O, norms and feed-forward, and takes half of every token "
+    "to stay itself at each layer.",
+}
+_MEANING = {
+    LAYER: "The mean over the *h* heads of one layer, each head counted alike.",
+    ALL: "The mean over all heads of all layers, each head counted alike.",
+    ROLLED: "How much of each token of the text would be mixed into a token by this layer and all "
+    "before it, if weights and shortcuts were all there is (Abnar and Zuidema 2020).",
+}

@@ -1,0 +1,22 @@
+"""The views of the page "All heads", by the title of each."""
+
+from collections.abc import Callable
+
+from viz.state.look import Look
+from viz.views.all_heads.ablation import ablation
+from viz.views.all_heads.compare import compare
+from viz.views.all_heads.grid import grid
+from viz.views.all_heads.means import means_and_rollout
+from viz.views.all_heads.pairs import from_word_to_word
+from viz.views.all_heads.ranking import ranking
+from viz.views.all_heads.writes import writes
+
+VIEWS: dict[str, Callable[[Look], None]] = {
+    "Grid": grid,
+    "Ranking": ranking,
+    "From word to word": from_word_to_word,
+    "What heads write": writes,
+    "Leave one out": ablation,
+    "Two sentences or models": compare,
+    "Averages and rollout": means_and_rollout,
+}

@@ -1,0 +1,267 @@
+"""What each head writes to the stream, and what it adds to the logit of the next token."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.heads.contributions import (
+    Part,
+    logit_check,
+    parts_of_logit,
+    writes_check,
+    written_lengths,
+)
+from model.analysis.heads.families import Family
+from model.analysis.run_comparison import rounding
+from model.analysis.tokens.prediction import probabilities
+from model.serving.engine import Request
+from model.trace.trace import Logits
+from viz.figures.head_bars import part_bars
+from viz.notation.head_formulas import concatenation, logit
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference, probability
+from viz.notation.superlatives import led_by
+from viz.shell import pictures
+from viz.shell.token_select import keep_within
+from viz.shell.way_out import offer_language_model
+from viz.state.held import loaded, traced
+from viz.state.look import Look
+from viz.views.all_heads.choice import choose_family, chosen_head, name_of
+from viz.views.all_heads.map import map_of_heads
+
+LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts"
+OFFERED = 8  # likeliest next tokens
+TOKEN = "all-heads-token"
+
+
+@dataclass(frozen=True)
+class Logit:
+    """The logit that is taken apart."""
+
+    position: int  # after this token
+    token: int  # id
+    label: str  # the token, as Markdown may show it
+    value: float
+
+
+@lru_cache(maxsize=32)
+def _lengths(request: Request, family: Family) -> tuple[np.ndarray, float]:
+    """(head of the family, token) lengths, and the largest difference of the sums."""
+    model, trace = loaded(request.model), traced(request)
+    members = family.members(trace)
+    lengths = np.concatenate([written_lengths(model, one) for one in members])
+    lengths.flags.writeable = False
+    return lengths, max(writes_check(model, trace, one.name) for one in members)
+
+
+@lru_cache(maxsize=64)
+def _parts(request: Request, position: int, token: int) -> tuple[tuple[Part, ...], float]:
+    model, trace = loaded(request.model), traced(request)
+    parts = parts_of_logit(model, trace, position, token)
+    return parts, logit_check(trace, parts, position, token)
+
+
+def writes(seen: Look) -> None:
+    """Length, effect on one logit, or everything that adds up to it."""
+    boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
+    shown = boxes[0].segmented_control(
+        "Picture",
+        (EFFECT, PARTS, LENGTH),
+        default=EFFECT,
+        required=True,
+        key="all-heads-writes-as",
+        label_visibility="collapsed",
+    )
+    if shown == LENGTH:
+        _lengths_view(seen)
+    elif seen.trace.prediction is None:
+        st.info(
+            plain(
+                f"{seen.model.name} is an encoder: it predicts no next token, so there is no logit "
+                "to add to. Its heads' writing has a length, see there; a GPT has both."
+            )
+        )
+        offer_language_model(seen.request.text)
+    else:
+        _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes[1:]), shown == PARTS)
+
+
+def _lengths_view(seen: Look) -> None:
+    family = choose_family(seen)
+    lengths, apart = _lengths(seen.request, family)
+    means, heads = lengths.mean(1).astype(np.float64), family.heads(seen.trace)
+    names = [name_of(seen, head) for head in heads]
+    longest, _ = led_by(names, means, decimals=2)
+    shortest, _ = led_by(names, -means, decimals=2)
+    st.markdown(
+        f"**What to look for.** The longest vectors: {longest}, of length {means.max():.2f} on average. "
+        f"The shortest: {shortest}, {means.min():.2f}. A sharp pattern of weights can still write next "
+        "to nothing."
+    )
+    picture, one = st.columns([3, 2], gap="large")
+    with picture:
+        map_of_heads(
+            seen,
+            family,
+            means,
+            quantity="stream",
+            title="mean length",
+            words="length {:.4f}".format,
+            key="all-heads-lengths",
+            alt="Mean length of what each head writes.",
+        )
+        st.latex(concatenation(seen.model.config))
+        st.caption(
+            "Check: what the heads write, each through its rows of W_O, together"
+            f"{' with the bias' if seen.model.config.output_bias else ''} "
+            f"differ from what the stream received by at most {difference(apart)}."
+        )
+    with one:
+        chosen_head(seen, family)
+    frame = pd.DataFrame({"head": [name_of(seen, head) for head in heads], "mean length": means})
+    pictures.table(frame, "all-heads-lengths")
+
+
+def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
+    parts, apart = _parts(seen.request, of.position, of.token)
+    heads = [part for part in parts if part.kind == "head"]
+    effects = np.array([part.effect for part in heads])
+    names = [name_of(seen, (part.name, part.head or 0)) for part in heads]
+    leading, _ = led_by(names, effects, decimals=2)
+    together = sum(part.effect for part in heads)
+    st.markdown(
+        f"**What to look for.** The logit of **{of.label}** is {of.value:.2f}. "
+        f"Of all heads the highest part is that of {leading}: {effects.max():+.2f}. "
+        f"All heads together add {together:+.2f}, everything else "
+        f"{of.value - together:+.2f}."
+    )
+    (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")
+    st.caption(
+        f"Check: all parts together, each followed through the norms with their recorded "
+        f"{_held(seen)}, differ from the model's own logit by {difference(apart)}."
+    )
+    frame = pd.DataFrame(
+        {
+            "part": [_part_name(seen, part) for part in parts],
+            "length of what is written": [part.length for part in parts],
+            "adds to the logit": [part.effect for part in parts],
+        }
+    )
+    pictures.table(frame, f"all-heads-parts-{every_part}")
+
+
+def _which_logit(seen: Look, prediction: Logits, boxes: Sequence[DeltaGenerator]) -> Logit:
+    """After which token, and of which next token: the last and the likeliest to begin with."""
+    tokens = seen.trace.tokens_of("decoder")
+    position: int = boxes[0].selectbox(
+        "After the token",
+        range(len(tokens)),
+        index=len(tokens) - 1,
+        format_func=lambda at: f"{at} {token_label(tokens[at].text, 24)}",
+        key=f"all-heads-position-{len(tokens)}",  # a text of another length opens on its own end
+    )
+    logits = prediction.after(position)
+    row = probabilities(logits)
+    likely = [int(id_) for id_ in np.argsort(-row, kind="stable")[:OFFERED]]
+    error = rounding(seen.trace, logits)
+    shares = [probability(row[id_], error, 3) for id_ in likely]
+    texts = [token_label(one.text, 24) for one in seen.model.tokenizer.named(likely)]
+    keep_within(TOKEN, len(likely))
+    place: int = boxes[1].selectbox(
+        "Next token",
+        range(len(likely)),
+        format_func=lambda at: f"{at + 1}. {texts[at]} (probability {shares[at]})",
+        key=TOKEN,
+    )
+    token = likely[place]
+    return Logit(position, token, plain(texts[place]), float(logits[token]))
+
+
+def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
+    family = choose_family(seen)
+    effects = {(part.name, part.head): part.effect for part in parts}
+    if family.stack != "decoder":
+        st.info(
+            "The heads of the encoder reach the logit only through cross-attention: what they do is "
+            "counted in what the cross-attention heads write. Choose heads of the decoder."
+        )
+        return
+    values = np.array([effects[head] for head in family.heads(seen.trace)])
+    picture, one = st.columns([3, 2], gap="large")
+    with picture:
+        map_of_heads(
+            seen,
+            family,
+            values,
+            quantity="difference",
+            title="adds to the logit",
+            words="adds {:+.4f}".format,
+            key=f"all-heads-effect-{key}",
+            alt="What each head adds to the logit.",
+        )
+        st.latex(logit(seen.model.config))
+    with one:
+        chosen_head(seen, family)
+
+
+def _bars(seen: Look, parts: tuple[Part, ...], key: str) -> None:
+    ranked = sorted(parts, key=lambda part: -abs(part.effect))
+    shown, rest = ranked[:16], ranked[16:]
+    names = [_part_name(seen, part) for part in shown]
+    values = [part.effect for part in shown]
+    if rest:
+        names.append(f"{len(rest)} smaller parts")
+        values.append(sum(part.effect for part in rest))
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        pictures.chart(
+            part_bars(names, values, title="adds to the logit"), f"all-heads-parts-{key}"
+        )
+    with words:
+        st.latex(logit(seen.model.config))
+        st.markdown(
+            "The stream is a sum, and the norms on the way to the logit are linear once the "
+            f"{_held(seen)} of each token are taken from this run. So each summand *p* has its own part "
+            f"in the logit; *u* is the row of the output matrix of the token *t*{_beta(seen)}. This is "
+            "the **direct effect**: what a head changes in later layers is counted there."
+        )
+
+
+def _held(seen: Look) -> str:
+    """What this model's norms take from each token's vector."""
+    return "mean and deviation" if seen.model.config.centres else "root mean square"
+
+
+def _beta(seen: Look) -> str:
+    return ", and each norm's β is a part of its own" if seen.model.config.shifts else ""
+
+
+def _part_name(seen: Look, part: Part) -> str:
+    """A part in words: "L1H3", "bias of L1 self-attention", "feed-forward 0"."""
+    if part.kind == "head":
+        return name_of(seen, (part.name, part.head or 0))
+    if part.kind == "embedding":
+        return {"tokens": "token vector", "positions": "position", "segments": "segment"}[part.name]
+    if part.name == "output":
+        return "bias of the output matrix"
+    _, layer, *rest = part.name.split(".")
+    if part.kind == "feed_forward":
+        return f"feed-forward {layer}"
+    if part.kind == "bias":
+        return f"bias of {'cross-' if rest == ['cross'] else ''}attention {layer}"
+    return "β of the " + ("final norm" if layer == "final" else f"norm after {_norm(part.name)}")
+
+
+def _norm(name: str) -> str:
+    """Where a norm stands, from its name decoder.1.feed_forward.norm."""
+    _, layer, *rest = name.split(".")
+    if layer == "embedding":
+        return "the embedding"
+    kind = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
+    return f"{kind[rest[0]]} {layer}"

@@ -1,0 +1,185 @@
+"""Which sizes are counted: this sentence in its model, a known model, or the reader's own."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from model.analysis.cost.operations import Lengths
+from model.nn.config import TransformerConfig
+from model.worked.shapes import LONG_WALK, SHORT_WALK
+from model.worked.source import INTRODUCTION
+from viz.notation.markdown import plain
+from viz.state.look import Look
+
+Numbers = tuple[int, ...]  # in the order of FIELDS
+Basis = tuple[str, TransformerConfig, Lengths]
+_STATE, _PARAMETER = "cost-sizes", "cost-numbers"
+SENTENCE = "This sentence"
+GPT2_CONFIG = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12,
+                                hidden=3_072, activation="gelu_tanh")  # fmt: skip
+PAPER_CONFIG = TransformerConfig("encoder-decoder", 37_000, 512, 512, 8, encoder_layers=6,
+                                 decoder_layers=6, hidden=2_048, norm_place="post",
+                                 activation="relu", positions="sinusoidal",
+                                 qkv_bias=False, output_bias=False)  # fmt: skip
+_WALK = TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, hidden=2_048)
+_WALK_NOTE = (
+    "{} gives batch, length, width and heads of one attention layer. The vocabulary of 10,000 is that of "
+    f"{INTRODUCTION.at('Final layer')}; the feed-forward is four times as wide as the model."
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A transformer and what it reads."""
+
+    config: TransformerConfig
+    lengths: Lengths
+    note: str = ""
+
+    @property
+    def layers(self) -> int:
+        return self.config.decoder_layers or self.config.encoder_layers
+
+
+PRESETS: dict[str, Sizes] = {
+    "GPT-2 small": Sizes(
+        GPT2_CONFIG, Lengths(1, 1_024), "The smallest model of Radford et al. 2019."
+    ),
+    "The base model of the 2017 paper": Sizes(
+        PAPER_CONFIG,
+        Lengths(1, 64),
+        "Vaswani et al. 2017: six layers in each stack, one shared vocabulary of about 37,000.",
+    ),
+    "A walk: batch 32, length 16": Sizes(_WALK, Lengths(32, 16), _WALK_NOTE.format(LONG_WALK)),
+    "A walk: batch 2, length 4": Sizes(_WALK, Lengths(2, 4), _WALK_NOTE.format(SHORT_WALK)),
+}
+
+
+def resized(sizes: Sizes, length: int) -> Sizes:
+    """The same sizes for a text of another length."""
+    numbers = [field.of(sizes) for field in FIELDS]
+    numbers[LENGTH] = length
+    return _sizes(sizes, tuple(numbers))
+
+
+def sentence_sizes(seen: Look) -> Sizes:
+    """The sizes of the run on the page."""
+    trace = seen.trace
+    lengths = Lengths(1, len(trace.tokens), len(trace.target_tokens))
+    return Sizes(seen.model.config, lengths, f"Your sentence as {seen.model.name} reads it.")
+
+
+def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
+    """The sizes that are counted, and whether they are exactly those of the run on the page.
+
+    Stops the page with a sentence for sizes that fit no transformer.
+    """
+    own = sentence_sizes(seen)
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    name: str = row.selectbox(
+        "Count for", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params", width=245
+    )
+    preset = own if name == SENTENCE else PRESETS[name]
+    given = tuple(field.of(preset) for field in FIELDS)
+    with row:
+        numbers = _numbers((name, preset.config, preset.lengths), given)
+    try:
+        chosen = preset if numbers == given else _sizes(preset, numbers)
+    except ValueError as refusal:
+        st.error(plain(str(refusal)))
+        st.stop()
+    if numbers != given:
+        st.button("Back to these sizes as they were", key="cost-back", on_click=_forget)
+    st.caption(plain(preset.note if numbers == given else f"Changed from: {name}."))
+    return chosen, chosen == own
+
+
+@dataclass(frozen=True)
+class Field:
+    """One number of the sizes."""
+
+    label: str
+    most: int
+    of: Callable[[Sizes], int]
+    wide: int  # pixels
+
+
+FIELDS = (
+    Field("Batch", 4_096, lambda sizes: sizes.lengths.batch, 80),
+    Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens, 105),
+    Field("Width", 65_536, lambda sizes: sizes.config.width, 90),
+    Field("Heads", 512, lambda sizes: sizes.config.heads, 80),
+    Field("Layers", 1_000, lambda sizes: sizes.layers, 80),
+    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.vocabulary, 112),
+)
+LENGTH = [field.label for field in FIELDS].index("Length")
+
+
+def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
+    """The preset with these numbers. The feed-forward stays as many times as wide as the model, and the
+    target as many times as long as the text; stacks of unequal depth stay so until it is changed."""
+    batch, length, width, heads, layers, vocabulary = numbers
+    config = preset.config
+    same = layers == preset.layers
+    target = round(preset.lengths.target * length / preset.lengths.tokens)
+    return Sizes(
+        replace(
+            config,
+            width=width,
+            heads=heads,
+            vocabulary=vocabulary,
+            encoder_layers=config.encoder_layers if same else layers * bool(config.encoder_layers),
+            decoder_layers=config.decoder_layers if same else layers * bool(config.decoder_layers),
+            hidden=config.hidden * width // config.width,
+            context=max(config.context, length),
+        ),
+        Lengths(batch, length, max(target, 1) if preset.lengths.target else 0),
+    )
+
+
+def _numbers(basis: Basis, given: Numbers) -> Numbers:
+    """One control a number, and the link's parameter: the reader's own until the basis changes."""
+    opened, kept = st.session_state.get(_STATE, (None, None))
+    is_new = opened != basis
+    if is_new:
+        kept = _linked(given) if opened is None else given
+    for field, number in zip(FIELDS, kept, strict=True):
+        if is_new or _key(field) not in st.session_state:  # a control that was away is empty
+            st.session_state[_key(field)] = number
+    numbers = tuple(
+        int(st.number_input(field.label, 1, field.most, step=1, key=_key(field), width=field.wide))
+        for field in FIELDS
+    )
+    st.session_state[_STATE] = (basis, numbers)
+    _write_link(None if numbers == given else numbers)
+    return numbers
+
+
+def _key(field: Field) -> str:
+    return f"cost-{field.label.lower()}"
+
+
+def _linked(given: Numbers) -> Numbers:
+    """The numbers of the link; those given where it has none that can be read."""
+    written = st.query_params.get(_PARAMETER, "").split("-")
+    if len(written) != len(FIELDS) or not all(re.fullmatch("[0-9]{1,8}", part) for part in written):
+        return given
+    numbers = tuple(map(int, written))
+    fits = all(1 <= n <= field.most for n, field in zip(numbers, FIELDS, strict=True))
+    return numbers if fits else given
+
+
+def _write_link(numbers: Numbers | None) -> None:
+    written = None if numbers is None else "-".join(map(str, numbers))
+    if st.query_params.get(_PARAMETER) == written:
+        return
+    if written is None:
+        del st.query_params[_PARAMETER]
+    else:
+        st.query_params[_PARAMETER] = written
+
+
+def _forget() -> None:
+    st.session_state[_STATE] = ("forgotten", ())

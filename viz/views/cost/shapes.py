@@ -1,0 +1,247 @@
+"""The shape after every operation, and the parameters: counted, beside what is really there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isclose
+
+import pandas as pd
+import streamlit as st
+
+from model.analysis.cost.operations import Operation, operations
+from model.analysis.cost.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
+from model.arithmetic.sizes import parameter_parts
+from model.nn.config import TransformerConfig
+from viz.figures.amounts import Amount, amounts, percent
+from viz.notation.markdown import plain
+from viz.notation.numbers import counted
+from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
+from viz.shell.pictures import chart, table
+from viz.state.look import Look
+from viz.views.cost import formulas
+from viz.views.cost.choice import Sizes
+
+_PLACES = {
+    "embedding": "Embedding",
+    "self": "Self-attention",
+    "cross": "Cross-attention",
+    "feed_forward": "Feed-forward",
+    "final": "Final norm",
+    "output": "Output",
+}
+_COLOURS = {
+    "Q": QUERY,
+    "K and V": KEY,
+    "Scores": SCORE,
+    "Scaled": SCORE,
+    "Weights": WEIGHT,
+    "Context": OUTPUT,
+    "After W_O": OUTPUT,
+    "Hidden layer": FEED_FORWARD,
+    "Activation": FEED_FORWARD,
+    "Back to the width": FEED_FORWARD,
+}
+NOT_LISTED = "It lies in parts that this page does not count."
+_PARTS = {
+    "Token embedding": STREAM,
+    "Attention": WEIGHT,
+    "Feed-forward": FEED_FORWARD,
+    "Output matrix": OUTPUT,
+}
+
+
+def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
+    """A walk through one part of the model: each operation, its formula, its shape."""
+    steps = operations(sizes.config, sizes.lengths)
+    rows = compared(steps, recorded_shapes(seen.trace) if own else {})
+    st.markdown(
+        "**What to look for.** Only the scores and weights have two axes of tokens, queries and keys. "
+        f"Cutting into heads makes no new number.{_shared(sizes.config)}"
+    )
+    place = _place(steps)
+    shown = [row for row in rows if row[0].place == place]
+    listed, picture = st.columns([2, 1], gap="medium")
+    with listed:
+        frame = _frame(shown, _scales(seen) if own else None, sizes.config.head_width)
+        st.dataframe(frame, key="cost-shapes", hide_index=True, height="content")
+    with picture:
+        bars = [
+            Amount(step.name, step.numbers, _numbers(step), _COLOURS.get(step.name, STREAM))
+            for step, _, _ in shown
+        ]
+        chart(amounts(bars, unit="numbers that are new", logarithmic=True), "cost-numbers")
+        st.latex(formulas.head_width(sizes.config))
+    kind = place.rpartition(".")[2]
+    if kind in ("self", "cross"):
+        st.latex(formulas.attention_shapes(sizes.config, kind))
+    if own:
+        _check(seen, rows)
+
+
+def _place(steps: Sequence[Operation]) -> str:
+    places = list(dict.fromkeys(step.place for step in steps))
+    stacks = {place.partition(".")[0] for place in places}
+
+    def named(place: str) -> str:
+        stack, _, part = place.partition(".")
+        return f"{stack.title()}: {_PLACES[part].lower()}" if len(stacks) > 1 else _PLACES[part]
+
+    first = next(place for place in places if place.endswith(".self"))
+    chosen: str = st.segmented_control(
+        "Part of the model", places, format_func=named, default=first, required=True,
+        key=f"cost-place-{len(places)}-{places[-1]}", label_visibility="collapsed",
+    )  # fmt: skip
+    return chosen
+
+
+def _numbers(step: Operation) -> str:
+    if not step.numbers:
+        return "none" if len(step.shape) > 2 else "ids"
+    return f"{step.numbers:,}" + (f" × {step.times}" if step.times > 1 else "")
+
+
+def _scales(seen: Look) -> dict[str, float]:
+    """The factor on the scores of the first layer of each kind, by place: decoder.self, …"""
+    return {
+        f"{attention.stack}.{attention.name.rpartition('.')[2]}": attention.scale
+        for attention in seen.trace.attention
+        if attention.layer == 0
+    }
+
+
+def formula_of(step: Operation, scales: Mapping[str, float], width: int) -> str:
+    """The formula of an operation, with the model's own factor where that is not 1/√width."""
+    scale = scales.get(step.place)
+    if step.name != "Scaled" or scale is None or isclose(scale, width**-0.5, rel_tol=1e-6):
+        return step.formula
+    return step.formula.replace("/ √dₖ", "× 1" if scale == 1 else f"× {scale:.4g}")
+
+
+def _frame(
+    rows: Sequence[tuple[Operation, Shape | None, bool | None]],
+    scales: Mapping[str, float] | None,
+    width: int,
+) -> pd.DataFrame:
+    """scales: the factors on the scores of the run on the page; None for other sizes. width: d_k."""
+    columns = {
+        "operation": [step.name for step, _, _ in rows],
+        "formula": [formula_of(step, scales or {}, width) for step, _, _ in rows],
+        "shape": [_written(step.shape) for step, _, _ in rows],
+    }
+    if scales is not None:
+        columns["recorded"] = ["—" if shape is None else _written(shape) for _, shape, _ in rows]
+    columns["axes"] = [" × ".join(step.axes).replace("d_k", "dₖ") for step, _, _ in rows]
+    return pd.DataFrame(columns)
+
+
+def _written(shape: Shape) -> str:
+    return " × ".join(f"{length:,}" for length in shape)
+
+
+def _check(seen: Look, rows: Sequence[tuple[Operation, Shape | None, bool | None]]) -> None:
+    """How many recorded shapes are the counted ones, and what a word costs in tokens."""
+    read = [same for _, _, same in rows if same is not None]
+    words = len(seen.request.text.split())
+    typed = sum(not token.special for token in seen.trace.tokens)
+    added = len(seen.trace.tokens) - typed
+    st.caption(
+        plain(
+            f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of "
+            "each stack, are those of the formula, without the batch axis. A dash: a view of "
+            "another array, or not kept. "
+            f"Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
+            f"{words / max(typed, 1):.2f} words a token."
+            + (
+                f" The model puts {added} of its own around it: {added + typed:,} in all."
+                if added
+                else ""
+            )
+        )
+    )
+
+
+def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
+    """The weights by part, and what tying and biases change."""
+    parts = parameter_parts(sizes.config) | (seen.model.module.beyond_sizes() if own else {})
+    total = sum(parts.values())
+    largest = max(parts, key=parts.__getitem__)
+    st.markdown(
+        f"**What to look for.** The largest part is **{largest.lower()}** with "
+        f"{parts[largest] / total:.1%}. {' '.join(what_adds(sizes.config))}"
+    )
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        bars = [
+            Amount(name, count, f"{count:,} ({percent(count / total)})", _PARTS.get(name, MASKED))
+            for name, count in parts.items()
+        ]
+        chart(amounts(bars, unit="parameters"), "cost-parameters")
+        table(pd.DataFrame({"part": list(parts), "parameters": list(parts.values())}),
+              "cost-parameters", decimals=0)  # fmt: skip
+    with words:
+        st.latex(formulas.parameters(sizes.config))
+        st.metric("All parameters", f"{total:,}")
+        if own:
+            counted = counted_parameters(seen.model)
+            st.caption(
+                f"Check: counted over the model's own tensors: {counted:,}. "
+                f"Difference: {counted - total:,}." + (f" {NOT_LISTED}" if counted != total else "")
+            )
+        if sizes.config.decoder_layers:
+            _variants(sizes.config)
+
+
+def what_adds(config: TransformerConfig) -> list[str]:
+    """Which of the sizes besides width and layers change the number of parameters, in sentences."""
+    none, others = ["Dropout"], []
+    if config.head_size:
+        others.append("Each head more adds its own rows and columns to the projections.")
+    elif config.groups_keys:
+        shared = config.key_head_count
+        others.append(
+            f"More heads leave W_Q and W_O as they are and make W_K and W_V smaller: their {shared} "
+            "heads get narrower."
+            if shared > 1
+            else "More heads make W_K and W_V smaller: their one head gets narrower."
+        )
+    else:
+        none.append("heads")
+    if config.positions == "learned":
+        others.append(
+            f"Up to {config.context:,} tokens the length adds none; each position more adds a row of "
+            f"{config.width:,} to the table of positions."
+        )
+    else:
+        none.append("length")
+    listed = ", ".join(none[:-1]) + " and " + none[-1] if len(none) > 1 else none[0]
+    return [f"{listed} add{'' if len(none) > 1 else 's'} none.", *others]
+
+
+def _shared(config: TransformerConfig) -> str:
+    """What grouped heads mean for the shapes of K and V."""
+    if not config.groups_keys:
+        return ""
+    return (
+        f" K and V are narrower than Q: {config.heads} heads of queries share "
+        f"{config.key_head_count} heads of keys and values."
+    )
+
+
+def _variants(config: TransformerConfig) -> None:
+    """The same sizes with the output tied or not, with biases on Q, K and V or not."""
+    variants = {
+        "separate output, no QKV biases": replace(config, tied=False, qkv_bias=False),
+        "tied output, no QKV biases": replace(config, tied=True, qkv_bias=False),
+        "tied output, QKV biases": replace(config, tied=True, qkv_bias=True),
+    }
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "output and biases": list(variants),
+                "parameters": [
+                    f"{sum(parameter_parts(variant).values()):,}" for variant in variants.values()
+                ],
+            }
+        ),
+        key="cost-variants",
+        hide_index=True,
+    )

@@ -1,0 +1,62 @@
+"""The LaTeX of the feed-forward layer, the residual stream and dropout. Pure."""
+
+from model.nn.config import GATED, Activation, NormPlace, TransformerConfig
+from model.worked.equality import settled
+from model.worked.latex import number
+
+FEED_FORWARD = (
+    r"\begin{aligned} h &= f(x W_1 + b_1) \\ \mathrm{FFN}(x) &= h\, W_2 + b_2 \end{aligned}"
+)
+WITH_GATE = (
+    r"\begin{aligned} h &= f(x W_g + b_g) \odot (x W_1 + b_1) \\"
+    r" \mathrm{FFN}(x) &= h\, W_2 + b_2 \end{aligned}"
+)
+RESIDUAL = r"x \leftarrow x + f(x)"
+STREAM: dict[NormPlace, str] = {
+    "pre": r"x_{l+1} = x_l + f_l(\mathrm{norm}(x_l))",
+    "post": r"x_{l+1} = \mathrm{norm}(x_l + f_l(x_l))",
+}
+DROPOUT = (
+    r"x_i \leftarrow \begin{cases} 0 & \text{with probability } p \\"
+    r" \dfrac{x_i}{1-p} & \text{otherwise} \end{cases}"
+)
+CHAIN = (
+    r"\begin{aligned}"
+    r"\text{without: } \frac{\partial L}{\partial x_l} &= \frac{\partial L}{\partial x_{l+1}}\, f' \\"
+    r"\text{with: } \frac{\partial L}{\partial x_l} &= \frac{\partial L}{\partial x_{l+1}}\,(1 + f')"
+    r"\end{aligned}"
+)
+_NAMES: dict[Activation, str] = {
+    "gelu": r"\mathrm{GELU}",
+    "gelu_tanh": r"\mathrm{GELU}_{\tanh}",
+    "relu": r"\mathrm{ReLU}",
+    "silu": r"\mathrm{SiLU}",
+    "swiglu": r"\mathrm{SiLU}",
+    "geglu": r"\mathrm{GELU}",
+    "geglu_tanh": r"\mathrm{GELU}_{\tanh}",
+}
+
+
+def feed_forward(config: TransformerConfig) -> str:
+    """The layer's formula, with a gate and with biases where it has them."""
+    formula = WITH_GATE if config.is_gated else FEED_FORWARD
+    if not config.hidden_bias:
+        for bias in ("b_g", "b_1", "b_2"):
+            formula = formula.replace(f" + {bias}", "")
+        formula = formula.replace("(x W_1)", r"x W_1") if config.is_gated else formula
+    return formula.replace("f(", f"{_NAMES[config.activation]}(")
+
+
+def activation_in_numbers(activation: Activation, before: float, hidden: float) -> str:
+    """One neuron's value through the activation."""
+    name = _NAMES[activation]
+    if activation in GATED:
+        return rf"{name}({number(before)}) \cdot u = {number(hidden)}"
+    return settled(rf"{name}({number(before)}) = {number(hidden)}")
+
+
+def kept_in_numbers(value: float, rate: float) -> str:
+    """One kept value divided by 1 - p."""
+    return settled(
+        rf"\frac{{{number(value)}}}{{1 - {number(rate)}}} = {number(value / (1 - rate))}"
+    )

@@ -1,0 +1,177 @@
+"""What each sub-layer adds to the stream, and the gradient through a deep stack."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.stream.stream import Contribution, contribution_check, contributions, lengths
+from model.nn.config import Stack
+from viz.figures.contributions import contribution_lengths, contribution_rows
+from viz.figures.gradient_depth import gradient_by_depth
+from viz.notation.labels import token_label
+from viz.notation.names import state_names
+from viz.notation.numbers import difference
+from viz.shell.pictures import chart, table
+from viz.shell.token_select import keep_within
+from viz.state.look import Look
+from viz.views.feed_forward import formulas as feed_forward_formulas
+
+if TYPE_CHECKING:
+    from model.analysis.stream.gradients import Norms
+
+WHOSE = "feed-forward-whose"
+BARS, EVERY = "Sub-layers", "Every token"
+NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-norm"}
+
+
+@st.fragment
+def contributions_view(seen: Look) -> None:
+    """The length of what attention and feed-forward add, beside the length of the stream."""
+    boxes = st.columns(2)
+    stack = _stack(seen)
+    tokens = [token.text for token in seen.trace.tokens_of(stack)]
+    place = seen.model.config.norm_place
+    parts = contributions(seen.trace, stack, place)
+    names = list(state_names(seen.trace, stack)[1:])
+    added = np.stack([lengths(part.added) for part in parts])  # (sub-layer, token)
+    found = np.stack([lengths(part.before) for part in parts])
+    shown = boxes[0].segmented_control(
+        "Picture",
+        (BARS, EVERY),
+        default=BARS,
+        required=True,
+        key="feed-forward-contributions",
+    )
+    token = _whose(boxes[1], tokens, disabled=shown == EVERY)
+    largest = int(added.mean(1).argmax())
+    st.markdown(
+        f"**What to look for.** {names[largest]} adds most: a vector of length "
+        f"{added[largest].mean():.1f} on average, to a stream of length {found[largest].mean():.1f}. "
+        "Vectors that point apart do not add up in length."
+    )
+    picture, formula = st.columns([2, 1], gap="large")
+    with picture:
+        if shown == BARS:
+            figure = contribution_lengths(names, added, found, token=token)
+        else:
+            figure = contribution_rows(names, added, tokens)
+        chart(figure, f"feed-forward-contributions-{shown}")
+    with formula:
+        st.latex(feed_forward_formulas.STREAM[place])
+        st.markdown(_HOW[place])
+    _contribution_check(seen, stack, parts)
+    frame = pd.DataFrame(added.T, columns=[f"{name} adds" for name in names])
+    frame.insert(0, "token", [f"{at} {token_label(text)}" for at, text in enumerate(tokens)])
+    frame["stream at the end"] = lengths(seen.trace.states[stack][-1])
+    table(frame, "feed-forward-contributions")
+
+
+_HOW = {
+    "pre": "What a sub-layer adds is the difference of the stream after it and before it. The first "
+    "state and all contributions together are the last state.",
+    "post": "What a sub-layer adds is the norm's input minus the stream before it. The norm then "
+    "rescales the sum, so the contributions do not sum to the last state.",
+}
+
+
+def _stack(seen: Look) -> Stack:
+    """The stack whose stream is shown: of two, the one that is chosen."""
+    stacks: list[Stack] = list(seen.trace.states)
+    if len(stacks) == 1:
+        return stacks[0]
+    return st.segmented_control(
+        "Stream",
+        stacks,
+        default=stacks[0],
+        required=True,
+        format_func=lambda stack: f"of the {stack}",
+        key="feed-forward-stack",
+    )
+
+
+def _whose(box: DeltaGenerator, tokens: list[str], *, disabled: bool) -> int | None:
+    """The token whose lengths are drawn; None for the mean."""
+    keep_within(WHOSE, len(tokens) + 1)
+    at: int = box.selectbox(
+        "Whose lengths",
+        range(len(tokens) + 1),
+        format_func=lambda at: (
+            f"{at - 1} {token_label(tokens[at - 1], 24)}" if at else "The mean of all tokens"
+        ),
+        key=WHOSE,
+        disabled=disabled,
+    )
+    return at - 1 if at else None
+
+
+def _contribution_check(seen: Look, stack: Stack, parts: tuple[Contribution, ...]) -> None:
+    apart = contribution_check(seen.model, seen.trace, parts)
+    states = seen.trace.states[stack]
+    said = (
+        "Check: what the stream received differs from what the sub-layers wrote, recomputed through "
+        f"their own last maps, by at most {difference(apart)}"
+    )
+    if seen.model.config.norm_place == "pre":
+        total = states[0] + sum(part.added for part in parts)
+        whole = difference(float(np.abs(total - states[-1]).max()))
+        said += f"; the first state and all contributions from the last state by at most {whole}"
+    st.caption(f"{said}.")
+
+
+@st.fragment
+def gradient_view() -> None:
+    """The gradient through a deep random stack of our own blocks, measured when it is asked for."""
+    from model.analysis.stream.gradients import (  # torch: the page is drawn first
+        DEEPEST,
+        DeepStack,
+        gradient_sizes,
+    )
+
+    depth_box, norms_box, seed_box = st.columns([2, 2, 1])
+    depth = depth_box.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")
+    norms = norms_box.segmented_control(
+        "Norms",
+        list(NORMS),
+        default="none",
+        required=True,
+        format_func=NORMS.__getitem__,
+        key="feed-forward-norms",
+    )
+    seed = seed_box.number_input("Seed", 0, 999, step=1, key="feed-forward-gradient-seed")
+    stack = DeepStack(depth=depth, norms=norms, seed=seed)
+    with_them = gradient_sizes(stack, shortcuts=True)
+    without = gradient_sizes(stack, shortcuts=False)
+    st.markdown(
+        f"**What to look for.** The left end. At the input of the stack the gradient has size "
+        f"**{with_them[0]:.2g}** with shortcuts and **{without[0]:.2g}** without, for a size of 1 at "
+        "the output."
+    )
+    picture, formula = st.columns([2, 1], gap="large")
+    with picture:
+        chart(gradient_by_depth(with_them, without), "feed-forward-gradient")
+    with formula:
+        st.latex(feed_forward_formulas.CHAIN)
+        st.markdown(_NORMS_DO[norms])
+    st.caption(
+        f"Measured now with PyTorch's autograd, in double precision, on {depth} blocks of this app's "
+        f"own code with random weights (width {stack.width}, {stack.heads} heads, {stack.tokens} "
+        "tokens, Xavier): not on the model above. Both runs have the same weights. The loss is the "
+        "output times a fixed random direction."
+    )
+    frame = pd.DataFrame({"with shortcuts": with_them, "without": without})
+    frame = frame.map(lambda size: f"{size:.3e}").rename_axis("blocks passed").reset_index()
+    table(frame, "feed-forward-gradient")
+
+
+_NORMS_DO: dict["Norms", str] = {
+    "none": "Without shortcuts the gradient passes every sub-layer and loses a little in each, until "
+    "nearly nothing is left. With them it does not vanish, but without norms it grows, as the stream "
+    "does. Choose pre-norm to see what norms do about it.",
+    "pre": "Norms rescale what each sub-layer reads, so the gradient neither vanishes nor explodes. "
+    "With shortcuts it keeps its size almost to the first block, and grows a little there.",
+    "post": "Here the norm stands on the shortcut too and rescales the gradient at every sub-layer. "
+    "With norms at this place, shortcuts make less of a difference to its size.",
+}

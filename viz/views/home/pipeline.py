@@ -1,0 +1,34 @@
+"""The way of a sentence through a model, as a strip of its own sizes."""
+
+import streamlit as st
+
+from viz.state.look import Look
+
+
+def pipeline(seen: Look) -> None:
+    """Tokens, vectors, layers, result: one card each, with the numbers of this run."""
+    config, trace = seen.model.config, seen.trace
+    layers = config.encoder_layers + config.decoder_layers
+    cards = [
+        ("Tokens", f"{len(trace.tokens)}", "the sentence, cut into pieces"),
+        ("Vectors", f"{len(trace.tokens)} × {config.width}", "one row of numbers a token"),
+        ("Attention", f"{layers} × {config.heads}", "layers × heads that mix the rows"),
+    ]
+    if config.hidden:
+        wide = f"{config.width} → {config.hidden} → {config.width}"
+        cards.append(("Feed-forward", wide, "each row by itself"))
+    cards.append(_result(seen))
+    with st.container(horizontal=True, gap="small", key="pipeline"):  # a grid: viz/shell/style.css
+        for name, size, words in cards:
+            with st.container(border=True, height="stretch", gap="xxsmall"):
+                st.caption(name)
+                st.markdown(f"**{size}**")
+                st.caption(words)
+
+
+def _result(seen: Look) -> tuple[str, str, str]:
+    prediction = seen.trace.prediction
+    if prediction is None:
+        size = f"{len(seen.trace.tokens)} × {seen.model.config.width}"
+        return "Result", size, "one vector a token, in its context"
+    return "Prediction", f"{prediction.vocabulary:,}", "scores for the next token"

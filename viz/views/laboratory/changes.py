@@ -1,0 +1,92 @@
+"""The laboratory's bench: what is changed now, the way back, and the editor of one kind of change."""
+
+import streamlit as st
+
+from model.nn.intervention import Intervention
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.state.intervention_words import parts
+from viz.state.look import Look
+from viz.state.presets import PRESETS, Preset, opened, preset_of
+from viz.state.session import can_undo, current, open_view, set_change, undo
+from viz.views.laboratory.editors import EDITORS
+
+_TOKEN = 18  # characters of a token on a button
+_EDIT = "laboratory-edit"  # session state: which editor is open
+
+
+def changes(seen: Look) -> None:
+    """What is changed, the way back, and the editor of one kind of change."""
+    with st.container():
+        listed, presets = st.columns([3, 1], vertical_alignment="center")
+        with listed:
+            _listed(seen)
+        with presets:
+            _start()
+        kind = st.segmented_control(
+            "Change",
+            list(EDITORS),
+            default=None if current().change.changes else "Scaling",
+            key=_EDIT,
+            label_visibility="collapsed",
+            required=True,
+        )
+        with st.container(key="laboratory-editor"):
+            if kind is not None:
+                EDITORS[kind](seen)
+
+
+def what_to_see() -> None:
+    """The sentence of the preset that is open; the box is there in any case."""
+    with st.container():
+        preset = preset_of(current())
+        if preset is not None:
+            st.markdown(f"**What to look for.** {plain(preset.look_for)}")
+
+
+def _start() -> None:
+    st.selectbox(
+        "Try a change",
+        PRESETS,
+        index=None,
+        key="laboratory-preset",
+        format_func=lambda preset: preset.title,
+        placeholder="Try a change",
+        label_visibility="collapsed",
+        on_change=_open_preset,
+    )
+
+
+def _open_preset() -> None:
+    preset: Preset | None = st.session_state["laboratory-preset"]
+    if preset is not None:
+        set_change(preset.view.change)
+        open_view(opened(preset))
+        st.session_state["laboratory-preset"] = st.session_state[_EDIT] = None
+
+
+def _listed(seen: Look) -> None:
+    """Each part of the change with the way back from it, then undo and reset."""
+    change = current().change
+    tokens = tuple(token_label(token.text, _TOKEN) for token in seen.trace.tokens)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if not change.changes:
+            st.markdown("**Nothing is changed.**")
+        for number, part in enumerate(parts(change, tokens)):
+            st.button(
+                f"{plain(part.words)} ✕",
+                key=f"laboratory-part-{number}",
+                help="Take this change back",
+                on_click=set_change,
+                args=(part.without,),
+            )
+        st.button("Undo", key="laboratory-undo", disabled=not can_undo(), on_click=undo)
+        st.button(
+            "Reset",
+            key="laboratory-reset",
+            disabled=change == Intervention(),
+            on_click=set_change,
+            args=(Intervention(),),
+        )
+        if change.changes:
+            st.caption("A trained model run this way is a counterfactual: it never learned to.")

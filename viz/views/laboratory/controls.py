@@ -1,0 +1,86 @@
+"""Controls that show a field of the change and set it: a value or a number, several of some."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from viz.state.session import current, set_change, shown
+
+CLICKED = 64  # up to so many options are buttons; more are a list
+
+
+def changed(**fields: object) -> None:
+    """These fields of the change take these values."""
+    set_change(replace(current().change, **fields))  # type: ignore[arg-type]
+
+
+def heading(words: str) -> None:
+    """What a row of choices is about, in front of it."""
+    st.markdown(words, width="content")
+
+
+def value_or_number(
+    field: str,
+    words: str,
+    named: Mapping[str, float | None],
+    *,
+    other: tuple[str, float],
+    number: tuple[str, float, float],
+) -> None:
+    """One field of the change: one of some named values, or any number.
+
+    other: what a number is called, and the first one. number: its label, bound and step.
+    """
+    value = getattr(current().change, field)
+    names = {each: name for name, each in named.items()}
+    label, bound, step = number
+
+    def take_kind(kind: str) -> None:
+        changed(**{field: named.get(kind, other[1])})
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        heading(words)
+        st.radio(
+            words,
+            (*named, other[0]),
+            horizontal=True,
+            label_visibility="collapsed",
+            width="content",
+            **shown(f"laboratory-{field}", names.get(value, other[0]), take_kind),
+        )
+        if value not in names:
+            st.number_input(
+                label,
+                label_visibility="collapsed",
+                min_value=-bound,
+                max_value=bound,
+                step=step,
+                format="%g",
+                width=160,
+                **shown(
+                    f"laboratory-{field}-number", value, lambda number: changed(**{field: number})
+                ),
+            )
+
+
+def several(
+    label: str,
+    options: Sequence[object],
+    *,
+    chosen: Sequence[object],
+    name: Callable[..., str],
+    key: str,
+    take: Callable[[Sequence[object]], None],
+) -> None:
+    """Several of some options, as buttons to press; as a list where they are too many."""
+    key = f"{key}-{len(options)}"
+    st.session_state[key] = [option for option in chosen if option in options]
+
+    def taken() -> None:
+        take(st.session_state[key])
+
+    if len(options) <= CLICKED:
+        st.pills(label, options, selection_mode="multi", format_func=name, key=key, on_change=taken)
+    else:
+        st.multiselect(label, options, format_func=name, key=key, on_change=taken)

@@ -1,0 +1,182 @@
+"""One editor for each kind of change: every field of an intervention has its control here."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import streamlit as st
+
+from model.nn.intervention import LARGEST_FILL, LARGEST_SCALE
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import counted
+from viz.shell.controls import MASK_NAMES, MASKS_OF_SHAPE
+from viz.state.intervention_words import FILLS, fill_name, layer_name
+from viz.state.look import Look
+from viz.state.session import current, shown
+from viz.views.laboratory.controls import changed, heading, several, value_or_number
+from viz.views.laboratory.edges import edges_editor
+
+_TOKEN = 18  # characters of a token on a button
+
+
+def _scaling(seen: Look) -> None:
+    ours = (seen.baseline or seen.trace).find(seen.place)
+    own, width = ours.scale, ours.query.shape[-1]
+    divides = math.isclose(own, 1 / math.sqrt(width), rel_tol=1e-6)
+    value_or_number(
+        "scale",
+        "Scores are multiplied by",
+        {
+            f"the model's own, {'1/√dₖ = ' if divides else ''}{own:.4g}": None,
+            "not scaled: × 1": 1.0,
+        },
+        other=("a factor", 2 * own),
+        number=("Factor", LARGEST_SCALE, 0.1),
+    )
+
+
+def _filling(seen: Look) -> None:
+    value_or_number(
+        "fill",
+        "A masked score becomes, after scaling,",
+        {fill_name(fill): fill for fill in FILLS},
+        other=("a number", -1.0),
+        number=("Number", LARGEST_FILL, 1.0),
+    )
+    if all(attention.mask is None for attention in seen.trace.attention):
+        st.caption("Nothing is masked in this run, so the fill is not used. Mask something first.")
+
+
+def _mask(seen: Look) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        heading("Mask")
+        st.radio(
+            "Mask",
+            MASKS_OF_SHAPE[seen.model.config.shape],
+            format_func=MASK_NAMES.__getitem__,
+            horizontal=True,
+            label_visibility="collapsed",
+            **shown("laboratory-mask", current().change.mask, lambda mask: changed(mask=mask)),
+        )
+
+
+def _padding(seen: Look) -> None:
+    several(
+        "Treated as padding: no token may look at these",
+        range(len(seen.trace.tokens)),
+        chosen=sorted(current().change.hidden),
+        name=lambda at: f"{at} {plain(token_label(seen.trace.tokens[at].text, _TOKEN))}",
+        key="laboratory-hidden",
+        take=lambda members: changed(hidden=frozenset(members)),
+    )
+
+
+def _positions(seen: Look) -> None:
+    st.toggle(
+        "Positions",
+        help="Off: added positions are zero, rotary angles are zero.",
+        **shown(
+            "laboratory-positions", current().change.positions, lambda on: changed(positions=on)
+        ),
+    )
+    if seen.model.config.positions == "none":
+        st.caption("This model has no positions: switching them off changes nothing.")
+
+
+def _heads(seen: Look) -> None:
+    place, ablated = seen.place, current().change.ablated
+    others = frozenset(member for member in ablated if member[0] != place)
+    heads = range(seen.attention.heads)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        with st.container(width="content"):
+            several(
+                f"Heads of {layer_name(place)} whose output is zero (another layer: in the list “Layer”)",
+                heads,
+                chosen=seen.attention.ablated,
+                name=lambda head: f"{layer_name(place)}H{head}",
+                key=f"laboratory-heads-{place}",
+                take=lambda members: changed(ablated=others | {(place, head) for head in members}),
+            )
+        whole = others | {(place, head) for head in heads}
+        st.button(
+            "The whole layer",
+            key="laboratory-layer",
+            disabled=whole == ablated,
+            on_click=lambda: changed(ablated=whole),
+        )
+
+
+def _dropout(seen: Look) -> None:
+    change = current().change
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.slider(
+            "Dropout on the weights: each becomes 0 with this probability, the rest is divided",
+            min_value=0.0,
+            max_value=0.9,
+            step=0.05,
+            width=480,
+            **shown(
+                "laboratory-dropout", min(change.dropout, 0.9), lambda rate: changed(dropout=rate)
+            ),
+        )
+        st.number_input(
+            "Seed",
+            min_value=0,
+            max_value=999_999_999,
+            step=1,
+            width=160,
+            **shown("laboratory-seed", change.seed, lambda seed: changed(seed=int(seed))),
+        )
+    if change.dropout:
+        _what_dropped(seen)
+
+
+def _what_dropped(seen: Look) -> None:
+    """What dropout did to the shown head's weights in this draw."""
+    weights, dropped = seen.attention.weights(seen.head), seen.attention.dropped(seen.head)
+    seen_weights = weights > 0
+    if np.array_equal(weights, dropped):
+        st.caption(f"{layer_name(seen.place)} is not among the sub-layers that are changed.")
+        return
+    gone, sums = int((dropped[seen_weights] == 0).sum()), dropped.sum(-1)
+    st.caption(
+        f"In {layer_name(seen.place)}H{seen.head} {gone} of "
+        f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw; "
+        f"the rows now sum to {sums.min():.3f} up to {sums.max():.3f}, not to 1. The "
+        "picture shows the weights before dropout, and the output after it."
+    )
+
+
+def _where(seen: Look) -> None:
+    names = seen.model.attention_names
+    needed = bool(current().change.blocked) and len(seen.model.stacks()) > 1
+
+    def take(members: Sequence[object]) -> None:
+        only = frozenset(str(member) for member in members)
+        if needed and not only:
+            return
+        changed(only=only or None)
+
+    several(
+        "Only in these sub-layers (none chosen: in all)",
+        names,
+        chosen=sorted(current().change.only or ()),
+        name=layer_name,
+        key="laboratory-only",
+        take=take,
+    )
+    st.caption("Positions and heads that are off hold for the whole model in any case.")
+
+
+EDITORS: dict[str, Callable[[Look], None]] = {
+    "Scaling": _scaling,
+    "Mask": _mask,
+    "Padding": _padding,
+    "Edges": edges_editor,
+    "Fill": _filling,
+    "Positions": _positions,
+    "Heads": _heads,
+    "Dropout": _dropout,
+    "Where": _where,
+}

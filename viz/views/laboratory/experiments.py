@@ -1,0 +1,217 @@
+"""Four points of attention, measured live, each with its picture and its check."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from model.analysis.softmax_experiments import Spread, slopes, slopes_by_spread, spread
+from model.worked.gradients import CLAIM
+from model.worked.source import TWO_LAYERS
+from viz.figures.heatmap import Axis, heatmap
+from viz.figures.measured_curves import PLAIN, SCALED, Curve, curves
+from viz.notation.numbers import difference
+from viz.notation.theme import WEIGHT
+from viz.shell.pictures import chart, table
+from viz.state.look import Look
+from viz.views.laboratory.formulas import SLOPE, VARIANCE
+from viz.views.laboratory.masks import fills_compared, two_routes
+
+WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
+_CLAIMED = f"{CLAIM[0]:g} to {CLAIM[1]:g}"
+DEVIATIONS = tuple(float(each) for each in np.geomspace(0.1, 30, 26))
+LARGEST_SEED = 999_999_999
+_MEASURES: dict[str, tuple[str, str]] = {
+    "Variance": ("variance", "variance of the scores"),
+    "Entropy": ("entropy", "entropy in nats"),
+    "Largest weight": ("largest", "largest weight, mean"),
+    "p(1 − p)": ("slope", "p(1 − p), mean"),
+}
+
+
+def measured_points(seen: Look) -> None:
+    """One point at a time; the first is sampled, the last two are of the shown head."""
+    points: dict[str, Callable[[Look], None]] = {
+        "Why √dₖ": _why_scale,
+        "Gradient through softmax": _gradient,
+        "Two routes to a mask": two_routes,
+        "What to fill with": fills_compared,
+    }
+    point = st.segmented_control(
+        "A point, measured",
+        list(points),
+        default="Why √dₖ",
+        required=True,
+        key="laboratory-point",
+    )
+    points[point](seen)
+
+
+@lru_cache(maxsize=64)
+def _spread(width: int, keys: int, seed: int) -> Spread:
+    return spread(width, keys=keys, seed=seed)
+
+
+def _sample() -> tuple[int, int]:
+    """How many keys a row has, and the seed of the draw."""
+    keys, seed = st.columns(2)
+    with keys:
+        count = _keys()
+    return count, int(seed.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw"))
+
+
+def _keys() -> int:
+    return int(st.number_input("Keys in a row", 2, 64, 16, key="laboratory-keys"))
+
+
+def _why_scale(seen: Look) -> None:
+    own = seen.attention.query.shape[-1]
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        measure = st.segmented_control(
+            "Measure",
+            list(_MEASURES),
+            default=next(iter(_MEASURES)),
+            required=True,
+            key="laboratory-measure",
+        )
+        keys, seed = _sample()
+        st.latex(VARIANCE)
+        st.markdown(
+            "**What to look for.** A sum of dₖ products of variance 1 has variance dₖ. Divided by "
+            "√dₖ it is 1 again, at every width, so the weights stay as even as they were. Without, "
+            "one key takes nearly everything, and no gradient gets through."
+        )
+    found = [_spread(width, keys, seed) for width in WIDTHS]
+    with picture:
+        name, unit = _MEASURES[measure]
+        chart(_by_width(found, name, unit, own), f"laboratory-spread-{name}")
+    off = max(abs(one.scaled.variance - 1) for one in found)
+    st.caption(
+        f"Sampled: 400 rows of {keys} keys at each width, independent standard normal numbers, seed "
+        f"{seed}. Dotted line: dₖ = {own}, this model's heads. Check: the scaled variance is 1 to "
+        f"within {off:.1%}, by chance."
+    )
+    columns: dict[str, Sequence[float]] = {"dₖ": WIDTHS}
+    for name in ("variance", "entropy", "largest"):
+        columns[name] = [getattr(one.plain, name) for one in found]
+        columns[f"{name}, scaled"] = [getattr(one.scaled, name) for one in found]
+    table(pd.DataFrame(columns), "laboratory-spread")
+
+
+def _by_width(found: list[Spread], name: str, unit: str, own: int) -> Figure:
+    """One measure at every width, of scores as they are and divided; the variance beside its law."""
+    plain = [getattr(one.plain, name) for one in found]
+    scaled = [getattr(one.scaled, name) for one in found]
+    spreads = name == "variance"
+    return curves(
+        WIDTHS,
+        (
+            Curve("not scaled", plain, PLAIN, WIDTHS if spreads else None),
+            Curve("divided by √dₖ", scaled, SCALED, [1.0] * len(WIDTHS) if spreads else None),
+        ),
+        axis="width of a head, dₖ",
+        unit=unit,
+        logarithmic=spreads,
+        mark=own,
+    )
+
+
+def _gradient(seen: Look) -> None:
+    view = st.segmented_control(
+        "Show",
+        ("By spread of the scores", "One row"),
+        default="By spread of the scores",
+        required=True,
+        key="laboratory-gradient",
+    )
+    if view == "One row":
+        _one_row()
+    else:
+        _by_spread()
+
+
+def _by_spread() -> None:
+    """Mean p(1 - p) of normal scores, from nearly equal ones to far apart ones."""
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        keys = _keys()
+        st.latex(SLOPE)
+        found = slopes_by_spread(DEVIATIONS, keys=keys)
+        st.markdown(
+            f"Each weight moves with its own score by p(1 − p). {_band(found, keys)} Scores that "
+            "lie far apart let nearly nothing through: the softmax is saturated."
+        )
+    with picture:
+        drawn = Curve(f"{keys} keys", [float(each) for each in found], WEIGHT)
+        figure = curves(
+            DEVIATIONS,
+            (drawn,),
+            axis="standard deviation of the scores",
+            unit="p(1 − p), mean",
+            band=CLAIM,
+        )
+        chart(figure, "laboratory-slopes")
+    st.caption(
+        f"The exact mean for {keys} independent normal scores of each deviation. Blue band: "
+        f"{_CLAIMED}, which “{TWO_LAYERS.title}” calls frequent."
+    )
+    frame = pd.DataFrame({"standard deviation": DEVIATIONS, "p(1 − p), mean": found})
+    table(frame, "laboratory-slopes")
+
+
+def _band(found: np.ndarray, keys: int) -> str:
+    """Where the claimed average holds, for so many keys."""
+    low, high = CLAIM
+    inside = [at for at, value in zip(DEVIATIONS, found, strict=True) if low <= value <= high]
+    equal = (1 - 1 / keys) / keys
+    holds = (
+        f"for scores with a deviation from {inside[0]:.2g} to {inside[-1]:.2g}."
+        if inside
+        else f"for no spread, and equal scores give {equal:.3f}."
+    )
+    return f"A mean of {_CLAIMED} is called frequent: with {keys} keys that holds {holds}"
+
+
+def _one_row() -> None:
+    """All derivatives of one row, by the formula and by autograd."""
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        written = st.text_input("Scores of one row", "2, 4, 1", key="laboratory-scores")
+        st.latex(SLOPE)
+    try:
+        found = slopes(_numbers(written))
+    except ValueError as refusal:
+        st.warning(f"{refusal} Write numbers with commas between them.")
+        return
+    names = [f"{at}" for at in range(len(found.weights))]
+    with picture:
+        figure = heatmap(
+            found.jacobian,
+            rows=Axis("weight of key", names, tokens=False),
+            columns=Axis("score of key", names, tokens=False),
+            quantity="difference",
+            limit=0.25,
+            decimals=4,
+        )
+        chart(figure, "laboratory-jacobian")
+    weights = ", ".join(f"{weight:.4f}" for weight in found.weights)
+    st.caption(
+        f"Weights {weights}. A row of derivatives adds up to 0: what one key gains the others lose. "
+        f"Check: PyTorch's autograd differs by at most {difference(found.check)}."
+    )
+    table(pd.DataFrame(found.jacobian, columns=[f"score {name}" for name in names]), "jacobian")
+
+
+def _numbers(written: str) -> list[float]:
+    """Up to twelve numbers between commas. Raises ValueError for anything else."""
+    try:
+        found = [float(part) for part in written.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError("This is not a row of numbers.") from None
+    if not 1 <= len(found) <= 12 or not all(abs(each) <= 1e6 for each in found):
+        raise ValueError("A row here has 1 to 12 numbers, none beyond a million.")
+    return found

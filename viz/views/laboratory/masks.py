@@ -1,0 +1,134 @@
+"""Masks, measured on the head that is shown: two equal routes, and what a masked score becomes."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.softmax_experiments import Filling, Precision, filling, routes
+from model.trace.arrays import Array, Mask
+from viz.figures.heatmap import Axis, heatmap
+from viz.notation.numbers import counted, difference
+from viz.shell.controls import choose_head
+from viz.shell.pictures import chart, table
+from viz.state.intervention_words import FILLS, fill_name
+from viz.state.look import Look
+from viz.views.laboratory.formulas import FILL, ROUTES
+
+ROOMY = 7  # up to so many rows and columns a cell has room for a power of ten
+BEFORE, AFTER, APART = "Masked before", "Cut after", "Difference"
+
+
+def _masked_head(seen: Look) -> tuple[Array, Mask]:
+    """Raw scores of the shown head and a mask that leaves each row a key: the model's own, or a
+    causal one where it hides nothing."""
+    head = choose_head(seen.attention.heads)
+    scores, own = seen.attention.scores(head), seen.attention.mask_of(head)
+    if own is None or own.all() or not own.any(-1).all():
+        st.caption(
+            "This head's own mask hides nothing, or a whole row: a causal mask is used here."
+        )
+        own = np.tri(*scores.shape, dtype=np.bool_)
+    return scores, own
+
+
+def two_routes(seen: Look) -> None:
+    """The future masked before the softmax, or cut away after it and the rows renormalized."""
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        scores, mask = _masked_head(seen)
+        factor = st.select_slider(
+            "Scores times", (1, 2, 5, 10, 20, 50, 100), key="laboratory-stretch"
+        )
+        found = routes(scores * np.float32(seen.attention.scale * factor), mask)
+        kind = st.segmented_control(
+            "Draw", (BEFORE, AFTER, APART), default=APART, required=True, key="laboratory-route"
+        )
+        st.latex(ROUTES)
+        lost = int(found.lost.sum())
+        st.markdown(
+            f"Largest difference between the two routes: **{difference(found.difference)}**. "
+            + (
+                f"{lost} of {counted(len(mask), 'row')} {'is' if lost == 1 else 'are'} lost on the second "
+                "one: in float32 all allowed weights of such a row became 0, and nothing is left "
+                "to renormalize. The first route has no such trouble, which is why models use it."
+                if lost
+                else "They are equal up to rounding. Stretch the scores to see which one breaks."
+            )
+        )
+    queries, keys = seen.labels
+    drawn = {BEFORE: found.before, AFTER: found.after, APART: found.after - found.before}[kind]
+    with picture:
+        figure = heatmap(
+            drawn,
+            rows=Axis("query", queries),
+            columns=Axis("key", keys),
+            quantity="difference" if kind == APART else "weight",
+            blocked=~mask,
+            limit=max(float(np.abs(drawn).max()), 1e-7),
+            words=_powers(drawn) if kind == APART else None,
+        )
+        if kind == APART:
+            figure.data[-1].colorbar.tickformat = ".0e"
+        chart(figure, f"laboratory-routes-{kind == APART}")
+    frame = pd.DataFrame(
+        {
+            "query": [f"{at}" for at in range(len(mask))],
+            "largest difference": np.abs(found.after - found.before).max(-1),
+            "row lost": found.lost,
+        }
+    )
+    table(frame, "laboratory-routes", decimals=9)
+
+
+def _powers(values: Array) -> list[list[str]]:
+    """Very small numbers as words for the cells; nothing where there are too many for them."""
+    if max(values.shape) > ROOMY:
+        return [[""] * values.shape[1]] * len(values)
+    return [[f"{value:.0e}" if value else "0" for value in row] for row in values.tolist()]
+
+
+def fills_compared(seen: Look) -> None:
+    """−∞, −1e9, −1e20 and 0, before and after scaling, in two precisions."""
+    words, formula = st.columns([3, 2], gap="large")
+    with formula:
+        scores, mask = _masked_head(seen)
+        precision: Precision = st.segmented_control(
+            "Computed in",
+            ("float32", "float16"),
+            default="float32",
+            required=True,
+            key="laboratory-precision",
+        )
+        st.latex(FILL)
+    scale = seen.attention.scale
+    found = [
+        filling(scores, mask, scale, fill, precision=precision, before_scaling=early)
+        for fill in FILLS
+        for early in (False, True)
+    ]
+    with words:
+        st.markdown(
+            "**What to look for.** A fill of 0 hides nothing, for e⁰ = 1. In float32 all large "
+            "negative fills give the same weights as −∞, before scaling or after. They differ in a "
+            "row with every key masked: −∞ gives 0/0, a finite fill a uniform row. In float16 −1e9 "
+            "does not exist."
+        )
+    st.dataframe(pd.DataFrame([_row(one) for one in found]), hide_index=True)
+    st.caption(
+        "Computed now by PyTorch on this head's scores. Where a row has every key masked, the app "
+        "itself makes it 0 and never divides 0 by 0."
+    )
+
+
+def _row(one: Filling) -> dict[str, str]:
+    return {
+        "fill": fill_name(one.fill),
+        "written": "before scaling" if one.before_scaling else "after scaling",
+        f"as {one.precision}": fill_name(one.stored)
+        + (", masked_fill refuses it" if one.refused else ""),
+        "largest weight on a masked key": f"{one.leaked:.4f}",
+        "largest difference from −∞": difference(one.difference),
+        "a row with every key masked": (
+            "0/0, undefined" if one.empty is None else f"{one.empty:.4f} each"
+        ),
+    }

@@ -1,0 +1,136 @@
+"""What a change did inside: how sharply the rows of weights look, and how far the stream moved."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.run_comparison import (
+    Movement,
+    RowStatistics,
+    largest_difference,
+    movement,
+    row_statistics,
+)
+from viz.figures.before_after import before_and_after
+from viz.figures.heatmap import Axis, heatmap
+from viz.notation.labels import token_label
+from viz.notation.names import state_names
+from viz.notation.theme import MORE, WEIGHT, rgba
+from viz.shell.controls import choose_head
+from viz.shell.pictures import chart, table
+from viz.state.intervention_words import layer_name
+from viz.state.look import Look
+from viz.views.laboratory.effects import runs
+from viz.views.laboratory.formulas import ENTROPY, LARGEST, MOVED
+
+SHARP, EVEN = "Largest weight", "Entropy"
+SPACIOUS = 8  # tokens up to which a cell has room for two decimals
+
+
+def rows_effect(seen: Look) -> None:
+    """Entropy and largest weight of each row of one head, before and after."""
+    before, after = (trace.find(seen.place) for trace in runs(seen))
+    ours, theirs = row_statistics(before), row_statistics(after)
+    queries, _ = seen.labels
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        kind = st.segmented_control(
+            "Draw", (SHARP, EVEN), default=SHARP, required=True, key="laboratory-rows"
+        )
+        head = choose_head(after.heads)
+        st.latex(LARGEST if kind == SHARP else ENTROPY)
+        st.markdown(
+            f"Mean over all rows and heads of {layer_name(seen.place)}: entropy "
+            f"**{_mean(ours.entropy, ours):.3f}** nats before, **{_mean(theirs.entropy, theirs):.3f}** "
+            f"after; largest weight **{_mean(ours.largest, ours):.3f}** before, "
+            f"**{_mean(theirs.largest, theirs):.3f}** after."
+        )
+        empty = int(theirs.empty[head].sum())
+        if empty:
+            st.caption(
+                "1 row has every key masked: it is 0 and reads nothing."
+                if empty == 1
+                else f"{empty} rows have every key masked: they are 0 and read nothing."
+            )
+        if seen.request.intervention.dropout:
+            st.caption("These are the weights before dropout, whose rows sum to 1.")
+    sharp = kind == SHARP
+    values = [(run.largest if sharp else run.entropy)[head] for run in (ours, theirs)]
+    with picture:
+        figure = before_and_after(
+            queries,
+            *values,
+            unit="largest weight of the row" if sharp else "entropy in nats",
+            colour=WEIGHT,
+            top=1.05 if sharp else None,
+        )
+        chart(figure, f"laboratory-rows-{sharp}")
+    frame = pd.DataFrame(
+        {
+            "query": [f"{at} {token_label(text)}" for at, text in enumerate(queries)],
+            "largest before": ours.largest[head],
+            "largest after": theirs.largest[head],
+            "entropy before": ours.entropy[head],
+            "entropy after": theirs.entropy[head],
+        }
+    )
+    table(frame, "laboratory-rows")
+
+
+def _mean(values: np.ndarray, rows: RowStatistics) -> float:
+    """The mean over all rows that read something."""
+    read = values[~rows.empty]
+    return float(read.mean()) if read.size else 0.0
+
+
+def stream_effect(seen: Look) -> None:
+    """By layer, how far each token's vector lies from where it was."""
+    before, after = runs(seen)
+    stacks = seen.model.stacks()
+    stack = stacks[-1]
+    if len(stacks) > 1:
+        stack = st.segmented_control(
+            "Stack", stacks, default=stack, required=True, key="laboratory-stack"
+        )
+    moved = movement(before, after, stack)
+    names = state_names(after, stack)
+    tokens = [token.text for token in after.tokens_of(stack)]
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        figure = heatmap(
+            moved.share,
+            rows=Axis("state", names, tokens=False),
+            columns=Axis("token", tokens),
+            quantity="difference",
+            decimals=2 if len(tokens) <= SPACIOUS else 1,
+        )
+        upward = [[0, rgba(MORE, 0)], [1, rgba(MORE, 1)]]  # a distance is never below 0
+        figure.data[-1].update(zmin=0, colorscale=upward)
+        chart(figure, f"laboratory-stream-{stack}")
+    with words:
+        st.latex(MOVED)
+        _where_it_moved(moved, names)
+        st.caption(
+            f"Largest difference of any number of any state: {largest_difference(before, after):.3g}."
+        )
+    frame = pd.DataFrame(
+        {
+            "state": names,
+            "mean distance": moved.distance.mean(-1),
+            "mean length before": moved.length.mean(-1),
+            "mean share": moved.share.mean(-1),
+        }
+    )
+    table(frame, "laboratory-stream")
+
+
+def _where_it_moved(moved: Movement, names: tuple[str, ...]) -> None:
+    share = moved.share.mean(-1)
+    changed = np.flatnonzero(moved.distance.max(-1) > 0)
+    if not changed.size:
+        st.markdown("No number of this stream differs from the unchanged run.")
+        return
+    st.markdown(
+        f"The first state that differs: **{names[changed[0]]}**. After the last sub-layer the "
+        f"vectors lie **{share[-1]:.1%}** of their length away, on average."
+    )

@@ -1,0 +1,92 @@
+"""The LaTeX of layer norm and RMS norm: in general, and with the numbers of one token. Pure."""
+
+from model.trace.records import NormRecord
+from model.worked.equality import settled, sign
+from model.worked.latex import factor, number
+
+LAYER_NORM = (
+    r"\begin{aligned}"
+    r"\mu &= \frac1d \sum_i x_i \\"
+    r"\sigma^2 &= \frac1d \sum_i (x_i - \mu)^2 \\"
+    r"\hat x_i &= \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}} \\"
+    r"y_i &= \gamma_i\, \hat x_i + \beta_i"
+    r"\end{aligned}"
+)
+RMS_NORM = (
+    r"\begin{aligned}"
+    r"\mathrm{ms} &= \frac1d \sum_i x_i^2 \\"
+    r"\hat x_i &= \frac{x_i}{\sqrt{\mathrm{ms} + \epsilon}} \\"
+    r"y_i &= \gamma_i\, \hat x_i"
+    r"\end{aligned}"
+)
+ROOT_MEAN_SQUARE = (
+    r"\begin{aligned}"
+    r"\hat x^{\text{RMS}}_i &= \frac{x_i}{\sqrt{\mathrm{ms} + \epsilon}} \\"
+    r"\mathrm{ms} &= \frac1d \sum_i x_i^2 = \sigma^2 + \mu^2"
+    r"\end{aligned}"
+)
+TWO_VARIANCES = (
+    r"\begin{aligned}"
+    r"\sigma^2 &= \frac1d \sum_i (x_i - \mu)^2 \\"
+    r"s^2 &= \frac{1}{d-1} \sum_i (x_i - \mu)^2"
+    r"\end{aligned}"
+)
+
+
+def norm_in_general(norm: NormRecord, *, shifts: bool = True) -> str:
+    """The formula of a norm of this kind. shifts: whether it adds a β."""
+    if norm.kind == "rms":
+        return RMS_NORM
+    return LAYER_NORM if shifts else LAYER_NORM.replace(r" + \beta_i", "")
+
+
+def norm_in_numbers(norm: NormRecord, token: int, dimension: int, *, shifts: bool = True) -> str:
+    """One token and dimension of a recorded norm, with every number of the formula."""
+    x, mean = float(norm.input[token, dimension]), float(norm.mean[token])
+    variance = float(norm.variance[token])
+    unit = float(norm.normalized[token, dimension])
+    gamma, beta = float(norm.gamma[dimension]), float(norm.beta[dimension])
+    output = float(norm.output[token, dimension])
+    root = rf"\sqrt{{{number(variance)} + {_small(norm.epsilon)}}}"
+    place = f"_{{{dimension}}}"
+    if norm.kind == "layer":
+        head = rf"\mu &= {number(mean)} \qquad \sigma^2 = {number(variance)} \\"
+        above = f"{number(x)} - {factor(mean)}"
+    else:
+        head = rf"\mathrm{{ms}} &= {number(variance)} \\"
+        above = number(x)
+    end = rf" + {factor(beta)}" if shifts and norm.kind == "layer" else ""
+    share = rf"\frac{{{above}}}{{{root}}}"
+    scaled = rf"{factor(gamma)} \cdot {factor(unit)}{end}"
+    return (
+        rf"\begin{{aligned}} {head}"
+        rf"\hat x{place} &= {share} \\"
+        rf"&{sign(share, number(unit))} {number(unit)} \\"
+        rf"y{place} &= {scaled} \\"
+        rf"&{sign(scaled, number(output))} \mathbf{{{number(output)}}}"
+        r"\end{aligned}"
+    )
+
+
+def variances_in_numbers(
+    width: int, squares: float, units: tuple[float, float], dimension: int
+) -> str:
+    """Both variances of one token from its sum of squared deviations, and one normalized value."""
+    biased, unbiased = (
+        settled(rf"\frac{{{number(squares)}}}{{{count}}} = {number(squares / count)}")
+        for count in (width, width - 1)
+    )
+    return (
+        r"\begin{aligned}"
+        rf"\sigma^2 &= {biased} \\"
+        rf"s^2 &= {unbiased} \\"
+        rf"\hat x_{{{dimension}}} &= {number(units[0])} \quad\text{{and}}\quad {number(units[1])}"
+        r"\end{aligned}"
+    )
+
+
+def _small(epsilon: float) -> str:
+    """Epsilon as a power of ten where it is one."""
+    mantissa, _, power = f"{epsilon:e}".partition("e")
+    ten = f"10^{{{int(power)}}}"
+    return ten if float(mantissa) == 1 else rf"{float(mantissa):g} \cdot {ten}"

@@ -1,0 +1,114 @@
+"""The choice of a norm, a token and a dimension, and what the views of the layer norm page share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from model.analysis.stream.norms import kernel_check
+from model.nn.config import Stack
+from model.trace.records import NormRecord
+from viz.figures.heatmap import Axis
+from viz.figures.token_rows import ColourEnd
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.names import norm_name
+from viz.notation.numbers import difference
+from viz.notation.theme import QuantityName
+from viz.shell.token_select import choosable_rows, choose_token, keep_within
+from viz.state.look import Look
+
+TOKEN, DIMENSION, NORM = "layer-norm-token", "layer-norm-dimension", "layer-norm-norm"
+
+
+@dataclass(frozen=True)
+class NormLook:
+    """The chosen norm, and the token and dimension whose numbers fill its formula."""
+
+    seen: Look
+    norm: NormRecord
+    tokens: list[str]
+    token: int
+    dimension: int
+
+    @property
+    def title(self) -> str:
+        return _title(self.seen, self.norm.name)
+
+    @property
+    def chosen(self) -> str:
+        """The chosen token, safe in Markdown."""
+        return f"{self.token} **{plain(token_label(self.tokens[self.token]))}**"
+
+    @property
+    def columns(self) -> Axis:
+        width = self.norm.input.shape[1]
+        return Axis("dimension", [str(dimension) for dimension in range(width)], tokens=False)
+
+
+def choose_norm(seen: Look) -> NormLook:
+    norms = {norm.name: norm for norm in seen.trace.norms}
+    titles = {name: _title(seen, name) for name in norms}
+    which, token_box, dimension_box = st.columns([2, 2, 1])
+    name = which.selectbox(
+        "Norm",
+        list(norms),
+        index=list(norms).index(_most_uneven(seen)),
+        format_func=titles.__getitem__,
+        key=NORM,
+    )
+    norm = norms[name]
+    tokens = [token.text for token in seen.trace.tokens_of(_stack(name))]
+    token = choose_token(token_box, tokens, TOKEN)
+    width = norm.input.shape[1]
+    keep_within(DIMENSION, width)
+    dimension = dimension_box.number_input("Dimension", 0, width - 1, step=1, key=DIMENSION)
+    return NormLook(seen, norm, tokens, token, dimension)
+
+
+def _stack(norm: str) -> Stack:
+    return "encoder" if norm.startswith("encoder.") else "decoder"
+
+
+def _title(seen: Look, name: str) -> str:
+    return norm_name(name, seen.model.config.norm_place, stacks=len(seen.trace.states))
+
+
+def _most_uneven(seen: Look) -> str:
+    """The norm whose tokens differ most in deviation: there is most to see in it."""
+    spreads = {
+        norm.name: float(norm.inverse_deviation.max() / norm.inverse_deviation.min())
+        for norm in seen.trace.norms
+    }
+    return max(spreads, key=lambda name: spreads[name])
+
+
+def norm_rows(
+    look: NormLook, values: NDArray[np.floating], quantity: QuantityName, key: str, end: ColourEnd
+) -> None:
+    """values (token, dimension), with marks that choose the token."""
+    choosable_rows(
+        values,
+        tokens=look.tokens,
+        columns=look.columns,
+        quantity=quantity,
+        end=end,
+        key=key,
+        chosen=TOKEN,
+    )
+
+
+def norm_check(norm: NormRecord) -> None:
+    found = kernel_check(norm)
+    output = (
+        ""
+        if found.output is None
+        else f", the recorded output by at most {difference(found.output)}"
+    )
+    mean = f"the kernel's own mean differs by at most {difference(found.mean)}, its 1/√(σ²+ε)"
+    size = mean if norm.kind == "layer" else "the recorded 1/√(ms+ε) differs"
+    st.caption(
+        f"Check: recomputed in double precision from the recorded input, {size} by a share of at most "
+        f"{difference(found.inverse_deviation)}{output}."
+    )

@@ -1,0 +1,63 @@
+"""Token vector plus position vector: what the first layer starts from."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.stream.positions import Sum, summed
+from viz.figures.summands import NAMES, summands
+from viz.notation.numbers import difference
+from viz.shell.pictures import chart, table
+from viz.shell.token_select import pick_token
+from viz.state.look import Look
+from viz.views.positions.formulas import sum_of
+
+WITHOUT = {
+    "rotary": "This model adds no positions: it turns its queries and keys instead. "
+    "So the first state is the token's vector alone.",
+    "none": "This model has no positions at all. So the first state is the token's vector alone.",
+}
+
+
+def position_sum(seen: Look) -> None:
+    """One token's vector, its position's, and their sum, checked against the recorded state."""
+    found = summed(seen.trace)
+    st.markdown(f"**What to look for.** {_look(seen, found)}")
+    picture, formula = st.columns([3, 2], gap="large")
+    with formula:
+        place = pick_token(seen.trace.tokens, "positions-sum")
+        st.latex(sum_of(tuple(found.parts), scaled=seen.model.config.scaled_embedding))
+        st.caption(_sizes(found, place))
+    parts = {name: values[place] for name, values in found.parts.items()}
+    total = found.total[place]
+    with picture:
+        chart(summands(parts, total), "positions-sum-picture")
+        where = "what the norm after the embeddings reads" if found.into else "the first state"
+        st.caption(
+            f"Check: over all tokens and dimensions the sum, computed anew, differs from {where}, "
+            f"as recorded in this pass, by at most {difference(found.check())}."
+        )
+    columns = {NAMES[name]: values for name, values in parts.items()} | {"= sum": total}
+    table(pd.DataFrame(columns).rename_axis("dimension"), "positions-sum")
+
+
+def _look(seen: Look, found: Sum) -> str:
+    if "positions" not in found.parts:
+        return WITHOUT[seen.model.config.positions]
+    said = (
+        "The same token at another place gets another sum, because another row is added. "
+        "From here on word and place are one vector."
+    )
+    if "segments" in found.parts:
+        said += " The segment tells two sentences of a pair apart; here there is only one."
+    return said
+
+
+def _sizes(found: Sum, place: int) -> str:
+    """How long each vector of one token is."""
+    names = {"tokens": "the token's vector", "positions": "its position's", "segments": "segment's"}
+    lengths = [
+        f"{names[name]} {np.linalg.norm(values[place]):.3f}" for name, values in found.parts.items()
+    ]
+    total = float(np.linalg.norm(found.total[place]))
+    return f"Lengths: {', '.join(lengths)}, the sum {total:.3f}."

@@ -1,0 +1,262 @@
+"""Positions of each kind: the table as a heatmap or as curves, and how alike positions are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.stream.positions import learned, likeness, rotary, rotary_likeness, sinusoidal
+from model.nn.config import PositionKind
+from model.trace.arrays import Array
+from viz.figures.position_curves import COLOURS, position_curves
+from viz.figures.position_maps import likeness_map, position_map
+from viz.notation.markdown import plain
+from viz.notation.numbers import counted, difference
+from viz.shell.pictures import chart, table
+from viz.shell.way_out import offer_model
+from viz.state.look import Look
+from viz.views.positions.formulas import (
+    LIKENESS,
+    ROTARY_LIKENESS,
+    Kind,
+    cell_in_numbers,
+    table_formula,
+)
+
+NAMES: dict[Kind, str] = {"sinusoidal": "Sinusoidal", "learned": "Learned", "rotary": "Rotary"}
+OWN: dict[PositionKind, str] = {
+    "learned": "learned positions",
+    "sinusoidal": "sinusoidal positions",
+    "rotary": "rotary positions",
+    "none": "no positions at all",
+}
+TABLE_LOOK: dict[Kind, str] = {
+    "sinusoidal": "The left columns change from one position to the next, the right ones hardly at "
+    "all: fast and slow hands of one clock. Together they tell every position apart.",
+    "learned": "Nobody wrote this table: it was learned. Look for columns that change slowly along "
+    "the positions, and for rows unlike all others.",
+    "rotary": "Nothing is added here. Each pair of a query and of a key is turned by an angle that "
+    "grows with the position: fast in the left columns, slowly in the right ones.",
+}
+LIKENESS_LOOK: dict[Kind, str] = {
+    "sinusoidal": "Stripes along the diagonal: how alike two positions are depends on their "
+    "distance alone.",
+    "learned": "Is there a band along the diagonal? Then neighbours were learned to be alike, "
+    "though nothing told the model that position 3 comes after position 2.",
+    "rotary": "Stripes along the diagonal: the turn between two positions depends on their distance "
+    "alone. Sinusoids as wide as the turned part of a head, with the same base, make this picture too.",
+}
+LONGEST, FIRST_DRAWN, FEWEST = 256, 64, 8  # positions drawn
+FIRST_COLUMNS = (0, 4, 10, 20)
+SAME = 1e-2  # rounding of large angles stays below
+
+
+@dataclass(frozen=True, eq=False)
+class PositionTable:
+    """One kind of positions at the live model's width."""
+
+    kind: Kind
+    values: Array  # (position, column): vectors; of rotary positions angles in radians
+    own: bool  # whether these are the live model's positions
+
+    @property
+    def shown(self) -> Array:
+        """(position, column): what is drawn; an angle as its cosine."""
+        return np.cos(self.values) if self.kind == "rotary" else self.values
+
+    @property
+    def column(self) -> str:
+        return "pair" if self.kind == "rotary" else "dimension"
+
+    @property
+    def value(self) -> str:
+        return "cosine of the angle" if self.kind == "rotary" else "value"
+
+
+def position_table(seen: Look) -> None:
+    """The table of one kind, as a heatmap or as curves, with one cell in numbers."""
+    opened = _opened(seen, TABLE_LOOK)
+    if opened is None:
+        return
+    whole, picture, choices = opened
+    with choices:
+        st.latex(table_formula(whole.kind, seen.model.config))
+        found = _cut(whole)
+        columns = _drawn_columns(found)
+        _cell(seen, found)
+    with picture:
+        chart(_map(found) if columns is None else _curves(found, columns), "positions-drawn")
+        st.caption(_said(seen, whole))
+    names = [f"{found.column} {column}" for column in range(found.shown.shape[1])]
+    table(pd.DataFrame(found.shown, columns=names).rename_axis("position"), "positions-table")
+
+
+def position_likeness(seen: Look) -> None:
+    """How alike every two positions are."""
+    opened = _opened(seen, LIKENESS_LOOK)
+    if opened is None:
+        return
+    whole, picture, choices = opened
+    turned = whole.kind == "rotary"
+    with choices:
+        st.latex(ROTARY_LIKENESS if turned else LIKENESS)
+        found = _cut(whole)
+        if not turned:
+            st.caption("1: the same direction. 0: a right angle. -1: opposite.")
+    alike = (rotary_likeness if turned else likeness)(found.values)
+    with picture:
+        chart(likeness_map(alike), "positions-likeness")
+        st.caption(_said(seen, whole))
+    table(pd.DataFrame(alike).rename_axis("position"), "positions-likeness")
+
+
+def _opened(
+    seen: Look, looks: Mapping[Kind, str]
+) -> tuple[PositionTable, DeltaGenerator, DeltaGenerator] | None:
+    """The table of the chosen kind, and the places for its picture and for the choices beside it.
+
+    None where this model has no such table, which is then said in place of the picture.
+    """
+    look_for = st.container()
+    picture, choices = st.columns([3, 2], gap="large")
+    with choices:
+        kind = _kind(seen)
+    whole = _table(seen, kind)
+    if whole is None:
+        with picture:
+            _no_table(seen)
+        return None
+    look_for.markdown(f"**What to look for.** {looks[kind]}")
+    return whole, picture, choices
+
+
+def _kind(seen: Look) -> Kind:
+    """The kind that is chosen, at first the model's own."""
+    own = seen.model.config.positions
+    kind: Kind = st.segmented_control(
+        "Kind of positions",
+        list(NAMES),
+        format_func=NAMES.__getitem__,
+        default="sinusoidal" if own == "none" else own,
+        required=True,
+        key=f"positions-kind-{seen.model.name}",
+        label_visibility="collapsed",
+    )
+    return kind
+
+
+def _table(seen: Look, kind: Kind) -> PositionTable | None:
+    """The table of a kind at this model's sizes; None for learned ones that it does not have."""
+    config = seen.model.config
+    if kind == "learned":
+        values = learned(seen.model)
+        return None if values is None else PositionTable(kind, values, config.positions == kind)
+    if kind == "sinusoidal":
+        formula = sinusoidal(config.context, config.width)
+    else:
+        formula = rotary(config.context, config.turned_width, config.rotary_base)
+    own = config.positions == kind and _is_used(seen, formula)
+    return PositionTable(kind, formula, own)
+
+
+def _is_used(seen: Look, formula: Array) -> bool:
+    """Whether the pass used the formula's numbers: models of the hub may turn a part of each head,
+    stretch the angles, or order the columns otherwise."""
+    used = seen.trace.positions
+    if used is None or used.shape[-1] != formula.shape[-1]:
+        return False
+    return bool(np.abs(formula[: len(used)] - used).max() < SAME)
+
+
+def _no_table(seen: Look) -> None:
+    st.info(
+        plain(
+            f"{seen.model.name} has {OWN[seen.model.config.positions]}, and a learned table cannot "
+            "be computed from a formula. The stories model has one."
+        )
+    )
+    offer_model("stories")
+
+
+def _cut(whole: PositionTable) -> PositionTable:
+    """As many positions as are to be drawn."""
+    longest = min(len(whole.values), LONGEST)
+    fewest = min(FEWEST, longest)
+    if fewest == longest:
+        return whole
+    count = st.slider(
+        "Positions", fewest, longest, min(FIRST_DRAWN, longest), key=f"positions-count-{longest}"
+    )
+    return replace(whole, values=whole.values[:count])
+
+
+def _drawn_columns(found: PositionTable) -> list[int] | None:
+    """The columns drawn as curves; None for the heatmap of all."""
+    drawn = st.segmented_control(
+        "Draw as",
+        ("Heatmap", "Curves"),
+        default="Heatmap",
+        required=True,
+        key="positions-draw",
+    )
+    if drawn == "Heatmap":
+        return None
+    count = found.values.shape[1]
+    chosen: list[int] = st.multiselect(
+        f"{found.column.capitalize()}s",
+        range(count),
+        [column for column in FIRST_COLUMNS if column < count],
+        max_selections=len(COLOURS),
+        key=f"positions-columns-{count}",
+    )
+    return chosen
+
+
+def _cell(seen: Look, found: PositionTable) -> None:
+    """One cell of the table with the numbers it is made of."""
+    rows, columns = found.values.shape
+    left, right = st.columns(2)
+    position = left.number_input("Position", 0, rows - 1, 1, key=f"positions-row-{rows}")
+    column = right.number_input(
+        found.column.capitalize(), 0, columns - 1, 0, key=f"positions-column-{columns}"
+    )
+    config = seen.model.config
+    st.latex(
+        cell_in_numbers(
+            found.kind,
+            position,
+            column,
+            float(found.values[position, column]),
+            width=config.turned_width if found.kind == "rotary" else config.width,
+            base=config.rotary_base,
+        )
+    )
+
+
+def _map(found: PositionTable) -> go.Figure:
+    return position_map(found.shown, column_name=found.column, value_name=found.value)
+
+
+def _curves(found: PositionTable, columns: list[int]) -> go.Figure:
+    return position_curves(found.shown, columns, column_name=found.column, value_name=found.value)
+
+
+def _said(seen: Look, whole: PositionTable) -> str:
+    """Whose positions these are; where they are the model's, how far the table is from the pass."""
+    config = seen.model.config
+    width = config.turned_width if whole.kind == "rotary" else config.width
+    used = seen.trace.positions
+    if not whole.own or used is None:
+        return plain(
+            f"{seen.model.name} has {OWN[config.positions]}. Drawn here: the formula, for its "
+            f"{'head width' if whole.kind == 'rotary' else 'width'} of {width}."
+        )
+    largest = float(np.abs(whole.values[: len(used)] - used).max())
+    return plain(
+        f"These are the positions of {seen.model.name}. Check: over the {counted(len(used), 'token')} of "
+        f"your sentence they differ from what the model used by at most {difference(largest)}."
+    )

@@ -1,0 +1,203 @@
+"""Lion kills tiger, tiger kills lion: the live model with positions on and off."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.tokens.word_order import Reordered, reordered, same_tokens
+from model.nn.intervention import Intervention
+from model.run.model import Model
+from model.run.tokenizers import GPT2Subset
+from model.serving.engine import Request
+from viz.figures.token_rows import colour_end
+from viz.figures.word_pairs import DIMENSIONS, PAIRS, word_pairs
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
+from viz.shell.pictures import chart, table
+from viz.state.held import traced
+from viz.state.look import Look
+from viz.views.positions.formulas import ORDER_BLIND
+
+Pair = tuple[str, str]
+PAIRS_OF_SENTENCES: tuple[Pair, ...] = (
+    ("Lion kills tiger", "Tiger kills lion"),
+    ("lion chased tiger", "tiger chased lion"),
+)
+TEXT_LIMIT = 500  # characters of one of these sentences
+WORDS = 6  # of the visitor's sentence, where the model knows no lion
+EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
+
+
+ON, OFF, LIFTED = "Positions on", "Positions off", "Off, mask lifted"
+CHANGES = {
+    ON: Intervention(),
+    OFF: Intervention(positions=False),
+    LIFTED: Intervention(positions=False, mask="none"),
+}
+
+
+def word_order(seen: Look) -> None:
+    """Two sentences of the same words; how far each word's vectors lie apart, each way."""
+    look_for = st.empty()
+    picture, choices = st.columns([3, 2], gap="large")
+    with choices:
+        texts = _sentences(seen)
+        ways = (ON, OFF, LIFTED) if seen.trace.source == "decoder" else (ON, OFF)
+        found = _runs(seen, texts, ways)
+        if found is None:
+            return
+        look_for.markdown(f"**What to look for.** {_look(found)}")
+        way = st.segmented_control(
+            "Draw",
+            ways,
+            default=OFF,
+            required=True,
+            key=f"positions-way-{len(ways)}",
+        )
+        _verdicts(found)
+        st.caption(_why(seen, found))
+        st.latex(ORDER_BLIND)
+        st.caption("P puts the tokens in another order. What obeys this is blind to order.")
+    tokens = [token.text for token in traced(_request(seen, texts[0], ON)).tokens]
+    shown = found[way]
+    end = colour_end(np.vstack([run.first for run in found.values()]))
+    with picture:
+        chart(word_pairs(shown.first, shown.second, texts=tokens, end=end), "positions-word-pairs")
+        st.caption(_drawn(way, shown, tokens))
+    _table(found, tokens)
+
+
+def _look(found: dict[str, Reordered]) -> str:
+    """What these two runs show, each way."""
+    on, off, last = (_is_equal(found[way]) for way in (ON, OFF, list(found)[-1]))
+    if on or not last:
+        return "The largest differences say which way tells the two sentences apart."
+    if LIFTED in found and not off:
+        return (
+            "Without positions this model still tells the two sentences apart: its causal mask lets "
+            "each token see only those before it, and that carries the order. Lift the mask too, "
+            "and the pairs of rows become equal."
+        )
+    return (
+        "Without positions the two rows of a word are equal: who does what to whom is lost. "
+        "With positions they differ."
+    )
+
+
+def _sentences(seen: Look) -> tuple[str, str]:
+    """Both sentences, as they are fed."""
+    defaults = _defaults(seen)
+    names = ("First sentence", "The same words in another order")
+    one, other = (
+        st.text_input(
+            name,
+            default,
+            max_chars=TEXT_LIMIT,
+            key=f"positions-{number}-{hash((default, seen.model.name))}",
+        )
+        for number, (name, default) in enumerate(zip(names, defaults, strict=True))
+    )
+    fed = _as_fed(seen.model, (one, other))
+    if fed != (one, other):
+        st.caption(
+            "Both are read with a space in front: a word at the very beginning would be another token."
+        )
+    return fed
+
+
+def _defaults(seen: Look) -> tuple[str, str]:
+    """A lion and a tiger that are the same tokens in either place for this model; else words of the
+    visitor's sentence, turned."""
+    for pair in PAIRS_OF_SENTENCES:
+        if _hold_the_same(seen.model, _as_fed(seen.model, pair)):
+            return pair
+    words = seen.request.text.split()[:WORDS]
+    return " ".join(words), " ".join(reversed(words))
+
+
+def _as_fed(model: Model, pair: Pair) -> Pair:
+    """Both sentences with a space in front, where a first word would otherwise be another token."""
+    spaced = (f" {pair[0]}", f" {pair[1]}")
+    if isinstance(model.tokenizer, GPT2Subset):
+        return spaced
+    needs_it = not _hold_the_same(model, pair) and _hold_the_same(model, spaced)
+    return spaced if needs_it else pair
+
+
+def _hold_the_same(model: Model, pair: Pair) -> bool:
+    """Whether a model knows both sentences, as the same tokens in some order."""
+    if any(map(model.new_words, pair)):
+        return False
+    try:
+        same_tokens(*map(model.tokens, pair))
+    except ValueError:
+        return False
+    return True
+
+
+def _request(seen: Look, text: str, way: str) -> Request:
+    return replace(seen.request, text=text, intervention=CHANGES[way])
+
+
+def _runs(seen: Look, texts: tuple[str, str], ways: tuple[str, ...]) -> dict[str, Reordered] | None:
+    """Both sentences run each way and laid word beside word; a sentence where that cannot be."""
+    try:
+        return {
+            way: reordered(*(traced(_request(seen, text, way)) for text in texts)) for way in ways
+        }
+    except ValueError as refusal:
+        st.markdown(plain(f"These two sentences cannot be laid side by side. {refusal}"))
+        return None
+
+
+def _verdicts(found: dict[str, Reordered]) -> None:
+    """The largest difference each way, really computed."""
+    for way, run in found.items():
+        size = difference(run.largest) if _is_equal(run) else f"{run.largest:.4f}"
+        equal = "equal up to rounding" if _is_equal(run) else "different"
+        st.markdown(f"{way}: largest difference **{size}**, {equal}.")
+
+
+def _why(seen: Look, found: dict[str, Reordered]) -> str:
+    """What these numbers mean for this model."""
+    if seen.model.config.positions == "none":
+        return "This model has no positions: switching them off changes nothing."
+    if LIFTED in found:
+        return (
+            "Switching positions off alone does not make a GPT blind to order. The first token sees "
+            "itself only, the second sees two, and so on: the mask is a kind of position."
+        )
+    said = "Without positions and without a mask attention treats a text as a bag of words."
+    if _is_equal(found[OFF]):
+        said += " Differences of that size come from rounding: sums are taken in another order."
+    return said
+
+
+def _table(found: dict[str, Reordered], tokens: list[str]) -> None:
+    columns: dict[str, object] = {"token": list(map(token_label, tokens))}
+    columns |= {f"{way}, largest difference": run.differences for way, run in found.items()}
+    table(pd.DataFrame(columns).rename_axis("position"), "positions-order", decimals=8)
+
+
+def _drawn(way: str, run: Reordered, tokens: list[str]) -> str:
+    """What the picture shows, and what of it."""
+    width = run.first.shape[1]
+    said = (
+        f"{way}: each token's last state in the first sentence, and below it in the second. "
+        "All ways have one scale of colours."
+    )
+    if width > DIMENSIONS:
+        said += (
+            f" Drawn: the first {DIMENSIONS} of {width} dimensions; the differences are over all."
+        )
+    if len(tokens) > PAIRS:
+        said += f" Drawn: the first {PAIRS} of {len(tokens)} tokens."
+    return said
+
+
+def _is_equal(run: Reordered) -> bool:
+    """Whether the rows of every token are equal but for rounding, which grows with the values."""
+    return run.largest <= EQUAL * float(np.abs(run.first).max())

@@ -1,0 +1,210 @@
+"""The next token after a chosen position: logits, the softmax, and what is drawn from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.heads.statistics import entropy
+from model.analysis.run_comparison import rounding
+from model.analysis.tokens.prediction import (
+    Distribution,
+    Sampling,
+    likeliest,
+    probabilities,
+    temperature,
+)
+from model.trace.arrays import Array
+from model.trace.trace import Trace
+from model.worked.equality import sign
+from viz.figures.distribution import Bars, distribution
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import nats, probability, rounded, settled, significant
+from viz.shell.pictures import chart, table
+from viz.state.look import Look
+from viz.views.prediction.formulas import SOFTMAX, Way, with_numbers
+from viz.views.prediction.sampling import UNCHANGED, in_words, sampling_controls
+
+LISTED = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One row of logits and what is made of it, over the whole vocabulary."""
+
+    logits: Array  # (vocabulary,)
+    sampling: Sampling
+    error: float  # how far rounding may move a logit
+
+    @property
+    def drawn_error(self) -> float:
+        """How far rounding may move the logarithm of what is drawn with."""
+        return self.error / self.sampling.temperature
+
+    @property
+    def own(self) -> Distribution:
+        return probabilities(self.logits)
+
+    @property
+    def drawn(self) -> Distribution:
+        return self.sampling.of(self.logits)
+
+
+def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
+    """One row of a run's logits, with the digits of it that hold."""
+    return Row(logits, sampling, rounding(trace, logits))
+
+
+def next_token(seen: Look) -> None:
+    """The page's first view: one position, its likeliest next tokens, three ways to change them."""
+    prediction = seen.trace.prediction
+    if prediction is None:
+        return
+    st.markdown(
+        "**What to look for.** The first bar is the token that the model expects most. Raise the "
+        "temperature, and that bar shrinks; or choose an earlier token."
+    )
+    picture, choices = st.columns([3, 2], gap="large")
+    with choices:
+        position = _position(seen)
+        sampling = sampling_controls(prediction.vocabulary)
+        row = row_of(seen.trace, prediction.after(position), sampling)
+    with picture:
+        ids = draw_row(seen, row, "prediction-next")
+        st.caption(_sums(row, ids))
+        _what_follows(seen, row, position)
+    with choices:
+        _numbers_of_one(seen, row, ids)
+
+
+def draw_row(
+    seen: Look, row: Row, key: str, *, count: int = LISTED, chosen: int | None = None
+) -> tuple[int, ...]:
+    """Bars of a row's likeliest tokens, with the table behind them; the ids that are listed.
+
+    chosen: the id of a token that was chosen: it is listed and marked in any case.
+    """
+    own, drawn = row.own, row.drawn
+    ids = likeliest(own, drawn, count).ids
+    if chosen is not None and chosen not in ids:
+        ids = (*ids[:-1], chosen)
+    texts = [token.text for token in seen.model.tokenizer.named(ids)]
+    changed = row.sampling != UNCHANGED
+    figure = distribution(
+        texts,
+        [float(row.logits[id_]) for id_ in ids],
+        _bars(own, ids, row.error),
+        _bars(drawn, ids, row.drawn_error) if changed else None,
+        chosen=None if chosen is None else ids.index(chosen),
+    )
+    chart(figure, key)
+    shares = f"%.{significant(max(row.error, row.drawn_error))}g"
+    table(
+        _frame(row, ids, texts, changed),
+        key,
+        decimals=settled(row.error),
+        formats={"probability": shares, "drawn with": shares},
+    )
+    return ids
+
+
+def _bars(shares: Distribution, ids: Sequence[int], error: float) -> Bars:
+    listed = shares[list(ids)]
+    unlisted = np.delete(shares, list(ids))
+    return Bars([float(share) for share in listed], float(unlisted.sum()), error)
+
+
+def _frame(row: Row, ids: Sequence[int], texts: Sequence[str], changed: bool) -> pd.DataFrame:
+    own, drawn = _bars(row.own, ids, row.error), _bars(row.drawn, ids, row.drawn_error)
+    columns: dict[str, object] = {
+        "token": [*map(token_label, texts), "all others"],
+        "id": [*map(str, ids), "—"],
+        "logit": [*(float(row.logits[id_]) for id_ in ids), None],
+        "probability": own.all,
+    }
+    return pd.DataFrame(columns | ({"drawn with": drawn.all} if changed else {}))
+
+
+def _sums(row: Row, ids: Sequence[int]) -> str:
+    """What the bars add up to, how many tokens stay, and how undecided the model is."""
+    drawn, own = row.drawn, row.own
+    bars = _bars(drawn, ids, row.drawn_error)
+    undecided, blur = float(entropy(drawn)), row.drawn_error
+    alike = np.exp(undecided)
+    parts = [probability(share, blur) for share in (sum(bars.shares), bars.others)]
+    whole = f"{sum(bars.all):.6f}"
+    equal = "=" if sign(" + ".join(parts), whole) == "=" else "≈"
+    sentence = (
+        f"Listed {parts[0]} + other {parts[1]} {equal} {whole}, over all "
+        f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} can come next. Entropy "
+        f"{nats(undecided, undecided * blur)} nats: as undecided as among "
+        f"{rounded(alike, alike * undecided * blur, 1)} equal tokens"
+    )
+    if row.sampling == UNCHANGED:
+        return f"{sentence}."
+    without = float(entropy(own))
+    return f"{sentence}; the model's own is {nats(without, without * row.error)}."
+
+
+def _position(seen: Look) -> int:
+    """The position whose next token is looked at; the last one whenever the text is another."""
+    tokens = seen.trace.tokens_of("decoder")
+    key, read = "prediction-position", "prediction-read"
+    if st.session_state.get(read) != seen.request or key not in st.session_state:
+        st.session_state[read] = seen.request
+        st.session_state[key] = len(tokens) - 1
+    position: int = st.selectbox(
+        "After which token",
+        range(len(tokens) - 1, -1, -1),
+        format_func=lambda place: f"{token_label(tokens[place].text, 24)} ({place})",
+        key=key,
+    )
+    return position
+
+
+def _what_follows(seen: Look, row: Row, position: int) -> None:
+    """What the model gave the token that really comes next in the text, where there is one."""
+    tokens = seen.trace.tokens_of("decoder")
+    if position + 1 >= len(tokens):
+        return
+    following, own = tokens[position + 1], row.own
+    rank = int((own > own[following.id]).sum()) + 1
+    st.markdown(
+        f"In your text **{plain(token_label(following.text))}** comes next. The model gave it "
+        f"{probability(own[following.id], row.error)}, rank {rank:,} of {len(own):,}."
+    )
+
+
+def _numbers_of_one(seen: Look, row: Row, ids: Sequence[int]) -> None:
+    """The formula, with the numbers of one token of the list, and the three changes in words."""
+    st.latex(SOFTMAX)
+    names = [token_label(token.text, 24) for token in seen.model.tokenizer.named(ids)]
+    listed: int = st.selectbox(
+        "Fill the formula with the numbers of",
+        range(len(ids)),
+        format_func=lambda place: f"{names[place]} ({place + 1})",
+        key="prediction-filled",
+    )
+    st.latex(with_numbers(way(row, ids[listed])))
+    for sentence in in_words(row.sampling, row.logits, row.drawn_error):
+        st.caption(plain(sentence))
+
+
+def way(row: Row, id_: int) -> Way:
+    """The numbers on one token's way from its logit to the share it is drawn with."""
+    logits = row.logits.astype(np.float64)
+    warmed = temperature(row.logits, row.sampling.temperature)
+    drawn = row.drawn
+    return Way(
+        logit=float(logits[id_]),
+        largest=float(logits.max()),
+        temperature=row.sampling.temperature,
+        total=float(np.exp((logits - logits.max()) / row.sampling.temperature).sum()),
+        warmed=float(warmed[id_]),
+        kept=float(warmed[drawn > 0].sum()),
+        drawn=float(drawn[id_]),
+        error=row.error,
+    )

@@ -1,0 +1,176 @@
+"""Generation, step by step: what the model could say, what was chosen, and what it read for it."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import pandas as pd
+import streamlit as st
+
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice, written
+from model.serving.engine import Request
+from model.trace.records import Token
+from model.trace.trace import Trace
+from viz.figures.reading import reading
+from viz.notation.labels import token_label
+from viz.notation.numbers import counted, difference
+from viz.notation.theme import WEIGHT, rgba
+from viz.shell.controls import choose_head, choose_layer
+from viz.shell.pictures import chart, table
+from viz.state.held import traced
+from viz.state.look import Look
+from viz.views.prediction.formulas import DRAWN, GREEDY
+from viz.views.prediction.next_token import draw_row, row_of
+from viz.views.prediction.sampling import sampling_controls
+
+STEPS = 16
+LISTED = 6
+SHOWN = 160  # tokens of the text so far: the end of a long one
+_STEP = "prediction-step"
+_STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
+
+
+def token_by_token(seen: Look) -> None:
+    """The page's third view: go forward and back through what the model writes."""
+    context = seen.model.config.context
+    st.markdown(
+        "**What to look for.** Each step adds the underlined token. The second picture shows which "
+        "tokens the last one read for it."
+    )
+    read = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
+    room = min(STEPS, context - read + 1)
+    how, where = st.columns(2, gap="large", vertical_alignment="bottom")
+    with how:
+        choice = _choice(seen)
+    with where:
+        step = _step(seen, room)
+    ids = _written(seen, choice, step)
+    if len(ids) < step:
+        step = len(ids)
+        st.info(f"The model ended its text at step {step}.")
+    elif step == room < STEPS:
+        st.info(f"The text now fills the model's context of {context:,} tokens.")
+    run = traced(_request(seen, ids[:-1]))
+    _so_far(seen, run, ids)
+    _picture(seen, run, choice, ids)
+
+
+def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> None:
+    """Left the choice, right what the last token read, in a layer and head of the reader's."""
+    expected, read = st.columns([3, 2], gap="large")
+    with expected:
+        if run.prediction is not None:
+            row = row_of(run, run.prediction.after(-1), choice.sampling)
+            draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
+        st.latex(GREEDY if choice.seed is None else DRAWN)
+    with read:
+        layer, head = st.columns(2)
+        with layer:
+            names = [name for name in seen.model.attention_names if name.startswith("decoder.")]
+            attention = run.find(choose_layer(names))
+        with head:
+            chosen = choose_head(attention.heads)
+        weights = attention.weights(chosen)[-1]
+        texts = [token.text for token in run.keys_of(attention)]
+        new = 0 if attention.kind == "cross" else len(ids) - 1
+        last = token_label(run.queries_of(attention)[-1].text, 24)
+        chart(reading(weights, texts, written=new), "prediction-step-reading")
+        st.caption(
+            f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
+            f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
+            f"differ from the model's own by at most {difference(run.check())}."
+        )
+        table(
+            pd.DataFrame({"query": last, "key": list(map(token_label, texts)), "weight": weights}),
+            "prediction-step-weights",
+        )
+
+
+def _choice(seen: Look) -> Choice:
+    """Greedy, or drawn with a seed under the reader's temperature, top-k and top-p."""
+    likeliest, draw = "the likeliest token", "a token drawn by chance"
+    how = st.segmented_control(
+        "At each step, take", (likeliest, draw), default=likeliest, required=True,
+        key="prediction-how", bind="query-params",
+    )  # fmt: skip
+    if how != draw:
+        return Choice(Sampling())
+    with st.popover("Temperature, top-k, top-p and seed"):
+        sampling = sampling_controls(seen.model.config.vocabulary)
+        seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",
+                               bind="query-params")  # fmt: skip
+    return Choice(sampling, int(seed))
+
+
+def _step(seen: Look, room: int) -> int:
+    """The step shown, from 1; it starts again whenever the text or the model is another."""
+    if st.session_state.get("prediction-written") != seen.request or _STEP not in st.session_state:
+        st.session_state["prediction-written"] = seen.request
+        st.session_state[_STEP] = 1
+    if room <= 1:
+        return 1
+    st.session_state[_STEP] = min(st.session_state[_STEP], room)
+    slider, back, forward = st.columns([2, 1, 1], vertical_alignment="bottom")
+    step: int = slider.slider("Step", 1, room, key=_STEP)
+    back.button("Back", key="prediction-step-back", on_click=_go, args=(-1,),
+                disabled=step == 1, width="stretch")  # fmt: skip
+    forward.button("Next", key="prediction-step-next", on_click=_go, args=(1,),
+                   disabled=step == room, type="primary", width="stretch")  # fmt: skip
+    return step
+
+
+def _go(by: int) -> None:
+    st.session_state[_STEP] += by
+
+
+def _request(seen: Look, ids: tuple[int, ...]) -> Request:
+    target = "" if seen.model.config.shape == "encoder-decoder" else None
+    return replace(seen.request, target=target, continued=ids)
+
+
+def _written(seen: Look, choice: Choice, steps: int) -> tuple[int, ...]:
+    """The ids of the first steps, one pass a step; what was chosen before is remembered."""
+    with st.spinner("The model is writing. Choose another step to stop it.", show_time=True):
+        return written(
+            lambda ids: _next(_request(seen, ids), choice),
+            steps=steps,
+            end=seen.model.tokenizer.end,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _next(request: Request, choice: Choice) -> int:
+    """The id that is chosen after what a request reads."""
+    prediction = traced(request, passing=True).prediction
+    if prediction is None:
+        raise ValueError("An encoder without a head predicts no next token.")
+    return choice.of(prediction.after(-1), len(request.continued))
+
+
+def _so_far(seen: Look, run: Trace, ids: tuple[int, ...]) -> None:
+    """The text the model read at this step, what it wrote itself marked, and the new token."""
+    read = run.tokens_of("decoder")
+    given = read[: len(read) - len(ids) + 1]
+    new = seen.model.tokenizer.named(ids)
+    spaced = not read[0].raw  # words of a closed list carry no spaces of their own
+    shown = max(SHOWN - len(new), 1)
+    start = "… " if len(given) > shown else ""
+    mark = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px"
+    st.html(
+        f'<p style="{_STYLE}">{start}{_joined(given[-shown:], spaced)}{" " * spaced}'
+        f'<mark style="{mark}">{_joined(new[:-1], spaced)}{" " * spaced}'
+        f"<b><u>{_joined(new[-1:], spaced)}</u></b></mark></p>"
+    )
+
+
+def _joined(tokens: Sequence[Token], spaced: bool) -> str:
+    return (" " if spaced else "").join(_readable(token.text) for token in tokens)
+
+
+def _readable(text: str) -> str:
+    """A token inside running text: its leading space is a space, what cannot be seen is spelled."""
+    if text.startswith(" ") and text.strip():
+        return " " + html.escape(token_label(text[1:]))
+    return html.escape(token_label(text))

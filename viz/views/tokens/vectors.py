@@ -1,0 +1,100 @@
+"""A token's vector: looked up in the table, and the tokens whose vectors are nearest."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.tokens.embeddings import cosines, neighbours, one_hot_product
+from model.run.token_bytes import pieces
+from model.trace.arrays import Array
+from viz.figures.look_up import look_up, rows_around
+from viz.figures.neighbours import neighbours_bars
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
+from viz.shell.pictures import chart, table
+from viz.shell.token_select import pick_token
+from viz.state.look import Look
+from viz.views.tokens.formulas import COSINE, ONE_HOT, look_up_of
+
+LISTED = 12
+
+
+def vector_look_up(seen: Look) -> None:
+    """One-hot times table, computed as a product over the whole vocabulary."""
+    st.markdown(
+        "**What to look for.** Every row is multiplied by 0, only the framed one by 1. So the sum of "
+        "all rows, at the bottom, is that row: a product of matrices that only copies."
+    )
+    picture, formula = st.columns([3, 2], gap="large")
+    with formula:
+        place = pick_token(seen.trace.tokens, "tokens-look-up")
+        id_, matrix = seen.trace.tokens[place].id, seen.model.embedding
+        st.latex(ONE_HOT)
+        st.latex(look_up_of(id_, *matrix.shape))
+    product = one_hot_product(matrix, id_)
+    with picture:
+        texts = _texts(seen, rows_around(id_, len(matrix)))
+        chart(look_up(matrix, texts, id_=id_, product=product), "tokens-look-up-picture")
+        st.caption(_look_up_check(seen, place, product))
+    frame = {"one-hot × matrix": product, f"row {id_}": matrix[id_]}
+    table(pd.DataFrame(frame).rename_axis("dimension"), "tokens-look-up")
+
+
+def nearest(seen: Look) -> None:
+    """The tokens of the vocabulary nearest to one of the sentence."""
+    st.markdown(
+        "**What to look for.** Tokens that are used alike get vectors that point alike. Nobody "
+        "told the model: it was learned from text alone."
+    )
+    picture, formula = st.columns([3, 2], gap="large")
+    with formula:
+        place = pick_token(seen.trace.tokens, "tokens-nearest")
+        st.latex(COSINE)
+    id_, matrix = seen.trace.tokens[place].id, seen.model.embedding
+    found = neighbours(matrix, id_, LISTED)
+    texts = _texts(seen, [neighbour.id for neighbour in found])
+    with picture:
+        chart(neighbours_bars(texts, [neighbour.cosine for neighbour in found]), "tokens-bars")
+    formula.caption(_nearest_words(seen, place))
+    table(
+        pd.DataFrame(
+            {
+                "token": list(map(token_label, texts)),
+                "id": [str(neighbour.id) for neighbour in found],
+                "cosine": [neighbour.cosine for neighbour in found],
+            }
+        ),
+        "tokens-nearest",
+        decimals=6,
+    )
+
+
+def _texts(seen: Look, ids: Sequence[int]) -> list[str]:
+    return [piece.spelled for piece in pieces(seen.model.tokenizer.named(list(ids)))]
+
+
+def _look_up_check(seen: Look, place: int, product: Array) -> str:
+    """How far the product lies from the row, and from what this pass really used."""
+    row = seen.model.embedding[seen.trace.tokens[place].id]
+    factor = np.float32(seen.model.config.width**0.5 if seen.model.config.scaled_embedding else 1)
+    used = seen.trace.embeddings[place]
+    times = f", times √{seen.model.config.width}," if factor != 1 else ""
+    return (
+        f"Check: the product over all {len(seen.model.embedding):,} rows differs from the row by "
+        f"at most {difference(float(np.abs(product - row).max()))}, and{times} from the vector "
+        f"that the model used in this pass by {difference(float(np.abs(product * factor - used).max()))}."
+    )
+
+
+def _nearest_words(seen: Look, place: int) -> str:
+    """Over how many tokens the nearest were sought, and what is usual."""
+    matrix, token = seen.model.embedding, seen.trace.tokens[place]
+    usual = float(cosines(matrix, matrix[token.id]).mean())
+    return (
+        f"Sought among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the same "
+        f"direction; the mean over the whole vocabulary is {usual:.4f}. The table of embeddings "
+        f"knows no sentence: {plain(token_label(token.text))} has this one vector everywhere."
+    )

@@ -1,0 +1,144 @@
+"""Windows over the sentence's own tokens: length, stride, and the target moved on by one."""
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from model.analysis.tokens.windows import Window, windows
+from model.run.token_bytes import Piece, pieces
+from model.run.tokenizers import Tokenizer, spelled
+from viz.figures.windows import sliding_windows
+from viz.notation.csv_safe import sheltered_table
+from viz.notation.labels import token_label
+from viz.notation.numbers import counted
+from viz.notation.visible import visible
+from viz.shell.pictures import chart, table
+from viz.state.look import Look
+from viz.views.tokens.formulas import INPUTS, number_of_windows
+
+DRAWN = 8  # windows at most
+LONGEST, WIDEST_STEP = 16, 16
+
+
+def token_windows(seen: Look) -> None:
+    """Sliders for length and stride, the windows, and what each position is to predict."""
+    typed = [piece for piece in pieces(seen.trace.tokens) if not piece.token.special]
+    texts = [piece.spelled for piece in typed]
+    if len(texts) < 2:
+        st.info(
+            "A window needs at least two tokens: one to read and the next one to predict. "
+            "Type a longer sentence."
+        )
+        return
+    st.markdown(
+        "**What to look for.** Below each window lies its target: the same tokens moved on by one. "
+        "The stride is another thing: how far the next window starts. A stride below the length "
+        "makes windows overlap."
+    )
+    picture, choices = st.columns([3, 2], gap="large")
+    with choices:
+        length, stride = _sliders(len(texts))
+        found = windows(range(len(texts)), length, stride)
+        st.latex(INPUTS)
+        st.latex(number_of_windows(len(texts), length, stride, len(found)))
+    shown = found[:DRAWN]
+    with choices:
+        chosen = _window(len(found))
+    with picture:
+        chart(
+            sliding_windows(shown, texts, chosen=chosen if chosen < len(shown) else None),
+            "tokens-windows-picture",
+        )
+        st.caption(_caption(seen, found, len(texts), stride))
+    with choices:
+        _pairs(
+            found[chosen],
+            texts,
+            lambda places: read_as(seen.model.tokenizer, [typed[place] for place in places]),
+        )
+    table(_frame(found, texts), "tokens-windows")
+
+
+def _sliders(count: int) -> tuple[int, int]:
+    """Window length and stride; where only one is possible it is said, not offered."""
+    longest = min(LONGEST, count - 1)
+    if longest == 1:
+        st.caption("Two tokens have room for one window of length 1.")
+        return 1, 1
+    length = st.slider("Length", 1, longest, min(4, longest), key=f"tokens-length-{longest}")
+    widest = min(WIDEST_STEP, count - 1)
+    stride = st.slider("Stride", 1, widest, min(2, widest), key=f"tokens-stride-{widest}")
+    return length, stride
+
+
+def _window(count: int) -> int:
+    """The number of the window whose pairs are listed."""
+    chosen: int = st.selectbox("Window", range(count), key=f"tokens-window-{count}")
+    return chosen
+
+
+def _pairs(window: Window[int], texts: Sequence[str], read: Callable[[Sequence[int]], str]) -> None:
+    """Every position of one window with the token it is to predict."""
+    labels = [token_label(text) for text in texts]
+    st.dataframe(
+        sheltered_table(
+            pd.DataFrame(
+                {
+                    "after reading": [
+                        visible(read(range(window.start, place + 1))) for place in window.inputs
+                    ],
+                    "predict": [labels[place] for place in window.target],
+                }
+            )
+        ),
+        hide_index=True,
+        key="tokens-pairs",
+        height=min(36 * (len(window.inputs) + 1), 190),
+    )
+
+
+def read_as(tokenizer: Tokenizer, tokens: Sequence[Piece]) -> str:
+    """Tokens as the text that they stand for. Bytes are joined as they are; what has none, a word or a
+    part of one, as the tokenizer writes it."""
+    if all(piece.token.raw for piece in tokens):
+        return spelled(b"".join(piece.token.raw for piece in tokens))
+    return tokenizer.decode([piece.token.id for piece in tokens])
+
+
+def _caption(seen: Look, found: Sequence[Window[int]], count: int, stride: int) -> str:
+    length = len(found[0].inputs)
+    words = [
+        f"Windows of {counted(length, 'token')}, {stride} apart. Two neighbours share "
+        f"{counted(max(length - stride, 0), 'token')}."
+    ]
+    if len(found) > DRAWN:
+        words.append(f"Drawn: the first {DRAWN} of {len(found):,}; the table has all.")
+    unread = count - 1 - (found[-1].start + length)
+    if unread:
+        words.append(
+            "The last token is no target here: no whole window reaches it."
+            if unread == 1
+            else f"The last {unread} tokens are no target here: no whole window reaches them."
+        )
+    if seen.model.config.shape == "encoder":
+        words.append(
+            "This model is an encoder and was not trained on next tokens; a GPT is. "
+            "Its tokens are used here all the same."
+        )
+    return " ".join(words)
+
+
+def _frame(found: Sequence[Window[int]], texts: Sequence[str]) -> pd.DataFrame:
+    labels = [token_label(text) for text in texts]
+
+    def written(places: Sequence[int]) -> str:
+        return " ".join(labels[place] for place in places)
+
+    return pd.DataFrame(
+        {
+            "starts at": [str(window.start) for window in found],
+            "input": [written(window.inputs) for window in found],
+            "target": [written(window.target) for window in found],
+        }
+    ).rename_axis("window")

@@ -1,0 +1,38 @@
+"""A training as a film: one head at every checkpoint, switched and played in the browser.
+
+All checkpoints of one head are sent at once, so slider and play never wait for the server.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import streamlit as st
+
+from viz.views.training.film.message import message
+
+__all__ = ["film", "message"]
+
+_FOLDER = Path(__file__).parent
+_SCRIPTS = (
+    "map.js",
+    "chart.js",
+    "save.js",
+    "film.js",
+)  # joined: each uses the functions of those before
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+_component = st.components.v2.component(
+    "training_film",
+    html=_read("film.html"),
+    css=_read("film.css"),
+    js="\n".join(map(_read, _SCRIPTS)),
+)
+
+
+def film(data: Mapping[str, object], *, mount: str) -> None:
+    """Draws a film from its `message`. mount: a name for this place on the page."""
+    _component(key=mount, data=data)

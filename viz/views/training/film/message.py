@@ -1,0 +1,201 @@
+"""What the browser gets of a training: every checkpoint's map of one head, curves, and movement. Pure.
+
+Weights travel as they are, in float32; of the cells that the mask closes none does.
+"""
+
+import base64
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.analysis.heads.labels import goes_on_with_its_text
+from model.analysis.heads.patterns import Pattern, induction_pattern, previous_token_pattern
+from model.trace.arrays import Array
+from model.training.checkpoints import Course, Film, Movement, Record
+from viz.notation.labels import token_label
+from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUANTITIES, STREAM
+
+Json = dict[str, object]
+LABEL = 12  # characters of a token beside the map
+LOSS = "loss"
+LINES_AT_MOST = 4  # in one chart
+SCORE_NAMES = {
+    "induction": "best induction head",
+    "previous_token": "best previous-token head",
+    "repeat_accuracy": "second half of lists foretold",
+    "repeat_accuracy_without_previous_token_head": "the same without the previous-token head",
+    "surname_recall": "surname recalled",
+    "exact_match": "sentences translated right",
+    "exact_match_new_pairs": "the same for new noun–adjective pairs",
+    "alignment": "best head's alignment",
+    "loss": "training loss",
+    "story_loss": "loss on new stories",
+    "held_out_loss": "loss on held-out text",
+}
+PATTERN_NAMES = {
+    "induction": "weight on what followed the same token earlier",
+    "previous_token": "weight on the token before",
+}
+_WEIGHT = QUANTITIES["weight"]
+_COLOURS = (_WEIGHT.ink, _WEIGHT.ink, (FEED_FORWARD, FEED_FORWARD), (STREAM, STREAM))
+_DASHES = ("", "5 3", "", "2 3")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of a head's map at each checkpoint."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+def head_name(place: str, head: int) -> str:
+    """`decoder.1.self`, 2 as L1H2; cross-attention and an encoder's layers say so."""
+    stack, layer, kind = place.split(".")
+    where = "cross " if kind == "cross" else "encoder " if stack == "encoder" else ""
+    return f"{where}L{layer}H{head}"
+
+
+def patterns(film: Film, place: str) -> list[Pattern]:
+    """The known patterns that this sub-layer could show on this text."""
+    attention, keys = film.last.attention[place], film.keys(place)
+    if attention.kind != "causal":
+        return []
+    found = [previous_token_pattern(len(keys))]
+    if goes_on_with_its_text(attention, translates=bool(film.last.target_tokens)):
+        found.insert(0, induction_pattern([token.id for token in keys]))
+    return [pattern for pattern in found if pattern.rows]
+
+
+def measures(film: Film, place: str, head: int) -> tuple[Measure, ...]:
+    """What can be said of a head's map in numbers, at each checkpoint."""
+    weights = film.weights(place, head)
+    of_patterns = (
+        Measure(f"Mean {PATTERN_NAMES[pattern.name]}", _floats(pattern.mean_weight(weights)))
+        for pattern in patterns(film, place)
+    )
+    return (*of_patterns, Measure("Mean largest weight of a row", _floats(_largest(weights))))
+
+
+def message(
+    course: Course,
+    film: Film,
+    movement: Movement,
+    *,
+    place: str,
+    head: int,
+    losses: Sequence[tuple[int, float]] = (),
+    planned: int | None = None,
+) -> Json:
+    """Everything that the film draws from.
+
+    losses: (step, loss) where they are known more closely than in the history. planned: the step at
+    which the training will end; None: the last checkpoint.
+    """
+    attention = film.last.attention[place]
+    weights = film.weights(place, head)
+    mask = attention.mask
+    if mask is not None and mask.all():
+        mask = None
+    framed = next(iter(patterns(film, place)), None)
+    return {
+        "key": course.key,
+        "title": f"Head {head_name(place, head)}",
+        "steps": list(film.steps),
+        "lastStep": planned or film.steps[-1],
+        "weights": _base64((weights if mask is None else weights[:, mask]).astype("<f4")),
+        "allowed": None if mask is None else _base64(mask.astype(np.uint8)),
+        "framed": None if framed is None else _base64(framed.cells.astype(np.uint8)),
+        "framedWhy": "" if framed is None else f"framed: {PATTERN_NAMES[framed.name][10:]}",
+        "queries": [token_label(token.text, LABEL) for token in film.queries(place)],
+        "keys": [token_label(token.text, LABEL) for token in film.keys(place)],
+        "measures": [
+            {"name": one.name, "values": list(one.values)} for one in measures(film, place, head)
+        ],
+        "charts": charts(course.history, losses),
+        "movement": _movement(movement),
+        "theme": {
+            "light": _WEIGHT.light,
+            "dark": _WEIGHT.dark,
+            "masked": MASKED,
+            "accent": KEY,
+        },
+    }
+
+
+def charts(history: Sequence[Record], losses: Sequence[tuple[int, float]] = ()) -> list[Json]:
+    """Two charts against the step: losses in nats a token, and scores from 0 to 1."""
+    names = dict.fromkeys(name for record in history for name in record if name != "step")
+    lines = {name: _points(history, name) for name in names}
+    if losses:
+        lines[LOSS] = list(losses)
+    of_loss = {name: lines[name] for name in lines if LOSS in name}
+    of_scores = {
+        name: line
+        for name, line in lines.items()
+        if LOSS not in name and max(value for _, value in line) <= 1
+    }
+    top = max((value for line in of_loss.values() for _, value in line), default=1.0)
+    drawn = [
+        _chart("Loss: nats a token", of_loss, math.ceil(top)),
+        _chart("Scores on new data: 0 to 1", of_scores, 1),
+    ]
+    return [chart for chart in drawn if chart["lines"]]
+
+
+def part_name(part: str) -> str:
+    """A part of a model as it is said to readers: `decoder.1.self` is "decoder L1 attention"."""
+    stack, *rest = part.split(".")
+    if stack == "embedding":
+        return {"tokens": "token table", "positions": "position table"}.get(rest[0], part)
+    if len(rest) == 1:
+        return "final norm"
+    kinds = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
+    return f"{stack} L{rest[0]} {kinds.get(rest[1], rest[1])}"
+
+
+def _chart(title: str, lines: dict[str, list[tuple[int, float]]], high: float) -> Json:
+    shown = list(lines.items())[:LINES_AT_MOST]
+    neutral = (OUTPUT, OUTPUT)
+    return {
+        "title": title,
+        "high": high,
+        "lines": [
+            {
+                "name": SCORE_NAMES.get(name, name.replace("_", " ")),
+                "steps": [step for step, _ in line],
+                "values": [value for _, value in line],
+                "colour": neutral if high != 1 else _COLOURS[at],
+                "dash": _DASHES[at],
+            }
+            for at, (name, line) in enumerate(shown)
+        ],
+    }
+
+
+def _points(history: Sequence[Record], name: str) -> list[tuple[int, float]]:
+    return [(int(record["step"]), float(record[name])) for record in history if name in record]
+
+
+def _movement(movement: Movement) -> Json:
+    return {
+        "parts": [part_name(part) for part in movement.parts],
+        "sinceStart": [_floats(row) for row in movement.since_start],
+        "sinceLast": [_floats(row) for row in movement.since_last],
+        "colour": QUANTITIES["difference"].ink,
+    }
+
+
+def _largest(weights: Array) -> NDArray[np.float64]:
+    return weights.max(-1).mean(-1, dtype=np.float64)
+
+
+def _floats(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _base64(array: NDArray[np.generic]) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")

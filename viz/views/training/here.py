@@ -1,0 +1,185 @@
+"""A small model trained while the visitor looks on, in the browser's sight and the server's background."""
+
+import streamlit as st
+
+from model.training.checkpoints import Course
+from model.training.induction import short_recipe
+from model.training.workshop import PATIENCE, Report
+from viz.notation.markdown import plain
+from viz.state.engine import visitor
+from viz.views.training.choice import LIST, read, text_box
+from viz.views.training.film import film, message
+from viz.views.training.shared import archive, workshop
+from viz.views.training.views import checked, say_what_is_cut
+
+TICKET = "training-ticket"  # session state: the visitor's own run
+REFUSAL = "training-refusal"  # session state: why a run could not be asked for
+RUNNING = "training-was-running"  # session state: as it was at the last look
+EVERY = 1.0  # seconds between two looks at a run that is not over
+STEPS = (200, 400, 600, 1000)
+TEXT, HEAD = "training-here-text", "training-here-head"  # keys of widgets
+BEST = {
+    "The best induction head so far": "induction",
+    "The best previous-token head so far": "previous_token",
+}
+HEADS = (*BEST, *(f"L{layer}H{head}" for layer in range(2) for head in range(4)))
+
+
+def here() -> None:
+    """Train one here: the choices, then the run as far as it is."""
+    st.markdown(
+        "**What to look for.** In the shipped model's training the loss stayed above 2.6 for 300 steps, "
+        "then dropped, and the induction score leapt up in the same steps. Another seed has steps of "
+        "its own, and 200 may be too few."
+    )
+    with st.container():
+        if REFUSAL in st.session_state:
+            st.error(plain(st.session_state.pop(REFUSAL)))
+    report = _own_report()
+    _choices(training=report is not None and not report.over)
+    every = None if report is None or report.over else EVERY
+    st.fragment(_run, run_every=every)()
+
+
+def _own_report() -> Report | None:
+    ticket = st.session_state.get(TICKET)
+    return None if ticket is None else workshop().look(ticket)
+
+
+def _choices(*, training: bool) -> None:
+    seed, steps, start, _ = st.columns([2, 4, 2, 4], vertical_alignment="bottom")
+    seed.number_input(
+        "Seed", 0, 9999, 3, key="training-seed", disabled=training,
+        help="Another seed draws other weights to start from and other lists to learn from.",
+    )  # fmt: skip
+    steps.segmented_control(
+        "Steps", STEPS, default=STEPS[-1], required=True, key="training-steps", disabled=training
+    )
+    start.button(
+        "Train", key="training-start", type="primary", width="stretch", disabled=training,
+        on_click=_start,
+    )  # fmt: skip
+    text, head = st.columns([2, 1], vertical_alignment="bottom")
+    with text:
+        text_box(TEXT, LIST, listed=True)
+    head.selectbox("Head", HEADS, key=HEAD)
+
+
+def _start() -> None:
+    recipe = short_recipe(st.session_state["training-seed"], st.session_state["training-steps"])
+    try:
+        st.session_state[TICKET] = workshop().ask(recipe, visitor())
+    except ValueError as refusal:
+        st.session_state[REFUSAL] = str(refusal)
+
+
+def _stop() -> None:
+    workshop().stop(st.session_state[TICKET])
+
+
+def _run() -> None:
+    """The run as it stands now; drawn again every second until it is over."""
+    report = _own_report()
+    with st.container():
+        if report is None:
+            _nothing_yet()
+        elif report.state == "waiting":
+            _in_line(report)
+        else:
+            _progress(report)
+    if report is not None and report.course is not None:
+        _film(report)
+    running = report is not None and not report.over
+    if st.session_state.get(RUNNING) and not running:
+        st.session_state[RUNNING] = False
+        st.rerun()  # the whole page, so that nothing asks again every second
+    st.session_state[RUNNING] = running
+
+
+def _nothing_yet() -> None:
+    if TICKET in st.session_state:
+        st.info("Your last run was let go, because others trained since. Train again.")
+        return
+    st.markdown(
+        "A GPT of 2 layers, attention only, 38,784 weights, learns from random lists of 32 symbols. "
+        "1,000 steps take about half a minute on a free core. One visitor trains at a time. The run "
+        f"ends when you leave this view for {PATIENCE:.0f} seconds, and nothing is written to disk."
+    )
+
+
+def _in_line(report: Report) -> None:
+    place = "You are next." if report.place == 1 else f"You are number {report.place} in the line."
+    words, button = st.columns([5, 1], vertical_alignment="center")
+    words.info(f"Somebody is training. {place} Your run begins by itself.")
+    button.button("Leave the line", key="training-leave", on_click=_stop, width="stretch")
+
+
+def _progress(report: Report) -> None:
+    steps = report.recipe.steps
+    bar, button = st.columns([5, 1], vertical_alignment="center")
+    bar.progress(report.step / steps, text=_where(report))
+    button.button(
+        "Stop", key="training-stop", on_click=_stop, disabled=report.over, width="stretch"
+    )
+
+
+def _where(report: Report) -> str:
+    """Where a run stands, in words."""
+    done = f"step {report.step:,} of {report.recipe.steps:,}"
+    if report.state == "training":
+        if report.seconds_left is None:
+            return "Drawing the first weights"
+        loss = f", loss {report.losses[-1][1]:.2f}" if report.losses else ""
+        return f"Training: {done}{loss}, about {report.seconds_left:.0f} seconds left"
+    if report.state == "stopped":
+        return f"Stopped at {done}. What was reached stays below."
+    if report.state == "gone":
+        return f"Ended at {done}, because you had left this view. What was reached stays below."
+    return f"Done: {done}. {_verdict(report)}"
+
+
+def _verdict(report: Report) -> str:
+    if report.course is None:
+        return ""
+    scores, heads = report.course.history[-1], report.course.heads
+    found = (
+        f"Induction {scores['induction']:.2f} in {heads['induction']}, previous token "
+        f"{scores['previous_token']:.2f} in {heads['previous_token']}."
+    )
+    if not report.missed:
+        return f"{found} It would pass the gates of the shipped model."
+    return f"{found} The shipped model's gates would refuse it: {' '.join(report.missed)}"
+
+
+def _chosen_head(course: Course) -> tuple[str, int]:
+    """The head that is shown; before the first exam no head is the best, and one is taken."""
+    label: str = st.session_state[HEAD]
+    if label in BEST:
+        what = BEST[label]
+        return course.found(what) if what in course.heads else ("decoder.1.self", 0)
+    layer, _, head = label.removeprefix("L").partition("H")
+    return f"decoder.{layer}.self", int(head)
+
+
+def _film(report: Report) -> None:
+    course = report.course
+    if course is None:
+        return
+    shown = read(course, st.session_state[TEXT])
+    if shown is None:
+        return
+    place, head = _chosen_head(course)
+    say_what_is_cut(shown)
+    film(
+        message(
+            course,
+            shown,
+            archive().movement(course),
+            place=place,
+            head=head,
+            losses=report.losses,
+            planned=report.recipe.steps,
+        ),
+        mount="training-here",
+    )
+    checked(shown)

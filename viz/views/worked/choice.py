@@ -1,0 +1,102 @@
+"""The choice of a worked example: topic and example, held in the session and in the link."""
+
+from functools import cache
+
+import streamlit as st
+
+from model.worked import examples
+from viz.notation.markdown import plain
+from viz.views.worked.by_hand import NOTES, SHOW, open_step, worked_example
+
+TOPICS = {
+    "§1": "Self-attention by hand",
+    "§2": "Why scores are divided by √dₖ",
+    "§3": "Softmax",
+    "§4": "Weighted sum",
+    "§5": "Masks",
+    "§6": "The ladder of self-attention",
+    "§7": "Heads, shapes and cost",
+    "§8": "Positional encoding",
+    "§9": "Layer and batch norm",
+    "§10": "Feed-forward and shortcuts",
+    "§11": "Tokens, embeddings, windows",
+    "§12": "Encoder and decoder",
+    "§13": "The output",
+    "§14": "One word, two sentences",
+}
+EXAMPLE, STEP = "example", "step"  # parameters of the link
+CHOSEN, WRITTEN = "worked-example", "worked-link"  # session state
+STEPS, SLIPS, ABOUT = TABS = ("Step by step", "Slips in the notes", "What the notes are")
+TAB, SHOWN = "worked-tab", "worked-shown"  # session state
+
+
+@cache
+def names_of(topic: str) -> tuple[str, ...]:
+    """The names of a topic's examples, in the order of the notes."""
+    return tuple(example.name for example in examples() if example.section == topic)
+
+
+def chosen() -> str:
+    """The name of the example that is open."""
+    name: str = st.session_state.setdefault(CHOSEN, examples()[0].name)
+    return name
+
+
+def choose(name: str, step: int = 0) -> None:
+    """Opens an example at a step, counted from 0."""
+    st.session_state[CHOSEN] = name
+    open_step(name, step)
+
+
+def adopt_link() -> None:
+    """Takes example and step from the link where it was opened or changed by hand.
+
+    A link to an example that there is not gets a sentence; the open example stays. A link to what
+    the notes are opens that.
+    """
+    shown = st.query_params.get(SHOW)
+    if shown != st.session_state.get(SHOWN):
+        st.session_state[SHOWN] = shown
+        if shown == NOTES:
+            st.session_state[TAB] = ABOUT
+    name, step = st.query_params.get(EXAMPLE), st.query_params.get(STEP, "1")
+    if name is None or (name, step) == st.session_state.get(WRITTEN):
+        return
+    try:
+        worked_example(name)
+    except KeyError:
+        st.warning(f"There is no worked example “{plain(name[:60])}”. Choose one of those below.")
+        return
+    choose(name, int(step) - 1 if step.isascii() and step.isdigit() and len(step) < 4 else 0)
+
+
+def write_link(step: int) -> None:
+    """Writes the open example and its step, counted from 0, into the link."""
+    parameters = {EXAMPLE: chosen()} | ({STEP: str(step + 1)} if step else {})
+    others = {name: st.query_params[name] for name in st.query_params}
+    written = {name: others.pop(name) for name in (EXAMPLE, STEP, SHOW) if name in others}
+    if written != parameters:
+        st.query_params.from_dict(others | parameters)
+    st.session_state[WRITTEN] = (chosen(), parameters.get(STEP, "1"))
+
+
+def choice() -> None:
+    """The topic, and the example in it."""
+    topic = worked_example(chosen()).section
+    st.session_state["worked-topic"] = topic
+    st.session_state["worked-name"] = chosen()
+    topics, names = st.columns([2, 3])
+    topics.selectbox(
+        "Topic",
+        TOPICS,
+        format_func=lambda section: f"{section[1:]} · {TOPICS[section]}",
+        key="worked-topic",
+        on_change=lambda: choose(names_of(st.session_state["worked-topic"])[0]),
+    )
+    names.selectbox(
+        "Example",
+        names_of(topic),
+        format_func=lambda name: worked_example(name).title,
+        key="worked-name",
+        on_change=lambda: choose(st.session_state["worked-name"]),
+    )

@@ -1,0 +1,151 @@
+"""The inputs of a worked example as fields to change, and the example worked with them."""
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.worked.example import Array, Example, Input, read_only
+from viz.views.worked.by_hand import worked_example
+
+NUMBERS, ROUNDS = "worked-numbers", "worked-rounds"  # session state, by name of example
+FEW = 16  # so many numbers stand open; more are behind a click
+_CELL, _FIELD = 84, 190  # widths in pixels
+Key = tuple[tuple[str, bytes], ...]
+
+
+def with_own_numbers(name: str) -> Example:
+    """Draws the fields of an example and works it with what stands in them.
+
+    Raises ValueError with a sentence where the numbers do not fit.
+    """
+    example = worked_example(name)
+    kept = _kept(name)
+    count = sum(item.value.size for item in example.inputs)
+    with (
+        st.expander(
+            "The numbers it starts from: change them, and every step follows",
+            expanded=count <= FEW,
+            key=f"numbers-{name}",
+        ),
+        st.container(horizontal=True, gap="medium"),
+    ):
+        for item in example.inputs:
+            kept[item.name] = _field(item, name, kept.get(item.name, item.value))
+    if any(not np.array_equal(kept[item.name], item.value) for item in example.inputs):
+        _way_back(name)
+    _complain_of_gaps(example, kept)
+    return _worked(name, tuple((item.name, kept[item.name].tobytes()) for item in example.inputs))
+
+
+@lru_cache(maxsize=64)
+def _worked(name: str, numbers: Key) -> Example:
+    example = worked_example(name)
+    values = {
+        item.name: np.frombuffer(kept).reshape(item.value.shape)
+        for item, (_, kept) in zip(example.inputs, numbers, strict=True)
+    }
+    return example.with_inputs(**values)
+
+
+def _kept(name: str) -> dict[str, Array]:
+    every: dict[str, dict[str, Array]] = st.session_state.setdefault(NUMBERS, {})
+    return every.setdefault(name, {})
+
+
+def _round(name: str) -> int:
+    """How often the numbers of an example were put back: fields are made anew each time."""
+    rounds: dict[str, int] = st.session_state.setdefault(ROUNDS, {})
+    return rounds.setdefault(name, 0)
+
+
+def _way_back(name: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Back to the notes' numbers", key=f"notes-{name}", on_click=lambda: _put_back(name)
+        )
+        st.caption("You changed the numbers: what the notes print is not shown beside them.")
+
+
+def _put_back(name: str) -> None:
+    _kept(name).clear()
+    st.session_state[ROUNDS][name] = _round(name) + 1
+
+
+def _complain_of_gaps(example: Example, kept: dict[str, Array]) -> None:
+    for item in example.inputs:
+        if np.isnan(kept[item.name]).any():
+            raise ValueError(f"{item.label} has an empty cell. {item.rule}")
+
+
+def _field(item: Input, name: str, shown: Array) -> Array:
+    key = f"{name}-{item.name}-{_round(name)}"
+    if item.value.ndim == 0:
+        return read_only(_number(item, key, float(shown)))
+    return _table(item, key, shown)
+
+
+def _number(item: Input, key: str, shown: float) -> float:
+    kind = int if item.whole else float
+    return st.number_input(
+        item.label,
+        kind(item.lowest),
+        kind(item.highest),
+        kind(shown),
+        step=kind(1 if item.whole else _stride(item)),
+        format="%d" if item.whole else "%g",
+        key=f"number-{key}",
+        help=item.rule,
+        width=_FIELD,
+    )
+
+
+def _stride(item: Input) -> float:
+    """How far one press of a button goes: a tenth, or less where the number itself is small."""
+    size = abs(float(item.given))
+    return 0.1 if size >= 0.1 or size == 0 else 10.0 ** np.floor(np.log10(size))
+
+
+def _table(item: Input, key: str, shown: Array) -> Array:
+    """A table whose cells can be changed. It opens on what was kept and then holds the changes."""
+    if f"table-{key}" not in st.session_state:  # first seen, or seen again after another page
+        st.session_state[f"opened-{key}"] = shown
+    opened: Array = st.session_state[f"opened-{key}"]
+    widths = {label: _width(label) for label in item.columns or ()}
+    beside = max(map(_width, item.rows)) if item.rows else 0
+    step = 1 if item.whole else None
+    with st.container(width="content"):
+        st.caption(item.label, help=item.rule)
+        entered = st.data_editor(
+            frame(item, opened),
+            key=f"table-{key}",
+            width=beside + sum(widths.values()),
+            hide_index=item.rows is None,
+            column_config={"_index": st.column_config.Column(width=beside)}
+            | {
+                label: st.column_config.NumberColumn(width=width, step=step)
+                for label, width in widths.items()
+            },
+            alt=f"{item.label}. {item.rule}",
+        )
+    return values(entered, item)
+
+
+def _width(label: str) -> int:
+    """Room for a label and the sign beside it that says that its cells can be changed."""
+    return max(_CELL, 8 * len(label) + 46)
+
+
+def frame(item: Input, shown: Array) -> pd.DataFrame:
+    """An input's numbers under its labels, one row where it has one axis."""
+    kind = np.int64 if item.whole and np.isfinite(shown).all() else np.float64
+    return pd.DataFrame(
+        np.atleast_2d(shown).astype(kind), index=item.rows, columns=list(item.columns or ())
+    )
+
+
+def values(entered: pd.DataFrame, item: Input) -> Array:
+    """The numbers of a table, in the shape of the input; NaN where a cell was emptied."""
+    table = entered.apply(pd.to_numeric, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    return read_only(table.reshape(item.value.shape))

@@ -1,0 +1,59 @@
+"""What the notes print in a step, as an HTML table with the slips marked. Pure."""
+
+import html
+
+import numpy as np
+
+from model.worked.example import Step
+from model.worked.printed import NOTHING
+from viz.figures.worked_step import labels
+from viz.notation.numbers import DECIMALS, numbers
+from viz.notation.theme import SLIP, rgba
+
+STYLE = f"""<style>
+.printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
+.printed table {{ border-collapse: collapse; font-size: 0.85rem; }}
+.printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
+.printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
+.printed th {{ font-weight: 400; opacity: 0.75; }}
+.printed td.slip {{ outline: 2px solid {SLIP}; background: {rgba(SLIP, 0.12)}; }}
+.printed td.slip span {{ display: block; font-weight: 700; }}
+</style>"""
+
+
+def printed_table(step: Step) -> str:
+    """The figures as the notes print them; under a figure that is off, what the arithmetic gives.
+
+    A cell that they leave out stays empty. Empty where the notes print nothing.
+    """
+    if step.notes is None or step.differing is None:
+        return ""
+    values = np.atleast_2d(step.result)
+    figures = np.array(step.notes.figures).reshape(values.shape).tolist()
+    differing = step.differing.reshape(values.shape)
+    head = labels(step.columns, values.shape[1], alone=step.result.ndim == 0)
+    sides = labels(step.rows, len(values), alone=step.result.ndim < 2)
+    decimals = np.array(step.notes.decimals).reshape(values.shape).tolist()
+    written = numbers(values)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(side)}</th>'
+        + "".join(
+            map(_cell, figures[row], values[row], written[row], decimals[row], differing[row])
+        )
+        + "</tr>"
+        for row, side in enumerate(sides)
+    )
+    heading = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in head)
+    caption = "As printed" + ("" if step.agrees else ", and under it what the arithmetic gives")
+    return (
+        f'{STYLE}<div class="printed"><table><caption>{caption}</caption>'
+        f"<tr><td></td>{heading}</tr>{body}</table></div>"
+    )
+
+
+def _cell(figure: str, value: float, written: str, decimals: int, differs: np.bool_) -> str:
+    """One figure; where it is off, the value under it, to as many decimals as are printed."""
+    if not differs:
+        return f"<td>{'' if figure == NOTHING else html.escape(figure)}</td>"
+    shown = f"{value:.{decimals}f}" if decimals > DECIMALS else written
+    return f'<td class="slip"><s>{html.escape(figure)}</s><span>{html.escape(shown)}</span></td>'
