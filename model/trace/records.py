@@ -112,6 +112,11 @@ class Attention:
         """(query, key): the weights after dropout, as applied to the values."""
         return self.steps["dropped"][head] if "dropped" in self.steps else self.weights(head)
 
+    @property
+    def drops(self) -> bool:
+        """Whether dropout changed the weights of this pass."""
+        return "dropped" in self.steps and not np.array_equal(self.dropped(0), self.weights(0))
+
     def context(self, head: int) -> Array:
         """(query, d_v): weights · value. The recorded `output` is what the model made of the
         same."""

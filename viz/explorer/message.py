@@ -9,9 +9,9 @@ import hashlib
 import math
 from collections.abc import Container, Sequence
 from dataclasses import asdict
-from functools import lru_cache
 from threading import Lock
 from typing import Literal, Protocol
+from weakref import ref
 
 import numpy as np
 from cachetools import LRUCache, cached
@@ -36,7 +36,8 @@ _LABEL = 14  # characters of a label beside a picture
 class AttentionRecord(Protocol):
     """What the explorer reads of one attention sub-layer (model.trace.Attention has it).
 
-    Its arrays never change, and it is equal only to itself, so what is made of it can be kept.
+    Its arrays never change, and it is equal only to itself, so what is made of it can be kept; it
+    itself is not, for its arrays count in the engine's bound.
     """
 
     def __hash__(self) -> int: ...
@@ -70,6 +71,8 @@ class AttentionRecord(Protocol):
     def scores(self, head: int, /) -> Array: ...
     def weights(self, head: int, /) -> Array: ...
     def dropped(self, head: int, /) -> Array: ...
+    @property
+    def drops(self) -> bool: ...
 
 
 def payload(
@@ -181,18 +184,22 @@ def _bytes(attention: AttentionRecord, *, complete: bool) -> int:
     arrays = [attention.query, attention.key]
     arrays += [attention.value, attention.output] if complete else []
     cells = attention.heads * attention.query.shape[1] * attention.key.shape[1]
-    return sum(array.nbytes for array in arrays) + (4 * cells if _drops(attention) else 0)
+    return sum(array.nbytes for array in arrays) + (4 * cells if attention.drops else 0)
 
 
 def _layer_bytes(layer: Json) -> int:
     return sum(part.nbytes for part in layer.values() if isinstance(part, np.ndarray))
 
 
-@cached(LRUCache(KEPT, getsizeof=_layer_bytes), lock=Lock())
+@cached(
+    LRUCache(KEPT, getsizeof=_layer_bytes),
+    key=lambda attention, *part: (ref(attention), *part),
+    lock=Lock(),
+)
 def _layer(attention: AttentionRecord, sent: range, complete: bool) -> Json:
     chosen = slice(sent.start, sent.stop)
     value, output = attention.value[chosen], attention.output[chosen]
-    dropped = [attention.dropped(head) for head in sent] if _drops(attention) else None
+    dropped = [attention.dropped(head) for head in sent] if attention.drops else None
     facts: Json = {
         "name": attention.name,
         "label": f"L{attention.layer}",
@@ -234,12 +241,6 @@ def _digest(facts: Json, *more: Array) -> str:
     return content.hexdigest()
 
 
-@lru_cache(maxsize=16)
-def _drops(attention: AttentionRecord) -> bool:
-    """Whether dropout changed the weights of this pass."""
-    return not np.array_equal(attention.dropped(0), attention.weights(0))
-
-
 def _ranges(attention: AttentionRecord) -> dict[str, float]:
     """The largest magnitude of each quantity over all heads of the layer."""
     scores = max(_magnitude(attention.scores(head)) for head in range(attention.heads))
@@ -266,13 +267,13 @@ def _labels(tokens: Sequence[str]) -> Json:
 
 
 def floats(array: Array) -> Array:
-    """An array as little-endian float32 without gaps, last axis fastest.
+    """A copy of an array as little-endian float32 without gaps, last axis fastest.
 
     Raises ValueError if a number in it is not finite.
     """
     if not np.isfinite(array).all():
         raise ValueError("A vector of the attention layer holds a number that is not finite.")
-    return np.ascontiguousarray(array, dtype="<f4")
+    return np.array(array, dtype="<f4", order="C")
 
 
 def _bits(mask: NDArray[np.bool_], heads: slice) -> NDArray[np.uint8]:

@@ -1,7 +1,9 @@
 """The browser gets the recorded numbers themselves, once, and nothing it cannot read."""
 
+import gc
 import json
 import math
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -246,3 +248,14 @@ def test_a_layer_without_a_mask_has_no_masked_stage_unless_a_change_makes_or_lif
     formulas = made(bare)["formulas"]
     assert isinstance(formulas, dict)
     assert "masked" not in formulas["weights"]["general"] + formulas["weights"]["plain"]
+
+
+def test_a_record_that_was_sent_is_not_kept_for_it() -> None:
+    attention = record(5)
+    kept, name = weakref.ref(attention), str(layer(made(attention))["part"])
+    assert layer(made(attention))["part"] == name
+    vectors = [weakref.ref(array) for array in (*attention.vectors, attention.output)]
+    del attention
+    gc.collect()
+    assert kept() is None
+    assert [array() for array in vectors] == [None] * 4
