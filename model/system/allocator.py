@@ -5,7 +5,7 @@ from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of malloc.h
 _LARGE = 32 * 2**20  # bytes of one table; more is not accepted
-_KEPT = 256 * 2**20  # bytes at the end of the heap that are not given back at once
+_KEPT = 256 * 2**20  # freed bytes that are not given back
 
 
 @cache
@@ -20,6 +20,29 @@ def _glibc() -> ctypes.CDLL | None:
 def give_back() -> None:
     """Freed memory goes back to the system, gaps between used pieces included."""
     if library := _glibc():
+        library.malloc_trim(0)
+
+
+class _Account(ctypes.Structure):
+    """The heap's own account, as glibc gives it (mallinfo2); free are the gaps between used pieces."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "free_pieces", "fast_pieces", "mapped_pieces", "mapped",
+            "unused", "fast_free", "used", "free", "end",
+        )
+    )  # fmt: skip
+
+
+def give_back_spare() -> None:
+    """Freed memory goes back to the system where it is more than the next passes may use again. Without
+    this the gaps that models and traces leave add up, however little of them is kept."""
+    library = _glibc()
+    if library is None or not hasattr(library, "mallinfo2"):  # an older glibc
+        return
+    library.mallinfo2.restype = _Account
+    if library.mallinfo2().free > _KEPT:
         library.malloc_trim(0)
 
 

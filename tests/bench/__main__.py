@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.bench import classroom, clicks, recording, sessions, tables, weight
+from tests.bench import bounds, classroom, clicks, recording, sessions, soak, tables, weight
 from tests.bench.machine import QUIET, load, machine
 
 PARTS = {
@@ -22,8 +22,10 @@ PARTS = {
     "weight": weight.measure,
     "clicks": clicks.measure,
     "classroom": classroom.measure,
+    "bounds": bounds.measure,
+    "soak": soak.measure,
 }
-MINUTES = 25  # until a part is given up, whatever it waits for
+MINUTES = 30  # until a part is given up, whatever it waits for
 
 
 def main() -> None:

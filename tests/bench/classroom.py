@@ -48,8 +48,8 @@ def run(
     texts = [own_sentences(number) for number in range(pupils)]
     expected = expected_answers([text for own in texts for text in own])
     with serving(scratch / "server.log", more={"ATTENTION_TRACE_MB": str(TRACE_MB)}) as server:
-        found = asyncio.run(_lesson(server, texts, expected, seconds, between))
-    measured = _summed(found, warm_up)
+        found = asyncio.run(lesson(server, texts, expected, seconds, between))
+    measured = summed(found, warm_up)
     print(measured, flush=True)
     facts = {"pupils": pupils, "seconds": seconds, "warm_up": warm_up, "think": THINK}
     return facts | {"trace_mb": TRACE_MB} | measured
@@ -197,7 +197,7 @@ class Pupil(Visitor):
             self.box = box.value if box.set_value else box.default
 
 
-async def _lesson(
+async def lesson(
     server: Server, texts: list[tuple[str, ...]], expected: Expected, seconds: float, between: float
 ) -> tuple[list[Pupil], list[tuple[float, float]], list[str]]:
     """The pupils after the lesson, (seconds, megabytes) along the way, and what broke."""
@@ -228,7 +228,7 @@ async def _lesson(
     return pupils, memory, fallen
 
 
-def _summed(
+def summed(
     found: tuple[list[Pupil], list[tuple[float, float]], list[str]], warm_up: float
 ) -> dict[str, object]:
     pupils, memory, fallen = found

@@ -16,8 +16,9 @@ def text_of(tokens: int) -> str:
     return "".join(f" {words[n % len(words)]}" for n in range(tokens))
 
 
-def save(folder: Path) -> Path:
-    """Writes the model in the layout of `model/assets` into a folder of its name; returns it."""
+def save(folder: Path, name: str = NAME, layers: int = LAYERS, width: int = WIDTH) -> Path:
+    """Writes the model, or one of other sizes, in the layout of `model/assets` into a folder of its name;
+    returns it."""
     import torch
 
     from model.loading.shipped import save_asset
@@ -30,13 +31,13 @@ def save(folder: Path) -> Path:
         "decoder",
         VOCABULARY,
         CONTEXT,
-        WIDTH,
+        width,
         HEADS,
-        decoder_layers=LAYERS,
-        hidden=4 * WIDTH,
+        decoder_layers=layers,
+        hidden=4 * width,
         activation="gelu_tanh",
     )
-    target = folder / NAME
+    target = folder / name
     tokenizer = GPT2Subset(range(VOCABULARY))
     save_asset(target, Transformer(config), tokenizer, card={"title": "Random, of GPT-2's size"})
     return target

@@ -1,6 +1,6 @@
-"""The app's own server, with one model more: the random one of GPT-2's size, from a folder.
+"""The app's own server, with more models: the random ones, from a folder.
 
-`python -m tests.bench.serve FOLDER` where FOLDER holds the model's folder.
+`python -m tests.bench.serve FOLDER` where FOLDER holds the models' folders.
 """
 
 import sys
@@ -10,21 +10,18 @@ from model.loading import registry
 from tests.bench import gpt2_size
 
 
-def add_model(folder: Path) -> None:
-    """Before any page is loaded: whoever imports the models afterwards finds one more."""
-    entry = registry.Entry(
-        gpt2_size.NAME,
-        "Random, of GPT-2's size",
-        "decoder",
-        "For measuring.",
-        folder=folder / gpt2_size.NAME,
-    )
+def add_models(folder: Path) -> None:
+    """Before any page is loaded: whoever imports the models afterwards finds these too."""
+    entries = [
+        registry.Entry(file.parent.name, "Random", "decoder", "For measuring.", folder=file.parent)
+        for file in sorted(folder.glob("*/config.json"))
+    ]
     named = tuple(registry.models.values())
-    registry.models = registry.Registry((*named, entry), tuple(registry.hub_models.values()))
+    registry.models = registry.Registry((*named, *entries), tuple(registry.hub_models.values()))
 
 
 if __name__ == "__main__":
-    add_model(Path(sys.argv[1]))
+    add_models(Path(sys.argv[1]))
     from streamlit.web import cli
 
     import viz.server.asgi

@@ -31,8 +31,16 @@ class Server:
     @property
     def memory(self) -> float:
         """Megabytes that the process holds now."""
+        return self._megabytes("VmRSS")
+
+    @property
+    def peak(self) -> float:
+        """The most megabytes that it ever held."""
+        return self._megabytes("VmHWM")
+
+    def _megabytes(self, name: str) -> float:
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 @contextmanager
@@ -42,7 +50,7 @@ def serving(
     more: Mapping[str, str] | None = None,
     module: str = "viz.server",
 ) -> Iterator[Server]:
-    """Starts the app as `make run` does; `models` holds the folder of one model more, `more` settings.
+    """Starts the app as `make run` does; `models` holds the folders of more models, `more` settings.
     module: what to start in its place."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

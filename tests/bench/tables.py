@@ -133,6 +133,33 @@ def classroom(measured: Measured) -> str:
     return f"{_table(('act', 'times', 'median', 'p95'), rows)}\n\n{words}"
 
 
+def soak(measured: Measured) -> str:
+    quiet, harried = ({row["act"]: row for row in run["rows"]} for run in measured["runs"])
+    rows = [
+        (
+            act,
+            _ms(row["median_ms"]),
+            _ms(row["p95_ms"]),
+            _ms(harried[act]["median_ms"]),
+            _ms(harried[act]["p95_ms"]),
+            _times(harried[act]["p95_ms"] / row["p95_ms"]),
+        )
+        for act, row in quiet.items()
+    ]
+    head = ("act", "median alone", "p95 alone", "median beside", "p95 beside", "p95's ratio")
+    alone, beside = measured["runs"]
+    did = ", ".join(f"{count:,} {what}" for what, count in beside["done"].items())
+    words = (
+        f"{measured['honest']} honest sessions for {measured['seconds'] / 60:g} minutes, alone and beside "
+        f"{measured['hostile']} hostile ones, which did: {did}. Errors of the honest ones: "
+        f"{alone['errors']} and {beside['errors']}; answers that were not their own: {alone['mixed_up']} "
+        f"and {beside['mixed_up']}. Memory: at most {max(alone['megabytes']):,} and "
+        f"{max(beside['megabytes']):,} MB, with {measured['trace_mb']} MB of traces allowed. Ended "
+        f"{alone['seconds_to_end']:.1f} and {beside['seconds_to_end']:.1f} s after SIGTERM."
+    )
+    return f"{_table(head, rows)}\n\n{words}"
+
+
 def sizing(measured: Measured) -> str:
     """How many replicas a class needs, by what one of them was seen to serve."""
     every = next(row for row in measured["rows"] if row["act"] == "all")
@@ -149,12 +176,31 @@ def sizing(measured: Measured) -> str:
     return fill(words, GUIDE_WIDTH)
 
 
+def bounds(measured: Measured) -> str:
+    rows = [
+        (
+            " ".join(f"`{name}={value}`" for name, value in row["bound"].items()),
+            row["pages"],
+            f"{row['before']:,} MB",
+            f"{row['after']:,} MB",
+            f"{row['peak']:,} MB",
+            f"{row['reported_models']:,} MB",
+            f"{row['reported_traces']:,} MB",
+        )
+        for row in measured["rows"]
+    ]
+    head = ("bound", "open pages", "before them", "with them", "peak", "models kept", "traces kept")
+    return _table(head, rows)
+
+
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "sessions": sessions,
     "weight": weight,
     "clicks": clicks,
     "classroom": classroom,
+    "bounds": bounds,
+    "soak": soak,
 }
 TITLES = {
     "recording": "What recording a pass costs",
@@ -162,8 +208,21 @@ TITLES = {
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
     "classroom": "A class at work",
+    "bounds": "Memory beside its bounds",
+    "soak": "A class beside hostile sessions",
 }
 NOTES = {
+    "soak": (
+        "The class as above, alone and beside sessions of which one reconnects without a pause, one "
+        "asks for layers and does not read them, one sends messages in bursts, one opens pages and forgets "
+        "them, and one sends half requests."
+    ),
+    "bounds": (
+        "The server's whole process. First row: the pages rotate three models of 129 MB; second row: "
+        "each page has a text of its own of 990 or 400 tokens in a random model of GPT-2's size (475 MB). "
+        "Kept is what `/metrics` reports, where a trace counts with all its logits, made or not. The peak is "
+        "that of the passes and of reading the models' files; what they freed goes back within seconds."
+    ),
     "classroom": (
         "From an act to the end of the server's answer. A page is another page and the way back, of which "
         "the slower counts. Each answer's tokens and the attention's output in it are held against those "

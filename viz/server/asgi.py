@@ -28,6 +28,7 @@ from viz.telemetry import logs
 from viz.telemetry.metrics import Counting, metrics
 
 APP = Path(__file__).parents[2] / "app.py"
+SECONDS_BETWEEN_TRIMS = 5.0  # passes meanwhile use the memory again
 A_YEAR = "public, max-age=31536000, immutable"  # the address changes with the file
 
 
@@ -54,6 +55,13 @@ def preload() -> None:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
 
 
+async def tend_memory() -> None:
+    """Keeps the process near what its bounds allow, until it is cancelled."""
+    while True:
+        await asyncio.sleep(SECONDS_BETWEEN_TRIMS)
+        await asyncio.to_thread(allocator.give_back_spare)
+
+
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     allocator.reuse()
@@ -65,10 +73,11 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         port=st.get_option("server.port"),
         descriptors=descriptors(),
     )
-    tending = asyncio.create_task(tend_connections())
+    tending = [asyncio.create_task(work) for work in (tend_connections(), tend_memory())]
     threading.Thread(target=preload, name="preload", daemon=True).start()
     yield
-    tending.cancel()
+    for task in tending:
+        task.cancel()
     logs.event("stop", lines_kept_back=logs.kept_back())
 
 

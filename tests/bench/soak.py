@@ -1,0 +1,77 @@
+"""A class beside hostile sessions: what the honest ones wait, get and lose by them, and how the server ends.
+
+The same honest sessions do the same twice, alone and beside the hostile ones, which work in a process of
+their own. SOAK_SECONDS says how long.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.bench import hostile
+from tests.bench.classroom import TRACE_MB, lesson, own_sentences, summed
+from tests.bench.pupil_answers import Expected, expected_answers
+from tests.bench.server import REPOSITORY, serving
+
+HONEST = 45
+HOSTILE = len(hostile.KINDS)
+SECONDS, SHORT = 600.0, 60.0
+BETWEEN_LOOKS = 5.0
+
+
+def measure(scratch: Path, short: bool) -> dict[str, object]:
+    seconds = float(os.environ.get("SOAK_SECONDS", SHORT if short else SECONDS))
+    texts = [own_sentences(number) for number in range(HONEST)]
+    expected = expected_answers([text for own in texts for text in own])
+    runs = [_run(scratch, texts, expected, seconds, beside) for beside in (False, True)]
+    facts = {"honest": HONEST, "hostile": HOSTILE, "seconds": seconds, "trace_mb": TRACE_MB}
+    return facts | {"runs": runs}
+
+
+def _run(
+    scratch: Path,
+    texts: list[tuple[str, ...]],
+    expected: Expected,
+    seconds: float,
+    beside: bool,
+) -> dict[str, object]:
+    bound = {"ATTENTION_TRACE_MB": str(TRACE_MB)}
+    done: dict[str, int] = {}
+    with (
+        serving(scratch / "server.log", more=bound) as server,
+        _others(server.port, done, beside),
+    ):
+        found = asyncio.run(lesson(server, texts, expected, seconds, BETWEEN_LOOKS))
+        began = time.monotonic()
+        server.process.terminate()
+        server.process.wait()
+        seconds_to_end = time.monotonic() - began
+    measured = summed(found, warm_up=0.0) | {"done": done, "seconds_to_end": seconds_to_end}
+    print(measured, flush=True)
+    return measured
+
+
+@contextmanager
+def _others(port: int, done: dict[str, int], beside: bool) -> Iterator[None]:
+    """The hostile sessions, from before the body until after it; `done` is then what each has done."""
+    if not beside:
+        yield
+        return
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.hostile", str(port)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+    ) as process:
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=30)
+    done.update(json.loads(said))
