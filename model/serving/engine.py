@@ -17,19 +17,12 @@ from cachetools import LRUCache
 from model.download.wheel import Progress
 from model.loading.registry import load_model
 from model.nn.intervention import Intervention
-from model.serving.events import Event
-from model.serving.events import Found
-from model.serving.events import Loaded
-from model.serving.events import Passed
-from model.serving.events import Refused
-from model.system import deadline
+from model.serving.events import Event, Found, Loaded, Passed, Refused
+from model.system import allocator, deadline
 from model.system.setting import MEGABYTE
 from model.system.settings import settings
-from model.system.waiting_line import KeyLocks
-from model.system.waiting_line import Line
-from model.system.waiting_line import nothing
+from model.system.waiting_line import KeyLocks, Line, nothing
 from model.trace.trace import Trace
-from model.system import allocator
 
 if TYPE_CHECKING:
     from model.run.model import Model

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from model.loading import registry
-from tests.bench import gpt2_size
 
 
 def add_models(folder: Path) -> None:

@@ -51,7 +51,7 @@ def test_large_tables_are_made_in_memory_that_was_freed() -> None:
 GAPS = """
 import sys
 import torch
-from model import allocator
+from model.system import allocator
 
 def held():
     lines = open("/proc/self/status").read().splitlines()
