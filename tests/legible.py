@@ -19,8 +19,10 @@ WIDTHS = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "heigh
 MAIN = "[data-testid=stMain]"
 BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
+STEP = "[class*=st-key-stepper-] [data-testid=stSelectbox] input"
 PATIENCE = 5.0  # seconds until what is found counts
-FEW = 5  # choices of a switch; those of more are tokens, of which one looks like the other
+FEW = 5  # choices of a switch that are looked at at both widths; each of more at one alone
+MANY = 10  # tokens of a text, more than these, look alike: the longest and the last are enough
 STILL = """async () => {
     const main = document.querySelector("[data-testid=stMain]") ?? document.body;
     const places = (root) => [...root.querySelectorAll("*")].map((one) => {
@@ -67,9 +69,13 @@ class Walk:
             if width != self.width:
                 self.page.set_viewport_size(WIDTHS[width])
                 self.width = width
-            for fault in faults(self.page):
-                self.found.setdefault(fault, f"{place}, {width}")
-            self.looked_at += 1
+            self.glance(place)
+
+    def glance(self, place: str) -> None:
+        """Looks at what is shown now, at the width it has."""
+        for fault in faults(self.page):
+            self.found.setdefault(fault, f"{place}, {self.width}")
+        self.looked_at += 1
 
     def told(self) -> list[str]:
         """Every fault with its place, for a test to show."""
@@ -102,7 +108,10 @@ def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> 
                 return
             tabs.nth(at).click()
             wait_until_settled(on.page)
-        _views(on, f"{title} · {tabs.nth(at).inner_text()}", switches=switches)
+        beat = tabs.nth(at).inner_text()
+        _views(on, f"{title} · {beat}", switches=switches)
+        if beat == "By hand":
+            _steps(on, f"{title} · {beat}")
 
 
 def _views(on: Walk, title: str, *, switches: bool) -> None:
@@ -119,9 +128,10 @@ def _views(on: Walk, title: str, *, switches: bool) -> None:
         if not switches:
             continue
         for row in rows.all()[1:]:
-            if row.count() and _is_short(row) and on.is_new(row.inner_text()):
-                for choice in list(_choices(row))[1:]:
-                    on.look(f"{name} · {_open(on, choice)}")
+            if row.count() and on.is_new(row.inner_text()):
+                look = on.look if row.get_by_role("radio").count() <= FEW else on.glance
+                for choice in _to_open(row):
+                    look(f"{name} · {_open(on, choice)}")
 
 
 def _stages(on: Walk, name: str) -> None:
@@ -133,8 +143,23 @@ def _stages(on: Walk, name: str) -> None:
         on.look(f"{name} · {stage.inner_text()}")
 
 
-def _is_short(row: Locator) -> bool:
-    return row.get_by_role("radio").count() <= FEW
+def _steps(on: Walk, name: str) -> None:
+    """The steps of the worked example that stands there, each at the width that the page has."""
+    further = on.page.get_by_role("button", name="Next →")
+    while further.count() and further.is_enabled():
+        further.click()
+        wait_until_settled(on.page)
+        on.glance(f"{name} · {on.page.locator(STEP).input_value()}")
+
+
+def _to_open(row: Locator) -> list[Locator]:
+    """The choices of a switch that show something else than what is open."""
+    others = list(_choices(row))[1:]
+    return others if len(others) < MANY else [max(others, key=_length), others[-1]]
+
+
+def _length(choice: Locator) -> int:
+    return len(choice.inner_text())
 
 
 def _choices(row: Locator) -> Iterator[Locator]:
