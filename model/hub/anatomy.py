@@ -189,25 +189,34 @@ def _block(stack: Stack, number: int, layer: Layer, width: int) -> BlockPart:
 
 
 def _norm(call: Call, name: str) -> NormPart:
-    """What a norm computes, proven on what it read and gave. Raises ValueError otherwise."""
-    module, x = call.module, call.read
-    weight = getattr(module, "weight", None)
-    epsilons = [getattr(module, name, None) for name in ("eps", "variance_epsilon", "epsilon")]
-    epsilon = next((float(value) for value in epsilons if isinstance(value, float | int)), None)
-    if x is None or not isinstance(weight, Tensor) or epsilon is None:
-        raise ValueError(f"its {name} ({type(module).__name__}) cannot be read")
-    wide, beta = x.double(), getattr(module, "bias", None)
-    size, found = max(float(call.gave.abs().max()), 1e-6), []
+    """The kind of norm, and the offset of its γ, that give what this norm gave in the probe. Raises
+    ValueError where none does."""
+    module, weight, epsilon = call.module, call.module.weight, _epsilon(call.module)
+    its = f"its {name} ({type(module).__name__})"
+    if call.read is None or epsilon is None or not isinstance(weight, Tensor):
+        raise ValueError(f"{its} cannot be read")
     kinds: tuple[NormKind, ...] = ("layer", "rms")
-    for kind in kinds:
-        centred = wide - wide.mean(-1, keepdim=True) if kind == "layer" else wide
-        normed = centred / (centred.square().mean(-1, keepdim=True) + epsilon).sqrt()
-        for offset in (0.0, 1.0):
-            made = normed * (weight.double() + offset) + (0.0 if beta is None else beta.double())
-            apart = float((made - call.gave).abs().max()) / size
-            found.append((apart, NormPart(name, module, kind, epsilon, offset)))
-    apart, nearest = min(found, key=lambda pair: pair[0])
-    if apart > CLOSE:
-        kind_name = type(module).__name__
-        raise ValueError(f"its {name} ({kind_name}) is neither a layer norm nor an RMS norm")
-    return nearest
+    parts = [
+        NormPart(name, module, kind, epsilon, offset) for kind in kinds for offset in (0.0, 1.0)
+    ]
+    differences = [_difference(part, weight, call.read, call.gave) for part in parts]
+    least = min(differences)
+    if least > CLOSE:
+        raise ValueError(f"{its} is neither a layer norm nor an RMS norm")
+    return parts[differences.index(least)]
+
+
+def _epsilon(norm: nn.Module) -> float | None:
+    """The ε of a norm, under the name that its library gives it."""
+    found = [getattr(norm, name, None) for name in ("eps", "variance_epsilon", "epsilon")]
+    return next((float(value) for value in found if isinstance(value, float | int)), None)
+
+
+def _difference(norm: NormPart, weight: Tensor, read: Tensor, gave: Tensor) -> float:
+    """How far a norm as described lies from what it gave, relative to the largest number of that."""
+    x, beta = read.double(), getattr(norm.module, "bias", None)
+    centred = x - x.mean(-1, keepdim=True) if norm.kind == "layer" else x
+    normed = centred / (centred.square().mean(-1, keepdim=True) + norm.epsilon).sqrt()
+    made = normed * (weight.double() + norm.offset)
+    made = made if beta is None else made + beta.double()
+    return float((made - gave).abs().max()) / max(float(gave.abs().max()), 1e-6)

@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.nn.config import Stack
 from model.nn.intervention import Intervention
 from model.nn.masks import causal_mask, changed_mask
-from model.nn.recorder import AttentionTensors, Place, current
+from model.nn.recorder import AttentionTensors, Place, Recorder, current
 from model.system import deadline
 
 
@@ -31,27 +32,19 @@ def attend(
     groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None with a
     causal place means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
     Returns (B, H, T, D). A row whose every key is masked gives zeros. The current recorder sees the
-    vectors, and its intervention changes the pass; a pass that is over its limits ends here.
+    vectors, and its intervention changes the pass. Raises where the pass is over its limits.
     """
     deadline.look()
     recorder = current()
-    change = recorder.intervention if recorder.intervention.applies(place.name) else Intervention()
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scale = scale if change.scale is None else change.scale
-    causal = mask is None and place.kind == "causal"
-    if change.mask != "model" or change.hidden or change.blocked:
-        reads_source = place.kind == "cross" or place.stack == recorder.source
-        own = _look_ahead(query, key) if causal else mask
-        mask, causal = changed_mask(own, change, place, query, key, reads_source), False
-    if causal and scale <= 0:  # PyTorch's kernel multiplies its own look-ahead mask by the scale
-        mask, causal = _look_ahead(query, key), False
+    change = recorder.intervention.at(place.name)
+    scale = _scale(query, scale, change)
+    mask, causal = _mask(query, key, place, mask, scale, change, recorder.source)
     masked = causal or mask is not None
-    steps: dict[str, Tensor] = {}
     if recorder.explicit or change.dropout or (masked and math.isfinite(change.fill)):
-        own = _look_ahead(query, key) if causal else mask
-        output, steps = _explicit(query, key, value, own, scale, change, place.name)
+        full = _look_ahead(query, key) if causal else mask
+        output, steps = _explicit(query, key, value, full, scale, change, place.name)
     else:
-        output = _fused(query, key, value, mask, causal, scale)
+        output, steps = _fused(query, key, value, mask, causal, scale), {}
     if recorder.keeps:
         kept = steps if recorder.explicit or change.dropout else {}
         recorder.attention.append(
@@ -59,9 +52,37 @@ def attend(
                 place, query, key, value, output, scale, mask, causal, change.fill, kept
             )
         )
-    output = _ablate(output, recorder.intervention.ablated_heads(place.name))
-    factors = recorder.kept_heads.get(place.name)
-    return output if factors is None else output * factors[:, :, None, None]
+    return _without_ablated(output, recorder, place.name)
+
+
+def _scale(query: Tensor, own: float | None, change: Intervention) -> float:
+    """The factor on the scores: the intervention's, else the model's own, else 1/sqrt(D)."""
+    if change.scale is not None:
+        return change.scale
+    return 1 / math.sqrt(query.shape[-1]) if own is None else own
+
+
+def _mask(
+    query: Tensor,
+    key: Tensor,
+    place: Place,
+    own: Tensor | None,
+    scale: float,
+    change: Intervention,
+    source: Stack,
+) -> tuple[Tensor | None, bool]:
+    """The mask after the intervention; or None and True: the look-ahead mask, left to the kernel."""
+    changed = change.mask != "model" or bool(change.hidden or change.blocked)
+    if own is None and place.kind == "causal":
+        if (
+            not changed and scale > 0
+        ):  # PyTorch's kernel multiplies its look-ahead mask by the scale
+            return None, True
+        own = _look_ahead(query, key)
+    if not changed:
+        return own, False
+    reads_source = place.kind == "cross" or place.stack == source
+    return changed_mask(own, change, place, query, key, reads_source), False
 
 
 def _look_ahead(query: Tensor, key: Tensor) -> Tensor:
@@ -119,19 +140,20 @@ def softmax_rows(masked: Tensor) -> Tensor:
 
 
 def _kept(weights: Tensor, change: Intervention, name: str) -> Tensor:
-    """Dropout's factors: 0 with probability p, else 1/(1 - p). Same seed and place, same
-    factors."""
+    """Dropout's factors: 0 with probability p, else 1/(1 - p); always the same for a seed and place."""
     seed = zlib.crc32(f"{change.seed}:{name}".encode())
     draws = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))
     return ((draws >= change.dropout) / (1 - change.dropout)).to(weights)
 
 
-def _ablate(output: Tensor, heads: tuple[int, ...]) -> Tensor:
-    if not heads:
-        return output
-    output = output.clone()
-    output[:, list(heads)] = 0.0
-    return output
+def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:
+    """The output with zeros for the heads that are ablated, in the whole batch or in single rows."""
+    heads = recorder.intervention.ablated_heads(name)
+    if heads:
+        output = output.clone()
+        output[:, list(heads)] = 0.0
+    kept = recorder.kept_heads.get(name)
+    return output if kept is None else output * kept[:, :, None, None]
 
 
 class MultiHeadAttention(nn.Module):

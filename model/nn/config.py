@@ -25,6 +25,19 @@ class Projection:
 
 
 AS_IN_GPT2 = Projection()
+_CHOICES = {
+    "shape": Shape,
+    "norm": NormKind,
+    "norm_place": NormPlace,
+    "activation": Activation,
+    "positions": PositionKind,
+    "rotary_pairs": RotaryPairs,
+}
+_AT_LEAST_ONE = ("vocabulary", "context", "width", "heads")
+_AT_LEAST_ZERO = (
+    *("encoder_layers", "decoder_layers", "hidden", "segments"),
+    *("key_heads", "head_size", "rotary_width", "query_key_norm"),
+)
 
 
 @dataclass(frozen=True)
@@ -66,44 +79,46 @@ class TransformerConfig:
     shared_norm: bool = False  # one norm a layer, read by attention and feed-forward (Phi)
 
     def __post_init__(self) -> None:
-        choices = {
-            "shape": Shape,
-            "norm": NormKind,
-            "norm_place": NormPlace,
-            "activation": Activation,
-            "positions": PositionKind,
-            "rotary_pairs": RotaryPairs,
-        }
-        for field, allowed in choices.items():
-            if getattr(self, field) not in get_args(allowed):
-                raise ValueError(
-                    f"{field} is {getattr(self, field)!r}; it must be one of {get_args(allowed)}."
-                )
-        least = {"vocabulary": 1, "context": 1, "width": 1, "heads": 1}
-        least |= {"encoder_layers": 0, "decoder_layers": 0, "hidden": 0, "segments": 0}
-        least |= {"key_heads": 0, "head_size": 0, "rotary_width": 0, "query_key_norm": 0}
-        for field, smallest in least.items():
-            size = getattr(self, field)
-            if not isinstance(size, int) or size < smallest:
-                raise ValueError(
-                    f"{field} is {size!r}; it must be a whole number, at least {smallest}."
-                )
+        for field, choices in _CHOICES.items():
+            self._check_choice(field, get_args(choices))
+        for field in _AT_LEAST_ONE:
+            self._check_size(field, 1)
+        for field in _AT_LEAST_ZERO:
+            self._check_size(field, 0)
+        self._check_numbers()
+        self._check_heads()
+        self._check_stack("encoder", self.encoder_layers, wanted=self.shape != "decoder")
+        self._check_stack("decoder", self.decoder_layers, wanted=self.shape != "encoder")
+
+    def _check_choice(self, field: str, choices: tuple[str, ...]) -> None:
+        if getattr(self, field) not in choices:
+            raise ValueError(f"{field} is {getattr(self, field)!r}; it must be one of {choices}.")
+
+    def _check_size(self, field: str, smallest: int) -> None:
+        size = getattr(self, field)
+        if not isinstance(size, int) or size < smallest:
+            raise ValueError(
+                f"{field} is {size!r}; it must be a whole number, at least {smallest}."
+            )
+
+    def _check_numbers(self) -> None:
         for field in ("epsilon", "rotary_base"):
             if not 0 < getattr(self, field) < math.inf:
                 raise ValueError(f"{field} is {getattr(self, field)}; it must be above 0.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+
+    def _check_heads(self) -> None:
         if self.heads % self.key_head_count:
             raise ValueError(f"{self.heads} heads cannot share {self.key_heads} key heads equally.")
         if not self.head_size and self.width % self.heads:
             raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads.")
         if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
             raise ValueError(f"{self.positions} positions need an even head width.")
-        needed = {"encoder": self.shape != "decoder", "decoder": self.shape != "encoder"}
-        layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
-        for stack, wanted in needed.items():
-            if wanted != (layers[stack] > 0):
-                raise ValueError(f"shape {self.shape!r} with {layers[stack]} {stack} layers.")
+
+    def _check_stack(self, stack: Stack, layers: int, *, wanted: bool) -> None:
+        if wanted != (layers > 0):
+            raise ValueError(f"shape {self.shape!r} with {layers} {stack} layers.")
 
     @property
     def head_width(self) -> int:

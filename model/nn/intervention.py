@@ -73,6 +73,10 @@ class Intervention:
         """Whether the attention sub-layer of this name is changed."""
         return self.only is None or name in self.only
 
+    def at(self, name: str) -> "Intervention":
+        """This intervention in one attention sub-layer; where it does not apply, one that changes nothing."""
+        return self if self.applies(name) else Intervention()
+
     def ablated_heads(self, name: str) -> tuple[int, ...]:
         """The heads of one attention sub-layer whose output is zero."""
         return tuple(sorted(head for place, head in self.ablated if place == name))

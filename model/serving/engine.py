@@ -7,7 +7,7 @@ is told the place, and a pass whose visitor has left is ended.
 import gc
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -109,16 +109,16 @@ class Engine:
 
     def model(self, name: str, progress: Progress) -> "Model":
         """The model, loaded now if it is not yet. Raises ValueError as `load_model` does."""
-        with self._keys.held(name, lambda: progress(*self._news.get(name, ("Waiting", None)))):
-            with self._guard:
-                if name in self._models:
-                    return self._models[name]
-            model = self._load(name, progress)
-            self._keep(self._models, name, model)
-            with self._guard:
-                gone, self._models.gone = self._models.gone, []
-                self._evictions += [Eviction(one, name) for one in gone]
-                self._forget(gone)
+
+        def tell() -> None:
+            progress(*self._news.get(name, ("Waiting", None)))
+
+        with self._keys.held(name, tell):
+            model = self._known(self._models, name)
+            if model is None:
+                model = self._load(name, progress)
+                self._keep(self._models, name, model)
+                self._note_evictions(name)
             return model
 
     @property
@@ -146,8 +146,7 @@ class Engine:
         the line is full or the pass takes too long. A pass that is ended leaves nothing behind.
         """
         with self._keys.held(request, self._wanted):
-            with self._guard:
-                known = self._traces.get(request)
+            known = self._known(self._traces, request)
             self._tell(Found(request.model, known is not None))
             if known is not None:
                 return known
@@ -226,10 +225,18 @@ class Engine:
             self._tell(Refused(model, type(refusal).__name__))
             raise
 
-    def _forget(self, gone: Collection[str]) -> None:
-        """Lets the traces of models go too: those of long texts share the model's output matrix."""
-        for request in [one for one in self._traces if one.model in gone]:
-            del self._traces[request]
+    def _note_evictions(self, newcomer: str) -> None:
+        """Notes which models made room, and drops their traces: those of long texts share the model's
+        output matrix."""
+        with self._guard:
+            gone, self._models.gone = self._models.gone, []
+            self._evictions += [Eviction(name, newcomer) for name in gone]
+            for request in [one for one in self._traces if one.model in gone]:
+                del self._traces[request]
+
+    def _known(self, cache: LRUCache[K, V], key: K) -> V | None:
+        with self._guard:
+            return cache.get(key)
 
     def _keep(self, cache: LRUCache[K, V], key: K, value: V) -> None:
         """Keeps a value unless it alone is over the bound."""
