@@ -95,13 +95,9 @@ class Workshop:
         self._worker: threading.Thread | None = None
 
     def ask(self, recipe: Recipe, visitor: Hashable = None) -> int:
-        """Puts a run in the line and returns its ticket; the visitor's run before it ends, if the
-        visitor is known. Raises ValueError if the line is full."""
+        """Puts a run in the line and returns its ticket. Raises ValueError if the line is full."""
         with self._guard:
             self._leave_absent()
-            for job in [*self._jobs.values()]:
-                if visitor is not None and job.visitor == visitor:
-                    self._end(job, "stopped")
             if len(self._line) >= LINE_AT_MOST:
                 raise ValueError("Too many are waiting for a training. Try again in some minutes.")
             job = _Job(next(self._tickets), visitor, recipe, seen=self._clock())

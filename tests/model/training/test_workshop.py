@@ -124,17 +124,6 @@ def test_each_step_takes_its_turn_so_that_others_come_in_between() -> None:
     assert before == [("Anna", step) for step in range(7)]
 
 
-def test_a_visitor_has_one_run_at_a_time(workshop: Workshop) -> None:
-    first = workshop.ask(ENDLESS, "Anna")
-    when(workshop, first, lambda report: report.state == "training")
-    of_ben = workshop.ask(ENDLESS, "Ben")
-    second = workshop.ask(tiny(), "Anna")
-    assert workshop.look(first).state == "stopped"
-    assert workshop.look(of_ben).state != "stopped"
-    workshop.stop(of_ben)
-    assert when(workshop, second, lambda report: report.over).state == "done"
-
-
 def test_the_line_and_what_is_kept_are_bounded(workshop: Workshop) -> None:
     first = workshop.ask(ENDLESS)
     when(workshop, first, lambda report: report.state == "training")
