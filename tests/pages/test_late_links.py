@@ -11,7 +11,6 @@ from model.nn.intervention import Intervention
 from tests.pages.reading import named
 from tests.pages.test_every_page import opened
 from viz.state import url
-from viz.state.examples import EXAMPLES
 
 
 def asked_late(app: AppTest, **link: str) -> AppTest:
@@ -99,15 +98,6 @@ def test_what_a_run_took_back_before_it_was_cut_off_does_not_come_back_with_the_
     app.toggle(key="choose-scaled").set_value(False).run()
     assert masked_by(app) == "model"
     assert not scaled(app)
-
-
-def test_an_example_that_was_opened_stays_where_another_control_is_clicked_at_once() -> None:
-    app = opened("pages/attention.py", head="3", text="Tom Hill saw a red ball")
-    before = app.text_input[0]._widget_state
-    app.selectbox(key="example").set_value(EXAMPLES[1]).run()
-    app.toggle(key="choose-scaled").set_value(False)
-    asked_late_with(app, before)
-    assert app.text_input[0].value == EXAMPLES[1].text
 
 
 def test_a_control_keeps_its_place_and_focus_while_its_visitor_uses_it() -> None:

@@ -17,7 +17,7 @@ from viz.state.session import (
     current,
     open_view,
     set_change,
-    shown,
+    switch,
     write_link,
 )
 from viz.state.view import TEXT_LIMIT, example_view, short_link
@@ -85,14 +85,14 @@ def choose_change(model: "Model") -> None:
     change = current().change
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="switches"):
         st.toggle(
-            "Divide scores by √dₖ", **shown("choose-scaled", change.scale is None, _take_scaling)
+            "Divide scores by √dₖ", **switch("choose-scaled", change.scale is None, _take_scaling)
         )
         st.radio(
             "Mask",
             MASKS_OF_SHAPE[model.config.shape],
             format_func=MASK_NAMES.__getitem__,
             horizontal=True,
-            **shown("choose-mask", change.mask, _take_mask),
+            **switch("choose-mask", change.mask, _take_mask),
         )
         if change.changes:
             st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))

@@ -72,30 +72,9 @@ def kept_view() -> View | None:
 
 
 def shown(name: str, value: object, take: Callable[[Any], None]) -> Control:
-    """The widget that shows this value now; `take` has what is chosen in it.
-
-    Where the value is another than the browser knows of, it is a new widget with a key of its own: a request
-    that left the browser before tells the old value of the old one, which is no choice of the visitor's.
-    """
-    if st.session_state.get(_key(name), value) != value:
-        _turns()[name] = _turns().get(name, 0) + 1
-    key = _key(name)
-    st.session_state[key] = value
-
-    def changed() -> None:
-        if key == _key(name):
-            take(st.session_state[key])
-
-    return {"key": key, "on_change": changed}
-
-
-def _key(name: str) -> str:
-    return f"{name}-{_turns()[name]}" if name in _turns() else name
-
-
-def _turns() -> dict[str, int]:
-    turns: dict[str, int] = st.session_state.setdefault(_TURNS, {})
-    return turns
+    """The widget that shows this value now; `take` has what is chosen in it."""
+    st.session_state[name] = value
+    return {"key": name, "on_change": lambda: take(st.session_state[name])}
 
 
 def control(field: str) -> Control:
@@ -105,6 +84,29 @@ def control(field: str) -> Control:
         getattr(current(), field),
         lambda value: change_view(replace(current(), **{field: value})),
     )
+
+
+def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
+    """The same for a part of the change that is run.
+
+    Where the value is another than the browser knows of, it is a new widget with a key of its own: a request
+    that left the browser before tells the old value of the old one, which is no choice of the visitor's. Not
+    so for what people type in: a new box would take the place of the one with the cursor.
+    """
+    turns: dict[str, int] = st.session_state.setdefault(_TURNS, {})
+
+    def key() -> str:
+        return f"{name}-{turns[name]}" if name in turns else name
+
+    if st.session_state.get(key(), value) != value:
+        turns[name] = turns.get(name, 0) + 1
+    mine = key()
+
+    def take_own(value: object) -> None:
+        if mine == key():
+            take(value)
+
+    return shown(mine, value, take_own)
 
 
 def set_change(change: Intervention) -> None:

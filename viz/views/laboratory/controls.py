@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from viz.state.session import current, set_change, shown
+from viz.state.session import current, set_change, switch
 
 CLICKED = 64  # up to so many options are buttons; more are a list
 
@@ -47,7 +47,7 @@ def value_or_number(
             horizontal=True,
             label_visibility="collapsed",
             width="content",
-            **shown(f"laboratory-{field}", names.get(value, other[0]), take_kind),
+            **switch(f"laboratory-{field}", names.get(value, other[0]), take_kind),
         )
         if value not in names:
             st.number_input(
@@ -58,7 +58,7 @@ def value_or_number(
                 step=step,
                 format="%g",
                 width=160,
-                **shown(
+                **switch(
                     f"laboratory-{field}-number", value, lambda number: changed(**{field: number})
                 ),
             )

@@ -13,7 +13,7 @@ from viz.notation.numbers import counted
 from viz.shell.controls import MASK_NAMES, MASKS_OF_SHAPE
 from viz.state.intervention_words import FILLS, fill_name, layer_name
 from viz.state.look import Look
-from viz.state.session import current, shown
+from viz.state.session import current, switch
 from viz.views.laboratory.controls import changed, heading, several, value_or_number
 from viz.views.laboratory.edges import edges_editor
 
@@ -57,7 +57,7 @@ def _mask(seen: Look) -> None:
             format_func=MASK_NAMES.__getitem__,
             horizontal=True,
             label_visibility="collapsed",
-            **shown("laboratory-mask", current().change.mask, lambda mask: changed(mask=mask)),
+            **switch("laboratory-mask", current().change.mask, lambda mask: changed(mask=mask)),
         )
 
 
@@ -76,7 +76,7 @@ def _positions(seen: Look) -> None:
     st.toggle(
         "Positions",
         help="Off: added positions are zero, rotary angles are zero.",
-        **shown(
+        **switch(
             "laboratory-positions", current().change.positions, lambda on: changed(positions=on)
         ),
     )
@@ -116,7 +116,7 @@ def _dropout(seen: Look) -> None:
             max_value=0.9,
             step=0.05,
             width=480,
-            **shown(
+            **switch(
                 "laboratory-dropout", min(change.dropout, 0.9), lambda rate: changed(dropout=rate)
             ),
         )
@@ -126,7 +126,7 @@ def _dropout(seen: Look) -> None:
             max_value=999_999_999,
             step=1,
             width=160,
-            **shown("laboratory-seed", change.seed, lambda seed: changed(seed=int(seed))),
+            **switch("laboratory-seed", change.seed, lambda seed: changed(seed=int(seed))),
         )
     if change.dropout:
         _what_dropped(seen)
