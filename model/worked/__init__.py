@@ -82,7 +82,9 @@ _TOPICS = (
 @cache
 def examples() -> tuple[Example, ...]:
     """Every worked example, section by section."""
-    found = [example for topic in _TOPICS for example in topic.examples()]
+    found = [
+        item for topic in _TOPICS for item in vars(topic).values() if isinstance(item, Example)
+    ]
     return tuple(sorted(found, key=lambda example: int(example.section.removeprefix("§"))))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from model.arithmetic import activations
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Input, Step, Values, given, numbered, worked
 from model.worked.printed import Printed
 from model.worked.source import MATRICES
 
@@ -21,6 +21,18 @@ def _at(points: Array, result: Array, name: str, kind: str = "") -> str:
     return rf"\mathrm{{{name}}}{kind}({latex.number(points[0])}) = {latex.number(result[0])}"
 
 
+def _points_input() -> Input:
+    points = np.array([-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3])
+    return given("points", "Points x", points, "point", lowest=-20, highest=20)
+
+
+@worked(
+    "gelu",
+    "§10",
+    "GELU, exact and by tanh",
+    "GELU lets through the share of x that a normal distribution has below x.",
+    _points_input(),
+)
 def _gelu(values: Values) -> tuple[Step, ...]:
     points = values["points"]
     columns = _labels(points)
@@ -47,6 +59,14 @@ def _gelu(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "gelu-minimum",
+    "§10",
+    "The minimum of GELU",
+    "GELU dips below 0 and comes back. At its lowest point the slope is 0.",
+    given("low", "Left end of the search", -1, lowest=-1.4, highest=-0.76),
+    given("high", "Right end of the search", -0.5, lowest=-0.75, highest=0),
+)
 def _minimum(values: Values) -> tuple[Step, ...]:
     low, high = float(values["low"]), float(values["high"])
     if low >= high:
@@ -60,18 +80,25 @@ def _minimum(values: Values) -> tuple[Step, ...]:
         Step("Slope at the ends and at the minimum", r"\Phi(x) + x\,\varphi(x)",
              slopes, _at(around, slopes, "GELU'"), columns=_labels(around),
              comment="Negative on the left and positive on the right: a minimum lies between."),
-        Step("Where the slope is 0", r"\Phi(x) + x\,\varphi(x) = 0", read_only(lowest),
+        Step("Where the slope is 0", r"\Phi(x) + x\,\varphi(x) = 0", np.array(lowest),
              _at(at, np.round(slopes[1:], 12), "GELU'"),
              notes=Printed(
                  "-0.75",
                  MATRICES.at("Implementing a feed forward network with GELU activations"),
                  "approximately -0.75")),
-        Step("GELU there", r"x\,\Phi(x)", read_only(value),
+        Step("GELU there", r"x\,\Phi(x)", np.array(value),
              rf"\mathrm{{GELU}}({latex.number(lowest)}) = {latex.number(value)}",
              quantity="output"),
     )  # fmt: skip
 
 
+@worked(
+    "relu-and-gelu",
+    "§10",
+    "ReLU beside GELU",
+    "ReLU cuts off everything below 0. GELU does nearly the same, but smoothly.",
+    _points_input(),
+)
 def _relu(values: Values) -> tuple[Step, ...]:
     points = values["points"]
     columns = _labels(points)
@@ -92,6 +119,15 @@ def _relu(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "swiglu",
+    "§10",
+    "SwiGLU: a gated activation",
+    "Two linear maps of the same input: one opens the gate, the other goes through it.",
+    given("x", "x (chosen here)", [1, -0.5], "dim"),
+    given("gate", "W_gate (chosen here)", [[0.6, -0.4, 1], [0.2, 0.8, -0.5]], "dim", "hidden"),
+    given("up", "W_up (chosen here)", [[0.5, 1, -0.3], [-0.7, 0.4, 0.9]], "dim", "hidden"),
+)
 def _swiglu(values: Values) -> tuple[Step, ...]:
     x, gate, up = values["x"], values["gate"], values["up"]
     opening, content = x @ gate, x @ up
@@ -111,81 +147,3 @@ def _swiglu(values: Values) -> tuple[Step, ...]:
              rf"{latex.number(result[0])}", columns=columns, quantity="output",
              comment="The gate decides how much of each hidden value passes."),
     )  # fmt: skip
-
-
-def _points_input() -> Input:
-    points = read_only([-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3])
-    return Input("points", "Points x", points, columns=numbered("point", 9), lowest=-20, highest=20)
-
-
-def _gelu_example() -> Example:
-    return Example(
-        "gelu",
-        "GELU, exact and by tanh",
-        "§10",
-        "GELU lets through the share of x that a normal distribution has below x.",
-        (_points_input(),),
-        _gelu,
-    )
-
-
-def _gelu_minimum_example() -> Example:
-    return Example(
-        "gelu-minimum",
-        "The minimum of GELU",
-        "§10",
-        "GELU dips below 0 and comes back. At its lowest point the slope is 0.",
-        (
-            Input("low", "Left end of the search", read_only(-1), lowest=-1.4, highest=-0.76),
-            Input("high", "Right end of the search", read_only(-0.5), lowest=-0.75, highest=0),
-        ),
-        _minimum,
-    )
-
-
-def _relu_and_gelu_example() -> Example:
-    return Example(
-        "relu-and-gelu",
-        "ReLU beside GELU",
-        "§10",
-        "ReLU cuts off everything below 0. GELU does nearly the same, but smoothly.",
-        (_points_input(),),
-        _relu,
-    )
-
-
-def _swiglu_example() -> Example:
-    return Example(
-        "swiglu",
-        "SwiGLU: a gated activation",
-        "§10",
-        "Two linear maps of the same input: one opens the gate, the other goes through it.",
-        (
-            Input("x", "x (chosen here)", read_only([1, -0.5]), columns=numbered("dim", 2)),
-            Input(
-                "gate",
-                "W_gate (chosen here)",
-                read_only([[0.6, -0.4, 1], [0.2, 0.8, -0.5]]),
-                numbered("dim", 2),
-                numbered("hidden", 3),
-            ),
-            Input(
-                "up",
-                "W_up (chosen here)",
-                read_only([[0.5, 1, -0.3], [-0.7, 0.4, 0.9]]),
-                numbered("dim", 2),
-                numbered("hidden", 3),
-            ),
-        ),
-        _swiglu,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 10 on activations."""
-    return (
-        _gelu_example(),
-        _gelu_minimum_example(),
-        _relu_and_gelu_example(),
-        _swiglu_example(),
-    )

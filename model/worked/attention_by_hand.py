@@ -8,7 +8,7 @@ import numpy as np
 
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Input, Step, Values, given, numbered, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
@@ -23,15 +23,22 @@ _LEARNED = (
 
 
 def _matrix(letter: str) -> Input:
-    return Input(
-        f"{letter.lower()}_matrix",
-        f"W_{letter}",
-        read_only(np.eye(4)),
-        rows=DIMENSIONS,
-        columns=DIMENSIONS,
-    )
+    return given(f"{letter.lower()}_matrix", f"W_{letter}", np.eye(4), DIMENSIONS, DIMENSIONS)
 
 
+@worked(
+    "the-cat-sat",
+    "§1",
+    "The cat sat: self-attention by hand",
+    "Every token looks at every token, turns the matches into weights, "
+    "and takes the weighted sum of the values.",
+    given(
+        "embedding", "Embeddings E", [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]], TOKENS, DIMENSIONS
+    ),
+    _matrix("Q"),
+    _matrix("K"),
+    _matrix("V"),
+)
 def _cat_sat(values: Values) -> tuple[Step, ...]:
     embedding = values["embedding"]
     query = steps.project(embedding, values["q_matrix"], "Q", TOKENS, "E")
@@ -134,6 +141,14 @@ _PICTURE = Printed(
 )
 
 
+@worked(
+    "one-hot-picture",
+    "§1",
+    "One-hot inputs: the outputs are the weights",
+    "With one-hot inputs and W = I the output rows are the weights themselves, "
+    "so each must sum to 1.",
+    given("embedding", "One-hot inputs", np.eye(3), TOKENS, "dim"),
+)
 def _one_hot_picture(values: Values) -> tuple[Step, ...]:
     vectors = values["embedding"]
     score = steps.score(vectors, vectors, TOKENS, TOKENS, cell=(0, 0))
@@ -157,6 +172,17 @@ def _one_hot_picture(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "soft-look-up",
+    "§1",
+    "Query, key and value: a soft look-up",
+    "The query is what a token looks for, the key what a token offers to be found by, "
+    "the value what it hands over. It works like a dict whose keys match by degree.",
+    given("query", "Query", [1, 0.5], "dim"),
+    given("keys", "Keys", [[1, 0], [0, 1], [1, 1]], "entry", "dim"),
+    given("values", "Values", [[10, 0], [0, 10], [5, 5]], "entry", "dim"),
+    given("sharpness", "Sharpness", 1, lowest=0, highest=100),
+)
 def _soft_look_up(values: Values) -> tuple[Step, ...]:
     entries = numbered("entry", 3)
     query, key, value = values["query"][None], values["keys"], values["values"]
@@ -182,85 +208,4 @@ def _soft_look_up(values: Values) -> tuple[Step, ...]:
             title="What attention returns: every value, by the weight of its key",
             comment="The larger the sharpness, the closer this comes to the dict.",
         ),
-    )
-
-
-def _the_cat_sat_example() -> Example:
-    return Example(
-        "the-cat-sat",
-        "The cat sat: self-attention by hand",
-        "§1",
-        "Every token looks at every token, turns the matches into weights, "
-        "and takes the weighted sum of the values.",
-        (
-            Input(
-                "embedding",
-                "Embeddings E",
-                read_only([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]),
-                rows=TOKENS,
-                columns=DIMENSIONS,
-            ),
-            _matrix("Q"),
-            _matrix("K"),
-            _matrix("V"),
-        ),
-        _cat_sat,
-    )
-
-
-def _one_hot_picture_example() -> Example:
-    return Example(
-        "one-hot-picture",
-        "One-hot inputs: the outputs are the weights",
-        "§1",
-        "With one-hot inputs and W = I the output rows are the weights themselves, "
-        "so each must sum to 1.",
-        (
-            Input(
-                "embedding",
-                "One-hot inputs",
-                read_only(np.eye(3)),
-                rows=TOKENS,
-                columns=numbered("dim", 3),
-            ),
-        ),
-        _one_hot_picture,
-    )
-
-
-def _soft_look_up_example() -> Example:
-    return Example(
-        "soft-look-up",
-        "Query, key and value: a soft look-up",
-        "§1",
-        "The query is what a token looks for, the key what a token offers to be found by, "
-        "the value what it hands over. It works like a dict whose keys match by degree.",
-        (
-            Input("query", "Query", read_only([1, 0.5]), columns=numbered("dim", 2)),
-            Input(
-                "keys",
-                "Keys",
-                read_only([[1, 0], [0, 1], [1, 1]]),
-                rows=numbered("entry", 3),
-                columns=numbered("dim", 2),
-            ),
-            Input(
-                "values",
-                "Values",
-                read_only([[10, 0], [0, 10], [5, 5]]),
-                rows=numbered("entry", 3),
-                columns=numbered("dim", 2),
-            ),
-            Input("sharpness", "Sharpness", read_only(1), lowest=0, highest=100),
-        ),
-        _soft_look_up,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 1."""
-    return (
-        _the_cat_sat_example(),
-        _one_hot_picture_example(),
-        _soft_look_up_example(),
     )

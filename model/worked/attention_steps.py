@@ -137,7 +137,15 @@ def sum_up(weights: Array, value: Array, queries: Labels, *, row: int = 0) -> St
     )
 
 
-def difference(first: Array, second: Array, title: str, rows: Labels, columns: Labels) -> Step:
+def difference(
+    first: Array,
+    second: Array,
+    title: str,
+    rows: Labels,
+    columns: Labels,
+    *,
+    comment: str | None = None,
+) -> Step:
     """One result minus another: all zeros where two ways agree (up to the rounding of float64)."""
     result = first - second
     return Step(
@@ -147,4 +155,5 @@ def difference(first: Array, second: Array, title: str, rows: Labels, columns: L
         numbers=rf"\max |\text{{difference}}| = {latex.number(np.abs(result).max())}",
         rows=rows,
         columns=columns,
+        comment=comment,
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from model.arithmetic import normalization
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, worked
 from model.worked.norms import epsilon_input
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
@@ -20,6 +20,23 @@ def _statistics(table: Array) -> Array:
     return np.concatenate([normalization.mean(table, 0), normalization.variance(table, 0)])
 
 
+@worked(
+    "houses",
+    "§9",
+    "Houses: batch norm and layer norm",
+    "Batch norm normalizes each column over the samples, layer norm each row over its features.",
+    given(
+        "houses",
+        "Houses",
+        [[1200.0, 2.0], [1500.0, 3.0], [2000.0, 3.5]],
+        _HOUSES,
+        _FEATURES,
+        lowest=-100_000,
+        highest=100_000,
+    ),
+    given("prices", "Prices in lakh", [45, 70, 80], _HOUSES, lowest=0, highest=100_000),
+    epsilon_input(),
+)
 def _houses(values: Values) -> tuple[Step, ...]:
     table, prices, epsilon = values["houses"], values["prices"], float(values["epsilon"])
     columns = normalization.normalized(table, 0, epsilon=epsilon)
@@ -110,6 +127,15 @@ def _with_padding(table: Array, epsilon: float) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "pixels-min-max",
+    "§9",
+    "Pixels from 0–255 to 0–1",
+    "Min–max scaling moves a known range onto 0 to 1. A z-score asks how far from the mean.",
+    given("pixels", "Pixels (chosen here)", [0, 64, 128, 255], _PIXELS, lowest=0, highest=255),
+    given("lowest", "Low end", 0, lowest=-1000, highest=1000),
+    given("highest", "High end", 255, lowest=-1000, highest=1000),
+)
 def _pixels(values: Values) -> tuple[Step, ...]:
     pixels, lowest, highest = values["pixels"], float(values["lowest"]), float(values["highest"])
     if highest <= lowest:
@@ -135,65 +161,4 @@ def _pixels(values: Values) -> tuple[Step, ...]:
             columns=_PIXELS,
             comment="Mean 0 and variance 1, with no fixed ends.",
         ),
-    )
-
-
-def _houses_example() -> Example:
-    return Example(
-        "houses",
-        "Houses: batch norm and layer norm",
-        "§9",
-        "Batch norm normalizes each column over the samples, "
-        "layer norm each row over its features.",
-        (
-            Input(
-                "houses",
-                "Houses",
-                read_only([[1200.0, 2.0], [1500.0, 3.0], [2000.0, 3.5]]),
-                _HOUSES,
-                _FEATURES,
-                lowest=-100_000,
-                highest=100_000,
-            ),
-            Input(
-                "prices",
-                "Prices in lakh",
-                read_only([45, 70, 80]),
-                columns=_HOUSES,
-                lowest=0,
-                highest=100_000,
-            ),
-            epsilon_input(),
-        ),
-        _houses,
-    )
-
-
-def _pixels_min_max_example() -> Example:
-    return Example(
-        "pixels-min-max",
-        "Pixels from 0–255 to 0–1",
-        "§9",
-        "Min–max scaling moves a known range onto 0 to 1. A z-score asks how far from the mean.",
-        (
-            Input(
-                "pixels",
-                "Pixels (chosen here)",
-                read_only([0, 64, 128, 255]),
-                columns=_PIXELS,
-                lowest=0,
-                highest=255,
-            ),
-            Input("lowest", "Low end", read_only(0), lowest=-1000, highest=1000),
-            Input("highest", "High end", read_only(255), lowest=-1000, highest=1000),
-        ),
-        _pixels,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 9 on batch norm and scaling."""
-    return (
-        _houses_example(),
-        _pixels_min_max_example(),
     )

@@ -6,12 +6,33 @@ import numpy as np
 
 from model.arithmetic import attention, learning
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Step, Values, given, numbered, worked
 
 _DIMENSIONS = numbered("dim", 4)
 _SENTENCES = ("first sentence", "second sentence")
 
 
+@worked(
+    "same-word-two-sentences",
+    "§14",
+    "The same word in two sentences",
+    "Before attention a word has one fixed vector. After it the vector depends on the sentence.",
+    given("word", "The word's vector (chosen here)", [1, 0.5, 0, 0.2], _DIMENSIONS),
+    given(
+        "first",
+        "Neighbours in the first sentence (chosen here)",
+        [[0.9, 0, 1, 0], [0.2, 0.8, 0.6, 0]],
+        "neighbour",
+        _DIMENSIONS,
+    ),
+    given(
+        "second",
+        "Neighbours in the second sentence (chosen here)",
+        [[0, 0.3, -0.5, 1.2], [0.6, -0.7, 0, 0.9]],
+        "neighbour",
+        _DIMENSIONS,
+    ),
+)
 def _same_word(values: Values) -> tuple[Step, ...]:
     word = values["word"]
     sentences = [np.vstack([word, values[name]]) for name in ("first", "second")]
@@ -34,42 +55,3 @@ def _same_word(values: Values) -> tuple[Step, ...]:
              columns=("before attention", "after attention"),
              comment="1 means the same direction."),
     )  # fmt: skip
-
-
-def _same_word_two_sentences_example() -> Example:
-    neighbours = numbered("neighbour", 2)
-    return Example(
-        "same-word-two-sentences",
-        "The same word in two sentences",
-        "§14",
-        "Before attention a word has one fixed vector. "
-        "After it the vector depends on the sentence.",
-        (
-            Input(
-                "word",
-                "The word's vector (chosen here)",
-                read_only([1, 0.5, 0, 0.2]),
-                columns=_DIMENSIONS,
-            ),
-            Input(
-                "first",
-                "Neighbours in the first sentence (chosen here)",
-                read_only([[0.9, 0, 1, 0], [0.2, 0.8, 0.6, 0]]),
-                neighbours,
-                _DIMENSIONS,
-            ),
-            Input(
-                "second",
-                "Neighbours in the second sentence (chosen here)",
-                read_only([[0, 0.3, -0.5, 1.2], [0.6, -0.7, 0, 0.9]]),
-                neighbours,
-                _DIMENSIONS,
-            ),
-        ),
-        _same_word,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked example of section 14."""
-    return (_same_word_two_sentences_example(),)

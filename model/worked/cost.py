@@ -6,12 +6,19 @@ import numpy as np
 
 from model.arithmetic import sizes
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, read_only
+from model.worked.example import Step, Values, given, whole, worked
 from model.worked.printed import Printed
 from model.worked.shapes import size_inputs
 from model.worked.source import TWO_LAYERS
 
 
+@worked(
+    "projection-parameters",
+    "§7",
+    "Parameters of the four projections",
+    "W_Q, W_K, W_V and W_O are square, so their size grows with the square of the width.",
+    whole("width", "Width d_model", 512, 1, 16_384),
+)
 def _projections(values: Values) -> tuple[Step, ...]:
     width = int(values["width"])
     widths = (width, 2 * width, 4 * width)
@@ -42,13 +49,21 @@ def _projections(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "words-and-tokens",
+    "§7",
+    "Words and tokens",
+    "Cost grows with tokens, not words. A token is roughly three quarters of an English word.",
+    whole("tokens", "Tokens", 1024, 1, 1_000_000),
+    given("rate", "Words for one token", 0.75, lowest=0, highest=2),
+)
 def _words(values: Values) -> tuple[Step, ...]:
     tokens, rate = values["tokens"], float(values["rate"])
     return (
         Step(
             "Words for one token",
             r"r",
-            read_only(rate),
+            np.array(rate),
             rf"r = {latex.number(rate)}",
             notes=Printed("0.75", TWO_LAYERS.at("seq_len"), "roughly 0.75 of word"),
             comment="A rough figure for English; other languages and code need more tokens.",
@@ -62,6 +77,15 @@ def _words(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "memory-and-operations",
+    "§7",
+    "Memory and operations, stage by stage",
+    "Scores and weights hold a number for every pair of tokens: "
+    "twice the length, four times as much.",
+    *size_inputs(32, 16, 512, 8),
+    whole("bytes", "Bytes for one number", 4, 1, 8),
+)
 def _memory(values: Values) -> tuple[Step, ...]:
     size = tuple(int(values[name]) for name in ("batch", "length", "width", "heads"))
     batch, length, width, heads = size
@@ -92,52 +116,3 @@ def _memory(values: Values) -> tuple[Step, ...]:
              rf"\text{{scores: }} {latex.number(growth[1, 1])}", names, ("numbers", "operations"),
              comment="Scores and weights grow with n², the projections with n."),
     )  # fmt: skip
-
-
-def _projection_parameters_example() -> Example:
-    return Example(
-        "projection-parameters",
-        "Parameters of the four projections",
-        "§7",
-        "W_Q, W_K, W_V and W_O are square, so their size grows with the square of the width.",
-        (Input("width", "Width d_model", read_only(512), lowest=1, highest=16_384, whole=True),),
-        _projections,
-    )
-
-
-def _words_and_tokens_example() -> Example:
-    return Example(
-        "words-and-tokens",
-        "Words and tokens",
-        "§7",
-        "Cost grows with tokens, not words. A token is roughly three quarters of an English word.",
-        (
-            Input("tokens", "Tokens", read_only(1024), lowest=1, highest=1_000_000, whole=True),
-            Input("rate", "Words for one token", read_only(0.75), lowest=0, highest=2),
-        ),
-        _words,
-    )
-
-
-def _memory_and_operations_example() -> Example:
-    return Example(
-        "memory-and-operations",
-        "Memory and operations, stage by stage",
-        "§7",
-        "Scores and weights hold a number for every pair of tokens: "
-        "twice the length, four times as much.",
-        (
-            *size_inputs(32, 16, 512, 8),
-            Input("bytes", "Bytes for one number", read_only(4), lowest=1, highest=8, whole=True),
-        ),
-        _memory,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 7 on cost."""
-    return (
-        _projection_parameters_example(),
-        _words_and_tokens_example(),
-        _memory_and_operations_example(),
-    )

@@ -9,7 +9,7 @@ import numpy as np
 from model.arithmetic import attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only, token_ids
+from model.worked.example import Step, Values, given, numbered, token_ids, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
@@ -18,6 +18,26 @@ _TOKENS = numbered("token", 3, start=1)
 _DIMENSIONS = numbered("dim", 3)
 
 
+@worked(
+    "projection-is-a-product",
+    "§5",
+    "A query is a product, not a sum",
+    "The embedding is multiplied by W_Q; a plus sign gives something else altogether.",
+    given(
+        "embedding",
+        "Embeddings (chosen here)",
+        [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]],
+        _TOKENS,
+        _DIMENSIONS,
+    ),
+    given(
+        "q_matrix",
+        "W_Q (chosen here)",
+        [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]],
+        _DIMENSIONS,
+        _DIMENSIONS,
+    ),
+)
 def _product(values: Values) -> tuple[Step, ...]:
     embedding, matrix = values["embedding"], values["q_matrix"]
     query = steps.project(embedding, matrix, "Q", _TOKENS, "E")
@@ -38,6 +58,15 @@ def _product(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "padding-to-the-source",
+    "§5",
+    "Padding the target to the source",
+    "A target may be filled up with zeros to the length of its source. "
+    "Cross-attention works without it.",
+    token_ids("target", "Target ids", [1, 2, 3]),
+    token_ids("source", "Source ids", [4, 5, 6, 7]),
+)
 def _padded(values: Values) -> tuple[Step, ...]:
     target, source = values["target"], values["source"]
     padded = np.concatenate([target, np.zeros(max(len(source) - len(target), 0))])
@@ -80,53 +109,4 @@ def _padded(values: Values) -> tuple[Step, ...]:
             columns=numbered("token", len(source)),
             notes=Printed("4 5 6 7", _DECODER, "[4 5 6 7]"),
         ),
-    )
-
-
-def _projection_is_a_product_example() -> Example:
-    return Example(
-        "projection-is-a-product",
-        "A query is a product, not a sum",
-        "§5",
-        "The embedding is multiplied by W_Q; a plus sign gives something else altogether.",
-        (
-            Input(
-                "embedding",
-                "Embeddings (chosen here)",
-                read_only([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]),
-                _TOKENS,
-                _DIMENSIONS,
-            ),
-            Input(
-                "q_matrix",
-                "W_Q (chosen here)",
-                read_only([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]),
-                _DIMENSIONS,
-                _DIMENSIONS,
-            ),
-        ),
-        _product,
-    )
-
-
-def _padding_to_the_source_example() -> Example:
-    return Example(
-        "padding-to-the-source",
-        "Padding the target to the source",
-        "§5",
-        "A target may be filled up with zeros to the length of its source. "
-        "Cross-attention works without it.",
-        (
-            token_ids("target", "Target ids", [1, 2, 3]),
-            token_ids("source", "Source ids", [4, 5, 6, 7]),
-        ),
-        _padded,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 5 on what enters a decoder."""
-    return (
-        _projection_is_a_product_example(),
-        _padding_to_the_source_example(),
     )

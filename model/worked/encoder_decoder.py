@@ -9,7 +9,7 @@ import numpy as np
 from model.arithmetic import activations, attention, normalization, sizes
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Input, Step, Values, given, numbered, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
@@ -17,7 +17,6 @@ _DIMENSIONS = numbered("dim", 4)
 _HIDDEN = numbered("hidden", 8)
 _SOURCE = ("source 0", "source 1", "source 2")
 _TARGET = ("target 0", "target 1")
-
 Labels = tuple[str, ...]
 
 
@@ -47,6 +46,27 @@ def _feed_forward(stream: Array, values: Values, tokens: Labels) -> Step:
     )
 
 
+def _weights_inputs() -> tuple[Input, ...]:
+    generator = np.random.default_rng(12)
+    first = generator.uniform(-1, 1, (4, 8)).round(1)
+    second = generator.uniform(-1, 1, (8, 4)).round(1)
+    return (
+        given("first", "W_1 (chosen here)", first, _DIMENSIONS, _HIDDEN),
+        given("second", "W_2 (chosen here)", second, _HIDDEN, _DIMENSIONS),
+    )
+
+
+_STREAM = [[0.8, -0.2, 0.5, 0.1], [-0.3, 0.9, 0.2, 0.6], [0.4, 0.3, -0.7, 1]]
+
+
+@worked(
+    "encoder-layer",
+    "§12",
+    "One encoder layer, with W = I",
+    "Self-attention, add and norm, feed-forward, add and norm.",
+    given("source", "Source vectors (chosen here)", _STREAM, _SOURCE, _DIMENSIONS),
+    *_weights_inputs(),
+)
 def _encoder_layer(values: Values) -> tuple[Step, ...]:
     x = values["source"]
     run = attention.attend(x, x, x)
@@ -66,6 +86,22 @@ def _encoder_layer(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "decoder-layer",
+    "§12",
+    "One decoder layer, with W = I",
+    "Masked self-attention, cross-attention, feed-forward, each with add and norm. "
+    "As in English to French: the target reads the source.",
+    given(
+        "target",
+        "Target vectors (chosen here)",
+        [[0.2, 0.7, -0.4, 0.5], [0.9, -0.1, 0.3, -0.6]],
+        _TARGET,
+        _DIMENSIONS,
+    ),
+    given("source", "Encoder output (chosen here)", _STREAM, _SOURCE, _DIMENSIONS),
+    *_weights_inputs(),
+)
 def _decoder_layer(values: Values) -> tuple[Step, ...]:
     target, source = values["target"], values["source"]
     allowed = attention.causal_mask(len(target))
@@ -106,6 +142,15 @@ def _decoder_layer(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "encoder-of-the-paper",
+    "§12",
+    "The encoder of the 2017 paper",
+    "Six equal layers of width 512 with eight heads of 64.",
+    whole("layers", "Layers", 6, 1, 200),
+    whole("width", "Width", 512, 1, 16_384),
+    whole("heads", "Heads", 8, 1, 128),
+)
 def _paper(values: Values) -> tuple[Step, ...]:
     layers, width, heads = (int(values[name]) for name in ("layers", "width", "heads"))
     head = sizes.head_width(width, heads)
@@ -123,7 +168,7 @@ def _paper(values: Values) -> tuple[Step, ...]:
                  "6 512 8",
                  INTRODUCTION.at("Basic architecture of encoder, and Complete Encoder Architecture"),
                  "Head attention=8")),
-        Step("Width of each head", r"\frac{d_{\text{model}}}{h}", read_only(head),
+        Step("Width of each head", r"\frac{d_{\text{model}}}{h}", np.array(head),
              rf"\frac{{{width}}}{{{heads}}} = {head}", notes=Printed(
                  "64", INTRODUCTION.at("Complete Encoder Architecture"), "Q,K,V=64")),
         Step("Parameters of one encoder layer", r"4 d^2 + 4 d,\quad 8 d^2 + 5 d,\quad 4 d", parts,
@@ -135,6 +180,14 @@ def _paper(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "all-positions-at-once",
+    "§12",
+    "Training at once, generating in turn",
+    "With the causal mask each row depends on earlier tokens only, "
+    "so all rows can be computed together.",
+    given("x", "Target vectors (chosen here)", _STREAM, "token", _DIMENSIONS),
+)
 def _at_once(values: Values) -> tuple[Step, ...]:
     x = values["x"]
     tokens = numbered("token", len(x))
@@ -152,95 +205,6 @@ def _at_once(values: Values) -> tuple[Step, ...]:
              r"z_t = \mathrm{softmax}(q_t K_{\le t}^\top / \sqrt{d_k})\, V_{\le t}",
              in_turn, rf"\text{{token 2: }} {latex.row(in_turn[2])}", tokens, _DIMENSIONS, "output",
              comment="Generation: each new token looks back at the ones before it."),
-        replace(steps.difference(together, in_turn, "At once minus in turn", tokens, _DIMENSIONS),
-                comment="The mask makes the two equal; that is why teacher forcing works."),
+        steps.difference(together, in_turn, "At once minus in turn", tokens, _DIMENSIONS,
+                         comment="The mask makes the two equal; that is why teacher forcing works."),
     )  # fmt: skip
-
-
-def _weights_inputs() -> tuple[Input, ...]:
-    generator = np.random.default_rng(12)
-    first = generator.uniform(-1, 1, (4, 8)).round(1)
-    second = generator.uniform(-1, 1, (8, 4)).round(1)
-    return (
-        Input("first", "W_1 (chosen here)", read_only(first), _DIMENSIONS, _HIDDEN),
-        Input("second", "W_2 (chosen here)", read_only(second), _HIDDEN, _DIMENSIONS),
-    )
-
-
-_STREAM = [[0.8, -0.2, 0.5, 0.1], [-0.3, 0.9, 0.2, 0.6], [0.4, 0.3, -0.7, 1]]
-
-
-def _encoder_layer_example() -> Example:
-    source = read_only(_STREAM)
-    return Example(
-        "encoder-layer",
-        "One encoder layer, with W = I",
-        "§12",
-        "Self-attention, add and norm, feed-forward, add and norm.",
-        (
-            Input("source", "Source vectors (chosen here)", source, _SOURCE, _DIMENSIONS),
-            *_weights_inputs(),
-        ),
-        _encoder_layer,
-    )
-
-
-def _decoder_layer_example() -> Example:
-    source = read_only(_STREAM)
-    return Example(
-        "decoder-layer",
-        "One decoder layer, with W = I",
-        "§12",
-        "Masked self-attention, cross-attention, feed-forward, each with add and norm. "
-        "As in English to French: the target reads the source.",
-        (
-            Input(
-                "target",
-                "Target vectors (chosen here)",
-                read_only([[0.2, 0.7, -0.4, 0.5], [0.9, -0.1, 0.3, -0.6]]),
-                _TARGET,
-                _DIMENSIONS,
-            ),
-            Input("source", "Encoder output (chosen here)", source, _SOURCE, _DIMENSIONS),
-            *_weights_inputs(),
-        ),
-        _decoder_layer,
-    )
-
-
-def _encoder_of_the_paper_example() -> Example:
-    return Example(
-        "encoder-of-the-paper",
-        "The encoder of the 2017 paper",
-        "§12",
-        "Six equal layers of width 512 with eight heads of 64.",
-        (
-            Input("layers", "Layers", read_only(6), lowest=1, highest=200, whole=True),
-            Input("width", "Width", read_only(512), lowest=1, highest=16_384, whole=True),
-            Input("heads", "Heads", read_only(8), lowest=1, highest=128, whole=True),
-        ),
-        _paper,
-    )
-
-
-def _all_positions_at_once_example() -> Example:
-    source = read_only(_STREAM)
-    return Example(
-        "all-positions-at-once",
-        "Training at once, generating in turn",
-        "§12",
-        "With the causal mask each row depends on earlier tokens only, "
-        "so all rows can be computed together.",
-        (Input("x", "Target vectors (chosen here)", source, numbered("token", 3), _DIMENSIONS),),
-        _at_once,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 12."""
-    return (
-        _encoder_layer_example(),
-        _decoder_layer_example(),
-        _encoder_of_the_paper_example(),
-        _all_positions_at_once_example(),
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from model.worked.printed import Printed
 
 Quantity = Literal["query", "key", "value", "score", "weight", "output", "other"]
 Labels = tuple[str, ...] | None
+Axis = str | tuple[str, ...]
 
 
 def read_only(values: ArrayLike) -> Array:
@@ -104,11 +106,34 @@ class Input:
                 raise ValueError(f"{self.label} holds {number:g}, which is not a whole number.")
 
 
-def token_ids(name: str, label: str, ids: ArrayLike) -> Input:
-    """An input of token ids along one axis."""
-    value = read_only(ids)
-    columns = numbered("token", value.size)
-    return Input(name, label, value, columns=columns, lowest=0, highest=99_999, whole=True)
+def given(
+    name: str,
+    label: str,
+    value: ArrayLike,
+    *axes: Axis,
+    lowest: float = -100.0,
+    highest: float = 100.0,
+) -> Input:
+    """An input with the labels of each of its axes; one word ("dim") labels an axis by number."""
+    array = read_only(value)
+    labels = [
+        numbered(axis, length) if isinstance(axis, str) else axis
+        for axis, length in zip(axes, array.shape, strict=True)
+    ]
+    rows, columns = (None, None, *labels)[-2:]
+    return Input(name, label, array, rows, columns, lowest=lowest, highest=highest)
+
+
+def whole(
+    name: str, label: str, value: ArrayLike, lowest: float, highest: float, *axes: Axis
+) -> Input:
+    """An input of whole numbers."""
+    return replace(given(name, label, value, *axes, lowest=lowest, highest=highest), whole=True)
+
+
+def token_ids(name: str, label: str, ids: ArrayLike, *axes: Axis) -> Input:
+    """An input of token ids, along one axis unless `axes` says more."""
+    return whole(name, label, ids, 0, 99_999, *axes or ("token",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +211,12 @@ class Example:
     idea: str
     inputs: tuple[Input, ...]
     recipe: Recipe = field(repr=False)
-    steps: tuple[Step, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The arithmetic from the inputs to the result; raises ValueError where they do not allow it."""
         matrices = {item.symbol: item.value for item in self.inputs if item.value.ndim == 2}
-        steps = (
+        return tuple(
             replace(
                 step,
                 numbers=step.numbers and settled(step.numbers, matrices),
@@ -198,7 +224,6 @@ class Example:
             )
             for step in self.recipe({item.name: item.value for item in self.inputs})
         )
-        object.__setattr__(self, "steps", tuple(steps))
 
     @property
     def topic(self) -> str:
@@ -219,10 +244,19 @@ class Example:
         known = {item.name for item in self.inputs}
         for name in values.keys() - known:
             raise ValueError(f"“{self.title}” has no input {name!r}, only {sorted(known)}.")
-        return replace(
+        changed = replace(
             self,
             inputs=tuple(
                 item.with_value(values[item.name]) if item.name in values else item
                 for item in self.inputs
             ),
         )
+        _ = changed.steps  # inputs that fit one by one may still not fit together
+        return changed
+
+
+def worked(
+    name: str, section: str, title: str, idea: str, *inputs: Input
+) -> Callable[[Recipe], Example]:
+    """Decorates a recipe: makes it the worked example with these words and these inputs."""
+    return lambda recipe: Example(name, title, section, idea, inputs, recipe)

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from model.arithmetic import activations, learning
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Input, Step, Values, given, numbered, whole, worked
 
 _TOKENS = numbered("token", 2)
 _DIMENSIONS = numbered("dim", 2)
 _HIDDEN = numbered("hidden", 8)
 
 
+def seeded(rate: float, seed: int) -> tuple[Input, ...]:
+    """The rate of dropout and the seed of its random numbers."""
+    return (
+        given("rate", "Dropout p", rate, lowest=0, highest=0.9),
+        whole("seed", "Seed", seed, 0, 9999),
+    )
+
+
+def _matrix(name: str, label: str, seed: int, shape: tuple[int, int]) -> Input:
+    values = np.random.default_rng(seed).uniform(-1, 1, shape).round(1)
+    rows, columns = (_DIMENSIONS, _HIDDEN) if shape[0] == 2 else (_HIDDEN, _DIMENSIONS)
+    return given(name, label, values, rows, columns)
+
+
+@worked(
+    "feed-forward-position-wise",
+    "§10",
+    "The feed-forward layer works on each token alone",
+    "Two linear maps with an activation between them: d to 4d and back, the same for every token.",
+    given("x", "Token vectors (chosen here)", [[1, -0.5], [0.3, 0.8]], _TOKENS, _DIMENSIONS),
+    _matrix("first", "W_1 (chosen here)", 1, (2, 8)),
+    _matrix("second", "W_2 (chosen here)", 2, (8, 2)),
+)
 def _position_wise(values: Values) -> tuple[Step, ...]:
     x, first, second = values["x"], values["first"], values["second"]
     hidden = x @ first
@@ -48,15 +69,28 @@ def _position_wise(values: Values) -> tuple[Step, ...]:
             _DIMENSIONS,
             "output",
         ),
-        replace(
-            steps.difference(
-                output, alone, "All tokens at once minus each token alone", _TOKENS, _DIMENSIONS
-            ),
+        steps.difference(
+            output,
+            alone,
+            "All tokens at once minus each token alone",
+            _TOKENS,
+            _DIMENSIONS,
             comment="Position-wise: no token sees another here; only attention mixes them.",
         ),
     )
 
 
+@worked(
+    "residual-gradient",
+    "§10",
+    "Gradients through a deep stack, with and without shortcuts",
+    "Each layer is tanh(Wx). Without shortcuts the gradient is multiplied by every W "
+    "on its way back; with them it also has a way round.",
+    whole("depth", "Layers", 24, 2, 48),
+    whole("width", "Width", 16, 1, 64),
+    given("gain", "Size of the weights", 0.5, lowest=0.01, highest=2),
+    whole("seed", "Seed", 0, 0, 9999),
+)
 def _residual(values: Values) -> tuple[Step, ...]:
     seed, depth, width = (int(values[name]) for name in ("seed", "depth", "width"))
     matrices = learning.stack_weights(seed, depth, width, float(values["gain"]))
@@ -89,6 +123,19 @@ def _residual(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "dropout-by-hand",
+    "§10",
+    "Dropout with p = 0.1",
+    "In training each value is set to 0 with probability p and the rest is divided by 1 − p.",
+    given(
+        "values",
+        "Values (chosen here)",
+        [0.5, -1.2, 0.8, 2, -0.3, 1.1, 0.4, -0.9, 1.6, 0.2],
+        "value",
+    ),
+    *seeded(0.1, 1),
+)
 def _dropout(values: Values) -> tuple[Step, ...]:
     numbers, rate = values["values"], float(values["rate"])
     draws = np.random.default_rng(int(values["seed"])).random(len(numbers))
@@ -114,6 +161,22 @@ def _dropout(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "dropout-on-weights",
+    "§10",
+    "Dropout on attention weights",
+    "Dropped weights are gone and the others grow, so a row no longer sums to 1.",
+    given(
+        "weights",
+        "Weights",
+        [[0.4, 0.2, 0.4], [0.2, 0.4, 0.4], [0.2, 0.2, 0.6]],
+        ("The", "Cat", "Sat"),
+        ("The", "Cat", "Sat"),
+        lowest=0,
+        highest=1,
+    ),
+    *seeded(0.1, 0),
+)
 def _dropout_on_weights(values: Values) -> tuple[Step, ...]:
     weights, rate = values["weights"], float(values["rate"])
     tokens = ("The", "Cat", "Sat")
@@ -130,103 +193,3 @@ def _dropout_on_weights(values: Values) -> tuple[Step, ...]:
              ("evaluation", "training"), tokens,
              comment="After dropout the rows of weights no longer sum to 1."),
     )  # fmt: skip
-
-
-def seeded(rate: float, seed: int) -> tuple[Input, ...]:
-    """The rate of dropout and the seed of its random numbers."""
-    return (
-        Input("rate", "Dropout p", read_only(rate), lowest=0, highest=0.9),
-        Input("seed", "Seed", read_only(seed), lowest=0, highest=9999, whole=True),
-    )
-
-
-def _matrix(name: str, label: str, seed: int, shape: tuple[int, int]) -> Input:
-    values = np.random.default_rng(seed).uniform(-1, 1, shape).round(1)
-    rows, columns = (_DIMENSIONS, _HIDDEN) if shape[0] == 2 else (_HIDDEN, _DIMENSIONS)
-    return Input(name, label, read_only(values), rows, columns)
-
-
-def _feed_forward_position_wise_example() -> Example:
-    return Example(
-        "feed-forward-position-wise",
-        "The feed-forward layer works on each token alone",
-        "§10",
-        "Two linear maps with an activation between them: d to 4d and back, "
-        "the same for every token.",
-        (
-            Input(
-                "x",
-                "Token vectors (chosen here)",
-                read_only([[1, -0.5], [0.3, 0.8]]),
-                _TOKENS,
-                _DIMENSIONS,
-            ),
-            _matrix("first", "W_1 (chosen here)", 1, (2, 8)),
-            _matrix("second", "W_2 (chosen here)", 2, (8, 2)),
-        ),
-        _position_wise,
-    )
-
-
-def _residual_gradient_example() -> Example:
-    return Example(
-        "residual-gradient",
-        "Gradients through a deep stack, with and without shortcuts",
-        "§10",
-        "Each layer is tanh(Wx). Without shortcuts the gradient is multiplied by every W "
-        "on its way back; with them it also has a way round.",
-        (
-            Input("depth", "Layers", read_only(24), lowest=2, highest=48, whole=True),
-            Input("width", "Width", read_only(16), lowest=1, highest=64, whole=True),
-            Input("gain", "Size of the weights", read_only(0.5), lowest=0.01, highest=2),
-            Input("seed", "Seed", read_only(0), lowest=0, highest=9999, whole=True),
-        ),
-        _residual,
-    )
-
-
-def _dropout_by_hand_example() -> Example:
-    ten: Array = read_only([0.5, -1.2, 0.8, 2, -0.3, 1.1, 0.4, -0.9, 1.6, 0.2])
-    return Example(
-        "dropout-by-hand",
-        "Dropout with p = 0.1",
-        "§10",
-        "In training each value is set to 0 with probability p and the rest is divided by 1 − p.",
-        (
-            Input("values", "Values (chosen here)", ten, columns=numbered("value", 10)),
-            *seeded(0.1, 1),
-        ),
-        _dropout,
-    )
-
-
-def _dropout_on_weights_example() -> Example:
-    return Example(
-        "dropout-on-weights",
-        "Dropout on attention weights",
-        "§10",
-        "Dropped weights are gone and the others grow, so a row no longer sums to 1.",
-        (
-            Input(
-                "weights",
-                "Weights",
-                read_only([[0.4, 0.2, 0.4], [0.2, 0.4, 0.4], [0.2, 0.2, 0.6]]),
-                ("The", "Cat", "Sat"),
-                ("The", "Cat", "Sat"),
-                lowest=0,
-                highest=1,
-            ),
-            *seeded(0.1, 0),
-        ),
-        _dropout_on_weights,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 10 on feed-forward layers, residuals and dropout."""
-    return (
-        _feed_forward_position_wise_example(),
-        _residual_gradient_example(),
-        _dropout_by_hand_example(),
-        _dropout_on_weights_example(),
-    )

@@ -8,11 +8,9 @@ import numpy as np
 
 from model.arithmetic import attention
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, whole, worked
 
 _KEYS = numbered("key", 4)
-
-
 _WRITTEN = ("−∞ written", "−1e9 written", "−1e20 written", "0 written", "0 added")
 _FILLS = (attention.HIDDEN, -1e9, -1e20, 0.0)
 
@@ -22,6 +20,15 @@ def _filled(scores: Array, mask: Array) -> Array:
     return np.stack([*(attention.masked(scores, mask, fill) for fill in _FILLS), scores])
 
 
+@worked(
+    "fill-values",
+    "§5",
+    "What to write into a masked score",
+    "A hidden score must become so small that e to it is 0. Zero itself is not small.",
+    given("scores", "Scores (the last two chosen here)", [2.5, 1.3, 0.7, 1.9], _KEYS),
+    whole("mask", "Mask", [1, 1, 0, 0], 0, 1, _KEYS),
+    whole("d_k", "d_k", 4, 1, 512),
+)
 def _fill_values(values: Values) -> tuple[Step, ...]:
     scores, mask = values["scores"], values["mask"]
     if not mask.any():
@@ -92,6 +99,15 @@ def _fill_and_scale(scores: Array, mask: Array, root: float) -> tuple[Step, ...]
     )
 
 
+@worked(
+    "fully-masked-row",
+    "§5",
+    "A row with every key masked",
+    "When nothing may be looked at, −1e9 gives a uniform row and −∞ gives 0/0. "
+    "This app gives zeros.",
+    given("scores", "Scores", [2.5, 1.3, 0.7], "key"),
+    given("fill", "Fill for masked scores", -1e9, lowest=-1e20, highest=0),
+)
 def _fully_masked(values: Values) -> tuple[Step, ...]:
     scores, fill = values["scores"], float(values["fill"])
     nothing = np.zeros_like(scores)
@@ -156,56 +172,4 @@ def _no_key_open(hidden: Array, keys: tuple[str, ...]) -> tuple[Step, ...]:
             blocked=blocked,
             comment="A row with no open key looks at nothing: all weights and the output are 0.",
         ),
-    )
-
-
-def _fill_values_example() -> Example:
-    return Example(
-        "fill-values",
-        "What to write into a masked score",
-        "§5",
-        "A hidden score must become so small that e to it is 0. Zero itself is not small.",
-        (
-            Input(
-                "scores",
-                "Scores (the last two chosen here)",
-                read_only([2.5, 1.3, 0.7, 1.9]),
-                columns=_KEYS,
-            ),
-            Input(
-                "mask",
-                "Mask",
-                read_only([1, 1, 0, 0]),
-                columns=_KEYS,
-                lowest=0,
-                highest=1,
-                whole=True,
-            ),
-            Input("d_k", "d_k", read_only(4), lowest=1, highest=512, whole=True),
-        ),
-        _fill_values,
-    )
-
-
-def _fully_masked_row_example() -> Example:
-    fill = Input("fill", "Fill for masked scores", read_only(-1e9), lowest=-1e20, highest=0)
-    return Example(
-        "fully-masked-row",
-        "A row with every key masked",
-        "§5",
-        "When nothing may be looked at, −1e9 gives a uniform row and −∞ gives 0/0. "
-        "This app gives zeros.",
-        (
-            Input("scores", "Scores", read_only([2.5, 1.3, 0.7]), columns=numbered("key", 3)),
-            fill,
-        ),
-        _fully_masked,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 5 on fill values."""
-    return (
-        _fill_values_example(),
-        _fully_masked_row_example(),
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from model.arithmetic import attention
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, whole, worked
 from model.worked.source import TWO_LAYERS
 
 _SCORES = numbered("score", 3)
@@ -14,6 +14,15 @@ _WEIGHTS = numbered("weight", 3)
 CLAIM = (0.1, 0.15)  # the mean slope that a document calls frequent
 
 
+@worked(
+    "softmax-slopes",
+    "§2",
+    "The slopes of the softmax, and saturation",
+    "How far a weight moves when a score moves is p(1−p). "
+    "Where a weight is near 0 or 1 almost nothing moves, and nothing is learned.",
+    given("scores", "Scores", [2, 4, 1], _SCORES),
+    given("stretch", "Factors c", [0.25, 0.5, 1, 2, 4, 8], "factor", lowest=0),
+)
 def _slopes(values: Values) -> tuple[Step, ...]:
     scores = values["scores"]
     weights = attention.softmax(scores)
@@ -69,6 +78,21 @@ def _stretched(scores: Array, stretch: Array) -> Step:
     )
 
 
+@worked(
+    "average-gradient",
+    "§2",
+    "How large the softmax gradient is on average",
+    "It depends on how many keys there are and how far their scores spread.",
+    whole("keys", "Numbers of keys", [2, 3, 4, 6, 8, 16, 64], 1, 512, "size"),
+    given(
+        "spreads",
+        "Standard deviations of the scores",
+        [0.5, 1, 2, 4],
+        "spread",
+        lowest=0,
+        highest=50,
+    ),
+)
 def _average(values: Values) -> tuple[Step, ...]:
     keys, spreads = values["keys"], values["spreads"]
     rows = tuple(f"{int(count)} keys" for count in keys)
@@ -100,62 +124,4 @@ def _average(values: Values) -> tuple[Step, ...]:
             f"{len(found)} of {means.size} cases"
             + (": " + ", ".join(found) + "." if found else "."),
         ),
-    )
-
-
-def _softmax_slopes_example() -> Example:
-    return Example(
-        "softmax-slopes",
-        "The slopes of the softmax, and saturation",
-        "§2",
-        "How far a weight moves when a score moves is p(1−p). "
-        "Where a weight is near 0 or 1 almost nothing moves, and nothing is learned.",
-        (
-            Input("scores", "Scores", read_only([2, 4, 1]), columns=_SCORES),
-            Input(
-                "stretch",
-                "Factors c",
-                read_only([0.25, 0.5, 1, 2, 4, 8]),
-                columns=numbered("factor", 6),
-                lowest=0,
-            ),
-        ),
-        _slopes,
-    )
-
-
-def _average_gradient_example() -> Example:
-    return Example(
-        "average-gradient",
-        "How large the softmax gradient is on average",
-        "§2",
-        "It depends on how many keys there are and how far their scores spread.",
-        (
-            Input(
-                "keys",
-                "Numbers of keys",
-                read_only([2, 3, 4, 6, 8, 16, 64]),
-                columns=numbered("size", 7),
-                lowest=1,
-                highest=512,
-                whole=True,
-            ),
-            Input(
-                "spreads",
-                "Standard deviations of the scores",
-                read_only([0.5, 1, 2, 4]),
-                columns=numbered("spread", 4),
-                lowest=0,
-                highest=50,
-            ),
-        ),
-        _average,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 2 on gradients."""
-    return (
-        _softmax_slopes_example(),
-        _average_gradient_example(),
     )

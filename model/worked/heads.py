@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from model.arithmetic import attention, sizes
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Step, Values, numbered, whole, worked
 from model.worked.ladder import TOKENS, square_matrices, vectors
 from model.worked.printed import Printed
 from model.worked.source import TWO_LAYERS
 
 
+@worked(
+    "one-matrix-then-split",
+    "§7",
+    "One large matrix, then a split",
+    "The queries of all heads come from one product; each head takes its own columns.",
+    vectors(),
+    *square_matrices("q"),
+    whole("heads", "Heads", 2, 1, 4),
+)
 def _one_product(values: Values) -> tuple[Step, ...]:
     x, matrix, heads = values["x"], values["q_matrix"], int(values["heads"])
     width = sizes.head_width(matrix.shape[1], heads)
@@ -37,19 +45,25 @@ def _one_product(values: Values) -> tuple[Step, ...]:
             )
             for head in range(heads)
         ),
-        replace(
-            steps.difference(
-                query.result,
-                attention.merge_heads(small),
-                "Large product minus the small ones side by side",
-                TOKENS,
-                columns,
-            ),
+        steps.difference(
+            query.result,
+            attention.merge_heads(small),
+            "Large product minus the small ones side by side",
+            TOKENS,
+            columns,
             comment="h small matrices or one large one: the same products, done in one go.",
         ),
     )
 
 
+@worked(
+    "head-widths",
+    "§7",
+    "How wide is a head?",
+    "The heads share the width of the model equally.",
+    whole("widths", "Widths of two models", [512, 256], 1, 16_384, ("first model", "second model")),
+    whole("heads", "Heads of each", [8, 8], 1, 128, ("first model", "second model")),
+)
 def _head_widths(values: Values) -> tuple[Step, ...]:
     widths, heads = values["widths"], values["heads"]
     each = np.array(
@@ -93,55 +107,4 @@ def _head_widths(values: Values) -> tuple[Step, ...]:
             numbered("head", len(table)),
             ("first column", "last column"),
         ),
-    )
-
-
-def _one_matrix_then_split_example() -> Example:
-    whole = partial(Input, lowest=1, whole=True)
-    return Example(
-        "one-matrix-then-split",
-        "One large matrix, then a split",
-        "§7",
-        "The queries of all heads come from one product; each head takes its own columns.",
-        (
-            vectors(),
-            *square_matrices("q"),
-            whole("heads", "Heads", read_only(2), highest=4),
-        ),
-        _one_product,
-    )
-
-
-def _head_widths_example() -> Example:
-    whole = partial(Input, lowest=1, whole=True)
-    return Example(
-        "head-widths",
-        "How wide is a head?",
-        "§7",
-        "The heads share the width of the model equally.",
-        (
-            whole(
-                "widths",
-                "Widths of two models",
-                read_only([512, 256]),
-                columns=("first model", "second model"),
-                highest=16_384,
-            ),
-            whole(
-                "heads",
-                "Heads of each",
-                read_only([8, 8]),
-                columns=("first model", "second model"),
-                highest=128,
-            ),
-        ),
-        _head_widths,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 7 on heads and shapes."""
-    return (
-        _one_matrix_then_split_example(),
-        _head_widths_example(),
     )

@@ -9,7 +9,8 @@ import numpy as np
 from model.arithmetic import activations, attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Input, Step, Values, given, numbered, worked
+from model.worked.feed_forward import seeded
 from model.worked.source import GPT
 
 TOKENS = numbered("token", 3)
@@ -48,6 +49,29 @@ def _shapes(title: str, names: tuple[str, ...], arrays: tuple[Array, ...], comme
     )
 
 
+def _matrix(name: str, values: list[list[float]]) -> Input:
+    value = np.array(values)
+    label = f"W_{name[0].upper()} (chosen here)"
+    return given(name, label, value, _WIDTH, "dim")
+
+
+def vectors(label: str = "Token vectors X (chosen here)") -> Input:
+    """Three token vectors of width four, chosen for these examples."""
+    return given("x", label, _X, TOKENS, _WIDTH)
+
+
+def square_matrices(names: str = "qkvo") -> tuple[Input, ...]:
+    """W_Q, W_K, W_V and W_O, four by four, chosen for these examples."""
+    return tuple(_matrix(f"{name}_matrix", SQUARE[f"{name}_matrix"]) for name in names)
+
+
+@worked(
+    "ladder-without-weights",
+    "§6",
+    "Variant 1: attention without weights",
+    "Tokens are compared with each other as they are. Nothing is learned yet.",
+    vectors(),
+)
 def _without_weights(values: Values) -> tuple[Step, ...]:
     x = values["x"]
     score = steps.score(x, x, TOKENS, TOKENS)
@@ -67,6 +91,17 @@ def _without_weights(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "ladder-with-weights",
+    "§6",
+    "Variant 2: attention with W_Q, W_K and W_V",
+    "Three learned matrices, shared by all tokens, turn each vector into a query, "
+    "a key and a value.",
+    vectors(),
+    _matrix("q_matrix", _W_Q),
+    _matrix("k_matrix", _W_K),
+    _matrix("v_matrix", _W_V),
+)
 def _with_weights(values: Values) -> tuple[Step, ...]:
     x = values["x"]
     query = steps.project(x, values["q_matrix"], "Q", TOKENS)
@@ -95,6 +130,17 @@ def _with_weights(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "ladder-causal-dropout",
+    "§6",
+    "Variant 3: causal attention with dropout",
+    "The future is hidden, and in training some weights are set to 0 at random.",
+    vectors(),
+    _matrix("q_matrix", _W_Q),
+    _matrix("k_matrix", _W_K),
+    _matrix("v_matrix", _W_V),
+    *seeded(0.1, 4),
+)
 def _causal_dropout(values: Values) -> tuple[Step, ...]:
     x, rate = values["x"], float(values["rate"])
     allowed = attention.causal_mask(len(x))
@@ -127,6 +173,15 @@ def _causal_dropout(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "ladder-multi-head",
+    "§6",
+    "Variant 4: several heads at once",
+    "Each head attends on its own slice of the width; the slices are laid side by side "
+    "and mixed by W_O.",
+    vectors(),
+    *square_matrices(),
+)
 def _multi_head(values: Values) -> tuple[Step, ...]:
     x, heads = values["x"], 2
     by_head = [
@@ -156,82 +211,3 @@ def _multi_head(values: Values) -> tuple[Step, ...]:
         Step("Mixed by W_O", r"[\,z^{(0)},\ z^{(1)}\,]\, W_O", output,
              rf"{latex.row(context[0])}\,W_O = {latex.row(output[0])}", TOKENS, _WIDTH, "output"),
     )  # fmt: skip
-
-
-def _matrix(name: str, values: list[list[float]]) -> Input:
-    value = read_only(values)
-    label = f"W_{name[0].upper()} (chosen here)"
-    return Input(name, label, value, _WIDTH, numbered("dim", value.shape[1]))
-
-
-def vectors(label: str = "Token vectors X (chosen here)") -> Input:
-    """Three token vectors of width four, chosen for these examples."""
-    return Input("x", label, read_only(_X), TOKENS, _WIDTH)
-
-
-def square_matrices(names: str = "qkvo") -> tuple[Input, ...]:
-    """W_Q, W_K, W_V and W_O, four by four, chosen for these examples."""
-    return tuple(_matrix(f"{name}_matrix", SQUARE[f"{name}_matrix"]) for name in names)
-
-
-def _ladder_without_weights_example() -> Example:
-    return Example(
-        "ladder-without-weights",
-        "Variant 1: attention without weights",
-        "§6",
-        "Tokens are compared with each other as they are. Nothing is learned yet.",
-        (vectors(),),
-        _without_weights,
-    )
-
-
-def _ladder_with_weights_example() -> Example:
-    narrow = (_matrix("q_matrix", _W_Q), _matrix("k_matrix", _W_K), _matrix("v_matrix", _W_V))
-    return Example(
-        "ladder-with-weights",
-        "Variant 2: attention with W_Q, W_K and W_V",
-        "§6",
-        "Three learned matrices, shared by all tokens, turn each vector into a query, "
-        "a key and a value.",
-        (vectors(), *narrow),
-        _with_weights,
-    )
-
-
-def _ladder_causal_dropout_example() -> Example:
-    narrow = (_matrix("q_matrix", _W_Q), _matrix("k_matrix", _W_K), _matrix("v_matrix", _W_V))
-    return Example(
-        "ladder-causal-dropout",
-        "Variant 3: causal attention with dropout",
-        "§6",
-        "The future is hidden, and in training some weights are set to 0 at random.",
-        (
-            vectors(),
-            *narrow,
-            Input("rate", "Dropout p", read_only(0.1), lowest=0, highest=0.9),
-            Input("seed", "Seed", read_only(4), lowest=0, highest=9999, whole=True),
-        ),
-        _causal_dropout,
-    )
-
-
-def _ladder_multi_head_example() -> Example:
-    return Example(
-        "ladder-multi-head",
-        "Variant 4: several heads at once",
-        "§6",
-        "Each head attends on its own slice of the width; the slices are laid side by side "
-        "and mixed by W_O.",
-        (vectors(), *square_matrices()),
-        _multi_head,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 6: the four variants."""
-    return (
-        _ladder_without_weights_example(),
-        _ladder_with_weights_example(),
-        _ladder_causal_dropout_example(),
-        _ladder_multi_head_example(),
-    )

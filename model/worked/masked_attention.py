@@ -7,7 +7,7 @@ from dataclasses import replace
 from model.arithmetic import attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
@@ -18,6 +18,26 @@ _PRODUCTS = "0.3 0.7 1.1 0.0; 0.7 1.9 3.1 0.0; 1.1 3.1 5.1 0.0; 0.0 0.0 0.0 0.0"
 _QUOTED = "Score:-[[0.3 0.7 1.1 0.0] [0.7 1.9 3.1 0.0] [1.1 3.1 5.1 0.0] [0.0 0.0 0.0 0.0]]"
 
 
+@worked(
+    "four-by-four-masked",
+    "§5",
+    "Four tokens, one of them padding",
+    "The mask hides the future and the padding before the softmax; what is left shares the weight.",
+    given(
+        "vectors",
+        "Inputs (Q = K = V)",
+        [
+            [0.1, 0.2, 0.3, 0.4],
+            [0.5, 0.6, 0.7, 0.8],
+            [0.9, 1.0, 1.1, 1.2],
+            [0.0, 0.0, 0.0, 0.0],
+        ],
+        _TOKENS,
+        "dim",
+    ),
+    whole("real", "1 for a real token, 0 for padding", [1, 1, 1, 0], 0, 1, _TOKENS),
+    given("fill", "Fill for masked scores", -1e9, lowest=-1e20, highest=0),
+)
 def _four_by_four(values: Values) -> tuple[Step, ...]:
     vectors, fill = values["vectors"], float(values["fill"])
     allowed = attention.causal_mask(4) * values["real"]
@@ -90,6 +110,22 @@ def _four_unscaled(products: Array, allowed: Array, fill: float, value: Array) -
     )
 
 
+@worked(
+    "two-routes-to-causal",
+    "§5",
+    "Two routes to causal weights",
+    "Writing −∞ before the softmax, or zeroing the future after it and dividing each row "
+    "by its sum, comes to the same.",
+    given(
+        "scores",
+        "Scaled scores",
+        [[1, 0, 1], [0, 1, 1], [1, 1, 2]],
+        ("The", "Cat", "Sat"),
+        ("The", "Cat", "Sat"),
+        lowest=-30,
+        highest=30,
+    ),
+)
 def _two_routes(values: Values) -> tuple[Step, ...]:
     scores = values["scores"]
     tokens = ("The", "Cat", "Sat")
@@ -132,76 +168,12 @@ def _two_routes(values: Values) -> tuple[Step, ...]:
             "weight",
             blocked=blocked,
         ),
-        replace(
-            steps.difference(first.result, again, "Route 1 minus route 2", tokens, tokens),
+        steps.difference(
+            first.result,
+            again,
+            "Route 1 minus route 2",
+            tokens,
+            tokens,
             comment="The sum over all keys cancels, so both routes give the same weights.",
         ),
-    )
-
-
-def _four_by_four_masked_example() -> Example:
-    fill = Input("fill", "Fill for masked scores", read_only(-1e9), lowest=-1e20, highest=0)
-    return Example(
-        "four-by-four-masked",
-        "Four tokens, one of them padding",
-        "§5",
-        "The mask hides the future and the padding before the softmax; "
-        "what is left shares the weight.",
-        (
-            Input(
-                "vectors",
-                "Inputs (Q = K = V)",
-                read_only(
-                    [
-                        [0.1, 0.2, 0.3, 0.4],
-                        [0.5, 0.6, 0.7, 0.8],
-                        [0.9, 1.0, 1.1, 1.2],
-                        [0.0, 0.0, 0.0, 0.0],
-                    ]
-                ),
-                _TOKENS,
-                numbered("dim", 4),
-            ),
-            Input(
-                "real",
-                "1 for a real token, 0 for padding",
-                read_only([1, 1, 1, 0]),
-                columns=_TOKENS,
-                lowest=0,
-                highest=1,
-                whole=True,
-            ),
-            fill,
-        ),
-        _four_by_four,
-    )
-
-
-def _two_routes_to_causal_example() -> Example:
-    return Example(
-        "two-routes-to-causal",
-        "Two routes to causal weights",
-        "§5",
-        "Writing −∞ before the softmax, or zeroing the future after it and dividing each row "
-        "by its sum, comes to the same.",
-        (
-            Input(
-                "scores",
-                "Scaled scores",
-                read_only([[1, 0, 1], [0, 1, 1], [1, 1, 2]]),
-                ("The", "Cat", "Sat"),
-                ("The", "Cat", "Sat"),
-                lowest=-30,
-                highest=30,
-            ),
-        ),
-        _two_routes,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 5 on masks at work."""
-    return (
-        _four_by_four_masked_example(),
-        _two_routes_to_causal_example(),
     )

@@ -8,11 +8,12 @@ import numpy as np
 
 from model.arithmetic import attention
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only, token_ids
+from model.worked.example import Array, Step, Values, numbered, token_ids, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
 _DECODER = INTRODUCTION.at("Decoder in transformers")
+_SEQUENCES = ("first sequence", "second sequence")
 
 
 def _positions(length: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -53,17 +54,24 @@ def _with_notes(step: Step, text: str, quotation: str) -> Step:
     return replace(step, notes=Printed(text, _DECODER, quotation))
 
 
+@worked(
+    "padding-mask",
+    "§5",
+    "The padding mask",
+    "Short sequences are filled up with the padding token 0. The mask says which tokens are real.",
+    token_ids("ids", "Token ids (0 is padding)", [[1, 2, 3], [4, 5, 0]], _SEQUENCES, "token"),
+)
 def _padding(values: Values) -> tuple[Step, ...]:
     ids = values["ids"]
     real = attention.padding_mask(ids)
-    sequences, tokens = ("first sequence", "second sequence"), numbered("token", ids.shape[1])
+    tokens = numbered("token", ids.shape[1])
     return (
         Step(
             "Token ids",
             r"t_j",
             ids,
             rf"{latex.row(ids[0])},\ {latex.row(ids[1])}",
-            sequences,
+            _SEQUENCES,
             tokens,
             notes=Printed("1 2 3; 4 5 0", _DECODER, "Sequence 2 [4,5,0]"),
             blocked=ids == 0,
@@ -73,7 +81,7 @@ def _padding(values: Values) -> tuple[Step, ...]:
             r"m_j = 1\ \text{where token } j \ne 0",
             real,
             rf"{latex.row(ids[1])} \to {latex.row(real[1])}",
-            sequences,
+            _SEQUENCES,
             tokens,
             notes=Printed("1 1 1; 1 1 0", _DECODER, "seq 2 = [1 1 0]"),
             blocked=real == 0,
@@ -96,6 +104,13 @@ def _padding(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "look-ahead-mask",
+    "§5",
+    "The look-ahead mask",
+    "Each query may look at itself and at what came before, never at what comes later.",
+    whole("length", "Length", 3, 1, 12),
+)
 def _look_ahead(values: Values) -> tuple[Step, ...]:
     length = int(values["length"])
     allowed = attention.causal_mask(length)
@@ -126,6 +141,13 @@ def _look_ahead(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "combined-mask",
+    "§5",
+    "Padding and look-ahead together",
+    "A cell is allowed where both masks allow it: multiply them cell by cell.",
+    token_ids("ids", "Token ids (0 is padding)", [4, 5, 0]),
+)
 def _combined(values: Values) -> tuple[Step, ...]:
     ids = values["ids"]
     real = attention.padding_mask(ids)
@@ -149,6 +171,14 @@ def _combined(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "two-padding-masks",
+    "§5",
+    "Two ways to write one padding mask",
+    "A padding mask may hide padded keys only, or padded queries too. "
+    "Only the padded query's own row differs.",
+    token_ids("ids", "Token ids (0 is padding)", [1, 2, 3, 0]),
+)
 def _two_paddings(values: Values) -> tuple[Step, ...]:
     ids = values["ids"]
     real = attention.padding_mask(ids)
@@ -179,71 +209,4 @@ def _two_paddings(values: Values) -> tuple[Step, ...]:
             "1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0",
             "1*1, 1*0]] [1 1 1 0]",
         ),
-    )
-
-
-def _padding_mask_example() -> Example:
-    return Example(
-        "padding-mask",
-        "The padding mask",
-        "§5",
-        "Short sequences are filled up with the padding token 0. "
-        "The mask says which tokens are real.",
-        (
-            Input(
-                "ids",
-                "Token ids (0 is padding)",
-                read_only([[1, 2, 3], [4, 5, 0]]),
-                ("first sequence", "second sequence"),
-                numbered("token", 3),
-                lowest=0,
-                highest=99_999,
-                whole=True,
-            ),
-        ),
-        _padding,
-    )
-
-
-def _look_ahead_mask_example() -> Example:
-    return Example(
-        "look-ahead-mask",
-        "The look-ahead mask",
-        "§5",
-        "Each query may look at itself and at what came before, never at what comes later.",
-        (Input("length", "Length", read_only(3), lowest=1, highest=12, whole=True),),
-        _look_ahead,
-    )
-
-
-def _combined_mask_example() -> Example:
-    return Example(
-        "combined-mask",
-        "Padding and look-ahead together",
-        "§5",
-        "A cell is allowed where both masks allow it: multiply them cell by cell.",
-        (token_ids("ids", "Token ids (0 is padding)", [4, 5, 0]),),
-        _combined,
-    )
-
-
-def _two_padding_masks_example() -> Example:
-    return Example(
-        "two-padding-masks",
-        "Two ways to write one padding mask",
-        "§5",
-        "A padding mask may hide padded keys only, or padded queries too. "
-        "Only the padded query's own row differs.",
-        (token_ids("ids", "Token ids (0 is padding)", [1, 2, 3, 0]),),
-        _two_paddings,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 5 on masks by themselves."""
-    return (
-        _padding_mask_example(),
-        _look_ahead_mask_example(),
-        _combined_mask_example(),
-        _two_padding_masks_example(),
     )

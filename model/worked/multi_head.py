@@ -9,7 +9,7 @@ import numpy as np
 
 from model.arithmetic import attention, sizes
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, whole, worked
 from model.worked.ladder import TOKENS, square_matrices, vectors
 from model.worked.source import GPT, MATRICES, PAPER, TWO_LAYERS
 
@@ -73,6 +73,17 @@ _SOURCES = (
 _LETTERS = ("(a)", "(b)", "(c)", "(d)")
 
 
+@worked(
+    "four-classes-agree",
+    "§6",
+    "Four multi-head classes, one function",
+    "Multi-head attention is written in many ways. "
+    "Given the same weights four classes give the same numbers (here with a causal mask).",
+    vectors(),
+    *square_matrices(),
+    given("bias", "One bias for all projections of (c) and (d)", np.zeros(4), "dim"),
+    whole("heads", "Heads", 2, 1, 4),
+)
 def _classes(values: Values) -> tuple[Step, ...]:
     x, heads = values["x"], int(values["heads"])
     sizes.head_width(x.shape[1], heads)
@@ -117,30 +128,3 @@ def _classes(values: Values) -> tuple[Step, ...]:
             "biases move (c) and (d) away from (a) and (b).",
         ),
     )
-
-
-def _four_classes_agree_example() -> Example:
-    return Example(
-        "four-classes-agree",
-        "Four multi-head classes, one function",
-        "§6",
-        "Multi-head attention is written in many ways. "
-        "Given the same weights four classes give the same numbers (here with a causal mask).",
-        (
-            vectors(),
-            *square_matrices(),
-            Input(
-                "bias",
-                "One bias for all projections of (c) and (d)",
-                read_only(np.zeros(4)),
-                columns=numbered("dim", 4),
-            ),
-            Input("heads", "Heads", read_only(2), lowest=1, highest=4, whole=True),
-        ),
-        _classes,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked example of section 6 on the notes' four classes."""
-    return (_four_classes_agree_example(),)

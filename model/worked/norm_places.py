@@ -8,11 +8,25 @@ import numpy as np
 
 from model.arithmetic import normalization
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, worked
 
 _DIMENSIONS = numbered("dim", 4)
 
 
+@worked(
+    "where-the-norm-stands",
+    "§9",
+    "Post-LN and pre-LN",
+    "The norm stands after the residual sum, or before each sub-layer with one final norm.",
+    given("x", "x", [2, 4, 6, 8], _DIMENSIONS),
+    given(
+        "matrix",
+        "The sub-layer f(x) = x·W (chosen here)",
+        [[0.5, 0, 0, 0.2], [0, -0.3, 0.1, 0], [0.4, 0, 0.2, 0], [0, 0.6, 0, -0.1]],
+        _DIMENSIONS,
+        _DIMENSIONS,
+    ),
+)
 def _norm_places(values: Values) -> tuple[Step, ...]:
     x, matrix = values["x"], values["matrix"]
     post = normalization.layer_norm(x + x @ matrix)
@@ -59,30 +73,3 @@ def _norm_places(values: Values) -> tuple[Step, ...]:
             ("mean", "variance"),
         ),
     )
-
-
-def _where_the_norm_stands_example() -> Example:
-    return Example(
-        "where-the-norm-stands",
-        "Post-LN and pre-LN",
-        "§9",
-        "The norm stands after the residual sum, or before each sub-layer with one final norm.",
-        (
-            Input("x", "x", read_only([2, 4, 6, 8]), columns=_DIMENSIONS),
-            Input(
-                "matrix",
-                "The sub-layer f(x) = x·W (chosen here)",
-                read_only(
-                    [[0.5, 0, 0, 0.2], [0, -0.3, 0.1, 0], [0.4, 0, 0.2, 0], [0, 0.6, 0, -0.1]]
-                ),
-                _DIMENSIONS,
-                _DIMENSIONS,
-            ),
-        ),
-        _norm_places,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked example of section 9 on the place of the norm."""
-    return (_where_the_norm_stands_example(),)

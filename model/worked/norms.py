@@ -8,7 +8,7 @@ import numpy as np
 
 from model.arithmetic import normalization
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Input, Step, Values, given, numbered, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION, MATRICES
 
@@ -16,6 +16,25 @@ _DIMENSIONS = numbered("dim", 4)
 _LAYER_NORM = INTRODUCTION.at("Layer normalization")
 
 
+def epsilon_input() -> Input:
+    """The small number inside the root."""
+    return given("epsilon", "ε", 1e-5, lowest=1e-12, highest=1)
+
+
+def _x_input() -> Input:
+    return given("x", "x", [2, 4, 6, 8], _DIMENSIONS)
+
+
+@worked(
+    "layer-norm-by-hand",
+    "§9",
+    "Layer norm of four numbers",
+    "Each token's vector is moved to mean 0 and variance 1, then scaled by γ and shifted by β.",
+    _x_input(),
+    given("gamma", "γ", np.ones(4), _DIMENSIONS),
+    given("beta", "β", np.zeros(4), _DIMENSIONS),
+    epsilon_input(),
+)
 def _layer_norm(values: Values) -> tuple[Step, ...]:
     x, epsilon = values["x"], float(values["epsilon"])
     mean = float(normalization.mean(x)[0])
@@ -25,7 +44,7 @@ def _layer_norm(values: Values) -> tuple[Step, ...]:
         Step(
             "Mean",
             r"\mu = \frac{1}{d}\sum_i x_i",
-            read_only(mean),
+            np.array(mean),
             rf"\frac{{{latex.total(x)}}}{{{len(x)}}} = {latex.number(mean)}",
             notes=Printed("5", _LAYER_NORM, "20/4=5"),
         ),
@@ -39,7 +58,7 @@ def _layer_norm(values: Values) -> tuple[Step, ...]:
         Step(
             "Variance",
             r"\sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2",
-            read_only(variance),
+            np.array(variance),
             rf"\frac{{{latex.total((x - mean) ** 2)}}}{{{len(x)}}} = {latex.number(variance)}",
             notes=Printed("5", _LAYER_NORM, "(8-5)^2]=5"),
             comment="The biased variance, divided by d: what PyTorch and GPT-2 use.",
@@ -47,7 +66,7 @@ def _layer_norm(values: Values) -> tuple[Step, ...]:
         Step(
             "Its root",
             r"\sqrt{\sigma^2 + \epsilon}",
-            read_only(root),
+            np.array(root),
             rf"\sqrt{{{latex.number(variance)} + {latex.number(epsilon)}}} = {latex.number(root)}",
             notes=Printed("2.236", _LAYER_NORM, "sqrt(5.00001)=2.236"),
             comment="ε stands inside the root and keeps it from being 0.",
@@ -120,6 +139,15 @@ def _by_the_variance(x: Array, unit: Array, variance: float) -> tuple[Step, ...]
     )
 
 
+@worked(
+    "biased-and-unbiased",
+    "§9",
+    "Biased and unbiased variance",
+    "Dividing by d − 1 instead of d makes the variance larger and x̂ smaller.",
+    _x_input(),
+    epsilon_input(),
+    whole("widths", "Widths d", [4, 512], 2, 16_384, ("first", "second")),
+)
 def _biased(values: Values) -> tuple[Step, ...]:
     x, epsilon, widths = values["x"], float(values["epsilon"]), values["widths"]
     squares = (x - x.mean()) ** 2
@@ -161,60 +189,4 @@ def _biased(values: Values) -> tuple[Step, ...]:
             columns=tuple(f"d = {int(width)}" for width in widths),
             comment="At the width of a real model the two hardly differ.",
         ),
-    )
-
-
-def epsilon_input() -> Input:
-    """The small number inside the root."""
-    return Input("epsilon", "ε", read_only(1e-5), lowest=1e-12, highest=1)
-
-
-def _x_input() -> Input:
-    return Input("x", "x", read_only([2, 4, 6, 8]), columns=_DIMENSIONS)
-
-
-def _layer_norm_by_hand_example() -> Example:
-    return Example(
-        "layer-norm-by-hand",
-        "Layer norm of four numbers",
-        "§9",
-        "Each token's vector is moved to mean 0 and variance 1, then scaled by γ and shifted by β.",
-        (
-            _x_input(),
-            Input("gamma", "γ", read_only(np.ones(4)), columns=_DIMENSIONS),
-            Input("beta", "β", read_only(np.zeros(4)), columns=_DIMENSIONS),
-            epsilon_input(),
-        ),
-        _layer_norm,
-    )
-
-
-def _biased_and_unbiased_example() -> Example:
-    return Example(
-        "biased-and-unbiased",
-        "Biased and unbiased variance",
-        "§9",
-        "Dividing by d − 1 instead of d makes the variance larger and x̂ smaller.",
-        (
-            _x_input(),
-            epsilon_input(),
-            Input(
-                "widths",
-                "Widths d",
-                read_only([4, 512]),
-                columns=("first", "second"),
-                lowest=2,
-                highest=16_384,
-                whole=True,
-            ),
-        ),
-        _biased,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 9 on layer norm."""
-    return (
-        _layer_norm_by_hand_example(),
-        _biased_and_unbiased_example(),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from model.arithmetic import sizes
 from model.nn.config import TransformerConfig
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, read_only
+from model.worked.example import Step, Values, given, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import GPT, INTRODUCTION, TWO_LAYERS
 
@@ -22,10 +22,24 @@ _LABELS = ("Vocabulary", "Context", "Width", "Heads", "Layers", "Dropout", "Bias
 def _sum_of(title: str, parts: dict[str, int], comment: str | None = None) -> Step:
     total = sum(parts.values())
     listed = " + ".join(latex.number(count) for count in parts.values())
-    return Step(title, r"\sum \text{parts}", read_only(total), rf"{listed} = {latex.number(total)}",
+    return Step(title, r"\sum \text{parts}", np.array(total), rf"{listed} = {latex.number(total)}",
                 comment=comment)  # fmt: skip
 
 
+@worked(
+    "gpt-2-parameters",
+    "§11",
+    "Where the parameters of GPT-2 small are",
+    "Most parameters lie in the feed-forward layers and in the token embedding. "
+    "Tying the output to the embedding saves one of two large matrices.",
+    whole("vocabulary", "Vocabulary", 50_257, 1, 1_000_000),
+    whole("context", "Context length", 1024, 1, 1_000_000),
+    whole("width", "Width", 768, 1, 16_384),
+    whole("heads", "Heads", 12, 1, 128),
+    whole("layers", "Layers", 12, 1, 200),
+    given("dropout", "Dropout", 0.1, lowest=0, highest=0.9),
+    whole("qkv_bias", "Biases on Q, K, V (0 or 1)", 0, 0, 1),
+)
 def _gpt_2(values: Values) -> tuple[Step, ...]:
     vocabulary, context, width, heads, layers = (int(values[name]) for name in _CONFIGURATION[:5])
     head = sizes.head_width(width, heads)
@@ -45,7 +59,7 @@ def _gpt_2(values: Values) -> tuple[Step, ...]:
              notes=Printed(
                  "50257 1024 768 12 12 0.1 False",
                  GPT.at("Chapter 4, Example input configuration"), 'emb_dim": 768')),
-        Step("Width of each head", r"\frac{d}{h}", read_only(head), rf"\frac{{{width}}}{{{heads}}} = {head}",
+        Step("Width of each head", r"\frac{d}{h}", np.array(head), rf"\frac{{{width}}}{{{heads}}} = {head}",
              comment="Neither the number of heads nor dropout adds a parameter."),
         Step("Parameters of each part", r"V d,\quad n d,\quad L\,(4 d^2 + d),\quad \ldots", counts,
              rf"V d = {latex.number(vocabulary)} \cdot {width} = {latex.number(counts[0])}",
@@ -63,6 +77,20 @@ def _gpt_2(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "two-layer-decoder",
+    "§12",
+    "A two-layer decoder-only model",
+    "Learned positions, post-LN, ReLU and an output matrix of its own. "
+    f"The vocabulary is left open in “{TWO_LAYERS.title}”; 10,000 is that of "
+    f"{INTRODUCTION.at('Final layer')}.",
+    whole("vocabulary", "Vocabulary V", 10_000, 1, 1_000_000),
+    whole("context", "Max length", 512, 1, 1_000_000),
+    whole("width", "d_model", 256, 1, 16_384),
+    whole("heads", "Heads", 4, 1, 128),
+    whole("hidden", "d_ff", 1024, 1, 65_536),
+    whole("layers", "Layers", 2, 1, 200),
+)
 def _two_layer(values: Values) -> tuple[Step, ...]:
     names = ("vocabulary", "context", "width", "heads", "hidden", "layers")
     vocabulary, context, width, heads, hidden, layers = (int(values[name]) for name in names)
@@ -76,7 +104,7 @@ def _two_layer(values: Values) -> tuple[Step, ...]:
     bounds = np.array([math.sqrt(6.0 / (one + other)) for one, other in fans])
     head = sizes.head_width(width, heads)
     return (
-        Step("Width of each head", r"\frac{d}{h}", read_only(head), rf"\frac{{{width}}}{{{heads}}} = {head}"),
+        Step("Width of each head", r"\frac{d}{h}", np.array(head), rf"\frac{{{width}}}{{{heads}}} = {head}"),
         Step("Parameters of each part", r"V d,\quad n d,\quad L\,(4 d^2 + 4 d),\quad \ldots",
              counts, rf"V d = {latex.number(vocabulary)} \cdot {width} = {latex.number(counts[0])}",
              columns=tuple(parts),
@@ -88,55 +116,3 @@ def _two_layer(values: Values) -> tuple[Step, ...]:
              columns=("attention", "feed-forward", "output"),
              comment="Weights are drawn evenly between minus and plus this bound."),
     )  # fmt: skip
-
-
-def _whole(name: str, label: str, value: int, lowest: int = 1, highest: int = 1_000_000) -> Input:
-    return Input(name, label, read_only(value), lowest=lowest, highest=highest, whole=True)
-
-
-def _gpt_2_parameters_example() -> Example:
-    return Example(
-        "gpt-2-parameters",
-        "Where the parameters of GPT-2 small are",
-        "§11",
-        "Most parameters lie in the feed-forward layers and in the token embedding. "
-        "Tying the output to the embedding saves one of two large matrices.",
-        (
-            _whole("vocabulary", "Vocabulary", 50_257),
-            _whole("context", "Context length", 1024),
-            _whole("width", "Width", 768, highest=16_384),
-            _whole("heads", "Heads", 12, highest=128),
-            _whole("layers", "Layers", 12, highest=200),
-            Input("dropout", "Dropout", read_only(0.1), lowest=0, highest=0.9),
-            _whole("qkv_bias", "Biases on Q, K, V (0 or 1)", 0, lowest=0, highest=1),
-        ),
-        _gpt_2,
-    )
-
-
-def _two_layer_decoder_example() -> Example:
-    return Example(
-        "two-layer-decoder",
-        "A two-layer decoder-only model",
-        "§12",
-        "Learned positions, post-LN, ReLU and an output matrix of its own. "
-        f"The vocabulary is left open in “{TWO_LAYERS.title}”; 10,000 is that of "
-        f"{INTRODUCTION.at('Final layer')}.",
-        (
-            _whole("vocabulary", "Vocabulary V", 10_000),
-            _whole("context", "Max length", 512),
-            _whole("width", "d_model", 256, highest=16_384),
-            _whole("heads", "Heads", 4, highest=128),
-            _whole("hidden", "d_ff", 1024, highest=65_536),
-            _whole("layers", "Layers", 2, highest=200),
-        ),
-        _two_layer,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of sections 11 and 12 on parameters."""
-    return (
-        _gpt_2_parameters_example(),
-        _two_layer_decoder_example(),
-    )

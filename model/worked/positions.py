@@ -6,15 +6,26 @@ import numpy as np
 
 from model.arithmetic import positions
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Step, Values, given, numbered, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
 _POSITIONS = INTRODUCTION.at("Positional Encoding")
 _TOKENS = ("The", "Cat", "Sat")
 _DIMENSIONS = numbered("dim", 4)
+_EMBEDDING = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1, 1.1, 1.2]]
 
 
+@worked(
+    "sinusoidal-table",
+    "§8",
+    "The sinusoidal table",
+    "Each pair of dimensions is a clock hand: its sine and cosine at this position. "
+    "Later pairs turn more slowly.",
+    whole("positions", "Positions", [0, 1, 2], 0, 100_000, "row"),
+    whole("width", "Width d_model", 4, 2, 64),
+    given("base", "Base", 10_000, lowest=1, highest=1_000_000),
+)
 def _table(values: Values) -> tuple[Step, ...]:
     where, width, base = values["positions"], int(values["width"]), float(values["base"])
     rows, columns = tuple(f"pos {p:g}" for p in where), numbered("dim", width)
@@ -66,6 +77,14 @@ def _table(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "embedding-plus-position",
+    "§8",
+    "Embedding plus position",
+    "What enters the first layer is the token's embedding plus the encoding of its position.",
+    given("embedding", "Embeddings", _EMBEDDING, _TOKENS, _DIMENSIONS),
+    given("base", "Base", 10_000, lowest=1, highest=1_000_000),
+)
 def _sums(values: Values) -> tuple[Step, ...]:
     embedding = values["embedding"]
     table = positions.sinusoidal(np.arange(3.0), 4, float(values["base"]))
@@ -91,6 +110,22 @@ def _sums(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "learned-positions",
+    "§8",
+    "Learned positions",
+    "GPT-2 learns one vector for each position instead of computing it.",
+    given("embedding", "Embeddings", _EMBEDDING, _TOKENS, _DIMENSIONS),
+    given(
+        "table",
+        "Learned table (chosen here)",
+        [[0.02, -0.1, 0.05, 0], [0.1, 0.03, -0.04, 0.2], [-0.06, 0.1, 0.15, -0.1]],
+        _TOKENS,
+        _DIMENSIONS,
+    ),
+    whole("context", "Context length", 1024, 1, 1_000_000),
+    whole("width", "Width", 768, 1, 16_384),
+)
 def _learned(values: Values) -> tuple[Step, ...]:
     embedding, table = values["embedding"], values["table"]
     context, width = float(values["context"]), float(values["width"])
@@ -114,86 +149,4 @@ def _learned(values: Values) -> tuple[Step, ...]:
             columns=("sinusoidal", "learned"),
             comment="A learned table ends at its context length; the sinusoidal one has no end.",
         ),
-    )
-
-
-_EMBEDDING = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1, 1.1, 1.2]]
-
-
-def _sinusoidal_table_example() -> Example:
-    base = Input("base", "Base", read_only(10_000), lowest=1, highest=1_000_000)
-    return Example(
-        "sinusoidal-table",
-        "The sinusoidal table",
-        "§8",
-        "Each pair of dimensions is a clock hand: its sine and cosine at this position. "
-        "Later pairs turn more slowly.",
-        (
-            Input(
-                "positions",
-                "Positions",
-                read_only([0, 1, 2]),
-                columns=numbered("row", 3),
-                lowest=0,
-                highest=100_000,
-                whole=True,
-            ),
-            Input("width", "Width d_model", read_only(4), lowest=2, highest=64, whole=True),
-            base,
-        ),
-        _table,
-    )
-
-
-def _embedding_plus_position_example() -> Example:
-    embedding = Input("embedding", "Embeddings", read_only(_EMBEDDING), _TOKENS, _DIMENSIONS)
-    base = Input("base", "Base", read_only(10_000), lowest=1, highest=1_000_000)
-    return Example(
-        "embedding-plus-position",
-        "Embedding plus position",
-        "§8",
-        "What enters the first layer is the token's embedding plus the encoding of its position.",
-        (embedding, base),
-        _sums,
-    )
-
-
-def _learned_positions_example() -> Example:
-    embedding = Input("embedding", "Embeddings", read_only(_EMBEDDING), _TOKENS, _DIMENSIONS)
-    return Example(
-        "learned-positions",
-        "Learned positions",
-        "§8",
-        "GPT-2 learns one vector for each position instead of computing it.",
-        (
-            embedding,
-            Input(
-                "table",
-                "Learned table (chosen here)",
-                read_only(
-                    [[0.02, -0.1, 0.05, 0], [0.1, 0.03, -0.04, 0.2], [-0.06, 0.1, 0.15, -0.1]]
-                ),
-                _TOKENS,
-                _DIMENSIONS,
-            ),
-            Input(
-                "context",
-                "Context length",
-                read_only(1024),
-                lowest=1,
-                highest=1_000_000,
-                whole=True,
-            ),
-            Input("width", "Width", read_only(768), lowest=1, highest=16_384, whole=True),
-        ),
-        _learned,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 8."""
-    return (
-        _sinusoidal_table_example(),
-        _embedding_plus_position_example(),
-        _learned_positions_example(),
     )

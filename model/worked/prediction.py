@@ -9,7 +9,7 @@ import numpy as np
 from model.arithmetic import attention, learning
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Input, Step, Values, given, numbered, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
@@ -30,6 +30,30 @@ def _logits_step(logits: Array, hidden: Array, matrix: Array, bias: Array) -> St
     )
 
 
+_MATRIX = [
+    [1.0, 0.1, -0.6, 0.1, 0.3, -0.3],
+    [0.1, 1.0, 0.8, -0.2, 0.2, 0.1],
+    [0.3, -0.5, 0.9, 0.1, -0.4, 0.2],
+    [-0.3, 0.8, 0.0, 0.2, 0.1, -0.5],
+]
+
+
+def _matrix_input() -> Input:
+    return given("matrix", "Output matrix W (chosen here)", _MATRIX, _DIMENSIONS, WORDS)
+
+
+@worked(
+    "most-probable-word",
+    "§13",
+    "The most probable word, and the loss",
+    "A linear layer gives one logit for each word, the softmax makes them probabilities. "
+    "The loss compares them with the right word.",
+    given("hidden", "Last vector (chosen here)", [1, 0.5, -0.4, 0.3], _DIMENSIONS),
+    _matrix_input(),
+    given("bias", "Bias b (chosen here)", [0, 0.1, 0, -0.1, 0, 0], WORDS),
+    whole("target", "Index of the right word", 1, 0, 5),
+    given("rate", "Learning rate η", 1, lowest=0, highest=10),
+)
 def _most_probable(values: Values) -> tuple[Step, ...]:
     hidden, matrix = values["hidden"], values["matrix"]
     target, rate = int(values["target"]), float(values["rate"])
@@ -41,7 +65,7 @@ def _most_probable(values: Values) -> tuple[Step, ...]:
         _logits_step(logits, hidden, matrix, values["bias"]),
         Step("Probabilities", r"p_v = \frac{e^{\ell_v}}{\sum_w e^{\ell_w}}", shares,
              latex.softmax(logits, shares), columns=WORDS, quantity="weight"),
-        Step("Index of the most probable word", r"\mathrm{arg\,max}_v\; p_v", read_only(best),
+        Step("Index of the most probable word", r"\mathrm{arg\,max}_v\; p_v", np.array(best),
              rf"p_{{{best}}} = {latex.number(shares[best])}",
              comment=f"Index {best} is “{WORDS[best]}”."),
         Step("One-hot target", r"y_v = 1\ \text{for the right word}", hot,
@@ -70,25 +94,55 @@ def _learning_steps(logits: Array, shares: Array, hot: Array, rate: float) -> tu
     )  # fmt: skip
 
 
+@worked(
+    "to-the-vocabulary",
+    "§13",
+    "From the width to the vocabulary",
+    "The last linear layer turns each vector into as many logits as there are words.",
+    whole("length", "Length", 3, 1, 100_000),
+    whole("width", "Width", 512, 1, 16_384),
+    whole("vocabulary", "Vocabulary", 10_000, 2, 1_000_000),
+)
 def _to_vocabulary(values: Values) -> tuple[Step, ...]:
     length, width, vocabulary = (int(values[name]) for name in ("length", "width", "vocabulary"))
     uniform = float(np.log(vocabulary))
     return (
         Step("Shape of the output matrix", r"d_{\text{model}} \times V",
-             read_only([width, vocabulary]),
+             np.array([width, vocabulary]),
              latex.shape((width, vocabulary)), columns=("width", "vocabulary")),
-        Step("Shape of the logits", r"n \times V", read_only([length, vocabulary]),
+        Step("Shape of the logits", r"n \times V", np.array([length, vocabulary]),
              latex.shape((length, vocabulary)), columns=("token", "vocabulary"),
              comment="Every position gets one number for each word of the vocabulary."),
         Step("Parameters of the linear layer", r"d_{\text{model}} \cdot V + V",
-             read_only(width * vocabulary + vocabulary), rf"{width} \cdot {latex.number(vocabulary)} + "
+             np.array(width * vocabulary + vocabulary), rf"{width} \cdot {latex.number(vocabulary)} + "
              rf"{latex.number(vocabulary)} = {latex.number(width * vocabulary + vocabulary)}"),
-        Step("Loss of a model that knows nothing", r"\ln V", read_only(uniform),
+        Step("Loss of a model that knows nothing", r"\ln V", np.array(uniform),
              rf"\ln {latex.number(vocabulary)} = {latex.number(uniform)}",
              comment="With equal probabilities the right word has 1/V, and −ln(1/V) = ln V."),
     )  # fmt: skip
 
 
+@worked(
+    "sequence-in-three-steps",
+    "§13",
+    "Three source tokens in, three words out",
+    "At each time step the decoder reads the source and what was given out before.",
+    given(
+        "source",
+        "Encoder output (chosen here)",
+        [[0.8, -0.2, 0.5, 0.1], [-0.3, 0.9, 0.2, 0.6], [0.4, 0.3, -0.7, 1]],
+        numbered("source", 3, start=1),
+        _DIMENSIONS,
+    ),
+    given(
+        "target",
+        "Vectors of <start>, y1 and y2 (chosen here)",
+        [[-0.5, 0.4, 0.6, -0.3], [0.2, 0.7, -0.4, 0.5], [0.9, -0.1, 0.3, -0.6]],
+        ("<start>", "y1", "y2"),
+        _DIMENSIONS,
+    ),
+    _matrix_input(),
+)
 def _sequence(values: Values) -> tuple[Step, ...]:
     source, target, matrix = values["source"], values["target"], values["matrix"]
     allowed = attention.causal_mask(3)
@@ -121,108 +175,3 @@ def _sequence(values: Values) -> tuple[Step, ...]:
              latex.row(best), columns=_TIMES,
              comment="Given out: " + ", ".join(f"“{WORDS[int(index)]}”" for index in best) + "."),
     )  # fmt: skip
-
-
-_MATRIX = [
-    [1.0, 0.1, -0.6, 0.1, 0.3, -0.3],
-    [0.1, 1.0, 0.8, -0.2, 0.2, 0.1],
-    [0.3, -0.5, 0.9, 0.1, -0.4, 0.2],
-    [-0.3, 0.8, 0.0, 0.2, 0.1, -0.5],
-]
-
-
-def _matrix_input() -> Input:
-    return Input("matrix", "Output matrix W (chosen here)", read_only(_MATRIX), _DIMENSIONS, WORDS)
-
-
-def _most_probable_word_example() -> Example:
-    return Example(
-        "most-probable-word",
-        "The most probable word, and the loss",
-        "§13",
-        "A linear layer gives one logit for each word, the softmax makes them probabilities. "
-        "The loss compares them with the right word.",
-        (
-            Input(
-                "hidden",
-                "Last vector (chosen here)",
-                read_only([1, 0.5, -0.4, 0.3]),
-                columns=_DIMENSIONS,
-            ),
-            _matrix_input(),
-            Input(
-                "bias",
-                "Bias b (chosen here)",
-                read_only([0, 0.1, 0, -0.1, 0, 0]),
-                columns=WORDS,
-            ),
-            Input(
-                "target",
-                "Index of the right word",
-                read_only(1),
-                lowest=0,
-                highest=5,
-                whole=True,
-            ),
-            Input("rate", "Learning rate η", read_only(1), lowest=0, highest=10),
-        ),
-        _most_probable,
-    )
-
-
-def _to_the_vocabulary_example() -> Example:
-    return Example(
-        "to-the-vocabulary",
-        "From the width to the vocabulary",
-        "§13",
-        "The last linear layer turns each vector into as many logits as there are words.",
-        (
-            Input("length", "Length", read_only(3), lowest=1, highest=100_000, whole=True),
-            Input("width", "Width", read_only(512), lowest=1, highest=16_384, whole=True),
-            Input(
-                "vocabulary",
-                "Vocabulary",
-                read_only(10_000),
-                lowest=2,
-                highest=1_000_000,
-                whole=True,
-            ),
-        ),
-        _to_vocabulary,
-    )
-
-
-def _sequence_in_three_steps_example() -> Example:
-    return Example(
-        "sequence-in-three-steps",
-        "Three source tokens in, three words out",
-        "§13",
-        "At each time step the decoder reads the source and what was given out before.",
-        (
-            Input(
-                "source",
-                "Encoder output (chosen here)",
-                read_only([[0.8, -0.2, 0.5, 0.1], [-0.3, 0.9, 0.2, 0.6], [0.4, 0.3, -0.7, 1]]),
-                numbered("source", 3, start=1),
-                _DIMENSIONS,
-            ),
-            Input(
-                "target",
-                "Vectors of <start>, y1 and y2 (chosen here)",
-                read_only([[-0.5, 0.4, 0.6, -0.3], [0.2, 0.7, -0.4, 0.5], [0.9, -0.1, 0.3, -0.6]]),
-                ("<start>", "y1", "y2"),
-                _DIMENSIONS,
-            ),
-            _matrix_input(),
-        ),
-        _sequence,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 13."""
-    return (
-        _most_probable_word_example(),
-        _to_the_vocabulary_example(),
-        _sequence_in_three_steps_example(),
-    )

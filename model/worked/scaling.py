@@ -9,7 +9,7 @@ import numpy as np
 from model.arithmetic import attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import INTRODUCTION
 
@@ -19,6 +19,14 @@ _SELF_ATTENTION = INTRODUCTION.at("Self attention at higher and detailed level, 
 _SCALINGS = ("not scaled", "divided by √d_k")
 
 
+@worked(
+    "two-keys-scaled",
+    "§2",
+    "Two keys, with and without scaling",
+    "Dividing the scores by √d_k keeps the weights from piling up on one key.",
+    given("query", "Query", [2, 3, 4, 1], "dim"),
+    given("keys", "Keys", [[1, 0, 1, 0], [0, 1, 0, 1]], _KEYS, "dim"),
+)
 def _two_keys(values: Values) -> tuple[Step, ...]:
     query, keys = values["query"][None], values["keys"]
     score = steps.score(query, keys, _QUERY, _KEYS)
@@ -41,6 +49,14 @@ def _two_keys(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "softmax-of-ten-and-one",
+    "§2",
+    "A lead of nine: softmax of 10 and 1",
+    "The softmax looks at differences of scores. A difference of 9 leaves almost nothing "
+    "for the smaller score.",
+    given("scores", "Scores", [10, 1], numbered("score", 2, start=1)),
+)
 def _ten_and_one(values: Values) -> tuple[Step, ...]:
     scores = values["scores"]
     exponentials = np.exp(scores)
@@ -79,6 +95,17 @@ def _sampled_scores(seed: float, queries: float, keys: float, width: float) -> A
     return attention.dot_products(query, key)[:, 0, :]
 
 
+@worked(
+    "variance-of-a-dot-product",
+    "§2",
+    "The variance of a dot product is d_k",
+    "Random queries and keys of unit variance are drawn again and again. "
+    "The wider they are, the more their scores spread, unless they are scaled.",
+    whole("widths", "d_k", [4, 8, 16, 32, 64, 128, 256, 512], 1, 512, "size"),
+    whole("queries", "Queries drawn", 200, 20, 400),
+    whole("keys", "Keys for each query", 16, 2, 32),
+    whole("seed", "Seed", 0, 0, 9999),
+)
 def _variance(values: Values) -> tuple[Step, ...]:
     widths = values["widths"]
     sampled = [
@@ -123,70 +150,4 @@ def _variance(values: Values) -> tuple[Step, ...]:
             [[float(w.max(axis=-1).mean()) for w in pair] for pair in weights],
             "Without scaling one key takes nearly all the weight at large d_k.",
         ),
-    )
-
-
-def _two_keys_scaled_example() -> Example:
-    return Example(
-        "two-keys-scaled",
-        "Two keys, with and without scaling",
-        "§2",
-        "Dividing the scores by √d_k keeps the weights from piling up on one key.",
-        (
-            Input("query", "Query", read_only([2, 3, 4, 1]), columns=numbered("dim", 4)),
-            Input(
-                "keys",
-                "Keys",
-                read_only([[1, 0, 1, 0], [0, 1, 0, 1]]),
-                rows=_KEYS,
-                columns=numbered("dim", 4),
-            ),
-        ),
-        _two_keys,
-    )
-
-
-def _softmax_of_ten_and_one_example() -> Example:
-    return Example(
-        "softmax-of-ten-and-one",
-        "A lead of nine: softmax of 10 and 1",
-        "§2",
-        "The softmax looks at differences of scores. A difference of 9 leaves almost nothing "
-        "for the smaller score.",
-        (Input("scores", "Scores", read_only([10, 1]), columns=numbered("score", 2, start=1)),),
-        _ten_and_one,
-    )
-
-
-def _variance_of_a_dot_product_example() -> Example:
-    return Example(
-        "variance-of-a-dot-product",
-        "The variance of a dot product is d_k",
-        "§2",
-        "Random queries and keys of unit variance are drawn again and again. "
-        "The wider they are, the more their scores spread, unless they are scaled.",
-        (
-            Input(
-                "widths",
-                "d_k",
-                read_only([4, 8, 16, 32, 64, 128, 256, 512]),
-                columns=numbered("size", 8),
-                lowest=1,
-                highest=512,
-                whole=True,
-            ),
-            Input("queries", "Queries drawn", read_only(200), lowest=20, highest=400, whole=True),
-            Input("keys", "Keys for each query", read_only(16), lowest=2, highest=32, whole=True),
-            Input("seed", "Seed", read_only(0), lowest=0, highest=9999, whole=True),
-        ),
-        _variance,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 2 on scaling."""
-    return (
-        _two_keys_scaled_example(),
-        _softmax_of_ten_and_one_example(),
-        _variance_of_a_dot_product_example(),
     )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from model.arithmetic import sizes
 from model.worked import latex
-from model.worked.example import Example, Input, Quantity, Step, Values, numbered, read_only
+from model.worked.example import Input, Quantity, Step, Values, numbered, whole, worked
 from model.worked.printed import Printed
 from model.worked.source import PAPER, TWO_LAYERS, Source
 
@@ -69,35 +67,56 @@ def _walk(values: Values, source: Source, printed: tuple[_Figures, ...]) -> tupl
     )
 
 
-def _walk_c(values: Values) -> tuple[Step, ...]:
-    return _walk(values, LONG_WALK, _WALK_C)
-
-
-def _walk_d(values: Values) -> tuple[Step, ...]:
-    return _walk(values, SHORT_WALK, _WALK_D)
-
-
 _SIZES = ("batch", "length", "width", "heads")
 
 
 def size_inputs(batch: int, length: int, width: int, heads: int) -> tuple[Input, ...]:
     """Batch, length, width and number of heads of one attention layer."""
-    given = zip(
+    sizes_of = zip(
         _SIZES, ("Batch", "Length", "Width", "Heads"), (batch, length, width, heads), strict=True
     )
-    return tuple(
-        Input(name, label, read_only(value), lowest=1, highest=1_000_000, whole=True)
-        for name, label, value in given
-    )
+    return tuple(whole(name, label, value, 1, 1_000_000) for name, label, value in sizes_of)
 
 
+@worked(
+    "shape-walk-c",
+    "§7",
+    "A walk through the shapes: batch 32, length 16",
+    "Every operation of multi-head attention changes the shape in a fixed way.",
+    *size_inputs(32, 16, 512, 8),
+)
+def _walk_c(values: Values) -> tuple[Step, ...]:
+    return _walk(values, LONG_WALK, _WALK_C)
+
+
+@worked(
+    "shape-walk-d",
+    "§7",
+    "A walk through the shapes: batch 2, length 4",
+    "The same walk for two short sequences, with 8 heads of width 64.",
+    *size_inputs(2, 4, 512, 8),
+)
+def _walk_d(values: Values) -> tuple[Step, ...]:
+    return _walk(values, SHORT_WALK, _WALK_D)
+
+
+@worked(
+    "contiguous-before-merge",
+    "§7",
+    "Why contiguous() stands before the merge",
+    "Swapping two axes leaves the numbers where they are in memory, "
+    "so they are no longer in one unbroken run.",
+    whole("length", "Length", 3, 1, 16),
+    whole("heads", "Heads", 2, 1, 8),
+    whole("head_width", "Width of a head", 4, 1, 16),
+)
 def _contiguous(values: Values) -> tuple[Step, ...]:
     length, heads, width = (int(values[name]) for name in ("length", "heads", "head_width"))
     laid_out = np.arange(length * heads * width).reshape(length, heads, width)
     swapped = laid_out.swapaxes(0, 1)
     strides = np.array([laid_out.strides, swapped.strides]) / laid_out.itemsize
     arrays = (laid_out, swapped, np.ascontiguousarray(swapped))
-    flags = read_only([array.flags.c_contiguous for array in arrays])
+    flags = np.array([array.flags.c_contiguous for array in arrays])
     order = swapped.reshape(heads * length, width)
     return (
         Step(
@@ -112,7 +131,7 @@ def _contiguous(values: Values) -> tuple[Step, ...]:
         Step(
             "Where the numbers lie in memory, read head by head",
             r"\text{address of } (h, t, d)",
-            read_only(order),
+            np.array(order),
             rf"\text{{token 1 of head 0: }} {latex.row(order[min(1, length - 1)])}",
             tuple(
                 f"head {head}, token {token}" for head in range(heads) for token in range(length)
@@ -128,52 +147,4 @@ def _contiguous(values: Values) -> tuple[Step, ...]:
             comment="view() needs an unbroken run, so contiguous() (or reshape, which copies) "
             "stands before the merge.",
         ),
-    )
-
-
-def _shape_walk_c_example() -> Example:
-    return Example(
-        "shape-walk-c",
-        "A walk through the shapes: batch 32, length 16",
-        "§7",
-        "Every operation of multi-head attention changes the shape in a fixed way.",
-        size_inputs(32, 16, 512, 8),
-        _walk_c,
-    )
-
-
-def _shape_walk_d_example() -> Example:
-    return Example(
-        "shape-walk-d",
-        "A walk through the shapes: batch 2, length 4",
-        "§7",
-        "The same walk for two short sequences, with 8 heads of width 64.",
-        size_inputs(2, 4, 512, 8),
-        _walk_d,
-    )
-
-
-def _contiguous_before_merge_example() -> Example:
-    whole = partial(Input, lowest=1, whole=True)
-    return Example(
-        "contiguous-before-merge",
-        "Why contiguous() stands before the merge",
-        "§7",
-        "Swapping two axes leaves the numbers where they are in memory, "
-        "so they are no longer in one unbroken run.",
-        (
-            whole("length", "Length", read_only(3), highest=16),
-            whole("heads", "Heads", read_only(2), highest=8),
-            whole("head_width", "Width of a head", read_only(4), highest=16),
-        ),
-        _contiguous,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 7 on shapes."""
-    return (
-        _shape_walk_c_example(),
-        _shape_walk_d_example(),
-        _contiguous_before_merge_example(),
     )

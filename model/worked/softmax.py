@@ -9,7 +9,7 @@ import numpy as np
 from model.arithmetic import attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Step, Values, given, numbered, worked
 from model.worked.printed import Printed
 from model.worked.source import TWO_LAYERS
 
@@ -19,6 +19,13 @@ _WALK = TWO_LAYERS.at("Forward Function Walkthrough")
 _QUERIES, _KEYS = numbered("query", 3), numbered("key", 3)
 
 
+@worked(
+    "softmax-of-three",
+    "§3",
+    "Softmax of three scores",
+    "Take e to each score, add them up, and divide each by the sum.",
+    given("scores", "Scores", [0.9, -1.5, 3.2], _SCORES),
+)
 def _of_three(values: Values) -> tuple[Step, ...]:
     scores = values["scores"]
     exponentials = np.exp(scores)
@@ -80,6 +87,13 @@ def _ratio(first: float, second: float) -> float:
     return first / second
 
 
+@worked(
+    "twice-the-score",
+    "§3",
+    "Twice the score is far more than twice the weight",
+    "Scores 4 and 2 differ by a factor 2, but their weights by a factor e².",
+    given("scores", "Scores", [2, 4, 1], _SCORES),
+)
 def _twice_the_score(values: Values) -> tuple[Step, ...]:
     scores = values["scores"]
     weights = attention.softmax(scores)
@@ -103,7 +117,7 @@ def _twice_the_score(values: Values) -> tuple[Step, ...]:
         Step(
             "Ratio of the scores",
             r"\frac{s_1}{s_0}",
-            read_only(of_scores),
+            np.array(of_scores),
             rf"\frac{{{latex.number(scores[1])}}}{{{latex.number(scores[0])}}} = "
             rf"{latex.number(of_scores)}",
             notes=Printed("2x", _WALK, "4.0 is 2x bigger than 2.0"),
@@ -120,6 +134,13 @@ def _twice_the_score(values: Values) -> tuple[Step, ...]:
     )
 
 
+@worked(
+    "softmax-over-keys",
+    "§3",
+    "Which axis the softmax runs along",
+    "Weights are shares of one query's attention, so the softmax runs over the keys.",
+    given("scores", "Scores", [[1, 0, 1], [0, 1, 1], [1, 1, 2]], _QUERIES, _KEYS),
+)
 def _over_keys(values: Values) -> tuple[Step, ...]:
     scores = values["scores"]
     rows, columns = steps.weigh(scores, _QUERIES, _KEYS), attention.softmax(scores, axis=0)
@@ -148,54 +169,4 @@ def _over_keys(values: Values) -> tuple[Step, ...]:
             ("over the keys", "over the queries"),
             _QUERIES,
         ),
-    )
-
-
-def _softmax_of_three_example() -> Example:
-    return Example(
-        "softmax-of-three",
-        "Softmax of three scores",
-        "§3",
-        "Take e to each score, add them up, and divide each by the sum.",
-        (Input("scores", "Scores", read_only([0.9, -1.5, 3.2]), columns=_SCORES),),
-        _of_three,
-    )
-
-
-def _twice_the_score_example() -> Example:
-    return Example(
-        "twice-the-score",
-        "Twice the score is far more than twice the weight",
-        "§3",
-        "Scores 4 and 2 differ by a factor 2, but their weights by a factor e².",
-        (Input("scores", "Scores", read_only([2, 4, 1]), columns=_SCORES),),
-        _twice_the_score,
-    )
-
-
-def _softmax_over_keys_example() -> Example:
-    return Example(
-        "softmax-over-keys",
-        "Which axis the softmax runs along",
-        "§3",
-        "Weights are shares of one query's attention, so the softmax runs over the keys.",
-        (
-            Input(
-                "scores",
-                "Scores",
-                read_only([[1, 0, 1], [0, 1, 1], [1, 1, 2]]),
-                rows=_QUERIES,
-                columns=_KEYS,
-            ),
-        ),
-        _over_keys,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 3."""
-    return (
-        _softmax_of_three_example(),
-        _twice_the_score_example(),
-        _softmax_over_keys_example(),
     )

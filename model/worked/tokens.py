@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from model.arithmetic import learning
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only, token_ids
+from model.worked.example import Step, Values, given, numbered, token_ids, whole, worked
 
 _VOCABULARY = numbered("id", 6)
 _DIMENSIONS = numbered("dim", 3)
 
 
+@worked(
+    "sliding-windows",
+    "§11",
+    "Windows, stride and the next token",
+    "Training data are windows of text. The targets are the same windows moved on by one token.",
+    token_ids(
+        "ids",
+        "Token ids (chosen here)",
+        [40, 367, 2885, 1464, 1807, 3619, 402, 271, 10899],
+    ),
+    whole("length", "Window length", 4, 1, 8),
+    whole("stride", "Stride", 2, 1, 8),
+)
 def _windows(values: Values) -> tuple[Step, ...]:
     ids, length, stride = values["ids"], int(values["length"]), int(values["stride"])
     if length >= len(ids):
@@ -32,14 +43,35 @@ def _windows(values: Values) -> tuple[Step, ...]:
              targets, rf"\text{{window 0: }} {latex.row(targets[0])}", rows, columns,
              comment="The offset of +1 makes every position predict its next token; "
              "the stride is another thing, the step between windows."),
-        Step("Where each window starts", r"s \cdot k", read_only(np.arange(len(inputs)) * stride),
+        Step("Where each window starts", r"s \cdot k", stride * np.arange(len(inputs), dtype=np.float64),
              rf"s = {stride}", columns=rows),
-        Step("Tokens two neighbouring windows share", r"\max(n - s,\ 0)", read_only(max(length - stride, 0)),
+        Step("Tokens two neighbouring windows share", r"\max(n - s,\ 0)", np.array(max(length - stride, 0)),
              rf"\max({length} - {stride},\ 0) = {max(length - stride, 0)}",
              comment="Windows overlap where the stride is smaller than the length."),
     )  # fmt: skip
 
 
+@worked(
+    "look-up-is-one-hot",
+    "§11",
+    "An embedding is a look-up",
+    "Multiplying a one-hot vector with the embedding matrix picks one of its rows.",
+    whole("ids", "Token ids", [2, 0, 5, 2], 0, 5, "token"),
+    given(
+        "matrix",
+        "Embedding matrix E (chosen here)",
+        [
+            [0.3, -0.2, 0.1],
+            [0.9, 0.4, -0.5],
+            [1.2, -0.7, 0.6],
+            [-0.4, 0.8, 0.2],
+            [0.1, 0.5, -1.1],
+            [-0.6, 0.3, 0.7],
+        ],
+        _VOCABULARY,
+        _DIMENSIONS,
+    ),
+)
 def _look_up(values: Values) -> tuple[Step, ...]:
     ids, matrix = values["ids"], values["matrix"]
     hot = learning.one_hot(ids, len(matrix))
@@ -53,71 +85,6 @@ def _look_up(values: Values) -> tuple[Step, ...]:
              rf"{latex.row(hot[0])}\,E = {latex.row(product[0])}", rows, _DIMENSIONS),
         Step("Rows looked up", r"E_{\mathrm{id}_t}", picked,
              rf"E_{{{int(ids[0])}}} = {latex.row(picked[0])}", rows, _DIMENSIONS),
-        replace(steps.difference(product, picked, "Product minus look-up", rows, _DIMENSIONS),
-                comment="All other rows are multiplied by 0, so the product is the row."),
+        steps.difference(product, picked, "Product minus look-up", rows, _DIMENSIONS,
+                         comment="All other rows are multiplied by 0, so the product is the row."),
     )  # fmt: skip
-
-
-def _sliding_windows_example() -> Example:
-    return Example(
-        "sliding-windows",
-        "Windows, stride and the next token",
-        "§11",
-        "Training data are windows of text. "
-        "The targets are the same windows moved on by one token.",
-        (
-            token_ids(
-                "ids",
-                "Token ids (chosen here)",
-                [40, 367, 2885, 1464, 1807, 3619, 402, 271, 10899],
-            ),
-            Input("length", "Window length", read_only(4), lowest=1, highest=8, whole=True),
-            Input("stride", "Stride", read_only(2), lowest=1, highest=8, whole=True),
-        ),
-        _windows,
-    )
-
-
-def _look_up_is_one_hot_example() -> Example:
-    return Example(
-        "look-up-is-one-hot",
-        "An embedding is a look-up",
-        "§11",
-        "Multiplying a one-hot vector with the embedding matrix picks one of its rows.",
-        (
-            Input(
-                "ids",
-                "Token ids",
-                read_only([2, 0, 5, 2]),
-                columns=numbered("token", 4),
-                lowest=0,
-                highest=5,
-                whole=True,
-            ),
-            Input(
-                "matrix",
-                "Embedding matrix E (chosen here)",
-                read_only(
-                    [
-                        [0.3, -0.2, 0.1],
-                        [0.9, 0.4, -0.5],
-                        [1.2, -0.7, 0.6],
-                        [-0.4, 0.8, 0.2],
-                        [0.1, 0.5, -1.1],
-                        [-0.6, 0.3, 0.7],
-                    ]
-                ),
-                _VOCABULARY,
-                _DIMENSIONS,
-            ),
-        ),
-        _look_up,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 11 on windows and embeddings."""
-    return (
-        _sliding_windows_example(),
-        _look_up_is_one_hot_example(),
-    )

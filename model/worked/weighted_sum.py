@@ -6,13 +6,22 @@ from dataclasses import replace
 
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Step, Values, given, numbered, worked
 from model.worked.printed import Printed
 from model.worked.source import TWO_LAYERS
 
 _TOKENS = ("The", "Cat", "Sat")
 
 
+@worked(
+    "weighted-sum-of-cat",
+    "§4",
+    "The new Cat: 30 % The, 38 % Cat, 32 % Sat",
+    "The output of attention is a mix of the values, each by its weight. "
+    "The weights are given; the values were chosen for this page.",
+    given("weights", "Weights of Cat", [0.3, 0.38, 0.32], _TOKENS, lowest=0, highest=1),
+    given("values", "Values V", [[1, 0, 2, 0], [0, 3, 0, 1], [1, 1, 1, 1]], _TOKENS, "dim"),
+)
 def _cat(values: Values) -> tuple[Step, ...]:
     weights, value = values["weights"], values["values"]
     shares = 100.0 * weights
@@ -54,36 +63,3 @@ def _cat(values: Values) -> tuple[Step, ...]:
             comment="The sum of the three rows above: a mix of the values by their shares.",
         ),
     )
-
-
-def _weighted_sum_of_cat_example() -> Example:
-    return Example(
-        "weighted-sum-of-cat",
-        "The new Cat: 30 % The, 38 % Cat, 32 % Sat",
-        "§4",
-        "The output of attention is a mix of the values, each by its weight. "
-        "The weights are given; the values were chosen for this page.",
-        (
-            Input(
-                "weights",
-                "Weights of Cat",
-                read_only([0.3, 0.38, 0.32]),
-                columns=_TOKENS,
-                lowest=0,
-                highest=1,
-            ),
-            Input(
-                "values",
-                "Values V",
-                read_only([[1, 0, 2, 0], [0, 3, 0, 1], [1, 1, 1, 1]]),
-                rows=_TOKENS,
-                columns=numbered("dim", 4),
-            ),
-        ),
-        _cat,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked example of section 4."""
-    return (_weighted_sum_of_cat_example(),)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from model.arithmetic import attention, positions
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Example, Input, Step, Values, numbered, read_only
+from model.worked.example import Array, Step, Values, given, numbered, worked
 
 _DIMENSIONS = numbered("dim", 4)
+_LION = ("Lion", "kills", "tiger")
 
 
+@worked(
+    "shift-is-a-rotation",
+    "§8",
+    "Why sine and cosine",
+    "A sine alone is ambiguous. With its cosine, moving by some positions is a rotation.",
+    given("position", "Position", 3, lowest=0, highest=1000),
+    given("shift", "Shift", 2, lowest=-1000, highest=1000),
+    given("rate", "Angle for one position", 0.3, lowest=0, highest=3),
+)
 def _shift(values: Values) -> tuple[Step, ...]:
     position, shift, rate = (float(values[name]) for name in ("position", "shift", "rate"))
     angle = position * rate
@@ -46,6 +55,19 @@ def _shift(values: Values) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
+@worked(
+    "rotary-positions",
+    "§8",
+    "Rotary positions",
+    "Rotary positions turn the query and the key themselves, "
+    "so that the score depends on their distance.",
+    given("query", "Query", [1, 0.5], "dim"),
+    given("key", "Key", [0.8, -0.3], "dim"),
+    given("m", "Position of the query", 5, lowest=0, highest=1000),
+    given("n", "Position of the key", 2, lowest=0, highest=1000),
+    given("shift", "Shift", 7, lowest=0, highest=1000),
+    given("rate", "Angle for one position", 0.3, lowest=0, highest=3),
+)
 def _rotary(values: Values) -> tuple[Step, ...]:
     query, key = values["query"], values["key"]
     m, n, shift, rate = (float(values[name]) for name in ("m", "n", "shift", "rate"))
@@ -78,7 +100,6 @@ def _rotary(values: Values) -> tuple[Step, ...]:
     )
 
 
-_LION = ("Lion", "kills", "tiger")
 _TIGER = ("tiger", "kills", "Lion")
 
 
@@ -86,6 +107,19 @@ def _outputs(vectors: Array) -> Array:
     return attention.attend(vectors, vectors, vectors).output
 
 
+@worked(
+    "lion-kills-tiger",
+    "§8",
+    "Lion kills tiger, tiger kills lion",
+    "Without positions attention sees a bag of words: who kills whom is lost.",
+    given(
+        "embedding",
+        "Embeddings (chosen here)",
+        [[1, 0.2, 0, 0.5], [0.3, 0.9, 0.4, 0], [0.1, 0, 1, 0.7]],
+        _LION,
+        _DIMENSIONS,
+    ),
+)
 def _lion(values: Values) -> tuple[Step, ...]:
     vectors = values["embedding"]
     table = positions.sinusoidal(np.arange(3.0), 4)
@@ -101,80 +135,22 @@ def _lion(values: Values) -> tuple[Step, ...]:
     return (
         output("Lion kills tiger, without positions", plain, _LION),
         output("Tiger kills lion, without positions", plain_turned, _TIGER),
-        replace(
-            steps.difference(
-                plain, plain_turned[::-1], "Difference word by word", _LION, _DIMENSIONS
-            ),
+        steps.difference(
+            plain,
+            plain_turned[::-1],
+            "Difference word by word",
+            _LION,
+            _DIMENSIONS,
             comment="Without positions each word gets the same vector in both sentences.",
         ),
         output("Lion kills tiger, with positions", placed, _LION),
         output("Tiger kills lion, with positions", placed_turned, _TIGER),
-        replace(
-            steps.difference(
-                placed, placed_turned[::-1], "Difference with positions", _LION, _DIMENSIONS
-            ),
+        steps.difference(
+            placed,
+            placed_turned[::-1],
+            "Difference with positions",
+            _LION,
+            _DIMENSIONS,
             comment="With positions the two sentences differ.",
         ),
-    )
-
-
-def _shift_is_a_rotation_example() -> Example:
-    return Example(
-        "shift-is-a-rotation",
-        "Why sine and cosine",
-        "§8",
-        "A sine alone is ambiguous. With its cosine, moving by some positions is a rotation.",
-        (
-            Input("position", "Position", read_only(3), lowest=0, highest=1000),
-            Input("shift", "Shift", read_only(2), lowest=-1000, highest=1000),
-            Input("rate", "Angle for one position", read_only(0.3), lowest=0, highest=3),
-        ),
-        _shift,
-    )
-
-
-def _rotary_positions_example() -> Example:
-    return Example(
-        "rotary-positions",
-        "Rotary positions",
-        "§8",
-        "Rotary positions turn the query and the key themselves, "
-        "so that the score depends on their distance.",
-        (
-            Input("query", "Query", read_only([1, 0.5]), columns=numbered("dim", 2)),
-            Input("key", "Key", read_only([0.8, -0.3]), columns=numbered("dim", 2)),
-            Input("m", "Position of the query", read_only(5), lowest=0, highest=1000),
-            Input("n", "Position of the key", read_only(2), lowest=0, highest=1000),
-            Input("shift", "Shift", read_only(7), lowest=0, highest=1000),
-            Input("rate", "Angle for one position", read_only(0.3), lowest=0, highest=3),
-        ),
-        _rotary,
-    )
-
-
-def _lion_kills_tiger_example() -> Example:
-    return Example(
-        "lion-kills-tiger",
-        "Lion kills tiger, tiger kills lion",
-        "§8",
-        "Without positions attention sees a bag of words: who kills whom is lost.",
-        (
-            Input(
-                "embedding",
-                "Embeddings (chosen here)",
-                read_only([[1, 0.2, 0, 0.5], [0.3, 0.9, 0.4, 0], [0.1, 0, 1, 0.7]]),
-                _LION,
-                _DIMENSIONS,
-            ),
-        ),
-        _lion,
-    )
-
-
-def examples() -> tuple[Example, ...]:
-    """The worked examples of section 8 on shifts and word order."""
-    return (
-        _shift_is_a_rotation_example(),
-        _rotary_positions_example(),
-        _lion_kills_tiger_example(),
     )
