@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 
 from model.training.checkpoints import shipped_course, shipped_courses
 from viz.views.training.choice import CHARACTERS, LIST
-from viz.views.training.here import TICKET
 from viz.views.training.shared import workshop
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "training.py"
@@ -226,22 +225,6 @@ def test_who_leaves_the_line_is_out_of_it_and_can_ask_again() -> None:
     press(mine, "Stop")
     press(other, "Train")
     until(other, lambda app: "Training: step" in progress(app))
-
-
-@pytest.mark.usefixtures("nobody_trains")
-def test_a_visitor_has_one_run_at_a_time() -> None:
-    """The button is closed meanwhile, which holds only in a browser of good will."""
-    app = opened(VIEWS[2])
-    press(app, "Train")
-    first = app.session_state[TICKET]
-    (button,) = [button for button in app.button if button.label == "Train"]
-    button.proto.disabled = False
-    button.click().run()
-    report, second = workshop().look(first), workshop().look(app.session_state[TICKET])
-    assert report is not None
-    assert report.state == "stopped"
-    assert second is not None
-    assert not second.over
 
 
 def test_the_list_of_a_run_of_ones_own_starts_as_the_known_one() -> None:

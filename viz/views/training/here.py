@@ -66,7 +66,6 @@ def _choices(*, training: bool) -> None:
 
 
 def _start() -> None:
-    _stop()  # a visitor has one run at a time, whatever the browser sends
     recipe = short_recipe(st.session_state["training-seed"], st.session_state["training-steps"])
     try:
         st.session_state[TICKET] = workshop().ask(recipe, visitor())
@@ -75,7 +74,7 @@ def _start() -> None:
 
 
 def _stop() -> None:
-    workshop().stop(st.session_state.get(TICKET, 0))
+    workshop().stop(st.session_state[TICKET])
 
 
 def _run() -> None:
