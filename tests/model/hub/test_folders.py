@@ -44,7 +44,7 @@ def without_some_weights(folder: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     state = load_file(folder / "model.safetensors")
-    del state["model.nn.layers.1.self_attn.q_proj.weight"]
+    del state["model.layers.1.self_attn.q_proj.weight"]
     save_file(state, folder / "model.safetensors", {"format": "pt"})
 
 
