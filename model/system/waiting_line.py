@@ -1,9 +1,11 @@
 """A line in front of something that few can use at once, and locks of keys."""
 
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 
 SECONDS_BETWEEN_NEWS = 0.2
 ROUND = 64  # turns for which a visitor who had one lets those who had none go first
@@ -28,6 +30,7 @@ class _Ticket:
     """One wait in the line."""
 
     visitor: Hashable
+    number: int  # in order of arrival
     arrived: int  # turns that the line had given by then
 
 
@@ -41,7 +44,8 @@ class Line:
     def __init__(self, at_once: int, longest: int | None = None) -> None:
         self._free = at_once
         self._longest = longest
-        self._waiting: list[_Ticket] = []  # in order of arrival
+        self._waiting: list[_Ticket] = []  # who is next stands first
+        self._tickets = count()
         self._turns = 0  # given so far
         self._last: dict[Hashable, int] = {}  # visitor -> turn, for those of the last ROUND turns
         self._moved = threading.Condition()
@@ -66,12 +70,11 @@ class Line:
         Raises LineFullError where too many stand before it, unless it may be `however_long`.
         """
         with self._moved:
-            ticket = _Ticket(visitor, self._turns)
-            self._waiting.append(ticket)
-            before = self._place(ticket) - 1
+            ticket = _Ticket(visitor, next(self._tickets), self._turns)
+            before = bisect_right(self._waiting, self._due(ticket), key=self._due)
             if self._longest is not None and before >= self._longest and not however_long:
-                self._waiting.remove(ticket)
                 raise LineFullError(before)
+            self._waiting.insert(before, ticket)
         try:
             self._stand(ticket, waiting, wanted)
         except BaseException:
@@ -93,7 +96,7 @@ class Line:
         told = 0
         while True:
             with self._moved:
-                place = self._place(ticket)
+                place = self._waiting.index(ticket) + 1
                 if place <= self._free:
                     self._waiting.remove(ticket)
                     self._free -= 1
@@ -108,20 +111,12 @@ class Line:
                 waiting(place)
                 told = place
 
-    def _place(self, ticket: _Ticket) -> int:
-        """From 1. Who is equal came earlier."""
-        due = self._due(ticket)
-        at = self._waiting.index(ticket)
-        return 1 + sum(
-            self._due(other) < due + (number < at)
-            for number, other in enumerate(self._waiting)
-            if number != at
-        )
-
-    def _due(self, ticket: _Ticket) -> int:
-        """The turn at which a ticket counts as come: a visitor's last turn puts off the next."""
+    def _due(self, ticket: _Ticket) -> tuple[int, int]:
+        """The turn at which a ticket counts as come, for a visitor's last turn puts off the next; of those
+        that are equal, the earlier one goes first."""
         last = self._last.get(ticket.visitor)
-        return ticket.arrived if last is None else max(ticket.arrived, last + ROUND)
+        turn = ticket.arrived if last is None else max(ticket.arrived, last + ROUND)
+        return turn, ticket.number
 
     def _note_turn(self, visitor: Hashable) -> None:
         self._last.pop(visitor, None)
@@ -130,6 +125,7 @@ class Line:
         first = next(iter(self._last))
         if self._last[first] + ROUND <= self._turns:
             del self._last[first]
+        self._waiting.sort(key=self._due)
 
 
 class KeyLocks:
