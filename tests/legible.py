@@ -176,4 +176,8 @@ def _open(on: Walk, choice: Locator) -> str:
 
 @cache
 def _script() -> str:
-    return Path(__file__).with_suffix(".js").read_text("utf-8")
+    folder = Path(__file__).parent
+    letters, faults = (
+        (folder / f"{name}.js").read_text("utf-8") for name in ("legible_letters", "legible")
+    )
+    return f"(() => {{ const letters = (\n{letters}); return (\n{faults}); }})()"

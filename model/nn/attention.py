@@ -74,9 +74,8 @@ def _mask(
     """The mask after the intervention; or None and True: the look-ahead mask, left to the kernel."""
     changed = change.mask != "model" or bool(change.hidden or change.blocked)
     if own is None and place.kind == "causal":
-        if (
-            not changed and scale > 0
-        ):  # PyTorch's kernel multiplies its look-ahead mask by the scale
+        # Not where the scale is 0 or less: PyTorch's kernel multiplies its look-ahead mask by it.
+        if not changed and scale > 0:
             return None, True
         own = _look_ahead(query, key)
     if not changed:

@@ -6,14 +6,7 @@ exception, or asked for anything beyond our own server: the app must work withou
 A test that provokes such trouble on purpose takes `troubles`, looks at the list and clears it.
 """
 
-import os
 import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +25,8 @@ from playwright.sync_api import (
 from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
+from tests.browser.app_server import AppServer
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-SERVER_COMMAND = [sys.executable, "-m", "viz.server"]
-SECONDS_TO_START = 300
 QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 )
@@ -73,64 +64,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     """The address of a server of our own, started for these tests and ended after them."""
     log = tmp_path_factory.mktemp("server") / "server.log"
     pytestconfig.stash[LOG] = log
-    port = free_port()
-    with log.open("wb") as output, start_server(port, output.fileno()) as process:
-        try:
-            wait_for_health(f"http://127.0.0.1:{port}", process, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            end(process)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def start_server(port: int, output: int) -> subprocess.Popen[bytes]:
-    settings = {
-        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
-        "STREAMLIT_SERVER_PORT": str(port),
-        "STREAMLIT_SERVER_HEADLESS": "true",
-        "STREAMLIT_SERVER_FILE_WATCHER_TYPE": "none",
-        "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false",
-    }
-    return subprocess.Popen(
-        SERVER_COMMAND,
-        cwd=REPOSITORY,
-        env=os.environ | settings,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-    )
-
-
-def wait_for_health(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while not is_healthy(address):
-        if process.poll() is not None:
-            pytest.fail(f"The server ended with {process.returncode}:\n{log.read_text()}")
-        if time.monotonic() > deadline:
-            pytest.fail(f"No answer after {SECONDS_TO_START} seconds:\n{log.read_text()}")
-        time.sleep(0.1)
-
-
-def is_healthy(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=5) as answer:
-            return answer.read() == b"ok"
-    except (urllib.error.URLError, TimeoutError, ConnectionError):
-        return False
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    with AppServer(log) as app:
+        yield app.address
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,44 +1,22 @@
 """Faults as a visitor meets them: what is said, what stays, and that everybody else goes on."""
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 from model.loading.shipped import ASSETS, WEIGHTS
 from tests.browser import conftest
+from tests.browser.app_server import AppServer
 
 TYPED = "Anna saw the red bag"
 MISTAKE = "the mistake is ours"
 
 
-@dataclass
-class Served:
-    """A server that can be ended and started again at the same address."""
-
-    port: int
-    log: Path
-    process: subprocess.Popen[bytes]
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        with self.log.open("ab") as output:
-            self.process = conftest.start_server(self.port, output.fileno())
-
-    def wait(self) -> None:
-        conftest.wait_for_health(self.address, self.process, self.log)
-
-
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     """A server with planted faults; the file of one shipped model is cut short."""
     assets = tmp_path_factory.mktemp("assets") / "assets"
     shutil.copytree(ASSETS, assets)
@@ -46,20 +24,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAULTY_ASSETS", str(assets))
-        command = [sys.executable, "-m", "tests.browser.faulty_server"]
-        patch.setattr(conftest, "SERVER_COMMAND", command)
-        port, log = conftest.free_port(), tmp_path_factory.mktemp("log") / "server.log"
-        with log.open("wb") as output:
-            one = Served(port, log, conftest.start_server(port, output.fileno()))
-        try:
-            one.wait()
-            yield one
-        finally:
-            conftest.end(one.process)
+        log = tmp_path_factory.mktemp("log") / "server.log"
+        with AppServer(log, (sys.executable, "-m", "tests.browser.faulty_server")) as app:
+            yield app
 
 
 @pytest.fixture(scope="module")
-def server(served: Served) -> str:
+def server(served: AppServer) -> str:
     return served.address
 
 
@@ -80,7 +51,7 @@ def chips(page: Page) -> Locator:
 def test_a_part_that_breaks_is_told_without_details_and_the_rest_lives(
     open_page: Callable[..., Page],
     fresh_page: Callable[..., Page],
-    served: Served,
+    served: AppServer,
     troubles: list[str],
 ) -> None:
     page = open_page("/tokens", text="please BREAK now")
@@ -207,13 +178,13 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
 
 
 def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
-    page: Page, open_page: Callable[..., Page], served: Served, troubles: list[str]
+    page: Page, open_page: Callable[..., Page], served: AppServer, troubles: list[str]
 ) -> None:
     open_page("/attention", text=TYPED, scale="1.0")
     page.get_by_test_id("head-1").click()
     page.wait_for_url("**head=1**")
     box(page).fill("the dog ran to the river")
-    conftest.end(served.process)
+    served.end()
     expect(page.get_by_text("Connecting")).to_be_visible()
     served.start()
     served.wait()

@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from model.download.sources import fetched
 from model.download.wheel import cache_folder
 from model.loading.registry import models
-from tests.browser.conftest import SECONDS_TO_START, end, free_port, start_server, wait_for_health
+from tests.browser.app_server import SECONDS_TO_START, AppServer
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 
@@ -37,18 +37,13 @@ def server(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     cache, log = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("log") / "server.log"
     for name in REAL:
         (cache / name).symlink_to(cache_folder(name))
-    port = free_port()
-    with pytest.MonkeyPatch.context() as patch, log.open("wb") as output:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_ENDPOINT", hub.address)
         patch.setenv("HF_HUB_OFFLINE", "0")
         patch.setenv("ATTENTION_CACHE", str(cache))
-        with start_server(port, output.fileno()) as process:
-            try:
-                wait_for_health(f"http://127.0.0.1:{port}", process, log)
-                wait_until_ready(f"http://127.0.0.1:{port}")
-                yield f"http://127.0.0.1:{port}"
-            finally:
-                end(process)
+        with AppServer(log) as app:
+            wait_until_ready(app.address)
+            yield app.address
 
 
 def wait_until_ready(address: str) -> None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser import conftest, known_weights
+from tests.browser import known_weights
+from tests.browser.app_server import AppServer
 from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
 from tests.browser.known_weights import WEIGHTS
 from tests.viz.explorer.records import labels, weighing
@@ -75,17 +76,10 @@ def extent(count: NDArray[np.int_]) -> tuple[int, int]:
 @pytest.fixture(scope="module")
 def drawn_by_streamlit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that draws the known weights."""
-    port, log = conftest.free_port(), tmp_path_factory.mktemp("known") / "server.log"
-    with log.open("wb") as output:
-        with pytest.MonkeyPatch.context() as patch:  # another server may start later
-            command = [sys.executable, "-m", "streamlit", "run", known_weights.__file__]
-            patch.setattr(conftest, "SERVER_COMMAND", command)
-            process = conftest.start_server(port, output.fileno())
-        try:
-            conftest.wait_for_health(f"http://127.0.0.1:{port}", process, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            conftest.end(process)
+    log = tmp_path_factory.mktemp("known") / "server.log"
+    command = (sys.executable, "-m", "streamlit", "run", known_weights.__file__)
+    with AppServer(log, command) as app:
+        yield app.address
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -1,4 +1,4 @@
-"""The component's parts as the strings Streamlit takes: one script, one style sheet, one skeleton.
+"""The component as the strings that Streamlit takes: one script, one style sheet, one skeleton.
 
 The script is written as small ES modules. Streamlit takes a component's script as one string, so the
 modules are joined, each in a scope of its own, with its imports and exports turned into constants. Served
@@ -14,16 +14,19 @@ _MODULES = (  # each one after those it imports
     "numbers",
     "message",
     "derive",
+    "derived_heads",
     "held",
     "colours",
     "geometry",
     "paint",
     "libraries",
+    "python",
     "plotly",
     "save",
     "elements",
     "overlay",
     "table",
+    "check",
     "equality",
     "equations",
     "terms",
@@ -32,8 +35,10 @@ _MODULES = (  # each one after those it imports
     "view",
     "controls",
     "picture",
+    "drawing",
     "main",
 )
+_STYLES = ("frame", "controls", "picture", "panel", "sentence", "check", "compared", "widths")
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from \"\./(\w+)\.js\";$", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
@@ -45,8 +50,8 @@ def script() -> str:
 
 
 def style() -> str:
-    """The style sheet."""
-    return _read("explorer.css")
+    """The style sheets of `css/`, joined: what a later one says of an element counts."""
+    return "\n".join(_read(f"css/{name}.css") for name in _STYLES)
 
 
 def skeleton() -> str:

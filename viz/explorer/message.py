@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from model.nn.config import Projection
 from viz.explorer.layer_buttons import layer_choices
-from viz.explorer.stages import stages
-from viz.notation.formulas import formulas
+from viz.explorer.stages import Stage, stages
+from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
 from viz.notation.theme import MASKED, QUANTITIES
 
@@ -31,6 +31,10 @@ LIGHT = 1_000_000  # up to so many bytes, values and outputs come along at once
 KEPT = 32_000_000  # bytes of layers made ready and kept: of many readers of short texts, of few of long ones
 SHOW_VALUES = ("value", "output")  # the stages that need them
 _LABEL = 14  # characters of a label beside a picture
+_THEME: Json = {
+    "quantities": {name: asdict(quantity) for name, quantity in QUANTITIES.items()},
+    "masked": MASKED,
+}
 
 
 class AttentionRecord(Protocol):
@@ -89,10 +93,10 @@ def payload(
     """Everything the browser draws from, but for the selection. Arrays are numpy's; `packed` packs them.
 
     queries, keys: the text of each token. head: the chosen head; where all heads of a long text are too
-    much for one message, its block of heads is sent. check: largest difference of the whole trace;
-    None: not known yet.
-    stage: the chosen stage, which decides whether a large layer's values come along. layers: names of
-    those to choose among.
+    much for one message, its block of heads is sent. check: largest difference between recomputed and
+    recorded numbers of the whole trace; None: not known yet. baseline: the same layer of the unchanged
+    run, to lay beside it. stage: the chosen stage, which decides whether a large layer's values come
+    along. layers: names of those to choose among.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
     """
     _check_counts(attention, queries, keys, "attention")
@@ -101,13 +105,8 @@ def payload(
     runs = 1 if baseline is None else 2
     complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
     sent = _sent_heads(attention, head, runs=runs, complete=complete)
-    shown = stages(
-        kind=attention.kind,
-        masked=is_masked(attention),
-        unmasked=baseline is None or not is_masked(baseline),
-        leaks=math.isfinite(attention.fill),
-        scale=attention.scale,
-    )
+    shown = stages_of(attention, baseline)
+    steps = formulas_of(attention, has_mask=any(stage.name == "masked" for stage in shown))
     return {
         "layer": _layer(attention, sent, complete),
         "baseline": None if baseline is None else _layer(baseline, sent, complete),
@@ -115,26 +114,36 @@ def payload(
         "queries": _labels(queries),
         "keys": _labels(keys),
         "stages": [asdict(stage) for stage in shown],
-        "formulas": {
-            name: {"general": formula.general, "plain": formula.plain, "numeric": formula.numeric}
-            for name, formula in formulas(
-                scale=attention.scale,
-                key_width=attention.key.shape[-1],
-                keys=len(keys),
-                fill=attention.fill,
-                projection=attention.projection,
-                has_mask=any(stage.name == "masked" for stage in shown),
-            ).items()
-        },
-        "theme": {
-            "quantities": {name: asdict(quantity) for name, quantity in QUANTITIES.items()},
-            "masked": MASKED,
-        },
+        "formulas": {name: asdict(formula) for name, formula in steps.items()},
+        "theme": _THEME,
         "check": check if check is not None and math.isfinite(check) else None,
     }
 
 
-def is_masked(attention: AttentionRecord) -> bool:
+def stages_of(attention: AttentionRecord, baseline: AttentionRecord | None) -> tuple[Stage, ...]:
+    """The stages of a layer, alone or beside the unchanged run."""
+    return stages(
+        kind=attention.kind,
+        masked=_is_masked(attention),
+        unmasked=baseline is None or not _is_masked(baseline),
+        leaks=math.isfinite(attention.fill),
+        scale=attention.scale,
+    )
+
+
+def formulas_of(attention: AttentionRecord, *, has_mask: bool) -> dict[StageName, Formula]:
+    """The formula of each stage of a layer."""
+    return formulas(
+        scale=attention.scale,
+        key_width=attention.key.shape[-1],
+        keys=attention.key.shape[1],
+        fill=attention.fill,
+        projection=attention.projection,
+        has_mask=has_mask,
+    )
+
+
+def _is_masked(attention: AttentionRecord) -> bool:
     """Whether any key is hidden from any query."""
     return attention.mask is not None and not bool(np.all(attention.mask))
 

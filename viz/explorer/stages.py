@@ -1,6 +1,6 @@
 """The stages of attention in order, with the words that stand beside their pictures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from viz.notation.formulas import StageName
@@ -11,7 +11,10 @@ Axis = Literal["query", "key", "dimension"]
 
 @dataclass(frozen=True)
 class Stage:
-    """One picture of the strip. In `title`, `{head}` stands for a head's name, for instance L2H5."""
+    """One picture of the strip. In `title`, `{head}` stands for a head's name, for instance L2H5.
+
+    `_STAGES` leaves open what depends on the layer: `{scale}`, `{hidden}` and some of the looks.
+    """
 
     name: StageName
     label: str
@@ -21,7 +24,102 @@ class Stage:
     rows: Axis
     columns: Axis
     title: str
-    look: str
+    look: str = ""
+
+
+_STRIPE = "A vertical stripe is a key that every query likes."
+_WEIGHTS = "The strongest cells are where a token looks. Read along a row: its weights sum to 1."
+_CAUSAL_WEIGHTS = (
+    "The strongest cells are where a token looks. A diagonal: at itself. One step below it:"
+    " at the token before. The first column: at nothing in particular."
+)
+_STAGES = (
+    Stage(
+        name="query",
+        label="Q",
+        cell="query value",
+        step="",
+        quantity="query",
+        rows="query",
+        columns="dimension",
+        title="Queries of {head}: one row a token, one column a dimension",
+        look="Each row is what a token asks for. Rows with the same pattern ask for the same thing.",
+    ),
+    Stage(
+        name="key",
+        label="K",
+        cell="key value",
+        step="",
+        quantity="key",
+        rows="key",
+        columns="dimension",
+        title="Keys of {head}: one row a token, one column a dimension",
+        look="Each row is what a token offers to be found by. A query scores high where its row and a"
+        " key's row agree in sign and are large.",
+    ),
+    Stage(
+        name="value",
+        label="V",
+        cell="value",
+        step="",
+        quantity="value",
+        rows="key",
+        columns="dimension",
+        title="Values of {head}: one row a token, one column a dimension",
+        look="Each row is what a token hands over when it is looked at.",
+    ),
+    Stage(
+        name="scores",
+        label="scores",
+        cell="score",
+        step="Q·Kᵀ",
+        quantity="score",
+        rows="query",
+        columns="key",
+        title="Scores of {head}: row = query, column = key, not yet scaled or masked",
+    ),
+    Stage(
+        name="scaled",
+        label="scaled",
+        cell="scaled score",
+        step="× {scale}",
+        quantity="score",
+        rows="query",
+        columns="key",
+        title="Scaled scores of {head}: row = query, column = key",
+    ),
+    Stage(
+        name="masked",
+        label="masked",
+        cell="masked score",
+        step="mask",
+        quantity="score",
+        rows="query",
+        columns="key",
+        title="Masked scores of {head}: row = query, column = key{hidden}",
+    ),
+    Stage(
+        name="weights",
+        label="weights",
+        cell="weight",
+        step="softmax",
+        quantity="weight",
+        rows="query",
+        columns="key",
+        title="Weights of {head}: row = query, column = key, rows sum to 1{hidden}",
+    ),
+    Stage(
+        name="output",
+        label="output",
+        cell="output",
+        step="· V",
+        quantity="output",
+        rows="query",
+        columns="dimension",
+        title="Output of {head}: one row a query token, one column a dimension",
+        look="Each row is a mixture of the rows of V, with the weights of that query.",
+    ),
+)
 
 
 def stages(
@@ -33,109 +131,22 @@ def stages(
     whether none is in the unchanged run beside it. leaks: whether the fill of masked scores is a
     finite number, so that a masked key may still get weight.
     """
-    found = _every_stage(kind, masked, leaks, scale)
-    if masked or not unmasked or kind == "causal":
-        return found
-    return tuple(stage for stage in found if stage.name != "masked")
-
-
-def _every_stage(kind: str, masked: bool, leaks: bool, scale: float) -> tuple[Stage, ...]:
-    hidden = _hidden(kind, masked)
-    return (
-        Stage(
-            name="query",
-            label="Q",
-            cell="query value",
-            step="",
-            quantity="query",
-            rows="query",
-            columns="dimension",
-            title="Queries of {head}: one row a token, one column a dimension",
-            look="Each row is what a token asks for. Rows with the same pattern ask for the same thing.",
-        ),
-        Stage(
-            name="key",
-            label="K",
-            cell="key value",
-            step="",
-            quantity="key",
-            rows="key",
-            columns="dimension",
-            title="Keys of {head}: one row a token, one column a dimension",
-            look="Each row is what a token offers to be found by. A query scores high where its row and a"
-            " key's row agree in sign and are large.",
-        ),
-        Stage(
-            name="value",
-            label="V",
-            cell="value",
-            step="",
-            quantity="value",
-            rows="key",
-            columns="dimension",
-            title="Values of {head}: one row a token, one column a dimension",
-            look="Each row is what a token hands over when it is looked at.",
-        ),
-        Stage(
-            name="scores",
-            label="scores",
-            cell="score",
-            step="Q·Kᵀ",
-            quantity="score",
-            rows="query",
-            columns="key",
-            title="Scores of {head}: row = query, column = key, not yet scaled or masked",
-            look="A vertical stripe is a key that every query likes. The future is still visible here."
-            if kind == "causal"
-            else "A vertical stripe is a key that every query likes.",
-        ),
-        Stage(
-            name="scaled",
-            label="scaled",
-            cell="scaled score",
-            step=f"× {scale:.4g}",
-            quantity="score",
-            rows="query",
-            columns="key",
-            title="Scaled scores of {head}: row = query, column = key",
-            look=_scaled_look(scale),
-        ),
-        Stage(
-            name="masked",
-            label="masked",
-            cell="masked score",
-            step="mask",
-            quantity="score",
-            rows="query",
-            columns="key",
-            title="Masked scores of {head}: row = query, column = key" + hidden,
-            look=_masked_look(kind, masked, leaks),
-        ),
-        Stage(
-            name="weights",
-            label="weights",
-            cell="weight",
-            step="softmax",
-            quantity="weight",
-            rows="query",
-            columns="key",
-            title="Weights of {head}: row = query, column = key, rows sum to 1" + hidden,
-            look="The strongest cells are where a token looks. A diagonal: at itself. One step below it:"
-            " at the token before. The first column: at nothing in particular."
-            if kind == "causal"
-            else "The strongest cells are where a token looks. Read along a row: its weights sum to 1.",
-        ),
-        Stage(
-            name="output",
-            label="output",
-            cell="output",
-            step="· V",
-            quantity="output",
-            rows="query",
-            columns="dimension",
-            title="Output of {head}: one row a query token, one column a dimension",
-            look="Each row is a mixture of the rows of V, with the weights of that query.",
-        ),
+    hidden, causal = _hidden(kind, masked), kind == "causal"
+    looks: dict[StageName, str] = {
+        "scores": _STRIPE + (" The future is still visible here." if causal else ""),
+        "scaled": _scaled_look(scale),
+        "masked": _masked_look(kind, masked, leaks),
+        "weights": _CAUSAL_WEIGHTS if causal else _WEIGHTS,
+    }
+    return tuple(
+        replace(
+            stage,
+            step=stage.step.replace("{scale}", f"{scale:.4g}"),
+            title=stage.title.replace("{hidden}", hidden),
+            look=looks.get(stage.name, stage.look),
+        )
+        for stage in _STAGES
+        if stage.name != "masked" or masked or not unmasked or causal
     )
 
 

@@ -18,9 +18,9 @@ from plotly.offline import get_plotlyjs
 from model.trace.arrays import Array, read_only
 from model.trace.matrix_csv import matrix_csv
 from model.trace.records import Attention
-from viz.explorer.message import is_masked
+from viz.explorer.message import stages_of
 from viz.explorer.stages import Axis as AxisName
-from viz.explorer.stages import Stage, stages
+from viz.explorer.stages import Stage
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.formulas import StageName
 from viz.notation.labels import token_label
@@ -68,7 +68,7 @@ def head_picture(
     queries, keys: the texts of the tokens. Scores and vectors have one scale for all heads of both
     runs, differences one for all heads.
     """
-    known = {each.name: each for each in _stages(attention, baseline)}
+    known = {each.name: each for each in stages_of(attention, baseline)}
     stage = stage if stage in known else "weights"
     words = known[stage]
     labels = {"query": _labels(queries), "key": _labels(keys)}
@@ -91,16 +91,6 @@ def head_picture(
         limits=_limits(attention, baseline, stage),
         rows=names(words.rows),
         columns=names(words.columns),
-    )
-
-
-def _stages(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:
-    return stages(
-        kind=attention.kind,
-        masked=is_masked(attention),
-        unmasked=baseline is None or not is_masked(baseline),
-        leaks=bool(np.isfinite(attention.fill)),
-        scale=attention.scale,
     )
 
 

@@ -15,7 +15,7 @@ from model.analysis.run_comparison import (
 )
 from model.trace.records import Attention
 from model.trace.trace import Trace
-from viz.notation.formulas import formulas
+from viz.explorer.message import formulas_of
 from viz.notation.labels import token_label
 from viz.notation.numbers import difference, nats
 from viz.notation.theme import QUANTITIES
@@ -85,14 +85,7 @@ def _tokens(labels: Sequence[str]) -> str:
 
 def _formula(attention: Attention, picture: HeadPicture) -> str:
     """The formula of the stage, in LaTeX for the page's own KaTeX and in words before that."""
-    formula = formulas(
-        scale=attention.scale,
-        key_width=attention.key.shape[-1],
-        keys=attention.key.shape[1],
-        fill=attention.fill,
-        projection=attention.projection,
-        has_mask=picture.has_mask,
-    )[picture.stage.name]
+    formula = formulas_of(attention, has_mask=picture.has_mask)[picture.stage.name]
     inked = _INK.sub(lambda found: _ink(found[1]), formula.general)
     return (
         f'<div class="formula" data-latex="{html.escape(inked)}">{html.escape(formula.plain)}</div>'

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from model.download.hub import CancelledError
+from model.download.transfer import CancelledError
 from model.download.wheel import Progress
 
 ENDED_KEPT = 32  # jobs that have ended, for those who have not looked yet

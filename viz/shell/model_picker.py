@@ -12,8 +12,9 @@ from pathlib import Path
 import streamlit as st
 from cachetools.func import ttl_cache
 
-from model.download.hub import Listing, UnreachableError, arrived, bytes_text, listed
+from model.download.hub import Listing, UnreachableError, bytes_text, listed
 from model.download.sources import fetched, folder_of, is_on_disk, is_unpacked
+from model.download.transfer import arrived
 from model.download.wheel import Progress
 from model.loading.registry import Entry, hub_models, models, others_allowed
 from viz.notation.markdown import plain

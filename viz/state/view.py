@@ -8,7 +8,7 @@ from model.loading.registry import may_be_linked, models
 from model.nn.intervention import Intervention
 from model.run.tokenizers import clean
 from model.system.settings import settings
-from viz.explorer import STAGES, Selection
+from viz.explorer.selection import STAGES, Selection
 from viz.state import intervention_url
 from viz.state.examples import EXAMPLES, FIRST, Example
 from viz.state.intervention_url import read_change, whole, written, written_change

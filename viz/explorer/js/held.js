@@ -6,8 +6,14 @@ import { decodeLayer } from "./derive.js";
 const MOST = 6;
 const held = (globalThis[Symbol.for("attention-explorer-layers")] ??= new Map()); // by digest
 
-/** A sent layer, decoded; null where it is said to be here already and is not. */
-export function layerOf(sent) {
+/** The layer of a message and its baseline, if it has one; null where one is said to be here and is not. */
+export function layersOf(message) {
+  const layer = layerOf(message.layer);
+  const baseline = message.baseline && layerOf(message.baseline);
+  return layer === null || (message.baseline && baseline === null) ? null : { layer, baseline };
+}
+
+function layerOf(sent) {
   const here = held.get(sent.digest);
   const enough = here && (here.value !== null || !sent.complete);
   if (!enough && sent.query === null) return null;

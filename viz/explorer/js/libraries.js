@@ -42,21 +42,25 @@ export function loadPlotly(assets) {
   });
 }
 
-/** KaTeX with its style sheet: { katex, sheet }. */
-export function loadKatex(assets) {
-  return once("katex", async () => {
-    if (!assets.katex || !assets.katexStyle) return null;
-    const [answer] = await Promise.all([
-      fetch(absolute(assets.katexStyle)),
-      loadScript(assets.katex),
-    ]);
-    if (!answer.ok || !globalThis.katex) return null;
-    const style = await answer.text();
-    registerFonts(style, absolute(assets.katexStyle));
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(style.replace(FONT_RULES, ""));
-    return { katex: globalThis.katex, sheet };
-  });
+/** KaTeX, with its style sheet in the document or shadow root of an element; null when it cannot be had. */
+export async function loadKatex(assets, element) {
+  const loaded = await once("katex", () => katexAndSheet(assets));
+  const place = element.getRootNode();
+  if (loaded && !place.adoptedStyleSheets.includes(loaded.sheet)) {
+    place.adoptedStyleSheets = [...place.adoptedStyleSheets, loaded.sheet];
+  }
+  return loaded?.katex ?? null;
+}
+
+async function katexAndSheet(assets) {
+  if (!assets.katex || !assets.katexStyle) return null;
+  const [answer] = await Promise.all([fetch(absolute(assets.katexStyle)), loadScript(assets.katex)]);
+  if (!answer.ok || !globalThis.katex) return null;
+  const style = await answer.text();
+  registerFonts(style, absolute(assets.katexStyle));
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(style.replace(FONT_RULES, ""));
+  return { katex: globalThis.katex, sheet };
 }
 
 /** What stands at a run's address, as `read` reads it, or null when it cannot be had. Never rejects. */

@@ -2,13 +2,42 @@
 
 import { exponentialsOf, spread, topPositions } from "./derive.js";
 import { element } from "./elements.js";
+import { drawEquation, filledTemplate } from "./equations.js";
 import { precise } from "./numbers.js";
 import { bar, inked, paragraph, productDetails, rowOf, softmaxDetails, terms } from "./terms.js";
 
 const TOP = 5;
 
+export class Panel {
+  constructor({ general, numeric, effect, details, top }) {
+    Object.assign(this, { general, numeric, effect, details, top });
+  }
+
+  /** `scene.katex` is undefined while it is on its way, null where it cannot be had; `scene.words` say what
+   *  the chosen cell is. */
+  draw(scene) {
+    this.drawFormula(scene);
+    drawEffect(this.effect, scene);
+    drawDetails(this.details, scene);
+    drawTopKeys(this.top, scene);
+  }
+
+  drawFormula({ stage, layer, derived, cell, order, formula, katex, palette, words }) {
+    if (katex === undefined) {
+      this.general.textContent = formula.plain;
+      return;
+    }
+    const general = filledTemplate(formula.general, {}, palette.ink);
+    if (general !== this.drawn) drawEquation(this.general, katex, general, formula.plain);
+    this.drawn = general;
+    const { name, values } = cellNumbers(stage.name, layer, derived, cell, order);
+    const numeric = filledTemplate(formula.numeric[name], values, palette.ink);
+    drawEquation(this.numeric, katex, numeric, words);
+  }
+}
+
 /** What the numeric template of a stage needs, and which of its cases holds. */
-export function cellNumbers(stage, layer, derived, cell, order) {
+function cellNumbers(stage, layer, derived, cell, order) {
   const { query, key, dimension } = cell;
   const at = query * layer.keys + key;
   const values = {
@@ -56,7 +85,7 @@ function softmaxNumbers(layer, derived, values, query, key) {
 const scrolled = new WeakMap(); // of a holder: how far its list of terms is. To ask it lays the page out.
 
 /** Fills the details of the stage: lists of terms, verdicts, sentences. */
-export function drawDetails(holder, scene) {
+function drawDetails(holder, scene) {
   holder.replaceChildren(...DETAILS[scene.stage.name](scene));
   const list = holder.querySelector(".terms");
   if (!list) return;
@@ -142,7 +171,7 @@ function verdict(text, allowed) {
 }
 
 /** The keys the chosen query looks at most. Clicking one chooses it. */
-export function drawTopKeys(holder, scene) {
+function drawTopKeys(holder, scene) {
   const { layer, derived, cell, palette } = scene;
   const weights = rowOf(derived.weights, cell.query, layer.keys);
   const items = topPositions(weights, TOP)
@@ -177,7 +206,7 @@ export function drawTopKeys(holder, scene) {
 }
 
 /** Baseline beside changed, in numbers: this cell, this row, and all rows. */
-export function drawEffect(holder, scene) {
+function drawEffect(holder, scene) {
   holder.hidden = !scene.before;
   if (!scene.before) return;
   const { layer, baseline, derived, before, cell } = scene;

@@ -1,0 +1,248 @@
+"""The laws of the house: imports point one way, app, pages -> viz -> model, and within each of these down its
+rooms; no circles, no lumber room; no long function, no long file.
+
+The checker reads the source of every module, follows the imports from file to file, and runs nothing. It is
+a function of a folder, so that each law is also tried on a small planted house (test_planted_houses.py).
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOMS = ("app", "pages", "viz", "model")
+LUMBER_ROOMS = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "base"}
+# Which modules may never reach which others, directly or through any module they import.
+FORBIDDEN = {
+    "model": {"streamlit", "plotly", "viz", "pages", "app"},
+    "viz": {"pages", "app"},
+    "viz.figures": {"streamlit"},
+    "viz.notation": {"streamlit"},
+}
+# The rooms of a package from the ground up: each imports itself and those before it.
+FLOORS = {
+    "model": (
+        "system",
+        "nn",
+        "trace",
+        "download",
+        "arithmetic",
+        "run",
+        "worked",
+        "analysis",
+        "hub",
+        "loading",
+        "training",
+        "serving",
+    ),
+    "viz": (
+        "notation",
+        "telemetry",
+        "figures",
+        "explorer",
+        "state",
+        "elements",
+        "saving",
+        "questions",
+        "tour",
+        "shell",
+        "views",
+        "server",
+    ),
+}
+LONGEST_FUNCTION, LONGEST_FILE = 50, 300  # lines
+SIZED = ("app.py", "pages", "viz", "model", "deploy", "tests")
+WRITTEN = {".py", ".js", ".css", ".html"}
+DATA = {"viz/views/glossary/terms.py"}  # may be long
+# What a function of JavaScript begins with, alone on its line: its end has the same indentation.
+_FUNCTION = re.compile(r"^( *)(?!(?:if|for|while|switch|catch)\b)\S.*(?:\)|=>) \{$")
+
+
+def module_files(root: Path) -> dict[str, Path]:
+    """Each module of the house by its dotted name; a package has the name of its folder."""
+    files = [root / "app.py"] if (root / "app.py").exists() else []
+    for room in ROOMS:
+        files += sorted((root / room).rglob("*.py"))
+    return {module_name(file.relative_to(root)): file for file in files}
+
+
+def module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_names(name: str, file: Path) -> Iterator[str]:
+    """Every dotted name a module asks for, wherever in the file and however it is spelled.
+
+    `from a import b` gives `a.b`: the caller knows whether that is a module or a thing inside one.
+    """
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = ".".join(filter(None, [parent_package(package, node.level), node.module]))
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and spells_an_import(node):
+            yield ast.literal_eval(node.args[0])
+
+
+def parent_package(package: str, level: int) -> str:
+    """Where the dots of a relative import lead; nothing for an absolute one."""
+    if level == 0:
+        return ""
+    parts = package.split(".")
+    return ".".join(parts[: len(parts) - (level - 1)])
+
+
+def spells_an_import(call: ast.Call) -> bool:
+    """Whether this is `import_module("name")` or `__import__("name")` with the name written out."""
+    function = ast.unparse(call.func).removeprefix("importlib.")
+    named = bool(call.args) and isinstance(call.args[0], ast.Constant)
+    return named and function in {"__import__", "import_module"}
+
+
+def import_graph(root: Path) -> dict[str, set[str]]:
+    """What each module of the house imports: modules of the house, and others by their first name.
+
+    Importing `viz.figures.curve` runs `viz` and `viz.figures` too, so those count as imported.
+    """
+    files = module_files(root)
+    return {
+        name: {
+            target
+            for asked in [*imported_names(name, file), *ancestors(name)]
+            for target in known_modules(asked, files)
+        }
+        for name, file in files.items()
+    }
+
+
+def ancestors(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def known_modules(asked: str, files: dict[str, Path]) -> set[str]:
+    """The modules of the house that an import of this name runs, and the name's first part."""
+    return {name for name in [*ancestors(asked), asked] if name in files} | {asked.split(".")[0]}
+
+
+def chains(graph: dict[str, set[str]], start: str) -> dict[str, list[str]]:
+    """For everything a module reaches, one shortest way to it."""
+    ways = {start: [start]}
+    waiting = [start]
+    for name in waiting:
+        for target in sorted(graph.get(name, ())):
+            if target not in ways:
+                ways[target] = [*ways[name], target]
+                waiting.append(target)
+    return ways
+
+
+def wrong_imports(root: Path) -> list[str]:
+    """One line for each forbidden module that a module of the house reaches."""
+    graph = import_graph(root)
+    return [
+        " -> ".join(ways[target])
+        for room, forbidden in FORBIDDEN.items()
+        for name in graph
+        if name == room or name.startswith(f"{room}.")
+        for ways in [chains(graph, name)]
+        for target in sorted(forbidden & ways.keys())
+    ]
+
+
+def imported_modules(name: str, file: Path, files: dict[str, Path]) -> set[str]:
+    """The modules of the house that one asks for by name, without the packages around them."""
+    asked = {
+        known[-1]
+        for target in imported_names(name, file)
+        if (known := [one for one in [*ancestors(target), target] if one in files])
+    }
+    return asked - {name}
+
+
+def climbing_imports(root: Path) -> list[str]:
+    """One line for each import of a room above the importer's own, and each module that is in no room."""
+    files = module_files(root)
+    found = []
+    for name, file in files.items():
+        package, *rooms = name.split(".")
+        if package not in FLOORS or not rooms:
+            continue
+        floors = FLOORS[package]
+        if rooms[0] not in floors:
+            found.append(f"{name} is in no room")
+            continue
+        found += [
+            f"{name} -> {target}"
+            for target in sorted(imported_modules(name, file, files))
+            if target.startswith(f"{package}.")
+            and target.split(".")[1] in floors[floors.index(rooms[0]) + 1 :]
+        ]
+    return found
+
+
+def circles(root: Path) -> list[set[str]]:
+    """Modules that import each other, directly or through others."""
+    files = module_files(root)
+    graph = {name: imported_modules(name, file, files) for name, file in files.items()}
+    reached = {name: set(chains(graph, name)) for name in graph}
+    found: list[set[str]] = []
+    for name in graph:
+        together = {other for other in reached[name] if name in reached[other]}
+        if len(together) > 1 and together not in found:
+            found.append(together)
+    return found
+
+
+def lumber_rooms(root: Path) -> list[str]:
+    """Modules and folders whose name says nothing of what is inside."""
+    return [name for name in module_files(root) if LUMBER_ROOMS & set(name.split("."))]
+
+
+def written_files(root: Path) -> dict[str, list[str]]:
+    """The lines of each file that people wrote, by its place in the house."""
+    files = [file for part in SIZED for file in [root / part, *(root / part).rglob("*")]]
+    return {
+        file.relative_to(root).as_posix(): file.read_text(encoding="utf-8").splitlines()
+        for file in sorted(files)
+        if file.suffix in WRITTEN and file.is_file()
+    }
+
+
+def long_files(root: Path) -> list[str]:
+    """Files that are longer than a reader holds in mind: most of them are two."""
+    return [
+        f"{path} has {len(lines)} lines"
+        for path, lines in written_files(root).items()
+        if len(lines) > LONGEST_FILE and path not in DATA
+    ]
+
+
+def long_functions(root: Path) -> list[str]:
+    """Functions that are longer than a screen shows."""
+    readers = {".py": python_functions, ".js": javascript_functions}
+    return [
+        f"{path}: {name} has {length} lines"
+        for path, lines in written_files(root).items()
+        if (reader := readers.get(Path(path).suffix))
+        for name, length in reader(lines)
+        if length > LONGEST_FUNCTION
+    ]
+
+
+def python_functions(lines: list[str]) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def javascript_functions(lines: list[str]) -> Iterator[tuple[str, int]]:
+    """Told by their indentation. The scope of a whole script, "(() => {", is no function."""
+    for start, line in enumerate(lines):
+        if (found := _FUNCTION.match(line)) and line != "(() => {":
+            end = found[1] + "}"
+            inside = next(n for n, one in enumerate(lines[start:], 1) if one.startswith(end))
+            yield line.strip(), inside

@@ -1,0 +1,187 @@
+// Draws what an explorer shows: the picture at once, everything beside it right after that.
+//
+// Layers of the picture, from below: Plotly or our canvas (cells and tick labels), hatching, marks (SVG),
+// tooltip. All of them use the boxes of geometry.js. Only the lowest is slow, so only a change of head, stage,
+// window, theme or size draws it again; choosing a cell moves marks. What has just arrived from Python is
+// shown on the canvas at once, and by Plotly right after that.
+
+import { Check } from "./check.js";
+import { DerivedHeads } from "./derived_heads.js";
+import { hasHead } from "./derive.js";
+import { keepingFocus } from "./elements.js";
+import { loadKatex, loadPlotly } from "./libraries.js";
+import { Panel } from "./panel.js";
+import { Picture } from "./picture.js";
+import { REPORTED } from "./python.js";
+import { Sentence } from "./sentence.js";
+import { drawTable } from "./table.js";
+import { cellOf, figureOf } from "./view.js";
+
+const TALLEST = 460; // pixels of a picture's box
+const NARROWEST = 120;
+
+export class Drawing {
+  /** `explorer`: what is shown and chosen. `actions`: what the picture's pointer and keys do. */
+  constructor(explorer, actions) {
+    const { root, parts } = explorer;
+    Object.assign(this, { explorer, root, parts });
+    this.derived = new DerivedHeads();
+    this.picture = new Picture(root, parts, { ...actions, painted: () => this.settle() });
+    this.panel = new Panel(parts);
+    this.sentence = new Sentence(parts.sentence);
+    this.check = new Check(parts.check);
+    this.resized = true;
+    this.resize = new ResizeObserver(() => {
+      this.resized = true;
+      this.schedule();
+    });
+    this.resize.observe(parts.stage);
+    parts.numbers.ontoggle = () => this.drawTable();
+  }
+
+  load(assets) {
+    if (this.loading) return;
+    this.loading = true;
+    loadKatex(assets, this.root).then((katex) => {
+      this.katex = katex;
+      this.schedule();
+    });
+    loadPlotly(assets).then((plotly) => {
+      this.picture.plotly = plotly;
+      this.schedule();
+    });
+  }
+
+  schedule() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.explorer.received && this.draw());
+  }
+
+  close() {
+    clearTimeout(this.later);
+    cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.paint);
+    this.resize.disconnect();
+    this.picture.plotly?.purge(this.parts.plotly);
+  }
+
+  /** Draws the picture now and everything beside it right after the browser has shown it. */
+  draw() {
+    const { root, explorer } = this;
+    const { layer, state } = explorer;
+    this.measure();
+    for (const name of REPORTED) root.dataset[name] = state[name];
+    root.dataset.queries = layer.queries;
+    root.dataset.ready = "false";
+    this.beside = false;
+    explorer.controls.mark(explorer);
+    if (!explorer.isHere) {
+      const sent = hasHead(layer, state.head);
+      this.picture.say(`Fetching ${sent ? "the values of " : ""}head ${state.head} …`);
+      return;
+    }
+    if (this.available < NARROWEST) return; // in a tab that is not open
+    keepingFocus(root, () => this.drawPicture());
+    this.afterPaint(() => keepingFocus(root, () => this.drawRest()));
+  }
+
+  /** How wide the picture may be. Asking for it is slow while something on the page is changed. */
+  measure() {
+    const compared = this.explorer.baseline !== null; // gives the picture another width
+    if (!this.resized && compared === this.root.classList.contains("compared")) return;
+    this.root.classList.toggle("compared", compared);
+    this.available = this.parts.stage.clientWidth;
+    this.resized = false;
+  }
+
+  /** Runs a task once the next frame is on the screen; only the last one counts. */
+  afterPaint(task) {
+    cancelAnimationFrame(this.paint);
+    clearTimeout(this.later);
+    this.paint = requestAnimationFrame(() => (this.later = setTimeout(task)));
+  }
+
+  drawPicture() {
+    const { explorer, picture, available } = this;
+    const { stage, state, layer, baseline, labels, palette, isLong, headName } = explorer;
+    const { window, span } = state;
+    const [derived, before] = this.runs();
+    const byPlotly = picture.plotly && !isLong && !explorer.quick;
+    const drawn = [derived, before, palette, stage, window, span, available, byPlotly];
+    if (!this.drawn || drawn.some((part, n) => part !== this.drawn[n])) {
+      this.drawn = drawn;
+      const room = { available, tallest: TALLEST };
+      const title = stage.title.replaceAll("{head}", headName);
+      const of = { stage, layer, baseline, derived, before, labels, window, span };
+      const file = `attention-${headName}-${stage.name}`;
+      const view = { stage, labels, palette, file, isLong, byPlotly, span };
+      picture.draw(figureOf({ ...of, room, title }), view);
+    }
+    picture.mark(cellOf(stage, state));
+  }
+
+  /** Plotly's picture, where the canvas was quicker; the stages, the panel, the sentence, the check and
+   *  the table. */
+  drawRest() {
+    if (this.available < NARROWEST) return; // its tab was closed before this could be drawn
+    const { explorer } = this;
+    explorer.quick = false;
+    this.drawPicture();
+    const [derived, before] = this.runs();
+    explorer.controls.drawStages(explorer, derived, before);
+    explorer.controls.drawHeadMaps(explorer, (...of) => this.derived.of(...of));
+    const scene = this.scene(derived, before);
+    this.panel.draw(scene);
+    this.sentence.draw(scene);
+    this.drawCheck();
+    this.drawTable();
+    this.beside = true;
+    this.settle();
+    this.derived.foresee(explorer.layer);
+    this.check.fetch(explorer.received, () => this.drawCheck());
+  }
+
+  /** Says that everything is drawn, once it is. */
+  settle() {
+    const { dataset } = this.root;
+    dataset.ready = String(dataset.painted === "true" && this.beside);
+  }
+
+  /** What is derived of the chosen head, in the shown run and in the baseline, if there is one. */
+  runs() {
+    const { layer, baseline, state } = this.explorer;
+    return [layer, baseline].map((run) => run && this.derived.of(run, state.head));
+  }
+
+  /** Everything the panel and the sentence draw from. */
+  scene(derived, before) {
+    const { explorer, picture, katex } = this;
+    const { stage, state, layer, baseline, labels, palette, received } = explorer;
+    const cell = cellOf(stage, state);
+    const panels = picture.figure.panels.slice(0, 2);
+    return {
+      ...{ stage, layer, baseline, derived, before, palette, katex },
+      ...{ cell: state, order: state.order, side: state.side },
+      ...{ queries: labels.query, keys: labels.key },
+      formula: received.formulas[stage.name],
+      words: picture.words(cell),
+      cellValues: panels.map((panel) => panel.values[cell.row * panel.columns + cell.column]),
+      choose: (change) => explorer.choose(change),
+      setOrder: (order) => explorer.choose({ order }),
+      setSide: (side) => explorer.choose({ side }),
+    };
+  }
+
+  drawCheck() {
+    const { headName, received } = this.explorer;
+    this.check.draw(this.runs()[0], headName, received);
+  }
+
+  drawTable() {
+    const { numbers } = this.parts;
+    const { figure } = this.picture;
+    const { stage, state } = this.explorer;
+    if (!numbers.open || !figure) return;
+    drawTable(numbers.querySelector(".scroll"), figure, cellOf(stage, state));
+  }
+}
