@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import tables
+from tests.bench import readme, tables
 from tests.bench.quantiles import median, p90
 
-FILES = sorted(tables.FOLDER.glob("*.json"))
+FILES = sorted(readme.FOLDER.glob("*.json"))
 MACHINE = {
     "processor": "A processor",
     "cores": 2,
@@ -37,12 +37,12 @@ RECORDED = {
 
 
 def test_the_readme_quotes_the_files() -> None:
-    assert tables.quoted(tables.README.read_text(encoding="utf-8")) == tables.section()
+    assert readme.quoted(readme.README.read_text(encoding="utf-8")) == readme.section()
 
 
 def test_the_guide_on_serving_a_class_counts_with_the_files() -> None:
-    measured = json.loads((tables.FOLDER / "classroom.json").read_text(encoding="utf-8"))
-    assert tables.sizing(measured) in tables.SERVING.read_text(encoding="utf-8")
+    measured = json.loads((readme.FOLDER / "classroom.json").read_text(encoding="utf-8"))
+    assert tables.sizing(measured) in readme.SERVING.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -56,12 +56,12 @@ def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
 
 def test_another_number_in_a_file_is_another_table(tmp_path: Path) -> None:
     (tmp_path / "recording.json").write_text(json.dumps(RECORDED))
-    first = tables.section(tmp_path)
+    first = readme.section(tmp_path)
     assert "| 1,024 | ours | attention | 2.00 s | 2.10 s | 1.05× |" in first
     changed = copy.deepcopy(RECORDED)
     changed["rows"][0]["time_ratio"] = 1.06  # type: ignore[index]
     (tmp_path / "recording.json").write_text(json.dumps(changed))
-    assert tables.section(tmp_path) != first
+    assert readme.section(tmp_path) != first
 
 
 def test_nine_of_ten_lie_at_or_below_the_ninetieth_percentile() -> None:

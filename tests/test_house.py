@@ -1,16 +1,9 @@
-"""This repository obeys the laws of the house (tests/house.py)."""
+"""This repository obeys the laws of the house (tests/house.py, tests/sizes.py)."""
 
 from pathlib import Path
 
-from tests.house import (
-    ROOMS,
-    circles,
-    climbing_imports,
-    import_graph,
-    lumber_rooms,
-    written_files,
-    wrong_imports,
-)
+from tests.house import ROOMS, circles, climbing_imports, import_graph, lumber_rooms, wrong_imports
+from tests.sizes import long_files, long_functions, written_files
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -29,6 +22,14 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_no_room_is_a_lumber_room() -> None:
     assert lumber_rooms(REPOSITORY) == []
+
+
+def test_no_file_is_too_long() -> None:
+    assert long_files(REPOSITORY) == []
+
+
+def test_no_function_is_too_long() -> None:
+    assert long_functions(REPOSITORY) == []
 
 
 def test_the_checker_sees_the_rooms_of_this_repository() -> None:

@@ -4,16 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import (
-    LONGEST_FILE,
-    LONGEST_FUNCTION,
-    circles,
-    climbing_imports,
-    long_files,
-    long_functions,
-    lumber_rooms,
-    wrong_imports,
-)
+from tests.house import circles, climbing_imports, lumber_rooms, wrong_imports
+from tests.sizes import LONGEST_FILE, LONGEST_FUNCTION, long_files, long_functions
 
 
 def build(root: Path, sources: dict[str, str]) -> Path:

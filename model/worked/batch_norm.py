@@ -39,9 +39,6 @@ def _statistics(table: Array) -> Array:
 )
 def _houses(values: Values) -> tuple[Step, ...]:
     table, prices, epsilon = values["houses"], values["prices"], float(values["epsilon"])
-    columns = normalization.normalized(table, 0, epsilon=epsilon)
-    rows = normalization.normalized(table, -1, epsilon=epsilon)
-    statistics = _statistics(table)
     return (
         Step(
             "The table with its prices",
@@ -57,6 +54,16 @@ def _houses(values: Values) -> tuple[Step, ...]:
             ),
             comment="Only the features are normalized; the price is what is to be predicted.",
         ),
+        *_without_padding(table, epsilon),
+        *_with_padding(table, epsilon),
+    )
+
+
+def _without_padding(table: Array, epsilon: float) -> tuple[Step, ...]:
+    columns = normalization.normalized(table, 0, epsilon=epsilon)
+    rows = normalization.normalized(table, -1, epsilon=epsilon)
+    statistics = _statistics(table)
+    return (
         Step(
             "Mean and variance of each column",
             r"\mu_d,\ \sigma_d^2\ \text{over the houses}",
@@ -86,7 +93,6 @@ def _houses(values: Values) -> tuple[Step, ...]:
             _FEATURES,
             comment="Each row is normalized by itself: no sample touches another.",
         ),
-        *_with_padding(table, epsilon),
     )
 
 

@@ -127,19 +127,33 @@ def _four_unscaled(products: Array, allowed: Array, fill: float, value: Array) -
     ),
 )
 def _two_routes(values: Values) -> tuple[Step, ...]:
-    scores = values["scores"]
-    tokens = ("The", "Cat", "Sat")
+    scores, tokens = values["scores"], ("The", "Cat", "Sat")
     allowed = attention.causal_mask(3)
     hidden = attention.masked(scores, allowed)
-    blocked = allowed == 0
     first = steps.weigh(hidden, tokens, tokens, row=1, allowed=allowed)
     full = steps.weigh(scores, tokens, tokens, row=1)
-    zeroed = full.result * allowed
-    sums = zeroed.sum(axis=1)
-    again = zeroed / sums[:, None]
+    zeroed = _zeroed_after(full.result, allowed, tokens)
     return (
         replace(first, title="Route 1: −∞ in the future, then softmax"),
         replace(full, title="Route 2: softmax over everything first"),
+        *zeroed,
+        steps.difference(
+            first.result,
+            zeroed[-1].result,
+            "Route 1 minus route 2",
+            tokens,
+            tokens,
+            comment="The sum over all keys cancels, so both routes give the same weights.",
+        ),
+    )
+
+
+def _zeroed_after(weights: Array, allowed: Array, tokens: tuple[str, ...]) -> tuple[Step, ...]:
+    """The rest of route 2: the future goes after the softmax, and each row is divided by what is left."""
+    zeroed, blocked = weights * allowed, allowed == 0
+    sums = zeroed.sum(axis=1)
+    again = zeroed / sums[:, None]
+    return (
         Step(
             "Route 2: the future set to zero",
             r"a_{ij}\, M_{ij}",
@@ -167,13 +181,5 @@ def _two_routes(values: Values) -> tuple[Step, ...]:
             tokens,
             "weight",
             blocked=blocked,
-        ),
-        steps.difference(
-            first.result,
-            again,
-            "Route 1 minus route 2",
-            tokens,
-            tokens,
-            comment="The sum over all keys cancels, so both routes give the same weights.",
         ),
     )

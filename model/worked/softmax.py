@@ -9,7 +9,7 @@ import numpy as np
 from model.arithmetic import attention
 from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Step, Values, given, numbered, worked
+from model.worked.example import Array, Step, Values, given, numbered, worked
 from model.worked.printed import Printed
 from model.worked.source import TWO_LAYERS
 
@@ -31,7 +31,6 @@ def _of_three(values: Values) -> tuple[Step, ...]:
     exponentials = np.exp(scores)
     total = exponentials.sum()
     weights = attention.softmax(scores)
-    moved = np.exp(scores - scores.max())
     return (
         Step(
             "Exponentials",
@@ -69,15 +68,21 @@ def _of_three(values: Values) -> tuple[Step, ...]:
                 "0.090375870.",
             ),
         ),
-        Step(
-            "The same with the largest score taken off first",
-            r"a_j = \frac{e^{s_j - s_{\max}}}{\sum_m e^{s_m - s_{\max}}}",
-            moved / moved.sum(),
-            rf"{latex.row(scores - scores.max())} \to {latex.row(moved / moved.sum())}",
-            columns=_SCORES,
-            quantity="weight",
-            comment="Computers do it this way: no exponential can then be too large.",
-        ),
+        _without_the_largest(scores),
+    )
+
+
+def _without_the_largest(scores: Array) -> Step:
+    lowered = scores - scores.max()
+    weights = np.exp(lowered) / np.exp(lowered).sum()
+    return Step(
+        "The same with the largest score taken off first",
+        r"a_j = \frac{e^{s_j - s_{\max}}}{\sum_m e^{s_m - s_{\max}}}",
+        weights,
+        rf"{latex.row(lowered)} \to {latex.row(weights)}",
+        columns=_SCORES,
+        quantity="weight",
+        comment="Computers do it this way: no exponential can then be too large.",
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.bench import bounds, classroom, clicks, recording, sessions, soak, tables, weight
+from tests.bench import bounds, classroom, clicks, readme, recording, sessions, soak, tables, weight
 from tests.bench.machine import QUIET, load, machine
 
 PARTS = {
@@ -35,7 +35,7 @@ def main() -> None:
     asked = parser.parse_args()
     busy = load() > QUIET
     scratch = Path(tempfile.mkdtemp(prefix="attention-bench-"))
-    target = scratch if busy or asked.short else tables.FOLDER
+    target = scratch if busy or asked.short else readme.FOLDER
     facts = machine()
     for name in asked.parts or PARTS:
         start = time.monotonic()
@@ -50,9 +50,9 @@ def main() -> None:
         )
         print(tables.TABLES[name](measured), flush=True)
         print(f"{measured['minutes']} minutes", flush=True)
-    if target is tables.FOLDER:
-        tables.write_readme()
-        tables.write_sizing()
+    if target is readme.FOLDER:
+        readme.write_readme()
+        readme.write_sizing()
     elif busy:
         print(f"The machine is busy (load {facts['load_before']}): these are upper bounds.")
     print(f"Written to {target}")

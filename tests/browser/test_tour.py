@@ -75,126 +75,6 @@ def in_sight(page: Page, place: Locator) -> Locator:
     return place
 
 
-@pytest.mark.timeout(600)  # ten pages: on a busy machine they take longer than one
-@pytest.mark.parametrize("screen", SCREENS)
-def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
-    screen: str, open_page: Callable[..., Page], fresh_page: Callable[..., Page]
-) -> None:
-    page = open_page("/", on=fresh_page(viewport=SCREENS[screen]))
-    button(page, "Take the tour: 10 steps").click()
-
-    opened(page, "Tokens")
-    sentence = page.get_by_role("textbox", name="Your sentence")
-    sentence.press("End")
-    sentence.press_sequentially("Tom")
-    sentence.press("Enter")
-    told(page, "The space is missing")
-    for _ in "Tom":
-        sentence.press("Backspace")
-    sentence.press_sequentially(" Tom")
-    sentence.press("Enter")
-    done(page, "Next: Positions")
-
-    opened(page, "Positions")
-    in_sight(page, one_of_the_row(page, "The table")).click()
-    told(page, "You chose “The table”. Choose “Added to the tokens”.")
-    in_sight(page, one_of_the_row(page, "Added to the tokens")).click()
-    done(page, "Next: Scores")
-
-    opened(page, "Scores")
-    figure = page.get_by_test_id("figure")
-    in_sight(page, figure).press("ArrowUp")
-    told(page, "You are at “Q”. Choose “scores”")
-    taken_back(page, "Start this step again")
-    in_sight(page, page.get_by_test_id("stage-scores")).click()
-    told(page, "Now click a cell outside the frame.")
-    in_sight(page, figure).press("ArrowLeft")
-    done(page, "Next: Scaling")
-
-    opened(page, "Scaling")
-    predict(page, "It grows", "Right: It grows. It was 0.138 and becomes 0.526.")
-    own = page.get_by_role("radio", name="the model's own")
-    lift = page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True)
-    scale = page.get_by_test_id("stCheckbox").get_by_text("Divide scores by")
-    in_sight(page, lift).click()
-    told(page, "You changed something else: no mask.")
-    taken_back(page, "Start this step again")
-    expect(own).to_be_checked()
-    in_sight(page, scale).click()
-    expect(page.locator(".explorer.compared")).to_be_visible()
-    done(page, "Next: The mask")
-
-    opened(page, "The mask")
-    expect(lesson(page)).to_contain_text(
-        "Taken back, so that this step starts from the model as it is"
-    )
-    button(page, "Leave the tour").click()
-    expect(card(page)).to_have_count(0)
-    page.reload()
-    resume(page)
-    opened(page, "The mask")
-    predict(page, "It grows", "The model says: It shrinks. It was 4.25 and becomes 3.33")
-    in_sight(page, scale).click()
-    told(page, "You changed something else: scores not scaled.")
-    taken_back(page, "Back to the unchanged model")
-    expect(page.get_by_role("switch", name="Divide scores by")).to_be_checked()
-    in_sight(page, lift).click()
-    expect(card(page)).to_contain_text("✓ done")
-    in_sight(page, page.get_by_role("heading", name="What leaks"))
-    expect(page.get_by_text("is 4.25 nats before and 3.33 after")).to_be_visible()
-    done(page, "Next: Weights")
-
-    opened(page, "Weights")
-    predict(page, "“Tom” (0)", "The model says: “·Hill” (1).")
-    in_sight(page, page.get_by_test_id("stage-output")).click()
-    told(page, "Go back to “weights” and click the darkest cell of a row.")
-    in_sight(page, page.get_by_test_id("stage-weights")).click()
-    in_sight(page, page.get_by_test_id("top-key-0")).click()
-    told(
-        page, "Right: in the row of “·Tom” (12), “·Hill” (1) has the most, 0.879. Choose “output”."
-    )
-    in_sight(page, page.get_by_test_id("stage-output")).click()
-    done(page, "Next: All heads")
-
-    opened(page, "All heads")
-    expect(page.get_by_text("induction head", exact=False)).to_have_count(0)  # it would tell
-    predict(page, "L2H3", "The model says: L1H0.")
-    choose(page, "Head", "5")
-    told(page, "You opened L0H5.")
-    choose(page, "Layer", "1 · decoder self-attention")
-    told(page, "You opened L1H5.")
-    choose(page, "Head", "0")
-    done(page, "Next: Feed-forward")
-
-    opened(page, "Feed-forward")
-    in_sight(page, one_of_the_row(page, "Dropout")).click()
-    told(page, "You chose “Dropout”. Choose “Contributions”.")
-    in_sight(page, one_of_the_row(page, "Contributions")).click()
-    done(page, "Next: Prediction")
-
-    opened(page, "Prediction")
-    predict(page, "L1 attention", "Right: L1 attention. After L1 attention, “·Hill” has 0.9947.")
-    in_sight(page, one_of_the_row(page, "Token by token")).click()
-    told(page, "You chose “Token by token”. Choose “Layer by layer”.")
-    in_sight(page, one_of_the_row(page, "Layer by layer")).click()
-    done(page, "Next: Take something away")
-
-    opened(page, "Take something away")
-    predict(page, "Yes, as surely as before", "The model says: No, another token comes first")
-    in_sight(page, page.get_by_text("not scaled: × 1", exact=True)).click()
-    told(page, "You changed something else: scores not scaled.")
-    taken_back(page, "Reset")
-    in_sight(page, one_of_the_row(page, "Positions")).click()
-    editor = page.locator(".st-key-laboratory-editor").get_by_text("Positions", exact=True)
-    in_sight(page, editor).click()
-    done(page, "Finish")
-
-    expect(card(page)).to_contain_text("Where to go on.")
-    expect(card(page)).to_contain_text("positions off")  # taken back
-    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
-    expect(card(page).get_by_text("✓")).to_have_count(6)  # the reload forgot the four before it
-
-
 def resume(page: Page) -> None:
     """The way back into the tour stands in the menu, which a phone keeps closed."""
     way = button(page, "Tour: step 5 of 10")
@@ -213,6 +93,159 @@ def choose(page: Page, label: str, option: str) -> None:
     box = page.get_by_test_id("stSelectbox").filter(has_text=label).last
     in_sight(page, box).get_by_role("combobox").click()
     page.get_by_role("option", name=option, exact=True).click()
+
+
+def own_scale(page: Page) -> Locator:
+    return page.get_by_test_id("stCheckbox").get_by_text("Divide scores by")
+
+
+def no_mask(page: Page) -> Locator:
+    return page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True)
+
+
+def tokens(page: Page) -> None:
+    opened(page, "Tokens")
+    sentence = page.get_by_role("textbox", name="Your sentence")
+    sentence.press("End")
+    sentence.press_sequentially("Tom")
+    sentence.press("Enter")
+    told(page, "The space is missing")
+    for _ in "Tom":
+        sentence.press("Backspace")
+    sentence.press_sequentially(" Tom")
+    sentence.press("Enter")
+    done(page, "Next: Positions")
+
+
+def positions(page: Page) -> None:
+    opened(page, "Positions")
+    in_sight(page, one_of_the_row(page, "The table")).click()
+    told(page, "You chose “The table”. Choose “Added to the tokens”.")
+    in_sight(page, one_of_the_row(page, "Added to the tokens")).click()
+    done(page, "Next: Scores")
+
+
+def scores(page: Page) -> None:
+    opened(page, "Scores")
+    figure = page.get_by_test_id("figure")
+    in_sight(page, figure).press("ArrowUp")
+    told(page, "You are at “Q”. Choose “scores”")
+    taken_back(page, "Start this step again")
+    in_sight(page, page.get_by_test_id("stage-scores")).click()
+    told(page, "Now click a cell outside the frame.")
+    in_sight(page, figure).press("ArrowLeft")
+    done(page, "Next: Scaling")
+
+
+def scaling(page: Page) -> None:
+    opened(page, "Scaling")
+    predict(page, "It grows", "Right: It grows. It was 0.138 and becomes 0.526.")
+    in_sight(page, no_mask(page)).click()
+    told(page, "You changed something else: no mask.")
+    taken_back(page, "Start this step again")
+    expect(page.get_by_role("radio", name="the model's own")).to_be_checked()
+    in_sight(page, own_scale(page)).click()
+    expect(page.locator(".explorer.compared")).to_be_visible()
+    done(page, "Next: The mask")
+
+
+def mask(page: Page) -> None:
+    """Left once, and resumed after the page was loaded anew."""
+    opened(page, "The mask")
+    expect(lesson(page)).to_contain_text(
+        "Taken back, so that this step starts from the model as it is"
+    )
+    button(page, "Leave the tour").click()
+    expect(card(page)).to_have_count(0)
+    page.reload()
+    resume(page)
+    opened(page, "The mask")
+    predict(page, "It grows", "The model says: It shrinks. It was 4.25 and becomes 3.33")
+    in_sight(page, own_scale(page)).click()
+    told(page, "You changed something else: scores not scaled.")
+    taken_back(page, "Back to the unchanged model")
+    expect(page.get_by_role("switch", name="Divide scores by")).to_be_checked()
+    in_sight(page, no_mask(page)).click()
+    expect(card(page)).to_contain_text("✓ done")
+    in_sight(page, page.get_by_role("heading", name="What leaks"))
+    expect(page.get_by_text("is 4.25 nats before and 3.33 after")).to_be_visible()
+    done(page, "Next: Weights")
+
+
+def weights(page: Page) -> None:
+    opened(page, "Weights")
+    predict(page, "“Tom” (0)", "The model says: “·Hill” (1).")
+    in_sight(page, page.get_by_test_id("stage-output")).click()
+    told(page, "Go back to “weights” and click the darkest cell of a row.")
+    in_sight(page, page.get_by_test_id("stage-weights")).click()
+    in_sight(page, page.get_by_test_id("top-key-0")).click()
+    told(
+        page, "Right: in the row of “·Tom” (12), “·Hill” (1) has the most, 0.879. Choose “output”."
+    )
+    in_sight(page, page.get_by_test_id("stage-output")).click()
+    done(page, "Next: All heads")
+
+
+def all_heads(page: Page) -> None:
+    opened(page, "All heads")
+    expect(page.get_by_text("induction head", exact=False)).to_have_count(0)  # it would tell
+    predict(page, "L2H3", "The model says: L1H0.")
+    choose(page, "Head", "5")
+    told(page, "You opened L0H5.")
+    choose(page, "Layer", "1 · decoder self-attention")
+    told(page, "You opened L1H5.")
+    choose(page, "Head", "0")
+    done(page, "Next: Feed-forward")
+
+
+def feed_forward(page: Page) -> None:
+    opened(page, "Feed-forward")
+    in_sight(page, one_of_the_row(page, "Dropout")).click()
+    told(page, "You chose “Dropout”. Choose “Contributions”.")
+    in_sight(page, one_of_the_row(page, "Contributions")).click()
+    done(page, "Next: Prediction")
+
+
+def prediction(page: Page) -> None:
+    opened(page, "Prediction")
+    predict(page, "L1 attention", "Right: L1 attention. After L1 attention, “·Hill” has 0.9947.")
+    in_sight(page, one_of_the_row(page, "Token by token")).click()
+    told(page, "You chose “Token by token”. Choose “Layer by layer”.")
+    in_sight(page, one_of_the_row(page, "Layer by layer")).click()
+    done(page, "Next: Take something away")
+
+
+def something_away(page: Page) -> None:
+    opened(page, "Take something away")
+    predict(page, "Yes, as surely as before", "The model says: No, another token comes first")
+    in_sight(page, page.get_by_text("not scaled: × 1", exact=True)).click()
+    told(page, "You changed something else: scores not scaled.")
+    taken_back(page, "Reset")
+    in_sight(page, one_of_the_row(page, "Positions")).click()
+    editor = page.locator(".st-key-laboratory-editor").get_by_text("Positions", exact=True)
+    in_sight(page, editor).click()
+    done(page, "Finish")
+
+
+STEPS = (
+    *(tokens, positions, scores, scaling, mask),
+    *(weights, all_heads, feed_forward, prediction, something_away),
+)
+
+
+@pytest.mark.timeout(600)  # ten pages: on a busy machine they take longer than one
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
+    screen: str, open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/", on=fresh_page(viewport=SCREENS[screen]))
+    button(page, "Take the tour: 10 steps").click()
+    for step in STEPS:
+        step(page)
+    expect(card(page)).to_contain_text("Where to go on.")
+    expect(card(page)).to_contain_text("positions off")  # taken back
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    expect(card(page).get_by_text("✓")).to_have_count(6)  # the reload forgot the four before it
 
 
 def test_on_a_page_without_a_sentence_the_tour_says_where_it_waits(

@@ -4,7 +4,10 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
+from model import Intervention
+
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "laboratory.py"
+TEXT = "Tom Hill saw a red ball"
 
 
 def linked(parameters: dict[str, str], page: AppTest | None = None) -> AppTest:
@@ -22,3 +25,21 @@ def assert_sound(app: AppTest) -> None:
 
 def said(app: AppTest) -> str:
     return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
+
+
+def opened(edit: str | None = None, **parameters: str) -> AppTest:
+    app = linked({"model": "stories", "text": TEXT} | parameters)
+    if edit is not None:
+        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+    assert_sound(app)
+    return app
+
+
+def change(app: AppTest) -> Intervention:
+    return app.session_state["view"].change
+
+
+def widget(app: AppTest, key: str):
+    kinds = (app.radio, app.number_input, app.toggle, app.slider, app.button, app.pills)
+    (found,) = [each for kind in kinds for each in kind if each.key and each.key.startswith(key)]
+    return found

@@ -13,18 +13,16 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import Intervention
-from model.serving.engine import Request
 from viz.elements.error_boundary import border
 from viz.explorer import explorer
 from viz.explorer.endpoint import address, layer_of
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted
 from viz.saving.save import save_view
 from viz.shell import controls, model_picker, way_out
 from viz.shell.frame import open_page as open_page
+from viz.shell.request import fit_change, readable, run_of, settle, still_asked
 from viz.state.engine import engine
-from viz.state.fit_intervention import fitting_text
 from viz.state.held import loaded, traced
 from viz.state.intervention_words import parts
 from viz.state.look import Look
@@ -38,14 +36,12 @@ from viz.state.session import (
     set_change,
     write_link,
 )
-from viz.state.view import View
 from viz.tour import card as tour
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
 PICTURE_FIRST = 0.12  # seconds for the browser to draw the explorer before it gets more to draw
-_SETTLED = "settled-model"  # the model whose layers the view was last brought to
 
 
 def look(
@@ -74,11 +70,11 @@ def look(
     with st.container():
         try:
             model = _loaded(current().model)
-            _settle(model)
+            settle(model)
             with more:
                 if layers:
                     controls.choose_layer(model.attention_names)
-            seen = _run(Look(_request(model, _readable(model, offers), changed, full)))
+            seen = _run(Look(run_of(model, readable(model, offers), changed, full)))
         except ValueError as refusal:
             _refuse(refusal, model, offers)
             with card:
@@ -114,21 +110,25 @@ def views(options: Mapping[str, Callable[..., None]], *arguments: object) -> Non
 
 
 def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
-    """A row of buttons, one a view of the page, and the chosen one, called with the arguments.
+    """A row of buttons, one a view of the page; calls the chosen view with the arguments.
 
     The choice joins the link; only the chosen view is drawn.
     """
-    names = list(options)
+    _choose_view(list(options))
+    with border():
+        options[current().show](*arguments)
+    write_link()
+    tour.notice()
+
+
+def _choose_view(names: Sequence[str]) -> None:
+    """The buttons. The first view opens by itself, also where the link names one of another page."""
     opens_with(names[0])
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
     st.segmented_control(
         "Show", names, required=True, label_visibility="collapsed", **control("show")
     )
-    with border():
-        options[current().show](*arguments)
-    write_link()
-    tour.notice()
 
 
 @st.fragment
@@ -139,10 +139,10 @@ def compare(seen: Look, below: Callable[[Look], None]) -> None:
     A switch leaves the rest of the page alone: what it changes comes sooner.
     """
     controls.choose_change(seen.model)
-    if not _still_asked(seen):
+    if not still_asked(seen):
         st.rerun()
     try:
-        _fit_change(seen.model, seen.request.text)
+        fit_change(seen.model, seen.request.text)
         request = replace(seen.request, intervention=current().change)
         switched = _run(Look(request))
     except ValueError as refusal:
@@ -243,67 +243,3 @@ def _say_unchanged(seen: Look) -> None:
             on_click=set_change,
             args=(Intervention(),),
         )
-
-
-def _still_asked(seen: Look) -> bool:
-    """Whether the view is still of this model, text and target, whatever it changes in the run."""
-    view, request = current(), seen.request
-    same_text = view.text == request.text or seen.model.kept(view.text) == request.text
-    return same_text and (view.model, _target(seen.model)) == (request.model, request.target)
-
-
-def _settle(model: "Model") -> None:
-    """Brings the view to what this model has; says so where a link asked for something else."""
-    view, names = current(), model.attention_names
-    switched = st.session_state.get(_SETTLED) not in (None, model.name)
-    st.session_state[_SETTLED] = model.name
-    if view.place not in names:
-        if view.place != View().place and not switched:
-            st.warning(plain(f"{model.name} has no layer “{view.place}”; the first one is shown."))
-        view = replace(view, place=names[0])
-    change_view(replace(view, change=controls.fitting(view.change, model)))
-
-
-def _request(model: "Model", text: str, changed: bool, full: bool) -> Request:
-    """The run of a text that the view asks for."""
-    if changed:
-        _fit_change(model, text)
-    view = current()
-    return Request(
-        model.name,
-        text,
-        target=_target(model),
-        intervention=view.change if changed else Intervention(),
-        full=full,
-    )
-
-
-def _target(model: "Model") -> str | None:
-    """What the decoder is to read; None: its own output, or there is no second text."""
-    return current().target if model.config.shape == "encoder-decoder" else None
-
-
-def _fit_change(model: "Model", text: str) -> None:
-    """Leaves out of the change what this model or this text does not have, and says so."""
-    view, length = current(), len(model.tokens(text))
-    change = fitting_text(view.change, model, length)
-    if change != view.change:
-        change_view(replace(view, change=change))
-        st.info(
-            f"Parts of the change did not fit and were left out: this text has {counted(length, 'token')}."
-        )
-
-
-def _readable(model: "Model", offers: Sequence[str]) -> str:
-    """As much of the text as the model can read; says so where that is not all."""
-    text = current().text
-    kept = model.kept(text)
-    if kept != text:
-        length, context = len(model.tokens(text)), model.config.context
-        title = plain(models[model.name].title)
-        st.warning(
-            f"Your text is {counted(length, 'token')} long and {title} reads {context:,}: "
-            f"the first {context:,} are shown. Your text stays in the box."
-        )
-    way_out.warn_of_new_words(model, kept, offers)
-    return kept

@@ -135,29 +135,35 @@ def adopt_link(page: str) -> tuple[str, ...]:
     Returns a sentence for each part of it that could not be read.
     """
     count_page(page)
-    parameters = url.read(PARAMETERS)
+    link = url.read(PARAMETERS)
     before = st.session_state.get(_PAGE)
     moved = before not in (None, page)
-    came_back = url.came_back()
-    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page or came_back
-    # A link that was carried here may be late, as what this page has written may be.
-    late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
-    known = url.knows(late, parameters) or parameters in ({}, url.says(last))
-    if _VIEW in st.session_state and known and not came_back:
+    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page or url.came_back()
+    if _is_ours(link, moved=moved):
         if moved:
-            _bring_view(page, parameters)
+            _bring_view(page, link)
         return ()
-    view, problems = from_link(parameters)
-    open_view(view if parameters else _entered().get(page, view))
+    view, problems = from_link(link)
+    open_view(view if link else _entered().get(page, view))
     return problems
 
 
-def _bring_view(page: str, parameters: dict[str, str]) -> None:
+def _is_ours(link: dict[str, str], *, moved: bool) -> bool:
+    """Whether the link is one that this session wrote, so that its view stays. moved: whether the reader
+    comes from another page."""
+    if _VIEW not in st.session_state or url.came_back():
+        return False
+    # The request may be late: it may hold what a page's menu carried, or what this page wrote, before.
+    late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)
+    return not link or url.knows(late, link) or link == url.says(last)
+
+
+def _bring_view(page: str, link: dict[str, str]) -> None:
     """The view of the page before, which opens here on this page's own first view."""
     view = kept_view() or current()
     st.session_state.pop(_LENT, None)
-    change_view(view if "show" in parameters else replace(view, show=""))
-    if not parameters:  # the address says nothing of it, when Back leads here again
+    change_view(view if "show" in link else replace(view, show=""))
+    if not link:  # the address says nothing of it, when Back leads here again
         st.session_state[_ENTERED] = _entered() | {page: current()}
 
 

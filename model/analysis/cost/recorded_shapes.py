@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from model.analysis.cost.operations import Operation
+from model.analysis.cost.operations import Lengths, Operation
 from model.nn.config import Stack
 from model.trace.trace import Trace
 
@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 Shape = tuple[int, ...]
+
+
+def lengths_of(trace: Trace) -> Lengths:
+    """What a recorded pass has read."""
+    return Lengths(1, len(trace.tokens), len(trace.target_tokens))
 
 
 def recorded_shapes(trace: Trace) -> dict[tuple[str, str], Shape]:

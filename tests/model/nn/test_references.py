@@ -128,45 +128,51 @@ def test_our_decoder_is_hugging_faces_gpt2() -> None:
     _assert_same_decoder(with_state(config, state), theirs)
 
 
-def test_our_rotary_decoder_is_hugging_faces_llama() -> None:
-    theirs = seeded_weights(
-        LlamaForCausalLM(
-            LlamaConfig(
-                hidden_size=24,
-                num_attention_heads=3,
-                intermediate_size=40,
-                num_hidden_layers=3,
-                max_position_embeddings=16,
-                rms_norm_eps=1e-6,
-                tie_word_embeddings=False,
-                **SIZES,
-            )
-        )
-    )
-    given = {name.removeprefix("model."): tensor for name, tensor in theirs.state_dict().items()}
+LLAMA_NAMES = {
+    "self_attn.q_proj": "self_attention.query",
+    "self_attn.k_proj": "self_attention.key",
+    "self_attn.v_proj": "self_attention.value",
+    "self_attn.o_proj": "self_attention.output",
+    "mlp.gate_proj": "feed_forward.gate",
+    "mlp.up_proj": "feed_forward.inner",
+    "mlp.down_proj": "feed_forward.outer",
+    "input_layernorm": "self_norm",
+    "post_attention_layernorm": "feed_forward_norm",
+}
+
+
+def our_names(llama: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """Llama's weights under our names; its feed-forward has no biases, so ours are zero."""
+    given = {name.removeprefix("model."): tensor for name, tensor in llama.items()}
     state = {
         "embedding.tokens.weight": given["embed_tokens.weight"],
         "decoder.final_norm.gamma": given["norm.weight"],
         "output.weight": given["lm_head.weight"],
     }
-    names = {
-        "self_attn.q_proj": "self_attention.query",
-        "self_attn.k_proj": "self_attention.key",
-        "self_attn.v_proj": "self_attention.value",
-        "self_attn.o_proj": "self_attention.output",
-        "mlp.gate_proj": "feed_forward.gate",
-        "mlp.up_proj": "feed_forward.inner",
-        "mlp.down_proj": "feed_forward.outer",
-    }
-    for layer in range(3):
-        old, new = f"layers.{layer}", f"decoder.blocks.{layer}"
-        for theirs_name, name in names.items():
-            weight = given[f"{old}.{theirs_name}.weight"]
-            state[f"{new}.{name}.weight"] = weight
-            if name.startswith("feed_forward"):
-                state[f"{new}.{name}.bias"] = torch.zeros(weight.shape[0])
-        state[f"{new}.self_norm.gamma"] = given[f"{old}.input_layernorm.weight"]
-        state[f"{new}.feed_forward_norm.gamma"] = given[f"{old}.post_attention_layernorm.weight"]
+    for layer in range(layers):
+        for theirs, ours in LLAMA_NAMES.items():
+            weight, name = (
+                given[f"layers.{layer}.{theirs}.weight"],
+                f"decoder.blocks.{layer}.{ours}",
+            )
+            state[f"{name}.gamma" if ours.endswith("norm") else f"{name}.weight"] = weight
+            if ours.startswith("feed_forward."):
+                state[f"{name}.bias"] = torch.zeros(weight.shape[0])
+    return state
+
+
+def test_our_rotary_decoder_is_hugging_faces_llama() -> None:
+    described = LlamaConfig(
+        hidden_size=24,
+        num_attention_heads=3,
+        intermediate_size=40,
+        num_hidden_layers=3,
+        max_position_embeddings=16,
+        rms_norm_eps=1e-6,
+        tie_word_embeddings=False,
+        **SIZES,
+    )
+    theirs = seeded_weights(LlamaForCausalLM(described))
     config = TransformerConfig(
         "decoder",
         len(WORDS),
@@ -183,7 +189,7 @@ def test_our_rotary_decoder_is_hugging_faces_llama() -> None:
         tied=False,
         epsilon=1e-6,
     )
-    _assert_same_decoder(with_state(config, state), theirs)
+    _assert_same_decoder(with_state(config, our_names(theirs.state_dict(), 3)), theirs)
 
 
 def _assert_same_decoder(model: Model, theirs: nn.Module) -> None:

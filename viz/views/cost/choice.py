@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from model.analysis.cost.operations import Lengths
+from model.analysis.cost.recorded_shapes import lengths_of
 from model.nn.config import TransformerConfig
 from model.worked.shapes import LONG_WALK, SHORT_WALK
 from model.worked.source import INTRODUCTION
@@ -66,8 +67,7 @@ def resized(sizes: Sizes, length: int) -> Sizes:
 
 def sentence_sizes(seen: Look) -> Sizes:
     """The sizes of the run on the page."""
-    trace = seen.trace
-    lengths = Lengths(1, len(trace.tokens), len(trace.target_tokens))
+    lengths = lengths_of(seen.trace)
     return Sizes(seen.model.config, lengths, f"Your sentence as {seen.model.name} reads it.")
 
 
@@ -140,14 +140,8 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
 
 
 def _numbers(basis: Basis, given: Numbers) -> Numbers:
-    """One control a number, and the link's parameter: the reader's own until the basis changes."""
-    opened, kept = st.session_state.get(_STATE, (None, None))
-    is_new = opened != basis
-    if is_new:
-        kept = _linked(given) if opened is None else given
-    for field, number in zip(FIELDS, kept, strict=True):
-        if is_new or _key(field) not in st.session_state:  # a control that was away is empty
-            st.session_state[_key(field)] = number
+    """One control a number. What the reader changes stays, also in the link, until the basis changes."""
+    _fill_controls(basis, given)
     numbers = tuple(
         int(st.number_input(field.label, 1, field.most, step=1, key=_key(field), width=field.wide))
         for field in FIELDS
@@ -155,6 +149,17 @@ def _numbers(basis: Basis, given: Numbers) -> Numbers:
     st.session_state[_STATE] = (basis, numbers)
     _write_link(None if numbers == given else numbers)
     return numbers
+
+
+def _fill_controls(basis: Basis, given: Numbers) -> None:
+    """Puts numbers into the controls: the link's at first, those given of another basis later, and what
+    they held into those that were away."""
+    opened, held = st.session_state.get(_STATE, (None, ()))
+    if opened != basis:
+        held = _linked(given) if opened is None else given
+    for field, number in zip(FIELDS, held, strict=True):
+        if opened != basis or _key(field) not in st.session_state:
+            st.session_state[_key(field)] = number
 
 
 def _key(field: Field) -> str:

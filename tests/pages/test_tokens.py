@@ -1,59 +1,25 @@
-"""The pages on tokens and positions: every view on every model, their numbers, any text."""
+"""The page on tokens, in numbers; and every view of it and of the page on positions, on every model."""
 
-import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model import Intervention
-from model.analysis.stream.positions import likeness, sinusoidal
 from model.analysis.tokens.embeddings import neighbours
-from model.analysis.tokens.word_order import reordered
 from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
 from tests.pages.reading import drawn, numbers, tables, traces
+from tests.pages.tokens_and_positions import control, opened, said
 
-PAGES = Path(__file__).resolve().parents[2] / "pages"
 TOKENS = ("Tokens", "Two tokenizers", "Look-up", "Nearest tokens", "Windows", "Two sentences")
 POSITIONS = ("Word order", "The table", "How alike", "Added to the tokens")
 VIEWS = [("tokens", view) for view in TOKENS] + [("positions", view) for view in POSITIONS]
-LABELS = ("First sentence", "The same words in another order")
 HOSTILE = (
     "a",
     "<b>x</b> &lt; *a* $x^2$ :red[r] `c` #000001 🦊 \u202e abc",
     "word " * 600,
 )
-
-
-def opened(page: str, view: str, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGES / f"{page}.py"), default_timeout=60)
-    for name, value in ({"model": "stories", "text": "the cat saw the cat"} | parameters).items():
-        app.query_params[name] = value
-    app.run()
-    control(app, "Show").set_value(view).run()
-    assert not app.exception
-    return app
-
-
-def control(app: AppTest, label: str):
-    kinds = (
-        app.segmented_control,
-        app.selectbox,
-        app.slider,
-        app.number_input,
-        app.multiselect,
-        app.text_input,
-    )
-    (found,) = [widget for kind in kinds for widget in kind if widget.label == label]
-    return found
-
-
-def said(app: AppTest) -> str:
-    kinds = (app.markdown, app.caption, app.info, app.warning)
-    return " ".join(part.value for kind in kinds for part in kind)
 
 
 @pytest.mark.parametrize("model", sorted(models))
@@ -212,110 +178,3 @@ def test_sentences_without_a_common_word_are_told_so() -> None:
     assert "No token occurs in both" in said(app)
     control(app, "Second sentence").set_value(" ").run()
     assert "There is no text yet" in said(app)
-
-
-def test_without_positions_minilm_gives_equal_rows() -> None:
-    app = opened("positions", "Word order", model="minilm")
-    rows = drawn(app)
-    np.testing.assert_allclose(rows[0::3], rows[1::3], atol=1e-4)
-    control(app, "Draw").set_value("Positions on").run()
-    rows = drawn(app)
-    assert np.abs(rows[0::3] - rows[1::3]).max() > 1e-2
-
-
-@pytest.mark.parametrize("model", ["stories", "minilm"])
-def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
-    app = opened("positions", "Word order", model=model)
-    texts = [control(app, label).value for label in LABELS]
-    if model == "stories":
-        texts = [f" {text}" for text in texts]
-    live = loaded(model)
-
-    def largest(change: Intervention) -> float:
-        return reordered(*(live.trace(text, intervention=change) for text in texts)).largest
-
-    def bound(way: str) -> float:
-        found = re.search(rf"{way}: largest difference \*\*(\S+)\*\*, equal", said(app))
-        return math.nan if found is None else float(found[1])
-
-    assert f"Positions on: largest difference **{largest(Intervention()):.4f}**" in said(app)
-    off = largest(Intervention(positions=False))
-    if model == "minilm":
-        assert off <= bound("Positions off") < 2 * off
-        assert "mask lifted" not in said(app)
-    else:
-        assert f"Positions off: largest difference **{off:.4f}**, different" in said(app)
-        lifted = largest(Intervention(positions=False, mask="none"))
-        assert lifted <= bound("mask lifted") < 2 * lifted
-        assert "mask is a kind of position" in said(app)
-
-
-@pytest.mark.parametrize("model", [*sorted(models), "smollm2-135m-instruct"])
-def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(model: str) -> None:
-    """At once, with a picture, and with what is to be seen there in its own numbers."""
-    app = opened("positions", "Word order", model=model, text=sentence(loaded(model)))
-    assert not app.error
-    assert not app.warning
-    assert len(drawn(app)) > 2
-    told = next(one.value for one in app.markdown if "What to look for" in one.value)
-    verdicts = dict(
-        re.findall(r"(Positions on|Positions off|mask lifted): .*?, (equal|different)", said(app))
-    )
-    assert verdicts["Positions on"] == "different"
-    assert verdicts.get("mask lifted", verdicts["Positions off"]) == "equal"
-    assert ("still tells the two sentences apart" in told) == ("mask lifted" in verdicts)
-
-
-def test_nothing_is_claimed_of_sentences_that_do_not_bear_it_out() -> None:
-    app = opened("positions", "Word order", model="minilm")
-    control(app, LABELS[1]).set_value("Tiger sees lion").run()
-    assert "cannot be laid side by side" in said(app)
-    assert "Only in the first" in said(app)
-    assert "What to look for" not in said(app)
-    assert not app.exception
-    control(app, LABELS[1]).set_value(
-        control(app, LABELS[0]).value
-    ).run()  # the same sentence twice
-    told = next(one.value for one in app.markdown if "What to look for" in one.value)
-    assert "who does what" not in told
-
-
-def test_each_kind_of_positions_is_drawn_and_named() -> None:
-    app = opened("positions", "The table", model="stories")
-    assert "These are the positions of stories" in said(app)
-    control(app, "Kind of positions").set_value("sinusoidal").run()
-    np.testing.assert_allclose(drawn(app), sinusoidal(64, 128), atol=1e-6)
-    assert "stories has learned positions" in said(app)
-    control(app, "Positions").set_value(20).run()
-    assert drawn(app).shape == (20, 128)
-    control(app, "Kind of positions").set_value("rotary").run()
-    assert drawn(app).shape == (20, 16)
-    control(app, "Draw as").set_value("Curves").run()
-    control(app, "Pairs").set_value([3]).run()
-    (curve,) = traces(app)
-    angles = np.arange(20) / 10_000 ** (2 * 3 / 32)
-    np.testing.assert_allclose(numbers(curve["y"]), np.cos(angles), atol=1e-6)
-    control(app, "Pairs").set_value([]).run()
-    assert not app.exception
-
-
-def test_one_cell_is_written_with_its_own_numbers() -> None:
-    app = opened("positions", "The table", model="minilm")
-    control(app, "Kind of positions").set_value("sinusoidal").run()
-    control(app, "Position").set_value(2).run()
-    control(app, "Dimension").set_value(1).run()
-    written = " ".join(part.value for part in app.latex)
-    assert f"{np.cos(2):.4f}" in written
-    assert "10000^{0/384}" in written
-
-
-def test_likeness_is_that_of_the_models_own_table() -> None:
-    app = opened("positions", "How alike", model="minilm")
-    table = loaded("minilm").module.embedding.positions.weight.numpy()[:64]
-    np.testing.assert_allclose(drawn(app), likeness(table), atol=1e-6)
-
-
-@pytest.mark.parametrize("model", ["stories", "minilm"])
-def test_the_last_row_is_the_sum_of_the_rows_above(model: str) -> None:
-    rows = drawn(opened("positions", "Added to the tokens", model=model))
-    np.testing.assert_allclose(rows[:-2].sum(axis=0), rows[-1], atol=1e-6)

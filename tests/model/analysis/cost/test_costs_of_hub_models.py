@@ -1,0 +1,120 @@
+"""Shapes, parameters and operations of models of the hub, held against what their own modules do."""
+
+from math import prod
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from model import Model, load_model
+from model.analysis.cost.cost import flops_by_part, growth, key_value_cache, memory, total_flops
+from model.analysis.cost.operations import Lengths, operations
+from model.analysis.cost.recorded_shapes import (
+    compared,
+    counted_parameters,
+    lengths_of,
+    recorded_shapes,
+)
+from model.arithmetic.sizes import parameter_parts
+from model.nn.recorder import Recorder, recording
+from tests.model import hub_models
+
+GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma")
+FAMILIES = (*GROUPED, "distilbert", "bart", "marian", "gpt_neox")
+
+
+def products(model: Model, lengths: Lengths) -> int:
+    """Operations of matrix products that PyTorch counts in one pass, but for those of the angles."""
+    ids = torch.full((1, lengths.tokens), 5)
+    given = (ids, torch.full((1, lengths.target), 5)) if lengths.target else (ids,)
+    counter = FlopCounterMode(display=False)
+    with torch.inference_mode(), recording(Recorder(explicit=True)), counter:
+        model.module(*given)
+    angles = [
+        sum(counts.values())
+        for name, counts in counter.get_flop_counts().items()
+        if name.endswith("rotary_emb")
+    ]
+    return counter.get_total_flops() - sum(angles)
+
+
+def counted_products(model: Model, lengths: Lengths) -> int:
+    steps = operations(model.config, lengths)
+    return sum(step.times * step.flops for step in steps if step.is_product)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operations_of_hub_models_are_those_that_pytorch_counts(family: str) -> None:
+    model = hub_models.loaded(family)
+    lengths = Lengths(1, 9, 5 if model.config.shape == "encoder-decoder" else 0)
+    assert counted_products(model, lengths) == products(model, lengths)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family: str) -> None:
+    model = hub_models.loaded(family)
+    target = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
+    trace = model.trace(hub_models.TEXT, target, record="full")
+    rows = compared(operations(model.config, lengths_of(trace)), recorded_shapes(trace))
+    assert [step.key for step, _, same in rows if same is False] == []
+    same = {step.name for step, _, same in rows if same}
+    assert {f"{name}, heads first" for name in "QKV"} <= same
+
+
+@pytest.mark.parametrize("family", GROUPED)
+def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> None:
+    model = hub_models.loaded(family)
+    attention = next(
+        part
+        for part in model.module.modules()
+        if hasattr(part, "k_proj") and hasattr(part, "q_proj")
+    )
+    seen: dict[str, tuple[int, ...]] = {}
+    hooks = [
+        getattr(attention, f"{letter}_proj").register_forward_hook(
+            lambda _, __, gave, letter=letter: seen.update({letter: tuple(gave.shape)})
+        )
+        for letter in "qkv"
+    ]
+    trace = model.trace(hub_models.TEXT)
+    for hook in hooks:
+        hook.remove()
+    counted = {step.key: step for step in operations(model.config, lengths_of(trace))}
+    both = counted["decoder.self", "K and V"]
+    assert counted["decoder.self", "Q"].shape == seen["q"]
+    assert both.shape == seen["k"] == seen["v"] != seen["q"]
+    assert both.numbers == prod(seen["k"]) + prod(seen["v"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
+    model = hub_models.loaded(family)
+    pair = model.config.shape == "encoder-decoder"
+    trace = model.trace(hub_models.TEXT, hub_models.TARGET if pair else None)
+    kept = sum(
+        record.vectors[1].size + record.vectors[2].size
+        for record in trace.attention
+        if record.stack == "decoder"
+    )
+    assert key_value_cache(model.config, lengths_of(trace)) == kept
+
+
+def test_smollm2s_costs_are_those_of_its_modules() -> None:
+    model = load_model("smollm2-135m-instruct", device="cpu")
+    lengths = Lengths(1, 13)
+    attention = model.module.body.model.layers[0].self_attn
+    weights = sum(weight.numel() for weight in attention.parameters())
+    parts, steps = parameter_parts(model.config), operations(model.config, lengths)
+    named = {step.name: step for step in steps if step.place == "decoder.self"}
+    assert parts["Attention"] == 30 * weights
+    assert sum(parts.values()) == counted_parameters(model)
+    assert named["Q"].numbers + named["K and V"].numbers == 12_480
+    assert (
+        flops_by_part(model.config, lengths)["projections"] == 2 * 13 * 30 * weights == 690_094_080
+    )
+    assert key_value_cache(model.config, lengths) == 149_760
+    assert memory(model.config, lengths).activations == 4_397_952
+    assert counted_products(model, lengths) == products(model, lengths)
+    assert total_flops(model.config, lengths) == pytest.approx(3.51e9, rel=2e-3)
+    crossing = growth(lambda lengths: total_flops(model.config, lengths), 1).crossing
+    assert crossing == pytest.approx(3_802, abs=1)

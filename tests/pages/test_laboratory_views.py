@@ -1,0 +1,97 @@
+"""The laboratory's views: what presets open, and that the pictures hold the numbers of both traces."""
+
+import re
+
+import numpy as np
+import pytest
+
+from model import Intervention
+from model.analysis.run_comparison import divergences, losses, movement
+from model.loading.registry import models
+from tests.model.tiny import sentence
+from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, said, widget
+from tests.pages.reading import numbers, traces
+from viz.state.engine import engine
+from viz.state.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
+from viz.state.view import to_link
+from viz.views.laboratory.editors import EDITORS
+
+VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM)
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
+def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
+    app = opened()
+    app.selectbox(key="laboratory-preset").set_value(preset).run()
+    assert_sound(app)
+    view = app.session_state["view"]
+    assert (view.text, view.model, view.change) == (
+        preset.view.text,
+        preset.view.model,
+        preset.view.change,
+    )
+    assert "What to look for." in said(app)
+    widget(app, "laboratory-undo").click().run()
+    assert change(app) == Intervention()
+    link = linked(to_link(preset.view))
+    assert change(link) == preset.view.change
+    assert "What to look for." in said(link)
+
+
+@pytest.mark.parametrize("model", sorted(models))
+def test_every_editor_and_every_view_of_every_model_is_traces(model: str) -> None:
+    loaded = engine().model(model, lambda *news: None)
+    app = opened(model=model, text=sentence(loaded), scale="1.0")
+    for edit in EDITORS:
+        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+        assert_sound(app)
+    for view in VIEWS:
+        app.segmented_control(key="choose-show").set_value(view).run()
+        assert_sound(app)
+        if loaded.config.shape == "encoder" and view in (NEXT, POSITIONS):
+            assert "predicts no next token" in " ".join(info.value for info in app.info)
+
+
+@pytest.mark.parametrize(
+    "text", ["Tom", "<b>x</b> *a* $x$ :red[r]", "🦊 \u202e \x00", "cat " * 600]
+)
+def test_no_text_breaks_a_view_under_a_change(text: str) -> None:
+    app = opened(text=text, scale="1.0", positions="0", ablated="decoder.0.self:1")
+    for view in VIEWS:
+        app.segmented_control(key="choose-show").set_value(view).run()
+        assert_sound(app)
+    for edit in ("Padding", "Edges"):
+        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+        assert_sound(app)
+
+
+def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
+    model = engine().model("stories", lambda *news: None)
+    wanted = Intervention(scale=1.0, ablated=frozenset({("decoder.0.self", 1)}))
+    before, after = model.trace(TEXT), model.trace(TEXT, intervention=wanted)
+    link = {"scale": "1.0", "ablated": "decoder.0.self:1"}
+    shown = [
+        numbers(trace["y"])
+        for trace in traces(opened(show=POSITIONS, **link))
+        if trace["mode"] == "markers"
+    ]
+    for values, trace in zip(shown, (before, after), strict=True):
+        np.testing.assert_allclose(values, np.exp(-losses(trace)), rtol=1e-5)
+    app = opened(show=STREAM, **link)
+    np.testing.assert_allclose(
+        numbers(traces(app)[-1]["z"]), movement(before, after, "decoder").share, rtol=1e-5
+    )
+    app = opened(show=ROWS, place="decoder.1.self", head="2", **link)
+    marks = [numbers(trace["y"]) for trace in traces(app) if trace["mode"] == "markers"]
+    for values, trace in zip(marks, (before, after), strict=True):
+        np.testing.assert_allclose(values, trace.find("decoder.1.self").weights(2).max(-1))
+    app = opened(show=NEXT, **link)
+    shown = re.findall(r"\*\*(\d\.(\d{2,4}))\*\* nats apart", said(app))
+    ((whole, decimals),) = shown
+    assert whole == f"{divergences(before, after)[-1]:.{len(decimals)}f}"
+
+
+def test_the_colours_of_a_stream_that_nothing_moved_do_not_end_at_millionths() -> None:
+    drawn = traces(opened(show=STREAM, text="Tom", mask="none"))[-1]
+    assert not numbers(drawn["z"]).any()
+    assert (drawn["zmin"], drawn["zmax"]) == (0, 1)

@@ -1,0 +1,87 @@
+"""The run that the view asks for. What of it the model or the text does not have is left out, and said."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from model.loading.registry import models
+from model.nn.intervention import Intervention
+from model.serving.engine import Request
+from viz.notation.markdown import plain
+from viz.notation.numbers import counted
+from viz.shell import controls, way_out
+from viz.state.fit_intervention import fitting_text
+from viz.state.look import Look
+from viz.state.session import change_view, current
+from viz.state.view import View
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+_SETTLED = "settled-model"  # the model whose layers the view was last brought to
+
+
+def settle(model: "Model") -> None:
+    """Brings the view to what this model has; says so where a link asked for something else."""
+    view, names = current(), model.attention_names
+    switched = st.session_state.get(_SETTLED) not in (None, model.name)
+    st.session_state[_SETTLED] = model.name
+    if view.place not in names:
+        if view.place != View().place and not switched:
+            st.warning(plain(f"{model.name} has no layer “{view.place}”; the first one is shown."))
+        view = replace(view, place=names[0])
+    change_view(replace(view, change=controls.fitting(view.change, model)))
+
+
+def run_of(model: "Model", text: str, changed: bool, full: bool) -> Request:
+    """The run of a text that the view asks for."""
+    if changed:
+        fit_change(model, text)
+    view = current()
+    return Request(
+        model.name,
+        text,
+        target=_target(model),
+        intervention=view.change if changed else Intervention(),
+        full=full,
+    )
+
+
+def _target(model: "Model") -> str | None:
+    """What the decoder is to read; None: its own output, or there is no second text."""
+    return current().target if model.config.shape == "encoder-decoder" else None
+
+
+def fit_change(model: "Model", text: str) -> None:
+    """Leaves out of the change what this model or this text does not have, and says so."""
+    view, length = current(), len(model.tokens(text))
+    change = fitting_text(view.change, model, length)
+    if change != view.change:
+        change_view(replace(view, change=change))
+        st.info(
+            f"Parts of the change did not fit and were left out: this text has {counted(length, 'token')}."
+        )
+
+
+def readable(model: "Model", offers: Sequence[str]) -> str:
+    """As much of the text as the model can read; says so where that is not all."""
+    text = current().text
+    kept = model.kept(text)
+    if kept != text:
+        length, context = len(model.tokens(text)), model.config.context
+        title = plain(models[model.name].title)
+        st.warning(
+            f"Your text is {counted(length, 'token')} long and {title} reads {context:,}: "
+            f"the first {context:,} are shown. Your text stays in the box."
+        )
+    way_out.warn_of_new_words(model, kept, offers)
+    return kept
+
+
+def still_asked(seen: Look) -> bool:
+    """Whether the view is still of this model, text and target, whatever it changes in the run."""
+    view, request = current(), seen.request
+    same_text = view.text == request.text or seen.model.kept(view.text) == request.text
+    return same_text and (view.model, _target(seen.model)) == (request.model, request.target)
