@@ -11,8 +11,9 @@ from functools import cache
 
 import streamlit as st
 
+from model.trace.records import Attention
 from viz.explorer import assets, bundle
-from viz.explorer.message import AttentionRecord, parts, payload, without_arrays
+from viz.explorer.message import parts, payload, without_arrays
 from viz.explorer.packing import packed
 from viz.explorer.selection import Selection, choose, forget
 
@@ -26,13 +27,13 @@ _component = st.components.v2.component(
 
 
 def explorer(
-    attention: AttentionRecord,
+    attention: Attention,
     *,
     queries: Sequence[str],
     keys: Sequence[str],
     selection: Selection,
     check: float | None,
-    baseline: AttentionRecord | None = None,
+    baseline: Attention | None = None,
     layers: Sequence[str] = (),
     open_layer: Callable[[str], object] = lambda name: None,
     address: str = "",

@@ -10,14 +10,13 @@ import math
 from collections.abc import Container, Sequence
 from dataclasses import asdict
 from threading import Lock
-from typing import Literal, Protocol
 from weakref import ref
 
 import numpy as np
 from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
-from model.nn.config import Projection
+from model.trace.records import Attention
 from viz.explorer.layer_buttons import layer_choices
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
@@ -37,56 +36,14 @@ _THEME: Json = {
 }
 
 
-class AttentionRecord(Protocol):
-    """What the explorer reads of one attention sub-layer (model.trace.Attention has it).
-
-    Its arrays never change, and it is equal only to itself, so what is made of it can be kept; it
-    itself is not, for its arrays count in the engine's bound.
-    """
-
-    def __hash__(self) -> int: ...
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> Literal["self", "causal", "cross"]: ...
-    @property
-    def layer(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
-    @property
-    def scale(self) -> float: ...
-    @property
-    def fill(self) -> float: ...
-    @property
-    def query(self) -> Array: ...
-    @property
-    def key(self) -> Array: ...
-    @property
-    def value(self) -> Array: ...
-    @property
-    def output(self) -> Array: ...
-    @property
-    def mask(self) -> NDArray[np.bool_] | None: ...
-    @property
-    def projection(self) -> Projection: ...
-    @property
-    def ablated(self) -> tuple[int, ...]: ...
-    def scores(self, head: int, /) -> Array: ...
-    def weights(self, head: int, /) -> Array: ...
-    def dropped(self, head: int, /) -> Array: ...
-    @property
-    def drops(self) -> bool: ...
-
-
 def payload(
-    attention: AttentionRecord,
+    attention: Attention,
     *,
     queries: Sequence[str],
     keys: Sequence[str],
     head: int,
     check: float | None,
-    baseline: AttentionRecord | None = None,
+    baseline: Attention | None = None,
     stage: str = "weights",
     layers: Sequence[str] = (),
 ) -> Json:
@@ -120,7 +77,7 @@ def payload(
     }
 
 
-def stages_of(attention: AttentionRecord, baseline: AttentionRecord | None) -> tuple[Stage, ...]:
+def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:
     """The stages of a layer, alone or beside the unchanged run."""
     return stages(
         kind=attention.kind,
@@ -131,7 +88,7 @@ def stages_of(attention: AttentionRecord, baseline: AttentionRecord | None) -> t
     )
 
 
-def formulas_of(attention: AttentionRecord, *, has_mask: bool) -> dict[StageName, Formula]:
+def formulas_of(attention: Attention, *, has_mask: bool) -> dict[StageName, Formula]:
     """The formula of each stage of a layer."""
     return formulas(
         scale=attention.scale,
@@ -143,7 +100,7 @@ def formulas_of(attention: AttentionRecord, *, has_mask: bool) -> dict[StageName
     )
 
 
-def _is_masked(attention: AttentionRecord) -> bool:
+def _is_masked(attention: Attention) -> bool:
     """Whether any key is hidden from any query."""
     return attention.mask is not None and not bool(np.all(attention.mask))
 
@@ -169,7 +126,7 @@ def _layers(message: Json) -> dict[str, Json]:
 
 
 def _check_counts(
-    attention: AttentionRecord, queries: Sequence[str], keys: Sequence[str], which: str
+    attention: Attention, queries: Sequence[str], keys: Sequence[str], which: str
 ) -> None:
     rows, columns = attention.query.shape[1], attention.key.shape[1]
     if (rows, columns) != (len(queries), len(keys)):
@@ -179,7 +136,7 @@ def _check_counts(
         )
 
 
-def _sent_heads(attention: AttentionRecord, head: int, *, runs: int, complete: bool) -> range:
+def _sent_heads(attention: Attention, head: int, *, runs: int, complete: bool) -> range:
     """The block of heads, as large as the budget allows, in which this head lies."""
     count = attention.heads
     each = runs * _bytes(attention, complete=complete) // count
@@ -188,7 +145,7 @@ def _sent_heads(attention: AttentionRecord, head: int, *, runs: int, complete: b
     return range(first, min(first + block, count))
 
 
-def _bytes(attention: AttentionRecord, *, complete: bool) -> int:
+def _bytes(attention: Attention, *, complete: bool) -> int:
     """Bytes of a layer's arrays: queries and keys, and where it is complete values and outputs."""
     arrays = [attention.query, attention.key]
     arrays += [attention.value, attention.output] if complete else []
@@ -205,7 +162,7 @@ def _layer_bytes(layer: Json) -> int:
     key=lambda attention, *part: (ref(attention), *part),
     lock=Lock(),
 )
-def _layer(attention: AttentionRecord, sent: range, complete: bool) -> Json:
+def _layer(attention: Attention, sent: range, complete: bool) -> Json:
     chosen = slice(sent.start, sent.stop)
     value, output = attention.value[chosen], attention.output[chosen]
     dropped = [attention.dropped(head) for head in sent] if attention.drops else None
@@ -250,7 +207,7 @@ def _digest(facts: Json, *more: Array) -> str:
     return content.hexdigest()
 
 
-def _ranges(attention: AttentionRecord) -> dict[str, float]:
+def _ranges(attention: Attention) -> dict[str, float]:
     """The largest magnitude of each quantity over all heads of the layer."""
     scores = max(_magnitude(attention.scores(head)) for head in range(attention.heads))
     return {

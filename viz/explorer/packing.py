@@ -19,7 +19,7 @@ _KINDS = {"<f4": "floats", "|u1": "bytes"}  # of little-endian float32, and of b
 
 
 def packed(message: Json) -> bytes:
-    """A message as a block of bytes that `unpacked` in js/derive.js reads. Arrays may lie at any depth."""
+    """A message as a block of bytes that `unpacked` in js/message.js reads. Arrays may lie at any depth."""
     blocks: list[bytes] = []
     described = _described(message, blocks)
     words = json.dumps(described, allow_nan=False, ensure_ascii=True).encode()
