@@ -50,7 +50,6 @@ ANSWERED = """new Promise((done) => {
     look();
 })"""
 TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-MILLISECONDS_TO_APPEAR = 120_000  # a machine shared with others may be slow; the laws are the same
 SCREEN: dict[str, Any] = {
     "viewport": {"width": 1440, "height": 900},
     "color_scheme": "light",
@@ -91,7 +90,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     found = chromium.path()
     if not found:
         pytest.fail(f"No Chromium: set CHROMIUM, or put one of {chromium.NAMES} on PATH.")
-    expect.set_options(timeout=MILLISECONDS_TO_APPEAR)
+    expect.set_options(timeout=chromium.MILLISECONDS_TO_APPEAR)
     opened = playwright.chromium.launch(executable_path=found, args=chromium.ARGUMENTS)
     yield opened
     opened.close()
@@ -127,7 +126,7 @@ def fresh_page(browser: Browser, server: str, troubles: list[str]) -> Iterator[C
 
 def watch(page: Page, server: str, tell: Callable[[str], None]) -> None:
     """Tell every error of the page's scripts and every request to another host; note answers, to settle."""
-    page.set_default_timeout(MILLISECONDS_TO_APPEAR)
+    page.set_default_timeout(chromium.MILLISECONDS_TO_APPEAR)
     page.add_init_script(NOTE_ANSWERS)
     page.on("pageerror", lambda error: tell(f"uncaught: {error}"))
     page.on(

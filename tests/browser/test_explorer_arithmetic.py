@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page
 
 from model.trace.records import Attention
+from tests import chromium
 from tests.viz.explorer.records import labels, record
 from viz.explorer import bundle, payload
 from viz.explorer.packing import spelled
@@ -31,7 +32,7 @@ DERIVE = """async ([sent, head]) => {
 @pytest.fixture(scope="module")
 def modules(browser: Browser) -> Iterator[Page]:
     """A page of which the explorer's modules can be imported, each by its own name."""
-    page = browser.new_page()
+    page = chromium.new_page(browser)
     page.route(
         "**/*.js", lambda route: route.fulfill(path=MODULES / route.request.url.split("/")[-1])
     )

@@ -167,7 +167,7 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
     box(page).fill("the dog ran to the river")
     sockets[0].close(code=3001, reason="dropped")
     expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(0)
-    expect(page.locator(conftest.QUIET_APP)).to_be_attached(timeout=60_000)
+    expect(page.locator(conftest.QUIET_APP)).to_be_attached()
     assert len(sockets) > 1
     expect(box(page)).to_have_value("the dog ran to the river")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
@@ -188,7 +188,7 @@ def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
     expect(page.get_by_text("Connecting")).to_be_visible()
     served.start()
     served.wait()
-    expect(page.locator(conftest.QUIET_APP)).to_be_attached(timeout=60_000)
+    expect(page.locator(conftest.QUIET_APP)).to_be_attached()
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
     expect(chips(page)).to_contain_text("bag")
     expect(box(page)).to_have_value("the dog ran to the river")

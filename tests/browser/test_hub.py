@@ -91,11 +91,11 @@ def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_the
     assert "model=" not in page.url  # the page has stayed with its model
     hub.slowly = 0.0
     button.click()
-    page.wait_for_url("**model=somebody**", timeout=60_000)
+    page.wait_for_url("**model=somebody**")
     expect(page.get_by_test_id("head-5")).to_be_visible()
     assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)
     offered(page, REFUSED).click()
-    expect(page.get_by_text("caps its attention scores")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("caps its attention scores")).to_be_visible()
     assert "tiny-llama" in page.url
     expect(page.get_by_test_id("head-5")).to_be_visible()
 
@@ -109,8 +109,8 @@ def test_a_folder_opens_by_its_path_and_a_wrong_name_is_told(
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     offered(page, str(tmp_path))
     page.get_by_role("button", name="Open it", exact=True).click()
-    expect(page.get_by_text("are missing")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("are missing")).to_be_visible()
     offered(page, str(saved("bert")))
     page.get_by_role("button", name="Open it", exact=True).click()
-    page.wait_for_url("**model=**bert**", timeout=60_000)
+    page.wait_for_url("**model=**bert**")
     assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)

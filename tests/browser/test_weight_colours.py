@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests import chromium
 from tests.browser import known_weights
 from tests.browser.app_server import AppServer
 from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
@@ -86,7 +87,7 @@ def drawn_by_streamlit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 def test_streamlits_pictures_and_the_film(
     browser: Browser, drawn_by_streamlit: str, theme: Theme
 ) -> None:
-    page = browser.new_page(color_scheme=theme, viewport={"width": 1000, "height": 1400})
+    page = chromium.new_page(browser, color_scheme=theme, viewport={"width": 1000, "height": 1400})
     page.goto(drawn_by_streamlit)
     for place in (".st-key-heatmap", ".st-key-grid"):
         picture = page.locator(f"{place} .js-plotly-plot")
@@ -106,7 +107,7 @@ def explorer(browser: Browser) -> Iterator[Callable[..., Stage]]:
     pages: list[Page] = []
 
     def shown(theme: Theme, *, by: Literal["plotly", "canvas"]) -> Stage:
-        page = browser.new_page(viewport={"width": 1040, "height": 1000})
+        page = chromium.new_page(browser, viewport={"width": 1040, "height": 1000})
         pages.append(page)
         page.route(ADDRESS + "/**", serve)
         if by == "canvas":
@@ -164,7 +165,7 @@ def as_png(page: Page, path: Path, ending: str) -> bytes:
     """A saved picture as pixels; the browser draws an SVG."""
     if ending == "png":
         return path.read_bytes()
-    drawn = page.context.browser.new_page(viewport={"width": 1100, "height": 900})
+    drawn = chromium.new_page(page.context.browser, viewport={"width": 1100, "height": 900})
     drawn.set_content(path.read_text(encoding="utf-8"))
     png = drawn.screenshot()
     drawn.close()
@@ -179,7 +180,7 @@ def test_a_page_that_was_saved_is_light_in_any_browser(
         weighing(WEIGHTS), None, head=0, stage="weights", queries=labels(2), keys=labels(6)
     )
     (tmp_path / "page.html").write_bytes(standalone("weights", "", picture_figures(picture)))
-    page = browser.new_page(color_scheme=theme)
+    page = chromium.new_page(browser, color_scheme=theme)
     page.goto((tmp_path / "page.html").as_uri())
     page.locator(".heatmaplayer image").first.wait_for()
     hold(cells(page.locator(".picture").screenshot(), "light"), "light", PAGES["light"])

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests import chromium
 from tests.browser.explorer.stage import ADDRESS, Stage, serve, troubles_of
 
 
@@ -14,7 +15,7 @@ def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     pages: list[Page] = []
 
     def new(*, width: int = 1040, without: str | None = None) -> Page:
-        page = browser.new_page(viewport={"width": width, "height": 1000})
+        page = chromium.new_page(browser, viewport={"width": width, "height": 1000})
         page.on("pageerror", lambda error: troubles_of(page).append(str(error)))
         page.route(ADDRESS + "/**", serve)
         if without:
