@@ -128,8 +128,6 @@ def test_the_idea_and_the_examples_by_hand_are_drawn(open_page: Callable[..., Pa
     page = open_page("/training")
     page.get_by_role("tab", name="The idea").click()
     expect(page.get_by_text("phase change", exact=True)).to_be_visible()
-    expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible(
-        timeout=60 * SECONDS  # Plotly's own code comes first
-    )
+    expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible()
     page.get_by_role("tab", name="By hand").click()
     expect(page.get_by_text("The most probable word, and the loss.")).to_be_visible()
