@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.shell import page
 from viz.state.menu import entry
@@ -57,14 +58,7 @@ def search() -> None:
 
 def _section() -> tuple[Term, ...]:
     parts = sections()
-    chosen = st.segmented_control(
-        "Letters",
-        list(parts),
-        default=next(iter(parts)),
-        required=True,
-        key="glossary-letters",
-        label_visibility="collapsed",
-    )
+    chosen = one_of("Letters", list(parts), "glossary-letters", quiet=True)
     return parts[chosen]
 
 

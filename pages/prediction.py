@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-from viz.notation.markdown import plain
 from viz.shell import page
-from viz.shell.way_out import LANGUAGE_MODELS, offer_language_model
+from viz.shell.way_out import LANGUAGE_MODELS, say_encoder
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
 from viz.views.prediction.formulas import ENTROPY, SOFTMAX
@@ -57,13 +56,7 @@ The **{glossary_link("logit lens")}** asks earlier: what would each state predic
 
 def live() -> None:
     if seen.trace.prediction is None:
-        st.info(
-            plain(
-                f"{seen.model.name} is an encoder: it reads a text and predicts no next token. "
-                "A GPT does."
-            )
-        )
-        offer_language_model(seen.request.text)
+        say_encoder(seen, "reads a text and predicts no next token. A GPT does.")
         return
     beside_questions("prediction", seen, lambda: page.views(VIEWS, seen))
 

@@ -1,4 +1,4 @@
-"""The README quotes the measured numbers, and a measurement says on which machine it was made."""
+"""What the documents quote of the measured numbers, and that a measurement names its machine."""
 
 import copy
 import json
@@ -36,8 +36,10 @@ RECORDED = {
 }
 
 
-def test_the_readme_quotes_the_files() -> None:
-    assert readme.quoted(readme.README.read_text(encoding="utf-8")) == readme.section()
+def test_the_page_of_tables_and_the_readme_quote_the_files() -> None:
+    parts = readme.measured_parts()
+    assert readme.ALL.read_text(encoding="utf-8") == readme.page(parts)
+    assert readme.summary(parts) in readme.README.read_text(encoding="utf-8")
 
 
 def test_the_guide_on_serving_a_class_counts_with_the_files() -> None:
@@ -56,12 +58,12 @@ def test_every_file_names_a_quiet_machine_by_its_kind(file: Path) -> None:
 
 def test_another_number_in_a_file_is_another_table(tmp_path: Path) -> None:
     (tmp_path / "recording.json").write_text(json.dumps(RECORDED))
-    first = readme.section(tmp_path)
+    first = readme.page(readme.measured_parts(tmp_path))
     assert "| 1,024 | ours | attention | 2.00 s | 2.10 s | 1.05× |" in first
     changed = copy.deepcopy(RECORDED)
     changed["rows"][0]["time_ratio"] = 1.06  # type: ignore[index]
     (tmp_path / "recording.json").write_text(json.dumps(changed))
-    assert readme.section(tmp_path) != first
+    assert readme.page(readme.measured_parts(tmp_path)) != first
 
 
 def test_nine_of_ten_lie_at_or_below_the_ninetieth_percentile() -> None:

@@ -3,7 +3,6 @@
 Weights are read from safetensors only: a pickle can run code when it is opened.
 """
 
-import json
 import math
 import os
 import re
@@ -13,7 +12,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from model.system.files import ABSENT, LARGEST_JSON, NotReadError, open_file, read_text
+from model.system.files import LARGEST_JSON, NotReadError, OddFileError, json_object, open_file
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -90,18 +89,11 @@ def check_memory(size: int, most_bytes: int) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """The object that a file of a folder holds. Raises ValueError for none, or a damaged one."""
     try:
-        content = json.loads(read_text(path, LARGEST_JSON))
-    except ABSENT as error:
-        raise ValueError(f"its {path.name} is missing") from error
-    except OSError as error:
-        raise NotReadError(path.name, path.parent.name, error) from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"its {path.name} is damaged") from error
-    except RecursionError as error:
-        raise ValueError(f"its {path.name} is nested too deeply") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"its {path.name} is damaged")
-    return content
+        return json_object(path)
+    except (NotReadError, OddFileError):
+        raise
+    except ValueError as error:
+        raise ValueError(f"its {path.name} {error}") from error
 
 
 def check_file(folder: Path, file: Path) -> None:

@@ -17,7 +17,12 @@ from torch import Tensor
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, Words, tokenizer_from
-from model.system.files import ABSENT, LARGEST_JSON, NotReadError, file_hash, read_text
+from model.system.files import (
+    NotReadError,
+    OddFileError,
+    file_hash,
+    json_object,
+)
 
 ASSETS = Path(__file__).parents[1] / "assets"
 WEIGHTS = "model.safetensors"
@@ -144,13 +149,9 @@ def _write_json(path: Path, content: object) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(read_text(path, LARGEST_JSON))
-    except ABSENT as error:
-        raise DamagedError(f"The file {path.name} of {path.parent.name} is missing.") from error
-    except OSError as error:
-        raise NotReadError(path.name, path.parent.name, error) from error
-    except (ValueError, RecursionError) as error:
-        raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.") from error
-    if not isinstance(content, dict):
-        raise DamagedError(f"The file {path.name} of {path.parent.name} is damaged.")
-    return content
+        return json_object(path)
+    except NotReadError:
+        raise
+    except ValueError as error:
+        why = "is damaged" if isinstance(error, OddFileError) else error
+        raise DamagedError(f"The file {path.name} of {path.parent.name} {why}.") from error

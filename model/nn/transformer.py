@@ -30,14 +30,12 @@ class Layers(nn.Module):
         self,
         x: Tensor,
         memory: Tensor | None = None,
-        *,
-        mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        angles: Tensor | None = None,
+        **masks_and_angles: Tensor | None,
     ) -> Tensor:
+        """What stands beside x is the same for every block."""
         current().stream(self.stack, x)
         for block in self.blocks:
-            x = block(x, memory, mask=mask, memory_mask=memory_mask, angles=angles)
+            x = block(x, memory, **masks_and_angles)
         return self.normed(x)
 
     def normed(self, x: Tensor) -> Tensor:

@@ -1,10 +1,11 @@
 """Files that must be exactly the ones we mean: ordinary ones, read to a known size."""
 
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 PIECE = 2**20  # bytes that are hashed at once
@@ -51,6 +52,23 @@ class NotReadError(ValueError):
             f"The file {file} of {title} could not be read now ({why}). Nothing was removed. Try again "
             "in a moment."
         )
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The object that a file holds. Raises NotReadError, or ValueError with what is wrong: "is missing"."""
+    try:
+        content = json.loads(read_text(path, LARGEST_JSON))
+    except ABSENT as error:
+        raise ValueError("is missing") from error
+    except OSError as error:
+        raise NotReadError(path.name, path.parent.name, error) from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError("is damaged") from error
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+    if not isinstance(content, dict):
+        raise ValueError("is damaged")
+    return content
 
 
 def file_hash(path: Path) -> str:

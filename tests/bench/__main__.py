@@ -51,7 +51,7 @@ def main() -> None:
         print(tables.TABLES[name](measured), flush=True)
         print(f"{measured['minutes']} minutes", flush=True)
     if target is readme.FOLDER:
-        readme.write_readme()
+        readme.write()
         readme.write_sizing()
     elif busy:
         print(f"The machine is busy (load {facts['load_before']}): these are upper bounds.")

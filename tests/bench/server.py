@@ -8,21 +8,74 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SECONDS_TO_START = 120
+SECONDS_TO_START = 300
+HEALTHY, READY = "/_stcore/health", "/readyz"  # it answers; the default model is loaded too
 
 
-@dataclass(frozen=True)
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
 class Server:
-    """A running server: its address and its process."""
+    """A server in a process of its own, which can be ended and started again at the same address.
 
-    port: int
-    process: subprocess.Popen[bytes]
+    program: what Python runs as a module, with its arguments. more: settings beside the usual ones.
+    """
+
+    log: Path
+    program: Sequence[str] = ("viz.server",)
+    more: Mapping[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+
+    def start(self, **how: Any) -> None:
+        """how: for the process, beside the usual."""
+        settings = {
+            "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+            "STREAMLIT_SERVER_PORT": str(self.port),
+            "STREAMLIT_SERVER_HEADLESS": "true",
+            **self.more,
+        }
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *self.program],
+                cwd=REPOSITORY,
+                env=os.environ | settings,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                **how,
+            )
+
+    def wait(self, path: str = READY) -> None:
+        """Waits until the path answers. Raises RuntimeError if the server does not come up."""
+        deadline = time.monotonic() + SECONDS_TO_START
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(self.address + path, timeout=5) as answer:
+                    if answer.status == 200:
+                        return
+            except (urllib.error.URLError, TimeoutError, ConnectionError):
+                pass
+            time.sleep(0.1)
+        raise RuntimeError(f"The server is not ready:\n{self.log.read_text()[-4000:]}")
+
+    def end(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     @property
     def address(self) -> str:
@@ -48,41 +101,20 @@ def serving(
     log: Path,
     models: Path | None = None,
     more: Mapping[str, str] | None = None,
-    module: str = "viz.server",
+    program: Sequence[str] = ("viz.server",),
+    until: str = READY,
 ) -> Iterator[Server]:
-    """Starts the app as `make run` does; `models` holds the folders of more models, `more` settings.
-    module: what to start in its place."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    settings = {
-        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
-        "STREAMLIT_SERVER_PORT": str(port),
-        "STREAMLIT_SERVER_HEADLESS": "true",
-        **(more or {}),
-    }
-    program = [module] if models is None else ["tests.bench.serve", str(models)]
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [sys.executable, "-m", *program],
-            cwd=REPOSITORY,
-            env=os.environ | settings,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        ) as process,
-    ):
-        try:
-            server = Server(port, process)
-            wait_until_ready(server, log)
-            yield server
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    """A server started as `make run` does, once the path `until` answers; `models` holds the folders of
+    more models, `more` settings. program: what to start in its place."""
+    if models is not None:
+        program = ("tests.bench.serve", str(models))
+    server = Server(log, program, more or {})
+    server.start()
+    try:
+        server.wait(until)
+        yield server
+    finally:
+        server.end()
 
 
 def numbers(server: Server) -> dict[str, float]:
@@ -94,17 +126,3 @@ def numbers(server: Server) -> dict[str, float]:
         name = re.split(r"[{ ]", line)[0]
         found[name] = found.get(name, 0.0) + float(line.rpartition(" ")[2])
     return found
-
-
-def wait_until_ready(server: Server, log: Path) -> None:
-    """Waits until the default model is loaded. Raises RuntimeError if the server does not come up."""
-    deadline = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < deadline and server.process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{server.address}/readyz", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
-            pass
-        time.sleep(0.2)
-    raise RuntimeError(f"The server is not ready:\n{log.read_text()[-4000:]}")

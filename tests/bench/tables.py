@@ -16,9 +16,9 @@ def recording(measured: Measured) -> str:
             row["way"],
             _seconds(row.get("plain_seconds")),
             _seconds(row.get("seconds")),
-            _times(row.get("time_ratio")),
+            times(row.get("time_ratio")),
             f"{row['process_mb']:,.0f} MB",
-            _times(row["memory_ratio"]) if row["way"] != "plain" else "",
+            times(row["memory_ratio"]) if row["way"] != "plain" else "",
             f"{row['above_model_mb']:,.0f} MB",
         )
         for row in measured["rows"]
@@ -32,10 +32,10 @@ def sessions(measured: Measured) -> str:
         (
             row["sessions"],
             f"{row['runs_a_second']:.0f}",
-            _ms(row["median_ms"]),
-            _ms(row["p90_ms"]),
-            _ms(row["head_median_ms"]),
-            _ms(row["mask_median_ms"]),
+            ms(row["median_ms"]),
+            ms(row["p90_ms"]),
+            ms(row["head_median_ms"]),
+            ms(row["mask_median_ms"]),
             row["failed"],
         )
         for row in measured["rows"]
@@ -55,9 +55,9 @@ def weight(measured: Measured) -> str:
         (
             f"{row['tokens']:,}",
             row["page"],
-            _megabytes(row["bytes"]),
-            _megabytes(row.get("bytes_a_layer")),
-            _megabytes(row.get("program_bytes")),
+            megabytes(row["bytes"]),
+            megabytes(row.get("bytes_a_layer")),
+            megabytes(row.get("program_bytes")),
             "not opened" if row["nodes"] is None else f"{row['nodes']:,}",
             "" if row["seconds"] is None else f"{row['seconds']:.1f} s",
         )
@@ -75,8 +75,8 @@ def clicks(measured: Measured) -> str:
             row["drawn_by"],
             "" if row["slower"] == 1 else f"{row['slower']}× slower",
             row["switch"],
-            _ms(row["median_ms"]),
-            _ms(row["p90_ms"]),
+            ms(row["median_ms"]),
+            ms(row["p90_ms"]),
             f"{row['bytes'] / 1000:,.1f} kB",
         )
         for row in measured["rows"]
@@ -90,20 +90,20 @@ def clicks(measured: Measured) -> str:
             f"1,024 tokens in a random model of GPT-2's size: first picture "
             f"{first['median_ms'] / 1000:.1f} s after Enter (median of {first['times']} texts, the "
             f"slowest {first['longest_ms'] / 1000:.1f} s; "
-            f"{_megabytes(long['first_bytes'])} sent), head switch {_ms(head_switch['median_ms'])} "
-            f"(p90 {_ms(head_switch['p90_ms'])})."
+            f"{megabytes(long['first_bytes'])} sent), head switch {ms(head_switch['median_ms'])} "
+            f"(p90 {ms(head_switch['p90_ms'])})."
         )
     parts.append(
         f"Each button is held for {measured['press_ms']} ms; its release starts the watch."
     )
-    pages = [(row["page"], _ms(row["median_ms"]), _ms(row["p90_ms"])) for row in measured["pages"]]
+    pages = [(row["page"], ms(row["median_ms"]), ms(row["p90_ms"])) for row in measured["pages"]]
     parts.append(_table(("page opened from Home", "median", "p90"), pages))
     return "\n\n".join(parts)
 
 
 def classroom(measured: Measured) -> str:
     rows = [
-        (row["act"], f"{row['times']:,}", _ms(row["median_ms"]), _ms(row["p95_ms"]))
+        (row["act"], f"{row['times']:,}", ms(row["median_ms"]), ms(row["p95_ms"]))
         for row in measured["rows"]
     ]
     least, most = measured["think"]
@@ -124,11 +124,11 @@ def soak(measured: Measured) -> str:
     rows = [
         (
             act,
-            _ms(row["median_ms"]),
-            _ms(row["p95_ms"]),
-            _ms(harried[act]["median_ms"]),
-            _ms(harried[act]["p95_ms"]),
-            _times(harried[act]["p95_ms"] / row["p95_ms"]),
+            ms(row["median_ms"]),
+            ms(row["p95_ms"]),
+            ms(harried[act]["median_ms"]),
+            ms(harried[act]["p95_ms"]),
+            times(harried[act]["p95_ms"] / row["p95_ms"]),
         )
         for act, row in quiet.items()
     ]
@@ -151,10 +151,10 @@ def sizing(measured: Measured) -> str:
     every = next(row for row in measured["rows"] if row["act"] == "all")
     least, most = measured["think"]
     words = (
-        f"Measured on {measured['machine']['cores']} cores (README, *{TITLES['classroom']}*): one replica "
-        f"answered {measured['pupils']} people at once, each of whom did something every {least:g} to "
-        f"{most:g} seconds, {every['times'] / measured['seconds']:.0f} acts a second together, half of them "
-        f"within {_ms(every['median_ms'])} and 95 of 100 within {_ms(every['p95_ms'])}. It held "
+        f"Measured on {measured['machine']['cores']} cores (docs/bench, *{TITLES['classroom']}*): one "
+        f"replica answered {measured['pupils']} people at once, each of whom did something every {least:g} "
+        f"to {most:g} seconds, {every['times'] / measured['seconds']:.0f} acts a second together, half of "
+        f"them within {ms(every['median_ms'])} and 95 of 100 within {ms(every['p95_ms'])}. It held "
         f"{max(measured['megabytes']):,} MB with {measured['trace_mb']} MB of traces "
         f"(`ATTENTION_TRACE_MB`). So count one replica with two cores for each {measured['pupils']} people, "
         f"and one more."
@@ -238,7 +238,7 @@ def _table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
-def _ms(value: float) -> str:
+def ms(value: float) -> str:
     return f"{value:,.0f} ms"
 
 
@@ -246,9 +246,13 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.3f} s" if value < 1 else f"{value:.2f} s"
 
 
-def _times(value: float | None) -> str:
+def times(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}×"
 
 
-def _megabytes(value: float | None) -> str:
+def cost(row: Measured) -> str:
+    return f"{times(row['time_ratio'])} and {times(row['memory_ratio'])}"
+
+
+def megabytes(value: float | None) -> str:
     return "" if value is None else f"{value / 1e6:,.2f} MB"

@@ -25,7 +25,7 @@ from playwright.sync_api import (
 from playwright.sync_api import Error as PlaywrightError
 
 from tests import chromium
-from tests.browser.app_server import AppServer
+from tests.bench.server import HEALTHY, serving
 
 QUIET_APP = (
     "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
@@ -63,8 +63,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     """The address of a server of our own, started for these tests and ended after them."""
     log = tmp_path_factory.mktemp("server") / "server.log"
     pytestconfig.stash[LOG] = log
-    with AppServer(log) as app:
-        yield app.address
+    with serving(log, until=HEALTHY) as started:
+        yield started.address
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import HANDLED, wait_until_settled
+from tests.browser.controls import show
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
 MIDDLE = """number => {
@@ -29,10 +30,6 @@ def click_head(page: Page, number: int, *, aside: int = 0) -> None:
         page.evaluate(HANDLED)
         before, place = place, page.evaluate(MIDDLE, number)
     page.mouse.click(place[0] + aside, place[1] + aside)
-
-
-def show(page: Page, view: str) -> None:
-    page.get_by_role("radio", name=view, exact=True).click()
 
 
 def linked(page: Page) -> dict[str, list[str]]:

@@ -5,13 +5,11 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.controls import show
+
 LINES = """() => document.querySelector('.js-plotly-plot').data
     .filter(line => line.mode === 'lines' && line.x[0] !== null && line.line.width < 12)
     .flatMap(line => line.y.flatMap((from, at) => at % 3 ? [] : [[from, line.y[at + 1]]]))"""
-
-
-def show(page: Page, view: str) -> None:
-    page.get_by_role("radio", name=view, exact=True).click()
 
 
 def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(

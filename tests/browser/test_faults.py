@@ -1,36 +1,34 @@
 """Faults as a visitor meets them: what is said, what stays, and that everybody else goes on."""
 
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 from model.loading.shipped import ASSETS, WEIGHTS
+from tests.bench.server import HEALTHY, Server, serving
 from tests.browser import conftest
-from tests.browser.app_server import AppServer
 
 TYPED = "Anna saw the red bag"
 MISTAKE = "the mistake is ours"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with planted faults; the file of one shipped model is cut short."""
     assets = tmp_path_factory.mktemp("assets") / "assets"
     shutil.copytree(ASSETS, assets)
     weights = assets / "stories" / WEIGHTS
     weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FAULTY_ASSETS", str(assets))
-        log = tmp_path_factory.mktemp("log") / "server.log"
-        with AppServer(log, (sys.executable, "-m", "tests.browser.faulty_server")) as app:
-            yield app
+    log, program = tmp_path_factory.mktemp("log") / "server.log", ("tests.browser.faulty_server",)
+    more = {"FAULTY_ASSETS": str(assets)}
+    with serving(log, more=more, program=program, until=HEALTHY) as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
-def server(served: AppServer) -> str:
+def server(served: Server) -> str:
     return served.address
 
 
@@ -51,7 +49,7 @@ def chips(page: Page) -> Locator:
 def test_a_part_that_breaks_is_told_without_details_and_the_rest_lives(
     open_page: Callable[..., Page],
     fresh_page: Callable[..., Page],
-    served: AppServer,
+    served: Server,
     troubles: list[str],
 ) -> None:
     page = open_page("/tokens", text="please BREAK now")
@@ -178,7 +176,7 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
 
 
 def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
-    page: Page, open_page: Callable[..., Page], served: AppServer, troubles: list[str]
+    page: Page, open_page: Callable[..., Page], served: Server, troubles: list[str]
 ) -> None:
     open_page("/attention", text=TYPED, scale="1.0")
     page.get_by_test_id("head-1").click()
@@ -187,7 +185,7 @@ def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
     served.end()
     expect(page.get_by_text("Connecting")).to_be_visible()
     served.start()
-    served.wait()
+    served.wait(HEALTHY)
     expect(page.locator(conftest.QUIET_APP)).to_be_attached()
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
     expect(chips(page)).to_contain_text("bag")

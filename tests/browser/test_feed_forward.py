@@ -4,12 +4,10 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.controls import show
+
 TEXT = "the cat saw the dog"
 MARKS = ".js-plotly-plot .scatterlayer .point"
-
-
-def choose(page: Page, view: str) -> None:
-    page.get_by_role("radio", name=view, exact=True).click()
 
 
 def click_mark(page: Page, row: int) -> None:
@@ -28,19 +26,19 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     expect(page.get_by_text("Token 0 the, its strongest neuron")).to_be_visible()
     click_mark(page, 4)
     expect(page.get_by_text("Token 4 ·dog, its strongest neuron")).to_be_visible()
-    choose(page, "On the curve")
+    show(page, "On the curve")
     expect(page.get_by_text("of the values arrive below 0")).to_be_visible()
-    choose(page, "Contributions")
+    show(page, "Contributions")
     expect(page.get_by_text("attention adds", exact=True)).to_be_visible()
-    choose(page, "Every token")
+    show(page, "Every token")
     expect(page.get_by_text("length of what each sub-layer adds")).to_be_visible()
-    choose(page, "Gradient by depth")
+    show(page, "Gradient by depth")
     expect(page.get_by_text("nearly nothing is left")).to_be_visible()
-    choose(page, "pre-norm")
+    show(page, "pre-norm")
     expect(page.get_by_text("neither vanishes nor explodes")).to_be_visible()
-    choose(page, "Dropout")
+    show(page, "Dropout")
     expect(page.get_by_text("became 0, the rest was divided by")).to_be_visible()
-    choose(page, "Evaluation")
+    show(page, "Evaluation")
     expect(page.get_by_text("Nothing changes")).to_be_visible()
 
 
@@ -48,7 +46,7 @@ def test_the_curves_of_the_idea_show_slopes_too(open_page: Callable[..., Page]) 
     page = open_page("/feed_forward", model="minilm", text=TEXT)
     page.get_by_role("tab", name="The idea").click()
     expect(page.locator(".js-plotly-plot .ytitle", has_text="value")).to_be_visible()
-    choose(page, "Slope")
+    show(page, "Slope")
     expect(page.locator(".js-plotly-plot .ytitle", has_text="slope")).to_be_visible()
     page.get_by_role("tab", name="By hand").click()
     page.get_by_role("combobox", name="Example", exact=True).click()

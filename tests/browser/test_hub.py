@@ -1,9 +1,6 @@
 """Models of the hub on the page: offered with their size, downloaded, stopped, opened, refused; and
 the heads of real weights where they are known to be."""
 
-import contextlib
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from model.download.sources import fetched
 from model.download.wheel import cache_folder
 from model.loading.registry import models
-from tests.browser.app_server import SECONDS_TO_START, AppServer
+from tests.bench.server import serving as served
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 
@@ -37,23 +34,13 @@ def server(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     cache, log = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("log") / "server.log"
     for name in REAL:
         (cache / name).symlink_to(cache_folder(name))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_ENDPOINT", hub.address)
-        patch.setenv("HF_HUB_OFFLINE", "0")
-        patch.setenv("ATTENTION_CACHE", str(cache))
-        with AppServer(log) as app:
-            wait_until_ready(app.address)
-            yield app.address
-
-
-def wait_until_ready(address: str) -> None:
-    """Waits for the first model: the time of the first page is not what is tested here."""
-    deadline = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(f"{address}/readyz", timeout=5).close()
-            return
-        time.sleep(0.2)
+    more = {
+        "HF_ENDPOINT": hub.address,
+        "HF_HUB_OFFLINE": "0",
+        "ATTENTION_CACHE": str(cache),
+    }
+    with served(log, more=more) as started:
+        yield started.address
 
 
 def offered(page: Page, name: str) -> Locator:

@@ -8,8 +8,8 @@ import numpy as np
 from playwright.sync_api import Locator, Page, expect
 
 from model import Intervention, load_model
-from model.trace.matrix_csv import read_matrix_csv
 from model.trace.trace_file import read_trace
+from tests.csv_reading import read_matrix_csv
 
 TEXT = "Tom Hill saw a red ball"
 HOSTILE = "</script><script>window.acted=1</script> =1+1"

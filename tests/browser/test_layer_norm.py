@@ -6,12 +6,10 @@ from contextlib import suppress
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.controls import show
+
 TEXT = "the cat saw the dog"
 MARKS = ".js-plotly-plot .scatterlayer .point"
-
-
-def choose(page: Page, view: str) -> None:
-    page.get_by_role("radio", name=view, exact=True).click()
 
 
 def click_mark(page: Page, row: int, answer: str) -> None:
@@ -33,13 +31,13 @@ def test_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     page.locator(MARKS).nth(4).scroll_into_view_if_needed()
     click_mark(page, 4, "Token 4 ·dog, dimension 0:")
     click_mark(page, 1, "Token 1 ·cat, dimension 0:")
-    choose(page, "Per token")
+    show(page, "Per token")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
-    choose(page, "Two variances")
+    show(page, "Two variances")
     expect(page.get_by_text("13.4 % apart")).to_be_visible()
-    choose(page, "RMS norm beside it")
+    show(page, "RMS norm beside it")
     expect(page.get_by_text("An RMS norm subtracts no mean.")).to_be_visible()
-    choose(page, "Where it stands")
+    show(page, "Where it stands")
     expect(page.get_by_text("pre-norm: x + f(norm(x))")).to_be_visible()
 
 

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
+from tests.browser.controls import choose
 
 SENTENCE = "the cat saw the cat"
 
@@ -23,11 +24,6 @@ def type_sentence(page: Page, text: str) -> None:
 
 def explorer(page: Page) -> Locator:
     return page.get_by_test_id("explorer")
-
-
-def choose(page: Page, label: str, option: str) -> None:
-    page.get_by_test_id("stSelectbox").filter(has_text=label).get_by_role("combobox").click()
-    page.get_by_role("option", name=option).click()
 
 
 def in_link(page: Page, **parameters: str) -> None:

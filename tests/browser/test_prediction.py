@@ -3,18 +3,11 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
+
+from tests.browser.controls import plots, show
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
-
-
-def show(page: Page, view: str) -> None:
-    page.get_by_role("radio", name=view).click()
-
-
-def plots(page: Page) -> Locator:
-    """Every chart: for a moment an old one may stand beside the new one."""
-    return page.locator(".js-plotly-plot")
 
 
 def test_temperature_and_top_k_change_the_bars_and_the_words(

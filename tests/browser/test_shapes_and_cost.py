@@ -2,21 +2,9 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-
-def show(page: Page, view: str) -> None:
-    page.get_by_role("radio", name=view, exact=True).click()
-
-
-def plots(page: Page) -> Locator:
-    """Every chart: for a moment an old one may stand beside the new one."""
-    return page.locator(".js-plotly-plot")
-
-
-def choose(page: Page, label: str, option: str) -> None:
-    page.get_by_test_id("stSelectbox").filter(has_text=label).get_by_role("combobox").click()
-    page.get_by_role("option", name=option).click()
+from tests.browser.controls import choose, plots, show
 
 
 def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(

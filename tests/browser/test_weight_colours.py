@@ -2,7 +2,6 @@
 
 import base64
 import io
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -14,8 +13,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests import chromium
+from tests.bench.server import HEALTHY, serving
 from tests.browser import known_weights
-from tests.browser.app_server import AppServer
 from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
 from tests.browser.known_weights import WEIGHTS
 from tests.viz.explorer.records import labels, weighing
@@ -78,9 +77,9 @@ def extent(count: NDArray[np.int_]) -> tuple[int, int]:
 def drawn_by_streamlit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that draws the known weights."""
     log = tmp_path_factory.mktemp("known") / "server.log"
-    command = (sys.executable, "-m", "streamlit", "run", known_weights.__file__)
-    with AppServer(log, command) as app:
-        yield app.address
+    program = ("streamlit", "run", known_weights.__file__)
+    with serving(log, program=program, until=HEALTHY) as server:
+        yield server.address
 
 
 @pytest.mark.parametrize("theme", THEMES)

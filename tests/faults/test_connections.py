@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,24 +19,19 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from tests.bench.server import REPOSITORY, Server
 from tests.hasty_server import FOREVER
 from tests.web_security_table import UPGRADE, answered
 from viz.explorer.assets import PLOTLY_ADDRESS
 from viz.server import connections, ending
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE = 120.0  # seconds until a state counts as never reached
 FEW = 128  # descriptors
 HALF = b"GET / HTTP/1.1\r\nHost: localhost"
 
 
-@dataclass
-class Server:
-    """A server in a process of its own."""
-
-    port: int
-    process: subprocess.Popen[bytes]
-    said: Path
+class Reached(Server):
+    """A server with the connections to it, and its log."""
 
     def socket(self, *, takes: int | None = None) -> socket.socket:
         """A connection; takes: bytes that the system takes for a reader that reads nothing."""
@@ -59,7 +53,7 @@ class Server:
 
     def lines(self) -> list[dict[str, object]]:
         """The log."""
-        lines = self.said.read_text(encoding="utf-8").splitlines()
+        lines = self.log.read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
 
@@ -70,7 +64,7 @@ def wait_for(state: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-Start = Callable[..., Server]
+Start = Callable[..., Reached]
 
 
 @pytest.fixture
@@ -78,31 +72,17 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Call it: a server that is ready. seconds: its patience; most: its descriptors."""
     with ExitStack() as running:
 
-        def start_(*, seconds: float = 600.0, most: int = 4_096) -> Server:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = int(probe.getsockname()[1])
-            settings = {
-                "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
-                "STREAMLIT_SERVER_PORT": str(port),
-                "STREAMLIT_SERVER_HEADLESS": "true",
-                "STREAMLIT_SERVER_WEBSOCKET_PING_INTERVAL": f"{seconds:.0f}",
-            }
-            said = tmp_path / "said"
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.hasty_server", str(seconds)],
-                cwd=REPOSITORY,
-                env=os.environ | settings,
-                stdin=subprocess.DEVNULL,
-                stdout=running.enter_context(said.open("wb")),
-                stderr=subprocess.STDOUT,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most // 2, most)),
+        def start_(*, seconds: float = 600.0, most: int = 4_096) -> Reached:
+            server = Reached(
+                tmp_path / "said",
+                ("tests.hasty_server", str(seconds)),
+                {"STREAMLIT_SERVER_WEBSOCKET_PING_INTERVAL": f"{seconds:.0f}"},
             )
-            running.callback(process.wait)
-            running.callback(process.kill)
-            server = Server(port, process, said)
-            wait_for(lambda: process.poll() is not None or is_ready(port))
-            assert process.poll() is None, said.read_text()
+            limits = most // 2, most
+            server.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limits))
+            running.callback(server.process.wait)
+            running.callback(server.process.kill)
+            server.wait()
             return server
 
         yield start_

@@ -19,6 +19,7 @@ from model.system.model_folders import LOCKS, NotStoredError, whole
 from tests.faults.wheels import FILES, WHEEL, environment, publish
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
+from tests.model.tiny import quiet
 
 NAME = "somebody/tiny-llama"
 FullDisk = Callable[[int], AbstractContextManager[None]]
@@ -41,10 +42,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr("model.download.transfer.PIECE", 16_384)
         yield server
-
-
-def quiet(sentence: str, share: float | None) -> None:
-    """Nobody watches."""
 
 
 def left() -> list[str]:

@@ -19,13 +19,11 @@ from model.download.wheel import Wheel, cache_folder
 from model.loading.registry import models
 from model.run.model import Model
 from model.system.files import NotReadError, file_hash
+from tests.harm import cut_short, remove
 from tests.model.hub_models import TEXT, saved
+from tests.model.tiny import quiet
 
 REMOVED = r"was damaged and has been removed\. Choose the model again to download it once more\."
-
-
-def quiet(sentence: str, share: float | None) -> None:
-    """Nobody watches."""
 
 
 @pytest.fixture
@@ -37,14 +35,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     hashes = {file.name: file_hash(file) for file in place.iterdir()}
     (place / MANIFEST).write_text(json.dumps({"sha256": hashes}))
     return place
-
-
-def remove(file: Path) -> None:
-    file.unlink()
-
-
-def cut_short(file: Path) -> None:
-    os.truncate(file, 10)
 
 
 def garble(file: Path) -> None:

@@ -14,6 +14,7 @@ from model import load_model
 from model.loading.shipped import ASSETS, HASHES, WEIGHTS, DamagedError, load_asset
 from model.system.files import file_hash
 from tests.faults.conftest import TYPED, told, typed
+from tests.harm import change_one_bit, cut_short, remove
 
 
 @pytest.fixture
@@ -23,20 +24,6 @@ def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ASSETS, copy, ignore=shutil.ignore_patterns("checkpoints"))
     monkeypatch.setattr("model.loading.loading.ASSETS", copy)
     return copy
-
-
-def remove(file: Path) -> None:
-    file.unlink()
-
-
-def cut_short(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def change_one_bit(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
 
 
 @pytest.mark.parametrize("file", [WEIGHTS, "config.json", "tokenizer.json"])

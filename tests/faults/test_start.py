@@ -73,5 +73,5 @@ def test_a_port_that_is_taken_is_told_in_one_line(taken_port: int) -> None:
 
 
 def test_an_output_without_room_does_not_keep_the_app_from_starting(tmp_path: Path) -> None:
-    with serving(tmp_path / "log", module="tests.faults.full_output") as server:
+    with serving(tmp_path / "log", program=("tests.faults.full_output",)) as server:
         assert server.process.poll() is None

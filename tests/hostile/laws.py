@@ -14,8 +14,8 @@ import plotly.graph_objects as go
 
 from model import Model, Trace
 from model.run.tokenizers import GPT2Subset, clean
-from model.trace.matrix_csv import read_matrix_csv
 from model.trace.trace_file import read_trace, trace_file
+from tests.csv_reading import read_matrix_csv
 from tests.hostile.attacks import FORMULAS, INVISIBLE
 from viz.explorer.message import payload
 from viz.explorer.packing import packed
@@ -127,7 +127,7 @@ def tables_are_text(picture: HeadPicture) -> None:
     assert len(lines) == 1 + len(picture.rows) * len(picture.runs)
     assert not any(cell.startswith(FORMULAS) for line in lines for cell in line)
     (read,) = read_matrix_csv(written).values()
-    assert (read.rows, read.columns) == (picture.rows, picture.columns)
+    assert (tuple(read.index), tuple(read.columns)) == (picture.rows, picture.columns)
     np.testing.assert_array_equal(read.values, next(iter(picture.runs.values())))
 
 

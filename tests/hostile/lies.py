@@ -148,7 +148,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     ),
     "an activation that is code": (claims(hidden_act="__import__('os')"), ANY),
     "a rotary base of nothing": (claims(rope_parameters={"rope_type": "none"}), ANY),
-    "a nested config": (nested("config.json"), "is damaged"),
+    "a nested config": (nested("config.json"), "is nested too deeply"),
     "a nested tokenizer": (nested("tokenizer.json"), "tokenizer cannot be read"),
     "a nested index": (nested("model.safetensors.index.json"), "nested too deeply"),
     "an index of lists": (index_of([["model.safetensors"]]), "damaged"),

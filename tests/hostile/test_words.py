@@ -1,6 +1,5 @@
 """Whatever is typed is text: in labels, in Markdown, in Plotly, in tables and in every file."""
 
-import contextlib
 import re
 import unicodedata
 
@@ -11,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from model import Model, load_model
-from model.trace.matrix_csv import matrix_csv, read_matrix_csv
+from model.trace.matrix_csv import matrix_csv
+from tests.csv_reading import read_matrix_csv
 from tests.hostile import fuzz, laws
 from tests.hostile.attacks import ATTACKS, FORMULAS, MARK, MARKDOWN, SHORT
 from tests.hostile.hostile_models import hostile_folder
@@ -98,16 +98,12 @@ def test_numbers_that_are_written_out_stay_numbers() -> None:
 
 
 @settings(max_examples=30)
-@given(st.lists(any_words, min_size=1, max_size=3), st.text(max_size=60))
-def test_a_matrix_comes_back_from_csv_and_any_other_text_is_refused(
-    names: list[str], other: str
-) -> None:
+@given(st.lists(any_words, min_size=1, max_size=3))
+def test_a_matrix_comes_back_from_csv(names: list[str]) -> None:
     values = np.arange(len(names) ** 2, dtype=np.float32).reshape(len(names), -1)
     labels = [token_label(name) for name in names]
     written = matrix_csv({"changed": values}, rows=labels, columns=labels, corner="query \\ key")
     np.testing.assert_array_equal(read_matrix_csv(written)["changed"].values, values)
-    with contextlib.suppress(ValueError):
-        read_matrix_csv(other)
 
 
 @settings(max_examples=25)

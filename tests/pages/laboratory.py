@@ -5,6 +5,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention
+from tests.pages.reading import said
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "laboratory.py"
 TEXT = "Tom Hill saw a red ball"
@@ -21,10 +22,6 @@ def assert_sound(app: AppTest) -> None:
     assert not app.exception
     assert not app.error
     assert "nan" not in said(app).lower()
-
-
-def said(app: AppTest) -> str:
-    return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
 
 
 def opened(edit: str | None = None, **parameters: str) -> AppTest:

@@ -1,13 +1,54 @@
-"""What a page's pictures hold, read back from what was sent to the browser."""
+"""A page opened by a link, its controls, and what it shows, read back from what was sent to the browser."""
 
 import base64
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Widget, WidgetList
+
+from model import Model
+from viz.state.engine import engine
+
+PAGES = Path(__file__).resolve().parents[2] / "pages"
+KINDS = ("segmented_control", "pills", "radio", "selectbox", "multiselect", "slider", "number_input",
+         "text_input")  # fmt: skip
+
+
+def visit(page: str, **parameters: str) -> AppTest:
+    """A page, by the name of its file, as a link with these parameters opens it."""
+    app = AppTest.from_file(str(PAGES / f"{Path(page).stem}.py"), default_timeout=120)
+    for name, value in parameters.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def control(app: AppTest, label: str) -> Any:
+    """The one control of this label, of whatever kind."""
+    (found,) = [one for kind in KINDS for one in getattr(app, kind) if one.label == label]
+    return found
+
+
+def choose(app: AppTest, label: str, value: object) -> None:
+    control(app, label).set_value(value).run()
+    assert not app.exception
+
+
+def said(app: AppTest) -> str:
+    """All that is written in words, as the visitor reads it."""
+    kinds = (app.markdown, app.caption, app.info, app.success, app.warning, app.error)
+    return " ".join(part.value for kind in kinds for part in kind).replace("\\", "")
+
+
+def own(name: str) -> Model:
+    """A model as the pages have it."""
+    return engine().model(name, lambda *news: None)
 
 
 def named(widgets: WidgetList, name: str) -> Widget:

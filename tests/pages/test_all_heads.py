@@ -3,7 +3,6 @@
 import json
 import re
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +16,9 @@ from model.analysis.run_comparison import rounding
 from model.loading.registry import models
 from model.serving.engine import Request
 from tests.model.tiny import sentence
-from tests.pages.reading import tables
-from viz.state.engine import engine
+from tests.pages.reading import control, own, said, tables, visit
 from viz.views.all_heads.views import VIEWS
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "all_heads.py"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 MISSING = re.compile(r"\b(nan|inf)\b")
 HOSTILE = {
@@ -38,28 +35,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(show: str, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60)
-    given = {"model": "stories", "text": TEXT, "show": show} | parameters
-    for name, value in given.items():
-        app.query_params[name] = value
-    app.run()
-    assert not app.exception
-    return app
-
-
-def control(app: AppTest, label: str):
-    kinds = (app.segmented_control, app.selectbox, app.text_input, app.pills)
-    (found,) = [widget for kind in kinds for widget in kind if widget.label == label]
-    return found
-
-
-def said(app: AppTest) -> str:
-    kinds = (app.markdown, app.caption, app.info, app.warning)
-    return " ".join(part.value for kind in kinds for part in kind)
-
-
-def own(name: str):
-    return engine().model(name, lambda *news: None)
+    return visit("all_heads", **{"model": "stories", "text": TEXT, "show": show} | parameters)
 
 
 @pytest.mark.parametrize("model", sorted(models))

@@ -1,29 +1,14 @@
 """A view that carries a change: pages that show the unchanged model say so, and no claim outlives it."""
 
-from pathlib import Path
-
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from model import Intervention
+from tests.pages.reading import said, visit
 from viz.state.examples import EXAMPLES, Example
 from viz.state.view import example_view, to_link
 
-PAGES = Path(__file__).resolve().parents[2] / "pages"
 UNCHANGED = "This page shows the **unchanged** model, without your change: positions off."
 CLAIMS = [next(one for one in EXAMPLES if one.model == name) for name in ("house-gpt", "stories")]
-
-
-def opened(page: str, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGES / f"{page}.py"), default_timeout=90)
-    app.query_params.update(parameters)
-    app.run()
-    assert not app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +19,8 @@ def said(app: AppTest) -> str:
     ],
 )
 def test_a_page_that_shows_the_unchanged_model_says_so(page: str) -> None:
-    assert "unchanged** model, without" not in said(opened(page))
-    app = opened(page, positions="0")
+    assert "unchanged** model, without" not in said(visit(page))
+    app = visit(page, positions="0")
     assert UNCHANGED in said(app)
     app.button(key="take-change-back").click().run()
     assert app.session_state["view"].change == Intervention()
@@ -44,14 +29,14 @@ def test_a_page_that_shows_the_unchanged_model_says_so(page: str) -> None:
 
 @pytest.mark.parametrize("page", ["attention", "laboratory"])
 def test_a_page_that_shows_the_change_does_not_say_that_it_shows_none(page: str) -> None:
-    assert "unchanged** model, without" not in said(opened(page, positions="0"))
+    assert "unchanged** model, without" not in said(visit(page, positions="0"))
 
 
 @pytest.mark.parametrize("example", CLAIMS, ids=lambda example: example.title)
 def test_what_an_example_claims_is_not_said_of_a_changed_run(example: Example) -> None:
     link = to_link(example_view(example))
-    assert "What to look for" in said(opened("attention", **link))
-    changed = said(opened("attention", **link, scale="1.0"))
+    assert "What to look for" in said(visit("attention", **link))
+    changed = said(visit("attention", **link, scale="1.0"))
     assert "What to look for" not in changed
     assert "What this example shows is to be seen in the unchanged model." in changed
-    assert "What to look for" in said(opened("home", **link, scale="1.0"))  # which runs no change
+    assert "What to look for" in said(visit("home", **link, scale="1.0"))  # which runs no change

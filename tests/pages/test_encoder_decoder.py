@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from model import load_model
 from model.training import grammar
 from model.training.alignment import gold_phrase, source_words, target_words
-from tests.pages.reading import tables
+from tests.pages.reading import said, tables, visit
 from viz.figures.word_probabilities import Given
 from viz.state.engine import engine
 from viz.views.translation.sentences import FIRST, SENTENCES, made_up
@@ -19,21 +19,12 @@ from viz.views.translation.target import product_in_words
 from viz.views.translation.words import english_groups, french_groups, near, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "pages" / "encoder_decoder.py"
 VIEWS = ("Translate", "Alignment", "The three attentions", "Your own French")
 TEXT = "the tired doctor opens the red door"
 
 
 def opened(**parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60)
-    for name, value in ({"model": "translate-en-fr", "text": TEXT} | parameters).items():
-        app.query_params[name] = value
-    return app.run()
-
-
-def said(app: AppTest) -> str:
-    kinds = (app.markdown, app.caption, app.info, app.error, app.warning)
-    return " ".join(text.value for kind in kinds for text in kind).replace("\\", "")
+    return visit("encoder_decoder", **{"model": "translate-en-fr", "text": TEXT} | parameters)
 
 
 def marked(app: AppTest) -> str:

@@ -1,14 +1,12 @@
 """Equations with numbers on real pages: "=" stands where the digits printed give the result."""
 
 import re
-from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from tests.model.worked.test_equality import equations, holds, value_of
+from tests.pages.reading import visit
 
-PAGES = Path(__file__).resolve().parents[2] / "pages"
 SENTENCES = ("The animal did not cross the street because it was too tired.", "Anna saw a red ball")
 PLACES = (
     ("layer_norm", "This norm", 1),
@@ -28,10 +26,7 @@ def lines(latex: str) -> list[str]:
 
 
 def shown(page: str, view: str, text: str, model: str) -> list[str]:
-    app = AppTest.from_file(str(PAGES / f"{page}.py"), default_timeout=120)
-    app.query_params.update({"show": view, "text": text, "model": model})
-    app.run()
-    assert not app.exception
+    app = visit(page, show=view, text=text, model=model)
     return [line for written in app.latex for line in lines(written.value)]
 
 

@@ -3,31 +3,23 @@
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from model.loading.registry import models
 from model.trace.trace import Logits
+from tests.pages.reading import visit
 from viz.state.examples import EXAMPLES
 from viz.state.menu import PAGES, entry
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = [page.file for page in PAGES]
 TRANSLATOR = "pages/encoder_decoder.py"  # shows each row of a model that reads 32 tokens at most
 HOSTILE = ["", "long words " * 700]  # tests/hostile opens every page on tokens that are attacks
-
-
-def opened(file: str, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(REPOSITORY / file), default_timeout=60)
-    for name, value in parameters.items():
-        app.query_params[name] = value
-    return app.run()
 
 
 @pytest.mark.parametrize("model", sorted(models))
 @pytest.mark.parametrize("file", FILES)
 def test_a_page_runs_by_itself(file: str, model: str) -> None:
     sample = next(example for example in EXAMPLES if example.model == model)
-    app = opened(file, model=model, text=sample.text)
+    app = visit(file, model=model, text=sample.text)
     assert not app.exception
     assert not app.error
     assert app.title[0].value == (entry(file).heading or entry(file).title)
@@ -38,7 +30,7 @@ def test_a_page_runs_by_itself(file: str, model: str) -> None:
 def test_no_text_breaks_a_page_and_what_was_typed_stays(file: str, text: str) -> None:
     # That page lends its own sentence to visitors of other models; theirs is kept for other pages.
     model = "translate-en-fr" if file == TRANSLATOR else "stories"
-    app = opened(file, text=text, model=model)
+    app = visit(file, text=text, model=model)
     assert not app.exception
     boxes = [box for box in app.text_input if box.label == "Your sentence"]
     assert all(box.value == text for box in boxes)
@@ -54,13 +46,13 @@ def test_no_page_makes_all_logits_before_its_first_picture(
     monkeypatch.setattr("model.run.model.LATE", 0)
     monkeypatch.setattr(Logits, "all", property(all_logits))
     text = f"Tom Hill saw a red ball. Anna gave the ball to {Path(file).stem}"  # passes of its own
-    app = opened(file, model="stories", text=text, mask="none")
+    app = visit(file, model="stories", text=text, mask="none")
     assert not app.exception
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_malformed_link_is_named_in_a_sentence(file: str) -> None:
-    app = opened(file, head="many", mask="all", model="no such model", place="nowhere.9")
+    app = visit(file, head="many", mask="all", model="no such model", place="nowhere.9")
     assert not app.exception
     said = " ".join(warning.value for warning in app.warning)
     assert all(name in said for name in ("head", "mask", "model"))

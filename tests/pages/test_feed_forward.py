@@ -1,60 +1,29 @@
 """The feed-forward page: every view on every model, its numbers, and texts that could break it."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model import Model
 from model.analysis.stream.gradients import DeepStack, gradient_sizes
 from model.analysis.stream.neurons import strongest
 from model.analysis.stream.stream import contributions, lengths
 from model.loading.registry import models
-from model.run.tokenizers import Words
 from model.trace.trace import Trace
 from tests.model.tiny import sentence
-from tests.pages.reading import drawn
-from viz.state.engine import engine
+from tests.pages.reading import choose, control, drawn, own, said, visit
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "feed_forward.py"
 VIEWS = ("Neurons", "On the curve", "Contributions", "Gradient by depth", "Dropout")
-HOSTILE = ("a", "<b>x</b> &lt;", "*a* $x^2$ :red[r] `c` #000001", "🦊 \u202e abc", "word " * 600)
-KINDS = ("segmented_control", "selectbox", "number_input", "slider")
 
 
 def opened(view: str = "Neurons", model: str = "stories", text: str | None = None) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60)
-    app.query_params["model"] = model
-    app.query_params["text"] = sentence(loaded(model)) if text is None else text
-    app.run()
-    if view != "Neurons" and not app.error:
-        choose(app, "Show", view)
-    assert not app.exception
-    return app
-
-
-def control(app: AppTest, label: str):
-    (found,) = [w for kind in KINDS for w in getattr(app, kind) if w.label == label]
-    return found
-
-
-def choose(app: AppTest, label: str, value: object) -> None:
-    control(app, label).set_value(value).run()
-    assert not app.exception
-
-
-def loaded(name: str) -> Model:
-    return engine().model(name, lambda *news: None)
+    text = sentence(own(model)) if text is None else text
+    return visit("feed_forward", model=model, text=text, show=view)
 
 
 def traced(name: str) -> Trace:
-    return loaded(name).trace(sentence(loaded(name)), record="full")
-
-
-def said(app: AppTest) -> str:
-    return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
+    return own(name).trace(sentence(own(name)), record="full")
 
 
 @pytest.mark.parametrize("model", sorted(models))
@@ -94,7 +63,7 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
 
 @pytest.mark.parametrize("model", sorted(models))
 def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
-    trace, place = traced(model), loaded(model).config.norm_place
+    trace, place = traced(model), own(model).config.norm_place
     app = opened("Contributions", model)
     for stack in trace.states:
         if len(trace.states) > 1:
@@ -135,18 +104,3 @@ def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> 
     choose(app, "Mode", "Evaluation")
     np.testing.assert_allclose(drawn(app, "heatmap", "z", -1)[allowed], weights[allowed])
     assert "Nothing changes" in said(app)
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("model", sorted(models))
-def test_no_text_breaks_a_view(model: str, text: str) -> None:
-    app = opened(model=model, text=text)
-    own = engine().model(model, lambda *news: None)
-    refused = isinstance(own.tokenizer, Words) and bool(own.new_words(text))
-    assert bool(app.error) is refused  # a closed vocabulary refuses other words in a sentence
-    if refused:
-        assert "does not know" in app.error[0].value
-        return
-    for view in VIEWS:
-        choose(app, "Show", view)
-        assert "nan" not in said(app)

@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 import pytest
 
 from model import Intervention
-from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, said, widget
+from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, widget
+from tests.pages.reading import said
 from viz.state.engine import engine
 from viz.state.presets import ROWS
 from viz.state.view import to_link

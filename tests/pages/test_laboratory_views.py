@@ -9,8 +9,8 @@ from model import Intervention
 from model.analysis.run_comparison import divergences, losses, movement
 from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, said, widget
-from tests.pages.reading import numbers, traces
+from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, widget
+from tests.pages.reading import numbers, said, traces
 from viz.state.engine import engine
 from viz.state.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
 from viz.state.view import to_link

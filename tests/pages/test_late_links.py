@@ -8,8 +8,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from model.nn.intervention import Intervention
-from tests.pages.reading import named
-from tests.pages.test_every_page import opened
+from tests.pages.reading import named, visit
 from viz.state import url
 
 
@@ -26,7 +25,7 @@ def scaled(app: AppTest) -> bool:
 
 
 def test_a_late_request_does_not_take_a_change_back() -> None:
-    app = opened("pages/attention.py", head="3")
+    app = visit("pages/attention.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
     app.radio(key="choose-mask").set_value("none").run()
     newest = dict(app.query_params)
@@ -36,7 +35,7 @@ def test_a_late_request_does_not_take_a_change_back() -> None:
 
 
 def test_an_earlier_link_that_is_opened_later_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened("pages/attention.py", head="3")
+    app = visit("pages/attention.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
     monkeypatch.setattr(url, "LATE", 0.0)
     asked_late(app, head="3")
@@ -44,7 +43,7 @@ def test_an_earlier_link_that_is_opened_later_is_taken(monkeypatch: pytest.Monke
 
 
 def test_a_link_that_was_never_written_is_taken_at_once() -> None:
-    app = opened("pages/attention.py", head="3")
+    app = visit("pages/attention.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
     asked_late(app, head="2")
     assert scaled(app)
@@ -52,7 +51,7 @@ def test_a_link_that_was_never_written_is_taken_at_once() -> None:
 
 
 def test_a_late_request_does_not_take_the_tour_back() -> None:
-    app = opened("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
     next(button for button in app.button if button.label == "Skip this step").click().run()
     assert app.query_params["tour"] == "mask"
     asked_late(app, tour="scaling")
@@ -76,7 +75,7 @@ def asked_late_with(app: AppTest, late: WidgetState) -> AppTest:
 
 
 def test_a_control_that_was_set_anew_does_not_come_back_with_a_click_on_another() -> None:
-    app = opened("pages/attention.py", head="3")
+    app = visit("pages/attention.py", head="3")
     lifted = app.radio(key=MASK).set_value("none")._widget_state
     app.run()
     back = next(b for b in app.button if b.label == "Back to the unchanged model")
@@ -91,7 +90,7 @@ def test_a_control_that_was_set_anew_does_not_come_back_with_a_click_on_another(
 def test_what_a_run_took_back_before_it_was_cut_off_does_not_come_back_with_the_next_click() -> (
     None
 ):
-    app = opened("pages/attention.py", head="3")
+    app = visit("pages/attention.py", head="3")
     app.radio(key=MASK).set_value("none").run()
     view = app.session_state["view"]
     app.session_state["view"] = replace(view, change=Intervention())  # and no page was drawn of it
@@ -101,7 +100,7 @@ def test_what_a_run_took_back_before_it_was_cut_off_does_not_come_back_with_the_
 
 
 def test_a_control_keeps_its_place_and_focus_while_its_visitor_uses_it() -> None:
-    app = opened("pages/attention.py", head="3")
+    app = visit("pages/attention.py", head="3")
     ids = {app.radio(key=MASK).proto.id}
     for value in ("none", "model", "none"):
         app.radio(key=MASK).set_value(value).run()

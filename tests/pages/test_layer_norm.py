@@ -1,7 +1,6 @@
 """The layer norm page: every view on every model, its numbers, and texts that could break it."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,42 +8,20 @@ from streamlit.testing.v1 import AppTest
 
 from model import Trace
 from model.loading.registry import models
-from model.run.tokenizers import Words
 from tests.model.tiny import sentence
-from tests.pages.reading import drawn, tables
-from viz.state.engine import engine
+from tests.pages.reading import choose, control, drawn, own, said, tables, visit
 from viz.views.norms.views import STAGES, VIEWS
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "layer_norm.py"
 TEXT = "the cat saw the cat"
-HOSTILE = ("a", "<b>x</b> &lt;", "*a* $x^2$ :red[r] `c` #000001", "🦊 \u202e abc", "word " * 600)
 
 
 def opened(view: str = "This norm", **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60)
-    for name, value in ({"model": "stories", "text": TEXT} | parameters).items():
-        app.query_params[name] = value
-    app.run()
-    if view != "This norm":
-        control(app, "Show").set_value(view).run()
-    assert not app.exception
-    return app
-
-
-def control(app: AppTest, label: str):
-    kinds = (app.segmented_control, app.selectbox, app.number_input)
-    (found,) = [widget for kind in kinds for widget in kind if widget.label == label]
-    return found
+    return visit("layer_norm", **{"model": "stories", "text": TEXT, "show": view} | parameters)
 
 
 def traced(name: str) -> Trace:
     """A pass over a sentence in the model's own vocabulary; `.text` is that sentence."""
-    model = engine().model(name, lambda *news: None)
-    return model.trace(sentence(model), record="full")
-
-
-def said(app: AppTest) -> str:
-    return " ".join(part.value for kind in (app.markdown, app.caption) for part in kind)
+    return own(name).trace(sentence(own(name)), record="full")
 
 
 @pytest.mark.parametrize("model", sorted(models))
@@ -56,7 +33,7 @@ def test_every_view_of_every_norm_is_drawn(view: str, model: str) -> None:
     assert len(control(app, "Norm").options) == len(set(control(app, "Norm").options))
     assert len(control(app, "Norm").options) == len(names)
     for name in (names[0], names[-1]):
-        control(app, "Norm").set_value(name).run()
+        choose(app, "Norm", name)
         assert not app.exception
         assert "Check:" in said(app)
         assert "nan" not in said(app)
@@ -66,11 +43,11 @@ def test_every_view_of_every_norm_is_drawn(view: str, model: str) -> None:
 def test_each_stage_draws_the_recorded_values(model: str) -> None:
     trace = traced(model)
     app, norm = opened(model=model, text=trace.text), trace.norms[1]
-    control(app, "Norm").set_value(norm.name).run()
+    choose(app, "Norm", norm.name)
     for stage, values in zip(STAGES, (norm.input, norm.normalized, norm.output), strict=False):
-        control(app, "Stage").set_value(stage).run()
+        choose(app, "Stage", stage)
         np.testing.assert_allclose(drawn(app), values, rtol=1e-6)
-    control(app, "Stage").set_value("Per token").run()
+    choose(app, "Stage", "Per token")
     frame = tables(app)[0]
     np.testing.assert_allclose(frame["input: mean"], norm.input.mean(-1), atol=1e-5)
     np.testing.assert_allclose(frame["input: variance"], norm.variance, rtol=1e-4)
@@ -80,9 +57,9 @@ def test_each_stage_draws_the_recorded_values(model: str) -> None:
 def test_the_formula_holds_the_numbers_of_the_chosen_token_and_dimension() -> None:
     trace = traced("stories")
     app, norm = opened(text=trace.text), trace.norms[0]
-    control(app, "Norm").set_value(norm.name).run()
-    control(app, "Token").set_value(3).run()
-    control(app, "Dimension").set_value(7).run()
+    choose(app, "Norm", norm.name)
+    choose(app, "Token", 3)
+    choose(app, "Dimension", 7)
     numbers = app.latex[1].value.replace("{,}", "")
     final = re.search(r"mathbf\{(-?[\d.]+)\}", numbers)
     assert final is not None
@@ -93,12 +70,12 @@ def test_the_formula_holds_the_numbers_of_the_chosen_token_and_dimension() -> No
 def test_an_rms_norm_of_the_input_and_the_difference_are_drawn() -> None:
     trace = traced("stories")
     app, norm = opened("RMS norm beside it", text=trace.text), trace.norms[-1]
-    control(app, "Norm").set_value(norm.name).run()
-    control(app, "Stage").set_value("What an RMS norm would make of it").run()
+    choose(app, "Norm", norm.name)
+    choose(app, "Stage", "What an RMS norm would make of it")
     squares = np.square(norm.input).mean(-1, keepdims=True)
     expected = norm.input / np.sqrt(squares + norm.epsilon)
     np.testing.assert_allclose(drawn(app), expected, atol=1e-4)
-    control(app, "Stage").set_value("Difference").run()
+    choose(app, "Stage", "Difference")
     np.testing.assert_allclose(drawn(app), expected - norm.normalized, atol=1e-4)
 
 
@@ -109,25 +86,9 @@ def test_the_page_says_where_this_models_norms_stand(model: str, words: str) -> 
     assert words in said(opened("Where it stands", model=model))
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("model", sorted(models))
-def test_no_text_breaks_a_view(model: str, text: str) -> None:
-    app = opened(model=model, text=text)
-    own = engine().model(model, lambda *news: None)
-    refused = isinstance(own.tokenizer, Words) and bool(own.new_words(text))
-    assert bool(app.error) is refused  # a closed vocabulary refuses other words in a sentence
-    if refused:
-        assert "does not know" in app.error[0].value
-        return
-    for view in VIEWS:
-        control(app, "Show").set_value(view).run()
-        assert not app.exception
-        assert "nan" not in said(app)
-
-
 def test_a_choice_that_a_shorter_sentence_lacks_goes_back_to_the_first_token() -> None:
     app = opened()
-    control(app, "Token").set_value(4).run()
+    choose(app, "Token", 4)
     app.text_input[0].set_value("cat").run()
     assert not app.exception
     assert control(app, "Token").value == 0

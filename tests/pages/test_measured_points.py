@@ -6,8 +6,8 @@ from streamlit.testing.v1 import AppTest
 
 from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.laboratory import assert_sound, linked, said
-from tests.pages.reading import numbers, tables, traces
+from tests.pages.laboratory import assert_sound, linked
+from tests.pages.reading import numbers, said, tables, traces
 from viz.state.engine import engine
 
 POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "What to fill with")

@@ -18,10 +18,10 @@ from model import Model, Trace
 from model.serving.engine import Engine
 from tests.bench.server import numbers, serving
 from tests.bench.visitor import Visitor
+from tests.pages.reading import control, visit
 from viz.state.engine import engine
 from viz.state.menu import PAGES
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 CHANGED = {"mask": "none"}
 RUN_CHANGES = ("pages/attention.py", "pages/laboratory.py")
@@ -70,11 +70,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Passes]:
 
 
 def opened(file: str, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(REPOSITORY / file), default_timeout=120)
-    for name, value in ({"model": "house-gpt", "text": TEXT} | parameters).items():
-        app.query_params[name] = value
-    app.run()
-    assert not app.exception
+    app = visit(file, **{"model": "house-gpt", "text": TEXT} | parameters)
     assert not app.error
     return app
 
@@ -92,7 +88,7 @@ def test_every_view_passes_the_sentence_once_unchanged_and_once_changed(
     for view in views.options if views else [""]:
         if views:
             passes.clear()
-            control(app).set_value(view).run()
+            control(app, "Show").set_value(view).run()
             assert not app.exception
         assert engine().holdings.traces == 0  # none was small enough to be kept
         assert {one: count for one, count in Counter(passes).items() if count > 1} == {}, view
@@ -119,11 +115,6 @@ def test_the_steps_of_a_text_are_passed_once_each(passes: Passes) -> None:
     step.set_value(4).run()
     assert len(passes) == 4  # the sentence, and three times with what was written
     assert len(set(passes)) == 4
-
-
-def control(app: AppTest):
-    (found,) = [box for box in app.segmented_control if box.label == "Show"]
-    return found
 
 
 def test_the_servers_own_numbers_count_one_pass_for_each_request(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from model.analysis.stream.positions import likeness, sinusoidal
 from model.analysis.tokens.word_order import reordered
 from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
-from tests.pages.reading import drawn, numbers, traces
-from tests.pages.tokens_and_positions import control, opened, said
+from tests.pages.reading import control, drawn, numbers, said, traces
+from tests.pages.tokens_and_positions import opened
 
 LABELS = ("First sentence", "The same words in another order")
 

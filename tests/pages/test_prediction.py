@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,33 +9,15 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
-from tests.pages.reading import numbers
+from tests.pages.reading import control, numbers, said, visit
 from viz.state.engine import engine
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "prediction.py"
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 VIEWS = ("The next token", "Layer by layer", "Token by token")
 
 
-def opened(view: str | None = None, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60)
-    for name, value in ({"model": "stories", "text": TEXT} | parameters).items():
-        app.query_params[name] = value
-    app.run()
-    if view:
-        control(app, "Show").set_value(view).run()
-    return app
-
-
-def control(app: AppTest, label: str) -> object:
-    """The one control of this label, of whatever kind."""
-    kinds = (app.segmented_control, app.slider, app.number_input, app.selectbox, app.radio)
-    (found,) = [widget for kind in kinds for widget in kind if widget.label == label]
-    return found
-
-
-def said(app: AppTest) -> str:
-    return " ".join(text.value for kind in (app.markdown, app.caption, app.info) for text in kind)
+def opened(view: str = "The next token", **parameters: str) -> AppTest:
+    return visit("prediction", **{"model": "stories", "text": TEXT, "show": view} | parameters)
 
 
 def bars(app: AppTest) -> dict[str, np.ndarray]:

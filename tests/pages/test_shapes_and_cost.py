@@ -1,27 +1,20 @@
 """The page of shapes and costs: what its numbers say, and what they become when sizes change."""
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import tables
+from tests.pages.reading import said, tables, visit
 from viz.state.engine import engine
 from viz.views.cost.choice import PRESETS, SENTENCE
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "shapes_and_cost.py"
 TEXT = "Tom Hill saw a red ball"
 VIEWS = ("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time")
 SIZES = ("Batch", "Length", "Width", "Heads", "Layers", "Vocabulary")
 
 
 def opened(view: str = "Shapes", preset: str = SENTENCE, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=60)
-    for name, value in ({"model": "stories", "text": TEXT} | parameters).items():
-        app.query_params[name] = value
-    app.run()
+    app = visit("shapes_and_cost", **{"model": "stories", "text": TEXT, "show": view} | parameters)
     app.selectbox(key="cost-preset").set_value(preset).run()
-    app.segmented_control(key="choose-show").set_value(view).run()
     return app
 
 
@@ -31,11 +24,6 @@ def sizes(app: AppTest) -> list[int]:
 
 def change(app: AppTest, name: str, value: int) -> None:
     app.number_input(key=f"cost-{name.lower()}").set_value(value).run()
-
-
-def said(app: AppTest) -> str:
-    kinds = (app.markdown, app.caption, app.info, app.error, app.warning)
-    return " ".join(text.value for kind in kinds for text in kind).replace("\\", "")
 
 
 def total(app: AppTest) -> str:
@@ -134,10 +122,9 @@ def test_own_sizes_stay_from_view_to_view_and_in_the_link() -> None:
     app.segmented_control(key="choose-show").set_value("Growth").run()
     assert sizes(app)[1] == 77
     assert app.query_params["cost-numbers"] == "1-77-768-12-12-50257"
-    again = AppTest.from_file(str(PAGE), default_timeout=60)
-    again.query_params["cost-preset"] = "GPT-2 small"
-    again.query_params["cost-numbers"] = "1-77-768-12-12-50257"
-    assert sizes(again.run())[1] == 77
+    link = {"cost-preset": "GPT-2 small", "cost-numbers": "1-77-768-12-12-50257"}
+    again = visit("shapes_and_cost", **link)
+    assert sizes(again)[1] == 77
 
 
 @pytest.mark.parametrize(
@@ -151,11 +138,7 @@ def test_numbers_of_a_link_that_cannot_be_are_left_out(written: str) -> None:
 
 @pytest.mark.parametrize("written", ["", "no such thing", "0"])
 def test_a_view_or_preset_of_a_link_that_cannot_be_is_left_out(written: str) -> None:
-    app = AppTest.from_file(str(PAGE), default_timeout=60)
-    for name in ("show", "cost-preset"):
-        app.query_params[name] = written
-    app.run()
-    assert not app.exception
+    app = visit("shapes_and_cost", **{"show": written, "cost-preset": written})
     assert app.selectbox(key="cost-preset").value == SENTENCE
     assert app.get("plotly_chart")
 

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 from model.analysis.tokens.embeddings import neighbours
 from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
-from tests.pages.reading import drawn, numbers, tables, traces
-from tests.pages.tokens_and_positions import control, opened, said
+from tests.pages.reading import control, drawn, numbers, said, tables, traces
+from tests.pages.tokens_and_positions import opened
 
 TOKENS = ("Tokens", "Two tokenizers", "Look-up", "Nearest tokens", "Windows", "Two sentences")
 POSITIONS = ("Word order", "The table", "How alike", "Added to the tokens")

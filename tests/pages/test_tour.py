@@ -1,28 +1,16 @@
 """The tour's card on the pages: it marks what was done, is left and resumed, and answers from the model."""
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Radio
 
-from tests.pages.reading import named
+from tests.pages import reading
+from tests.pages.reading import named, visit
 from viz.tour.steps import STEPS, TEXT, Step
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def opened(file: str, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(REPOSITORY / file), default_timeout=60)
-    for name, value in parameters.items():
-        app.query_params[name] = value
-    return app.run()
 
 
 def said(app: AppTest) -> str:
-    boxes = (app.markdown, app.caption, app.success, app.info)
-    words = [box.value for kind in boxes for box in kind]
-    return " ".join([*words, *(box.label for box in app.expander)]).replace("\\", "")
+    return " ".join([reading.said(app), *(box.label.replace("\\", "") for box in app.expander)])
 
 
 def buttons(app: AppTest) -> dict[str, object]:
@@ -30,7 +18,7 @@ def buttons(app: AppTest) -> dict[str, object]:
 
 
 def test_without_a_tour_there_is_no_card_and_an_invitation() -> None:
-    app = opened("pages/home.py")
+    app = visit("pages/home.py")
     assert "step 1 of" not in said(app)
     assert "tour" not in app.query_params
     assert {"Guided tour", "Take the tour: 10 steps, about 10 minutes"} <= set(buttons(app))
@@ -55,7 +43,7 @@ def widgets(app: AppTest) -> set[str | None]:
 
 
 def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in_the_link() -> None:
-    app = opened("pages/attention.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
+    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
     assert "step 4 of 10: Scaling" in said(app)
     assert "First answer the question below." in said(app)
     assert "choose-scaled" not in widgets(app)  # nor the picture that would tell the answer
@@ -74,7 +62,7 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
 
 
 def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
-    app = opened("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
+    app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
     answer(app, "It grows")
     named(app.radio, "choose-mask").set_value("none").run()
     assert "You changed something else: no mask. Take it back" in said(app)
@@ -89,7 +77,7 @@ def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
 
 def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
     for way, positions in (("Finish", "positions off"), ("Leave the tour", "")):
-        app = opened("pages/laboratory.py", tour="laboratory", show="Next token")
+        app = visit("pages/laboratory.py", tour="laboratory", show="Next token")
         answer(app, "No, another token comes first")
         app.session_state["laboratory-edit"] = "Positions"
         app.run()
@@ -102,10 +90,10 @@ def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
 
 
 def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too() -> None:
-    app = opened("pages/glossary.py", tour="mask")
+    app = visit("pages/glossary.py", tour="mask")
     assert "It waits on the page “Attention, step by step”." in said(app)
     assert "Go there" in buttons(app)
-    assert "It waits" not in said(opened("pages/glossary.py", tour="mask.left"))
+    assert "It waits" not in said(visit("pages/glossary.py", tour="mask.left"))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +101,7 @@ def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too()
 )
 def test_no_picture_of_the_page_stands_beside_an_open_question(step: Step) -> None:
     view = {name: str(value) for name, value in step.opens.items()}
-    app = opened(step.page, tour=step.name, **view)
+    app = visit(step.page, tour=step.name, **view)
     assert "The picture opens when you have answered the question of the tour, above." in said(app)
     assert not app.get("bidi_component")
     charts = [chart.proto.id for chart in app.get("plotly_chart")]
@@ -123,7 +111,7 @@ def test_no_picture_of_the_page_stands_beside_an_open_question(step: Step) -> No
 
 @pytest.mark.parametrize("page", ["attention", "all-heads", "prediction", "laboratory"])
 def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(page: str) -> None:
-    app = opened(f"pages/{page.replace('-', '_')}.py")
+    app = visit(f"pages/{page.replace('-', '_')}.py")
     told = "The picture opens when you have answered the question, or closed its row."
     assert told not in said(app)
     before = pictures(app)
@@ -149,18 +137,18 @@ def pictures(app: AppTest) -> int:
 
 
 def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() -> None:
-    app = opened("pages/attention.py", tour="mask")
+    app = visit("pages/attention.py", tour="mask")
     buttons(app)["Leave the tour"].click().run()
     assert "step 5" not in said(app)
     assert app.query_params["tour"] == "mask.left"
-    again = opened("pages/attention.py", tour="mask.left")
+    again = visit("pages/attention.py", tour="mask.left")
     for one in (app, again):
         buttons(one)["Tour: step 5 of 10 →"].click().run()
         assert "step 5 of 10: The mask" in said(one)
 
 
 def test_a_question_is_answered_only_once_the_reader_has_committed() -> None:
-    app = opened("pages/prediction.py", tour="prediction", text=TEXT)
+    app = visit("pages/prediction.py", tour="prediction", text=TEXT)
     buttons(app)["Show the answer"].click().run()
     assert "Choose an answer first." in said(app)
     assert "Why:" not in said(app)
@@ -173,7 +161,7 @@ def test_a_question_is_answered_only_once_the_reader_has_committed() -> None:
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
 def test_no_model_or_text_breaks_a_step(step: Step) -> None:
     for model, text in (("minilm", "a $x$ *b* </script> the the"), ("translate-en-fr", "zzz")):
-        app = opened(step.page, tour=step.name, model=model, text=text)
+        app = visit(step.page, tour=step.name, model=model, text=text)
         assert not app.exception
         assert step.title in said(app)
         assert "Leave the tour" in buttons(app)
@@ -185,7 +173,7 @@ def test_no_model_or_text_breaks_a_step(step: Step) -> None:
 
 
 def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:
-    app = opened("pages/laboratory.py", tour="finish")
+    app = visit("pages/laboratory.py", tour="finish")
     assert all(step.learned in said(app) for step in STEPS)
     buttons(app)["Close"].click().run()
     assert "Where to go on" not in said(app)
@@ -193,13 +181,13 @@ def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:
 
 
 def test_an_unknown_step_in_a_link_starts_nothing() -> None:
-    app = opened("pages/attention.py", tour="</script>")
+    app = visit("pages/attention.py", tour="</script>")
     assert not app.exception
     assert "tour" not in app.query_params
 
 
 def test_a_page_asks_one_question_at_a_time_and_then_another() -> None:
-    app = opened("pages/attention.py")
+    app = visit("pages/attention.py")
     app.session_state["try-attention"] = True
     app.run()
     first = asked(app).label

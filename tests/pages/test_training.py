@@ -4,17 +4,17 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.training.checkpoints import shipped_course, shipped_courses
+from tests.pages.reading import choose, control, said, visit
 from viz.views.training.choice import CHARACTERS, LIST
 from viz.views.training.shared import workshop
 
-PAGE = Path(__file__).resolve().parents[2] / "pages" / "training.py"
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}
 VIEWS = ("Watch it form", "Untrained beside trained", "Train one here")
 HOSTILE = (
@@ -26,30 +26,16 @@ HOSTILE = (
     "🦊 \u202e",
     "word " * 600,
 )
-KINDS = ("segmented_control", "selectbox", "text_input", "number_input")
 
 
 def opened(view: str = VIEWS[0], **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGE), default_timeout=120)
-    for name, value in parameters.items():
-        app.query_params[name] = value
-    app.run()
-    if view != VIEWS[0]:
-        choose(app, "Show", view)
-    assert not app.exception
-    return app
+    return visit("training", **{"show": view} | parameters)
 
 
-def control(app: AppTest, label: str):
-    (found,) = [
-        widget for kind in KINDS for widget in getattr(app, kind) if widget.label.startswith(label)
-    ]
+def its(app: AppTest) -> Any:
+    """The box of the sentence, or of the list."""
+    (found,) = [box for box in app.text_input if box.label.startswith("Its ")]
     return found
-
-
-def choose(app: AppTest, label: str, value: object) -> None:
-    control(app, label).set_value(value).run()
-    assert not app.exception
 
 
 def press(app: AppTest, label: str) -> None:
@@ -82,11 +68,6 @@ def drawn(app: AppTest) -> list[dict]:
     return [chart for chart in charts if chart["type"] == "heatmap"]
 
 
-def said(app: AppTest) -> str:
-    kinds = (app.markdown, app.caption, app.info)
-    return " ".join(part.value for kind in kinds for part in kind)
-
-
 def test_the_page_opens_on_a_stripe_that_comes_from_nothing() -> None:
     film = sent(opened())
     course = shipped_course("induction")
@@ -107,7 +88,7 @@ def test_the_film_shows_each_checkpoints_own_weights_and_its_cards_scores(name: 
     label = control(app, "Head").value
     kind, head = "cross" if label.startswith("cross") else "self", int(label[-1])
     place = f"decoder.{label[-3]}.{kind}"
-    text = control(app, "Its").value
+    text = its(app).value
     for at in (0, -1):
         model = course.model(course.steps[at])
         said_so = course.model(course.steps[-1]).trace(text).target_tokens
@@ -155,18 +136,18 @@ def test_no_text_breaks_a_view_and_what_was_typed_stays(title: str, view: str) -
     app = opened(view, training=title)
     for text in HOSTILE:
         typed = text[:CHARACTERS]  # the box takes no more
-        choose(app, "Its", typed)
-        assert control(app, "Its").value == typed
+        its(app).set_value(typed).run()
+        assert its(app).value == typed
         assert app.error or app.get("bidi_component") or drawn(app)
         assert "nan" not in said(app).casefold()
 
 
 def test_a_list_of_other_symbols_gets_a_sentence_and_a_shuffled_one_is_read() -> None:
     app = opened()
-    choose(app, "Its", "the cat")
+    its(app).set_value("the cat").run()
     assert "does not know" in app.error[0].value
     press(app, "Shuffle")
-    symbols = control(app, "Its").value.split()
+    symbols = its(app).value.split()
     assert symbols[:10] == symbols[10:]
     assert len(set(symbols)) == 10
     assert sent(app)["measures"][0]["values"][-1] > 0.7
@@ -229,6 +210,6 @@ def test_who_leaves_the_line_is_out_of_it_and_can_ask_again() -> None:
 
 def test_the_list_of_a_run_of_ones_own_starts_as_the_known_one() -> None:
     app = opened(VIEWS[2])
-    assert control(app, "Its list").value == LIST
+    assert its(app).value == LIST
     assert not app.get("bidi_component")
     assert "One visitor trains at a time" in said(app)

@@ -1,26 +1,15 @@
 """What is offered where a model cannot do what is asked: a model that can."""
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.download.entries import ENTRIES, HUB_ENTRIES
-from tests.pages.reading import named
+from tests.pages.reading import named, visit
 from viz.state.engine import engine
 
-PAGES = Path(__file__).resolve().parents[2] / "pages"
 HOUSE, SMOLLM2, MINILM = "House GPT", "SmolLM2-135M-Instruct", "MiniLM"
 ANIMAL = "The animal didn't cross the street because it was too tired"  # words that Stories lacks
 ZEBRA = "A quantum zebra"  # words that House GPT lacks too
-
-
-def opened(page: str, model: str, text: str) -> AppTest:
-    app = AppTest.from_file(str(PAGES / f"{page}.py"), default_timeout=90)
-    app.query_params.update({"model": model, "text": text})
-    app.run()
-    assert not app.exception
-    return app
 
 
 def offers(app: AppTest) -> list[str]:
@@ -41,12 +30,12 @@ def offers(app: AppTest) -> list[str]:
 def test_a_language_model_that_knows_the_words_is_offered(
     page: str, model: str, text: str, offered: str
 ) -> None:
-    (offer,) = offers(opened(page, model, text))
+    (offer,) = offers(visit(page, model=model, text=text))
     assert offered in offer
 
 
 def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> None:
-    app = opened("attention", "minilm", "a 😀")
+    app = visit("attention", model="minilm", text="a 😀")
     assert "It reads a token for the unknown instead" in app.info[0].value
     (offer,) = offers(app)
     assert SMOLLM2 in offer
@@ -56,7 +45,7 @@ def test_an_encoder_that_lacks_a_word_says_so_and_offers_one_that_has_it() -> No
 def test_a_page_of_predictions_offers_an_encoders_reader_a_model_that_predicts(
     text: str, offered: str
 ) -> None:
-    (offer,) = offers(opened("prediction", "minilm", text))
+    (offer,) = offers(visit("prediction", model="minilm", text=text))
     assert offered in offer
 
 
@@ -64,21 +53,21 @@ def test_where_no_other_model_may_be_opened_only_pages_that_predict_nothing_offe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ATTENTION_MODELS", "gpt2")
-    (offer,) = offers(opened("attention", "stories", ZEBRA))
+    (offer,) = offers(visit("attention", model="stories", text=ZEBRA))
     assert MINILM in offer
-    assert offers(opened("prediction", "stories", ZEBRA)) == []
-    (offer,) = offers(opened("prediction", "minilm", ZEBRA))
+    assert offers(visit("prediction", model="stories", text=ZEBRA)) == []
+    (offer,) = offers(visit("prediction", model="minilm", text=ZEBRA))
     assert HOUSE in offer  # which spells the words
 
 
 def test_a_word_that_an_encoder_lacks_does_not_hide_the_way_to_a_prediction() -> None:
-    first, second = offers(opened("prediction", "minilm", "a 😀"))
+    first, second = offers(visit("prediction", model="minilm", text="a 😀"))
     assert SMOLLM2 in first
     assert SMOLLM2 in second
 
 
 def test_the_offer_opens_the_model_on_the_same_sentence() -> None:
-    app = opened("prediction", "stories", ANIMAL)
+    app = visit("prediction", model="stories", text=ANIMAL)
     next(one for one in app.button if one.label.startswith("Read it with")).click().run()
     assert named(app.selectbox, "choose-model").value == "house-gpt"
     assert app.text_input[0].value == ANIMAL
@@ -86,9 +75,9 @@ def test_the_offer_opens_the_model_on_the_same_sentence() -> None:
 
 
 def test_one_new_word_is_one_and_a_character_of_several_tokens_is_written_whole() -> None:
-    (said,) = [one.value for one in opened("attention", "house-gpt", "the quantum").info]
+    (said,) = [one.value for one in visit("attention", model="house-gpt", text="the quantum").info]
     assert said.endswith("It reads it byte by byte\\.")
-    (said,) = [one.value for one in opened("attention", "house-gpt", "你好").info]
+    (said,) = [one.value for one in visit("attention", model="house-gpt", text="你好").info]
     assert "“你”\\, “好”" in said
     assert said.endswith("It reads them byte by byte\\.")
 

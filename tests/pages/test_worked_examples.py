@@ -1,29 +1,16 @@
 """Worked examples and glossary as pages: all open, numbers can be changed, links lead to a step."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, examples, slips
+from tests.pages.reading import visit
 from viz.views.worked.by_hand import worked_example
 from viz.views.worked.choice import TOPICS, names_of
 from viz.views.worked.inputs import frame, values
 
-PAGES = Path(__file__).resolve().parents[2] / "pages"
 NAMES = [example.name for example in examples()]
-
-
-def opened(**parameters: str) -> AppTest:
-    return page("worked_examples", **parameters)
-
-
-def page(name: str, **parameters: str) -> AppTest:
-    app = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=60)
-    for parameter, value in parameters.items():
-        app.query_params[parameter] = value
-    return app.run()
 
 
 def step_of(app: AppTest, name: str) -> int:
@@ -38,7 +25,7 @@ def result(app: AppTest) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_opens_from_its_link_at_its_last_step(name: str) -> None:
     last = len(worked_example(name).steps) - 1
-    app = opened(example=name, step=str(last + 1))
+    app = visit("worked_examples", example=name, step=str(last + 1))
     assert not app.exception
     assert not app.error
     assert not app.warning or "The notes print" in app.warning[0].value
@@ -52,7 +39,7 @@ def test_every_example_stands_under_one_topic() -> None:
 
 
 def test_choosing_topic_and_example_and_stepping_are_written_into_the_link() -> None:
-    app = opened()
+    app = visit("worked_examples")
     app.selectbox(key="worked-topic").select("§9").run()
     assert app.selectbox(key="worked-name").value == "layer-norm-by-hand"
     app.selectbox(key="worked-name").select("houses").run()
@@ -65,7 +52,7 @@ def test_choosing_topic_and_example_and_stepping_are_written_into_the_link() -> 
 
 
 def test_changing_a_number_changes_the_result_and_the_notes_come_back() -> None:
-    app = opened(example="gpt-2-parameters", step="5")
+    app = visit("worked_examples", example="gpt-2-parameters", step="5")
     before = result(app)
     assert before == "163,009,536"
     app.number_input(key="number-gpt-2-parameters-layers-0").set_value(11).run()
@@ -77,7 +64,7 @@ def test_changing_a_number_changes_the_result_and_the_notes_come_back() -> None:
 
 
 def test_own_numbers_are_not_held_against_the_notes() -> None:
-    app = opened(example="layer-norm-by-hand", step="5")
+    app = visit("worked_examples", example="layer-norm-by-hand", step="5")
     quoted = [text.value.replace("\\", "") for text in app.caption]
     assert "“Introduction to transformers”, Layer normalization: “2-5/2.236 = -1.36”" in quoted
     assert "The notes print something else" in app.warning[0].value
@@ -87,7 +74,7 @@ def test_own_numbers_are_not_held_against_the_notes() -> None:
 
 
 def test_numbers_that_do_not_fit_get_a_sentence_and_stay() -> None:
-    app = opened(example="four-classes-agree")
+    app = visit("worked_examples", example="four-classes-agree")
     app.number_input(key="number-four-classes-agree-heads-0").set_value(3).run()
     assert not app.exception
     assert app.error[0].value == "3 heads do not divide a width of 4\\."
@@ -97,7 +84,7 @@ def test_numbers_that_do_not_fit_get_a_sentence_and_stay() -> None:
 
 
 def test_numbers_outlast_a_look_at_another_example() -> None:
-    app = opened(example="gpt-2-parameters", step="5")
+    app = visit("worked_examples", example="gpt-2-parameters", step="5")
     app.number_input(key="number-gpt-2-parameters-layers-0").set_value(11).run()
     changed = result(app)
     app.selectbox(key="worked-name").select("sliding-windows").run()
@@ -123,20 +110,20 @@ def test_a_table_of_inputs_gives_back_what_it_shows(name: str) -> None:
     [({"example": "no *such* one"}, "There is no worked example"), ({"example": "houses"}, "")],
 )
 def test_a_link_to_no_example_gets_a_sentence(parameters: dict[str, str], said: str) -> None:
-    app = opened(**parameters)
+    app = visit("worked_examples", **parameters)
     assert not app.exception
     assert [said in warning.value for warning in app.warning] == [True] * bool(said)
 
 
 @pytest.mark.parametrize("step", ["0", "99", "-1", "two", "1e3", "²", ""])
 def test_a_malformed_step_opens_one_that_there_is(step: str) -> None:
-    app = opened(example="the-cat-sat", step=step)
+    app = visit("worked_examples", example="the-cat-sat", step=step)
     assert not app.exception
     assert step_of(app, "the-cat-sat") in (0, 8)
 
 
 def test_every_slip_is_told_and_leads_to_its_step() -> None:
-    app = opened()
+    app = visit("worked_examples")
     app.session_state["worked-tab"] = "Slips in the notes"
     app.run()
     buttons = [button for button in app.button if button.key.startswith("slip-")]
@@ -150,7 +137,7 @@ def test_every_slip_is_told_and_leads_to_its_step() -> None:
 
 
 def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:
-    app = opened(show="notes", example="houses")
+    app = visit("worked_examples", show="notes", example="houses")
     assert not app.exception
     said = "".join(text.value for text in app.markdown).replace("\\", "")
     for document in DOCUMENTS:
@@ -162,13 +149,13 @@ def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:
 
 
 def test_the_other_pages_keep_parameters_that_are_not_the_views() -> None:
-    app = page("attention", example="houses", text="the old house")
+    app = visit("attention", example="houses", text="the old house")
     assert app.query_params["example"] == "houses"
     assert app.query_params["text"] == "the old house"
 
 
 def test_the_glossary_opens_at_the_term_of_the_link_and_searches() -> None:
-    app = page("glossary", term="softmax")
+    app = visit("glossary", term="softmax")
     first = next(text.value for text in app.markdown if text.value.startswith("**"))
     assert first.startswith("**Softmax**")
     app.text_input(key="glossary-search").set_value("induction").run()
@@ -179,6 +166,6 @@ def test_the_glossary_opens_at_the_term_of_the_link_and_searches() -> None:
 
 
 def test_a_link_to_no_term_gets_a_sentence() -> None:
-    app = page("glossary", term="flux *x* " * 40)
+    app = visit("glossary", term="flux *x* " * 40)
     assert not app.exception
     assert "The glossary has no term" in app.warning[0].value

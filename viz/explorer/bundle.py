@@ -9,6 +9,8 @@ runs without it and draws on its own canvas.
 import re
 from pathlib import Path
 
+from viz.explorer.component import component_style
+
 _FOLDER = Path(__file__).parent
 _MODULES = (  # each one after those it imports
     "numbers",
@@ -51,7 +53,7 @@ def script() -> str:
 
 def style() -> str:
     """The style sheets of `css/`, joined: what a later one says of an element counts."""
-    return "\n".join(_read(f"css/{name}.css") for name in _STYLES)
+    return component_style() + "\n".join(_read(f"css/{name}.css") for name in _STYLES)
 
 
 def skeleton() -> str:

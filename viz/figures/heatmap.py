@@ -15,6 +15,7 @@ from viz.notation.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgb
 
 Matrix = NDArray[np.floating]
 NUMBERED = 12  # up to so many columns the numbers stand in the cells
+NARROW = 7  # the same for a narrow picture
 HOVERED = 64 * 64  # up to so many cells each has its own words on hover
 LABEL = 14  # characters
 _TILE = rgba(MASKED, 0.1)
@@ -115,16 +116,26 @@ def _layout(rows: Axis, columns: Axis, height: int | None) -> dict[str, object]:
 
 
 def weights_of_head(
-    attention: Attention, head: int, *, queries: Sequence[str], keys: Sequence[str]
+    attention: Attention,
+    head: int,
+    *,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    fitting: int = NUMBERED,
 ) -> go.Figure:
-    """One head's weights: row = query, column = key, rows sum to 1, the masked future grey."""
+    """One head's weights: row = query, column = key, rows sum to 1, the masked future grey.
+
+    fitting: with more columns no cell holds a number.
+    """
     mask = attention.mask
+    crowded = fitting < len(keys) <= NUMBERED
     return heatmap(
         attention.weights(head),
         rows=Axis("query", queries),
         columns=Axis("key", keys),
         quantity="weight",
         blocked=None if mask is None else ~mask,
+        words=[[""] * len(keys)] * len(queries) if crowded else None,
     )
 
 

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.numbered import count_columns, numbered
-from viz.figures.token_rows import colour_end
+from viz.figures.token_rows import colour_end, frame_row
 from viz.notation.labels import token_label
-from viz.notation.theme import MASKED
 
 AROUND = 3  # rows of the table that are drawn on either side
 LABEL = 10  # characters of a token
@@ -43,14 +42,6 @@ def look_up(
         limit=end.value,
         height=350,
     )
-    chosen = ids.index(id_)
-    figure.add_shape(
-        type="rect",
-        x0=-0.5,
-        x1=width - 0.5,
-        y0=chosen - 0.5,
-        y1=chosen + 0.5,
-        line={"width": 2, "color": MASKED},
-    )
+    frame_row(figure, ids.index(id_), width)
     count_columns(figure, "dimension", width, end)
     return figure

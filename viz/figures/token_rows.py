@@ -84,21 +84,17 @@ def token_rows(
     elif width * (1 + max(len(columns.label(column)) for column in range(width))) > LYING:
         axis.tickangle = -60
     if chosen is not None:
-        _frame_row(figure, chosen, width)
+        frame_row(figure, chosen, width)
         if count <= MARKED:
             _add_marks(figure, tokens, chosen, width)
     return figure
 
 
-def _frame_row(figure: go.Figure, row: int, width: int) -> None:
-    figure.add_shape(
-        type="rect",
-        x0=-0.5,
-        x1=width - 0.5,
-        y0=row - 0.5,
-        y1=row + 0.5,
-        line={"color": MASKED, "width": 2},
-    )
+def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) -> None:
+    """A frame around one row of so many columns."""
+    top, bottom = row - 0.5 + inset, row + 0.5 - inset
+    line = {"color": MASKED, "width": 2}
+    figure.add_shape(type="rect", x0=-0.5, x1=width - 0.5, y0=top, y1=bottom, line=line)
 
 
 def _add_marks(figure: go.Figure, tokens: Sequence[str], chosen: int, width: int) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from model.analysis.tokens.windows import Window
+from viz.figures.token_rows import frame_row
 from viz.notation.labels import plotly_label, tick_positions
-from viz.notation.theme import MASKED
 
 LABEL = 9  # characters
 WRITTEN = 16  # up to so many tokens their texts stand in the bars
@@ -29,14 +29,7 @@ def sliding_windows(
     if written:
         figure.add_trace(_texts(found, texts))
     if chosen is not None:
-        figure.add_shape(
-            type="rect",
-            x0=-0.5,
-            x1=end - 0.5,
-            y0=chosen - 0.48,
-            y1=chosen + 0.48,
-            line={"color": MASKED, "width": 2},
-        )
+        frame_row(figure, chosen, end, inset=0.02)
     _lay_out(figure, end, texts, written=written)
     figure.update_yaxes(
         title={"text": "window"},

@@ -46,24 +46,21 @@ def _diverging(least: str, less: str, more: str, most: str) -> Stops:
     return ((0.0, least), (0.33, less), (0.5, PAGE), (0.67, more), (1.0, most))
 
 
+def _vectors(
+    hue: str, ink: tuple[str, str], light: tuple[str, str], dark: tuple[str, str]
+) -> Quantity:
+    """A quantity whose scale is grey below 0."""
+    grey, dusk = ("#4A4845", "#B9B6B1"), ("#DAD4CA", "#77726A")
+    return Quantity(hue, ink, _diverging(*grey, *light), _diverging(*dusk, *dark))
+
+
 QUANTITIES: dict[QuantityName, Quantity] = {
-    "query": Quantity(
-        QUERY,
-        ("#005E94", "#6CBBEA"),
-        _diverging("#4A4845", "#B9B6B1", "#6DB0D9", "#00517F"),
-        _diverging("#DAD4CA", "#77726A", "#1F6A99", "#84CFFF"),
+    "query": _vectors(
+        QUERY, ("#005E94", "#6CBBEA"), ("#6DB0D9", "#00517F"), ("#1F6A99", "#84CFFF")
     ),
-    "key": Quantity(
-        KEY,
-        ("#AD4B00", "#FF9F5C"),
-        _diverging("#4A4845", "#B9B6B1", "#F0A26A", "#A04500"),
-        _diverging("#DAD4CA", "#77726A", "#A34F0E", "#FFB680"),
-    ),
-    "value": Quantity(
-        VALUE,
-        ("#00724F", "#45D3A8"),
-        _diverging("#4A4845", "#B9B6B1", "#68C2A4", "#006448"),
-        _diverging("#DAD4CA", "#77726A", "#0E7B5C", "#83EBC8"),
+    "key": _vectors(KEY, ("#AD4B00", "#FF9F5C"), ("#F0A26A", "#A04500"), ("#A34F0E", "#FFB680")),
+    "value": _vectors(
+        VALUE, ("#00724F", "#45D3A8"), ("#68C2A4", "#006448"), ("#0E7B5C", "#83EBC8")
     ),
     "score": Quantity(
         SCORE,
@@ -78,17 +75,11 @@ QUANTITIES: dict[QuantityName, Quantity] = {
         ((0.0, PAGE), (0.1, "#352D50"), (0.35, "#5F4C9A"), (0.7, "#9C82DB"), (1.0, "#E6DCFF")),
         diverging=False,
     ),
-    "output": Quantity(
-        OUTPUT,
-        ("#3A6E22", "#A3D587"),
-        _diverging("#4A4845", "#B9B6B1", "#9AC586", "#2C5A1B"),
-        _diverging("#DAD4CA", "#77726A", "#4C7F35", "#C2EEA6"),
+    "output": _vectors(
+        OUTPUT, ("#3A6E22", "#A3D587"), ("#9AC586", "#2C5A1B"), ("#4C7F35", "#C2EEA6")
     ),
-    "stream": Quantity(
-        STREAM,
-        ("#8F3565", "#F0A3CB"),
-        _diverging("#4A4845", "#B9B6B1", "#DA9ABF", "#7A2453"),
-        _diverging("#DAD4CA", "#77726A", "#97447A", "#FFB9DF"),
+    "stream": _vectors(
+        STREAM, ("#8F3565", "#F0A3CB"), ("#DA9ABF", "#7A2453"), ("#97447A", "#FFB9DF")
     ),
     "difference": Quantity(
         MORE,

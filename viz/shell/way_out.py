@@ -14,6 +14,7 @@ from viz.state.engine import engine
 
 if TYPE_CHECKING:
     from model.run.model import Model
+    from viz.state.look import Look
 
 LANGUAGE_MODELS = ("house-gpt", "smollm2-135m-instruct")  # that are offered, the best first
 ANY_MODELS = (*LANGUAGE_MODELS, WORD_PIECES)  # the last one predicts nothing
@@ -38,9 +39,11 @@ def offer_knowing(text: str, offers: Sequence[str]) -> None:
         offer_model(name)
 
 
-def offer_language_model(text: str) -> None:
-    """A button that opens the text in a model that predicts the next token: one that knows its words,
-    else one that spells them."""
+def say_encoder(seen: "Look", words: str) -> None:
+    """Says what an encoder cannot do, and offers a model that predicts the next token: one that knows
+    the text's words, else one that spells them."""
+    st.info(plain(f"{seen.model.name} is an encoder: it {words}"))
+    text = seen.request.text
     here = (name for name in LANGUAGE_MODELS if models.found(name) is not None)
     name = _knowing(text, LANGUAGE_MODELS) or next(here, None)
     if name is not None:

@@ -28,33 +28,30 @@ class Preset:
     look_for: str
 
 
+def _view(
+    model: str,
+    text: str,
+    head: tuple[str, int],
+    cell: tuple[int, int],
+    show: str,
+    change: Intervention,
+) -> View:
+    """The view of one head's (query, key) cell. head: its layer and its number there."""
+    (place, number), (query, key) = head, cell
+    return View(text, model, place, number, query=query, key=key, show=show, change=change)
+
+
 PRESETS: tuple[Preset, ...] = (
     Preset(
         "Scaling off: the weights saturate",
-        View(
-            text=SURNAME,
-            model="stories",
-            place="decoder.0.self",
-            head=3,
-            query=12,
-            key=0,
-            show=ROWS,
-            change=Intervention(scale=1.0),
-        ),
+        _view("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
         "Without dividing by √dₖ the scores are larger, and most rows put nearly all their weight on "
         "one token. Over both layers the mean entropy falls below a third of what it was.",
     ),
     Preset(
         "No mask: the answer leaks",
-        View(
-            text=REPEATED,
-            model="stories",
-            place="decoder.1.self",
-            head=2,
-            query=1,
-            key=7,
-            show=POSITIONS,
-            change=Intervention(mask="none"),
+        _view(
+            "stories", REPEATED, ("decoder.1.self", 2), (1, 7), POSITIONS, Intervention(mask="none")
         ),
         "Each word can now look at what follows it, and that is the answer: “dog” looks at the second "
         "“mat”. The loss falls from 6.2 to 0.3, even in the first round, where nothing can be known. "
@@ -62,15 +59,13 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "The previous-token head off: copying stops",
-        View(
-            text=REPEATED,
-            model="stories",
-            place="decoder.1.self",
-            head=2,
-            query=10,
-            key=6,
-            show=POSITIONS,
-            change=Intervention(ablated=frozenset({("decoder.0.self", 1)})),
+        _view(
+            "stories",
+            REPEATED,
+            ("decoder.1.self", 2),
+            (10, 6),
+            POSITIONS,
+            Intervention(ablated=frozenset({("decoder.0.self", 1)})),
         ),
         "From the second “mat” on the unchanged model knows each word (0.99 and more). Without L0H1 the "
         "mean of these four falls to 0.18. The heads that copy stand in layer 1, and they need what L0H1 "
@@ -79,15 +74,13 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "Positions off: who sees whom is lost",
-        View(
-            text="the black cat sees the white dog",
-            model="translate-en-fr",
-            place="encoder.1.self",
-            head=0,
-            query=0,
-            key=4,
-            show=HEADS,
-            change=Intervention(positions=False),
+        _view(
+            "translate-en-fr",
+            "the black cat sees the white dog",
+            ("encoder.1.self", 0),
+            (0, 4),
+            HEADS,
+            Intervention(positions=False),
         ),
         "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
         "decoder can no longer tell which animal is black. A GPT keeps some order without positions, "
@@ -95,15 +88,13 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "A row with every key masked",
-        View(
-            text=SURNAME,
-            model="stories",
-            place="decoder.0.self",
-            head=1,
-            query=0,
-            key=0,
-            show=HEADS,
-            change=Intervention(blocked=frozenset({(0, 0)})),
+        _view(
+            "stories",
+            SURNAME,
+            ("decoder.0.self", 1),
+            (0, 0),
+            HEADS,
+            Intervention(blocked=frozenset({(0, 0)})),
         ),
         "The first token may look at itself only, and that edge is cut. With −∞ its row would be 0/0; "
         "here such a row is zero and reads nothing. Set the fill to −1e9, and the row becomes uniform "
@@ -111,15 +102,13 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "A token hidden: nothing to copy",
-        View(
-            text=SURNAME,
-            model="stories",
-            place="decoder.1.self",
-            head=3,
-            query=12,
-            key=1,
-            show=NEXT,
-            change=Intervention(hidden=frozenset({1})),
+        _view(
+            "stories",
+            SURNAME,
+            ("decoder.1.self", 3),
+            (12, 1),
+            NEXT,
+            Intervention(hidden=frozenset({1})),
         ),
         "The surname is treated as padding: no token may look at “Hill”. The model no longer knows "
         "how Tom goes on.",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import count
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -66,15 +67,10 @@ class Stage:
         self,
         attention: Attention,
         selection: Selection | None = None,
-        *,
-        baseline: Attention | None = None,
-        queries: list[str] | None = None,
-        keys: list[str] | None = None,
-        revision: int = 0,
-        check: float | None = 3e-7,
+        **more: Any,
     ) -> Locator:
-        """What Python sends; returns the explorer once it is drawn."""
-        self.post(attention, selection, baseline, queries, keys, revision, check)
+        """Posts what Python sends; returns the explorer once it is drawn."""
+        self.post(attention, selection, **more)
         return self.ready()
 
     def post(

@@ -14,12 +14,9 @@ from model.download.transfer import CancelledError, arrived
 from model.loading.registry import hub_models, models
 from tests.model.hub_models import TEXT, saved
 from tests.model.hub_server import Hub, serving
+from tests.model.tiny import quiet
 
 NAME = "somebody/tiny-llama"
-
-
-def quiet(*_: object) -> None:
-    """Nobody watches."""
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from model.loading.shipped import DamagedError, checkpoint_file, load_asset, sav
 from model.run import tokenizers
 from model.run.tokenizers import GPT2Subset, tokenizer_from
 from model.system.files import file_hash
+from tests.harm import change_one_bit, cut_short
 from tests.model.tiny import SENTENCE, TINY, build
 
 Damage = Callable[[Path], object]
@@ -42,16 +43,6 @@ def rehash(folder: Path) -> None:
     listed = json.loads((folder / "sha256.json").read_text())
     hashes = {name: file_hash(folder / name) for name in listed if (folder / name).is_file()}
     (folder / "sha256.json").write_text(json.dumps(hashes))
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[-7] ^= 0x10
-    path.write_bytes(content)
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -86,12 +77,12 @@ DAMAGES: dict[str, Damage] = {
     "no hashes": lambda f: (f / "sha256.json").unlink(),
     "hashes of nothing": lambda f: (f / "sha256.json").write_text("{}"),
     "hashes that are a list": lambda f: (f / "sha256.json").write_text("[1]"),
-    "truncated weights": lambda f: truncate(f / "model.safetensors"),
-    "tampered weights": lambda f: flip(f / "model.safetensors"),
+    "truncated weights": lambda f: cut_short(f / "model.safetensors"),
+    "tampered weights": lambda f: change_one_bit(f / "model.safetensors"),
     "empty weights": lambda f: (f / "model.safetensors").write_bytes(b""),
     "tampered config": lambda f: rewrite(f / "config.json", heads=4),
     "tampered tokenizer": lambda f: rewrite(f / "tokenizer.json", end=None),
-    "truncated config": lambda f: truncate(f / "config.json"),
+    "truncated config": lambda f: cut_short(f / "config.json"),
     "a config that is a list": lambda f: (f / "config.json").write_text("[]"),
     "a config in another encoding": lambda f: (f / "config.json").write_bytes(b"\xff\xfe\x00"),
     "a folder in place of a file": lambda f: (
@@ -100,7 +91,7 @@ DAMAGES: dict[str, Damage] = {
     ),
 }
 UNTRUE: dict[str, Damage] = {
-    "truncated weights": lambda f: truncate(f / "model.safetensors"),
+    "truncated weights": lambda f: cut_short(f / "model.safetensors"),
     "a header of nonsense": lambda f: (f / "model.safetensors").write_bytes(b"\xff" * 64),
     "weights of another model": lambda f: safetensors.torch.save_file(
         {"weight": torch.ones(3)}, f / "model.safetensors"
@@ -155,7 +146,7 @@ def test_files_that_do_not_fit_each_other_are_refused_with_a_sentence(
 def test_a_checkpoint_is_checked_as_the_model_is(folder: Path) -> None:
     with pytest.raises(ValueError, match=r"checkpoints/000021.*missing"):
         load_asset(folder, checkpoint_file(21))
-    flip(folder / checkpoint_file(20))
+    change_one_bit(folder / checkpoint_file(20))
     with pytest.raises(ValueError, match=r"checkpoints/000020.*damaged"):
         load_asset(folder, checkpoint_file(20))
 
@@ -184,7 +175,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         load_model(str(tmp_path))
 
 
-@pytest.mark.parametrize("damage", [flip, Path.unlink], ids=["tampered", "missing"])
+@pytest.mark.parametrize("damage", [change_one_bit, Path.unlink], ids=["tampered", "missing"])
 def test_a_damaged_vocabulary_is_refused_with_a_sentence(
     damage: Damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,7 @@ from model import Intervention
 from model.serving import engine
 from model.serving.engine import Engine, Request, model_size
 from model.serving.events import Event, Found, Passed
-
-
-def quiet(*_: object) -> None:
-    """Nobody watches."""
+from tests.model.tiny import quiet
 
 
 def test_a_model_wanted_by_many_is_loaded_once_and_those_who_wait_hear_how_far_it_is(

@@ -12,6 +12,7 @@ from model.serving.events import Event, Passed, Refused
 from model.system import deadline
 from model.system.deadline import PassTooLongError
 from model.system.waiting_line import Line, LineFullError
+from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
 TRANSLATION = Request("translate-en-fr", "the red car", target=None)
@@ -19,10 +20,6 @@ TRANSLATION = Request("translate-en-fr", "the red car", target=None)
 
 class Gone(BaseException):
     """What Streamlit raises where a run is to end is no Exception either."""
-
-
-def quiet(*_: object) -> None:
-    """Nobody watches."""
 
 
 def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:

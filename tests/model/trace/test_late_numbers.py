@@ -10,7 +10,7 @@ from model import Model, Trace
 from model.analysis.run_comparison import losses
 from model.nn.intervention import Intervention
 from model.serving.engine import Engine, Request, model_size
-from tests.model.tiny import TINY, build, loaded, sentence, target
+from tests.model.tiny import TINY, build, loaded, quiet, sentence, target
 
 PREDICTING = [name for name in TINY if build(name).config.shape != "encoder"]
 FIRST, SECOND = "stories", "translate-en-fr"
@@ -132,7 +132,3 @@ def test_the_traces_of_a_model_go_with_it() -> None:
     assert engine.holdings.models == (SECOND,)
     assert engine.holdings.traces == 1
     assert engine.trace(Request(SECOND, "the cat sleeps"), quiet) is kept
-
-
-def quiet(*_: object) -> None:
-    """Nobody waits here."""

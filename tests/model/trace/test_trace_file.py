@@ -10,9 +10,10 @@ from safetensors.numpy import load
 from safetensors.numpy import save as save_arrays
 
 from model import Intervention, Model, Trace
-from model.trace.matrix_csv import bared, matrix_csv, read_matrix_csv, sheltered
+from model.trace.matrix_csv import matrix_csv, sheltered
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace_file import read_trace, trace_file
+from tests.csv_reading import bared, read_matrix_csv
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
@@ -158,7 +159,7 @@ def test_a_csv_read_again_equals_the_trace(model: Model) -> None:
     found = read_matrix_csv(text)
     np.testing.assert_array_equal(found["baseline"].values, shown)
     np.testing.assert_array_equal(found["scores"].values, attention.scores(1))
-    assert list(found["scores"].rows) == rows
+    assert list(found["scores"].index) == rows
     assert list(found["scores"].columns) == columns
     frame = pd.read_csv(io.StringIO(text))
     again = frame[frame["run"] == "scores"].iloc[:, 2:].to_numpy(np.float32)
@@ -169,7 +170,7 @@ def test_no_cell_of_a_csv_begins_like_a_formula_and_every_name_comes_back() -> N
     values = np.arange(len(HOSTILE) ** 2, dtype=np.float32).reshape(len(HOSTILE), -1) - 0.1
     text = matrix_csv({"=run": values}, rows=HOSTILE, columns=HOSTILE, corner="query \\ key")
     (found,) = read_matrix_csv(text).values()
-    assert list(found.rows) == HOSTILE
+    assert list(found.index) == HOSTILE
     assert list(found.columns) == HOSTILE
     np.testing.assert_array_equal(found.values, values)
     for name in HOSTILE:

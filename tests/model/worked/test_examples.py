@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from model.worked import DOCUMENTS, Example, examples, slips
+from model.worked import DOCUMENTS, Example, Input, Step, examples, slips
 
 ALL = examples()
 QUANTITIES = {"query", "key", "value", "score", "weight", "output", "other"}
@@ -41,6 +41,12 @@ def test_an_example_says_what_it_is(example: Example) -> None:
     assert max(Counter(item.name for item in example.inputs).values()) == 1
 
 
+def assert_labelled(values: np.ndarray, of: Input | Step) -> None:
+    """Each axis has as many labels as it is long."""
+    labels = (of.rows, of.columns)[2 - values.ndim :]
+    assert tuple(len(axis or ()) for axis in labels) == values.shape
+
+
 @pytest.mark.parametrize("example", ALL, ids=lambda example: example.name)
 def test_a_result_is_finite_read_only_and_labelled(example: Example) -> None:
     for step in example.steps:
@@ -50,12 +56,7 @@ def test_a_result_is_finite_read_only_and_labelled(example: Example) -> None:
         assert step.quantity in QUANTITIES
         with pytest.raises(ValueError, match="read-only"):
             step.result[...] = 0
-        if step.result.ndim:
-            assert step.columns is not None
-            assert len(step.columns) == step.result.shape[-1]
-        if step.result.ndim == 2:
-            assert step.rows is not None
-            assert len(step.rows) == step.result.shape[0]
+        assert_labelled(step.result, step)
         if step.blocked is not None:
             assert step.blocked.shape == step.result.shape
             assert step.blocked.dtype == np.bool_

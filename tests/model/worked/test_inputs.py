@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model.worked import Example, Input, examples
+from tests.model.worked.test_examples import assert_labelled
 
 ALL = examples()
 INPUTS = [(example, item) for example in ALL for item in example.inputs]
@@ -51,12 +52,7 @@ def test_inputs_are_labelled_read_only_and_within_their_own_rule(example, item) 
     assert item.with_value(item.value).value is not None
     with pytest.raises(ValueError, match="read-only"):
         item.value[...] = 0
-    if item.value.ndim:
-        assert item.columns is not None
-        assert len(item.columns) == item.value.shape[-1]
-    if item.value.ndim == 2:
-        assert item.rows is not None
-        assert len(item.rows) == item.value.shape[0]
+    assert_labelled(item.value, item)
 
 
 @pytest.mark.parametrize(("example", "item"), INPUTS, ids=IDS)

@@ -12,7 +12,7 @@ from tests.model.tiny import loaded, run
 from viz.figures.head_bars import part_bars
 from viz.figures.head_grid import LEVELS, head_grid
 from viz.figures.head_map import head_map
-from viz.figures.head_weights import narrow_weights
+from viz.figures.heatmap import NARROW, weights_of_head
 
 
 def drawn_tiles(layers: int, heads: int, cells: int = 32) -> Tiles:
@@ -107,7 +107,7 @@ def test_a_narrow_picture_has_numbers_only_where_they_fit() -> None:
     short = loaded("gpt").trace("the cat saw").attention[0]
     for record, numbered in ((attention, False), (short, True)):
         labels = ["a"] * record.weights(0).shape[0]
-        figure = narrow_weights(record, 0, queries=labels, keys=labels)
+        figure = weights_of_head(record, 0, queries=labels, keys=labels, fitting=NARROW)
         said = written_in(figure)
         assert (said != {""}) == numbered
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model import Intervention, Trace
-from model.trace.matrix_csv import read_matrix_csv
+from tests.csv_reading import read_matrix_csv
 from tests.model.tiny import loaded, run
 from viz.explorer.stages import stages
 from viz.saving.offline_page import (

@@ -1,12 +1,7 @@
 """One real server, and everything that a stranger may try on it. Nothing of it leaves this machine."""
 
 import asyncio
-import os
 import re
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -20,17 +15,15 @@ from starlette.testclient import TestClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.testing.v1 import AppTest
 
+from tests.bench.server import REPOSITORY, serving
 from tests.bench.visitor import Visitor
 from tests.guarded_server import reach
-from tests.web_security_table import LINES, PAGE, Line, answered, asked, written
+from tests.web_security_table import LINES, PAGE, Line, answered, written
 from viz.server.headers import browser_rules, inline_script_hashes
 from viz.server.security import web_security
 from viz.server.websocket_messages import is_used
 from viz.state.locality import is_local
 from viz.state.menu import PAGES
-
-REPOSITORY = Path(__file__).resolve().parents[3]
-SECONDS_TO_START = 120
 
 
 @pytest.fixture(scope="module")
@@ -41,43 +34,9 @@ def reached(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def port(reached: Path) -> Iterator[int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number = int(probe.getsockname()[1])
-    settings = {
-        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
-        "STREAMLIT_SERVER_PORT": str(number),
-        "STREAMLIT_SERVER_HEADLESS": "true",
-    }
-    said = reached.with_name("said")
-    with (
-        said.open("wb") as output,
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.guarded_server", str(reached)],
-            cwd=REPOSITORY,
-            env=os.environ | settings,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        ) as process,
-    ):
-        try:
-            wait_until_ready(number, process, said)
-            yield number
-        finally:
-            process.terminate()
-
-
-def wait_until_ready(port: int, process: subprocess.Popen[bytes], said: Path) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if asked("/readyz")(port) == "200":
-                return
-        except OSError:
-            pass
-        time.sleep(0.1)
-    pytest.fail(f"The server is not ready:\n{said.read_text()}")
+    program = ("tests.guarded_server", str(reached))
+    with serving(reached.with_name("said"), program=program) as server:
+        yield server.port
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.request)

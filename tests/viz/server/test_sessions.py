@@ -51,7 +51,7 @@ def begun(log: Path) -> Path:
 @pytest.fixture(scope="module")
 def server(log: Path, begun: Path) -> Iterator[Server]:
     more = SETTINGS | {"LINGERING": str(begun)}
-    with serving(log, more=more, module="tests.planted_server") as started:
+    with serving(log, more=more, program=("tests.planted_server",)) as started:
         yield started
 
 

@@ -16,6 +16,7 @@ from model.analysis.run_comparison import divergence_rounding, rounding
 from model.nn.intervention import Intervention
 from model.serving.engine import Background
 from model.trace.trace import Trace
+from viz.elements.one_of import one_of
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
@@ -198,16 +199,7 @@ def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
     present: list[Measure] = list(found.measures)
     key = f"all-heads-measure-{len(present)}"
     boxes = st.columns([3, 1], vertical_alignment="bottom")
-    measure: Measure | None = boxes[0].segmented_control(
-        "Measure",
-        present,
-        default=present[0],
-        required=True,
-        format_func=TITLES.__getitem__,
-        key=key,
-        label_visibility="collapsed",
-    )
-    chosen = measure or present[0]
+    chosen = one_of("Measure", present, key, named=TITLES.__getitem__, box=boxes[0], quiet=True)
     if found.measures[chosen].ndim < 2:
         return chosen, 0
     keep_within(TOKEN, len(found.watched))

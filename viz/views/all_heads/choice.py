@@ -11,7 +11,7 @@ import streamlit as st
 from model.analysis.heads.families import Family, Head, families, family_of, head_label
 from viz.elements.plot import plot
 from viz.figures.head_marks import Cell
-from viz.figures.head_weights import narrow_weights
+from viz.figures.heatmap import NARROW, weights_of_head
 from viz.saving.save import save_figure
 from viz.shell import pictures
 from viz.shell.controls import choose_head, choose_layer
@@ -126,7 +126,7 @@ def chosen_head(seen: Look, family: Family) -> None:
     queries = [token.text for token in family.queries(seen.trace)]
     keys = [token.text for token in family.keys(seen.trace)]
     pictures.chart(
-        narrow_weights(attention, head, queries=queries, keys=keys),
+        weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW),
         f"all-heads-chosen-{attention.name}-{head}",
     )
     label = name_of(seen, (attention.name, head))

@@ -12,7 +12,7 @@ from model.download.sources import is_on_disk
 from model.loading.registry import hub_models, models, others_allowed
 from model.trace.records import Attention
 from model.trace.trace import Trace
-from viz.figures.head_weights import narrow_weights
+from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.markdown import plain
 from viz.shell import pictures
 from viz.shell.controls import choose_head, choose_layer
@@ -160,7 +160,7 @@ def _picture(side: Side, key: str) -> None:
     queries, keys = side.tokens()
     st.markdown(f"**{plain(side.title)}**")
     pictures.chart(
-        narrow_weights(side.attention, side.head, queries=queries, keys=keys),
+        weights_of_head(side.attention, side.head, queries=queries, keys=keys, fitting=NARROW),
         f"all-heads-compare-{key}",
     )
     weights = side.attention.weights(side.head)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from model.analysis.heads.families import Family
+from viz.elements.one_of import one_of
 from viz.figures.head_map import head_map
 from viz.notation.theme import QuantityName
 from viz.state.look import Look
@@ -17,15 +17,8 @@ LIST, MAP = "List", "Map"
 
 def map_or_list(view: str, *, first: str = MAP) -> str:
     """MAP or LIST, as it was chosen in one of the views; `first` is what it opens on."""
-    chosen: str = st.segmented_control(
-        "Show as",
-        (MAP, LIST) if first == MAP else (LIST, MAP),
-        default=first,
-        required=True,
-        key=f"all-heads-{view}-as",
-        label_visibility="collapsed",
-    )
-    return chosen
+    ways = (MAP, LIST) if first == MAP else (LIST, MAP)
+    return one_of("Show as", ways, f"all-heads-{view}-as", quiet=True)
 
 
 def map_of_heads(

@@ -12,6 +12,7 @@ from model.analysis.heads.families import Family
 from model.analysis.heads.rollout import mean_weights, rollout
 from model.serving.engine import Request
 from model.trace.arrays import Array
+from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import MEAN, ROLLOUT
 from viz.notation.labels import token_label
@@ -44,14 +45,7 @@ def means_and_rollout(seen: Look) -> None:
     family = choose_family(seen)
     kinds = (LAYER, ALL) if family.cross else (LAYER, ALL, ROLLED)
     boxes = st.columns([3, 1], vertical_alignment="bottom")
-    kind = boxes[0].segmented_control(
-        "Picture",
-        kinds,
-        default=LAYER,
-        required=True,
-        key=f"all-heads-means-{len(kinds)}",
-        label_visibility="collapsed",
-    )
+    kind = one_of("Picture", kinds, f"all-heads-means-{len(kinds)}", box=boxes[0], quiet=True)
     layers = len(_means(seen.request, family))
     layer = _layer(boxes[1], layers, kind) if kind != ALL else layers - 1
     shown: dict[str, Callable[[], Array]] = {
@@ -59,15 +53,15 @@ def means_and_rollout(seen: Look) -> None:
         ALL: lambda: _means(seen.request, family).mean(0),
         ROLLED: lambda: _rolled(seen.request, family)[layer],
     }
-    values = shown[kind or LAYER]()
+    values = shown[kind]()
     queries = [token.text for token in family.queries(seen.trace)]
     keys = [token.text for token in family.keys(seen.trace)]
     st.warning(
         "**Not a quantity of the model.** No head has these weights and nothing in the model "
-        f"computes them. {_LEFT_OUT[kind or LAYER]}"
+        f"computes them. {_LEFT_OUT[kind]}"
     )
     looks_back = family.stack == "decoder" and not family.cross
-    st.markdown(f"**What to look for.** {_look_for(kind or LAYER, values, keys, looks_back)}")
+    st.markdown(f"**What to look for.** {_look_for(kind, values, keys, looks_back)}")
     picture, words = st.columns([3, 2], gap="large")
     mask = family.members(seen.trace)[layer].mask
     with picture:
@@ -81,7 +75,7 @@ def means_and_rollout(seen: Look) -> None:
         pictures.chart(figure, f"all-heads-means-{kind}-{layer}")
     with words:
         st.latex(ROLLOUT if kind == ROLLED else MEAN)
-        st.markdown(_MEANING[kind or LAYER])
+        st.markdown(_MEANING[kind])
         off = float(np.abs(values.sum(-1) - 1).max())
         st.caption(f"Check: every row sums to 1, to within {difference(off)}.")
     if len(queries) <= TABLED:

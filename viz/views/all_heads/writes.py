@@ -21,6 +21,7 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
 from model.serving.engine import Request
 from model.trace.trace import Logits
+from viz.elements.one_of import one_of
 from viz.figures.head_bars import part_bars
 from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import token_label
@@ -29,7 +30,7 @@ from viz.notation.numbers import difference, probability
 from viz.notation.superlatives import led_by
 from viz.shell import pictures
 from viz.shell.token_select import keep_within
-from viz.shell.way_out import offer_language_model
+from viz.shell.way_out import say_encoder
 from viz.state.held import loaded, traced
 from viz.state.look import Look
 from viz.views.all_heads.choice import choose_family, chosen_head, name_of
@@ -70,24 +71,17 @@ def _parts(request: Request, position: int, token: int) -> tuple[tuple[Part, ...
 def writes(seen: Look) -> None:
     """Length, effect on one logit, or everything that adds up to it."""
     boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
-    shown = boxes[0].segmented_control(
-        "Picture",
-        (EFFECT, PARTS, LENGTH),
-        default=EFFECT,
-        required=True,
-        key="all-heads-writes-as",
-        label_visibility="collapsed",
+    shown = one_of(
+        "Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as", box=boxes[0], quiet=True
     )
     if shown == LENGTH:
         _lengths_view(seen)
     elif seen.trace.prediction is None:
-        st.info(
-            plain(
-                f"{seen.model.name} is an encoder: it predicts no next token, so there is no logit "
-                "to add to. Its heads' writing has a length, see there; a GPT has both."
-            )
+        say_encoder(
+            seen,
+            "predicts no next token, so there is no logit to add to. Its heads' writing has a "
+            "length, see there; a GPT has both.",
         )
-        offer_language_model(seen.request.text)
     else:
         _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes[1:]), shown == PARTS)
 

@@ -11,6 +11,7 @@ from model.analysis.cost.operations import Operation, operations
 from model.analysis.cost.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
 from model.arithmetic.sizes import parameter_parts
 from model.nn.config import TransformerConfig
+from viz.elements.one_of import one_of
 from viz.figures.amounts import Amount, amounts, percent
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
@@ -86,11 +87,8 @@ def _place(steps: Sequence[Operation]) -> str:
         return f"{stack.title()}: {_PLACES[part].lower()}" if len(stacks) > 1 else _PLACES[part]
 
     first = next(place for place in places if place.endswith(".self"))
-    chosen: str = st.segmented_control(
-        "Part of the model", places, format_func=named, default=first, required=True,
-        key=f"cost-place-{len(places)}-{places[-1]}", label_visibility="collapsed",
-    )  # fmt: skip
-    return chosen
+    key = f"cost-place-{len(places)}-{places[-1]}"
+    return one_of("Part of the model", places, key, default=first, named=named, quiet=True)
 
 
 def _numbers(step: Operation) -> str:

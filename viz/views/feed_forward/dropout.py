@@ -7,6 +7,7 @@ import streamlit as st
 from model.analysis.stream.dropout import Dropped, dropped, mean_over_draws
 from model.analysis.stream.neurons import strongest
 from model.trace.arrays import Array
+from viz.elements.one_of import one_of
 from viz.figures.dropped import after_dropout
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
@@ -25,12 +26,8 @@ DRAWN = 4_000_000  # values, in all the draws that a mean is taken over
 def dropout_view(seen: Look) -> None:
     """p, a seed, training or evaluation: what is set to 0, and what the rest becomes."""
     what_box, mode_box, rate_box, seed_box = st.columns([2, 2, 2, 1])
-    what = what_box.segmented_control(
-        "Dropout on", (ACTIVATIONS, WEIGHTS), default=ACTIVATIONS, required=True, key="dropout-on"
-    )
-    mode = mode_box.segmented_control(
-        "Mode", ("Training", "Evaluation"), default="Training", required=True, key="dropout-mode"
-    )
+    what = one_of("Dropout on", (ACTIVATIONS, WEIGHTS), "dropout-on", box=what_box)
+    mode = one_of("Mode", ("Training", "Evaluation"), "dropout-mode", box=mode_box)
     training = mode == "Training"
     rate = rate_box.slider(
         "Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=not training

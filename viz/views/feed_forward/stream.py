@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.stream.stream import Contribution, contribution_check, contributions, lengths
 from model.nn.config import Stack
+from viz.elements.one_of import one_of
 from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.gradient_depth import gradient_by_depth
 from viz.notation.labels import token_label
@@ -38,13 +39,7 @@ def contributions_view(seen: Look) -> None:
     names = list(state_names(seen.trace, stack)[1:])
     added = np.stack([lengths(part.added) for part in parts])  # (sub-layer, token)
     found = np.stack([lengths(part.before) for part in parts])
-    shown = boxes[0].segmented_control(
-        "Picture",
-        (BARS, EVERY),
-        default=BARS,
-        required=True,
-        key="feed-forward-contributions",
-    )
+    shown = one_of("Picture", (BARS, EVERY), "feed-forward-contributions", box=boxes[0])
     token = _whose(boxes[1], tokens, disabled=shown == EVERY)
     largest = int(added.mean(1).argmax())
     st.markdown(
@@ -82,14 +77,7 @@ def _stack(seen: Look) -> Stack:
     stacks: list[Stack] = list(seen.trace.states)
     if len(stacks) == 1:
         return stacks[0]
-    return st.segmented_control(
-        "Stream",
-        stacks,
-        default=stacks[0],
-        required=True,
-        format_func=lambda stack: f"of the {stack}",
-        key="feed-forward-stack",
-    )
+    return one_of("Stream", stacks, "feed-forward-stack", named=lambda stack: f"of the {stack}")
 
 
 def _whose(box: DeltaGenerator, tokens: list[str], *, disabled: bool) -> int | None:
@@ -132,13 +120,13 @@ def gradient_view() -> None:
 
     depth_box, norms_box, seed_box = st.columns([2, 2, 1])
     depth = depth_box.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")
-    norms = norms_box.segmented_control(
+    norms = one_of(
         "Norms",
         list(NORMS),
+        "feed-forward-norms",
         default="none",
-        required=True,
-        format_func=NORMS.__getitem__,
-        key="feed-forward-norms",
+        named=NORMS.__getitem__,
+        box=norms_box,
     )
     seed = seed_box.number_input("Seed", 0, 999, step=1, key="feed-forward-gradient-seed")
     stack = DeepStack(depth=depth, norms=norms, seed=seed)

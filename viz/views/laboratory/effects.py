@@ -10,6 +10,7 @@ from model.analysis.run_comparison import divergence_rounding, divergences, loss
 from model.analysis.tokens.prediction import expectation
 from model.trace.records import Token
 from model.trace.trace import Trace
+from viz.elements.one_of import one_of
 from viz.figures.before_after import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.notation.csv_safe import sheltered_table
@@ -18,7 +19,7 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference, nats, settled
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, table
-from viz.shell.way_out import offer_language_model
+from viz.shell.way_out import say_encoder
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.views.laboratory.formulas import DIVERGENCE, LOSS
@@ -114,12 +115,8 @@ def every_position(seen: Look) -> None:
     error = _error(before, after)
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        kind = st.segmented_control(
-            "Draw",
-            ("Probability of the token that stands there", "Loss"),
-            default="Probability of the token that stands there",
-            required=True,
-            key="laboratory-loss",
+        kind = one_of(
+            "Draw", ("Probability of the token that stands there", "Loss"), "laboratory-loss"
         )
         st.latex(LOSS)
         st.markdown(
@@ -176,10 +173,8 @@ def _check(seen: Look, loss: float) -> None:
 
 
 def _no_prediction(seen: Look) -> None:
-    st.info(
-        plain(
-            f"{seen.model.name} is an encoder: it reads a text and predicts no next token. "
-            "Its rows of weights and its stream show what a change does. A GPT predicts."
-        )
+    say_encoder(
+        seen,
+        "reads a text and predicts no next token. Its rows of weights and its stream show what a "
+        "change does. A GPT predicts.",
     )
-    offer_language_model(seen.request.text)

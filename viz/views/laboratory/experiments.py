@@ -11,6 +11,7 @@ from plotly.graph_objects import Figure
 from model.analysis.softmax_experiments import Spread, slopes, slopes_by_spread, spread
 from model.worked.gradients import CLAIM
 from model.worked.source import TWO_LAYERS
+from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.measured_curves import PLAIN, SCALED, Curve, curves
 from viz.notation.numbers import difference
@@ -40,13 +41,7 @@ def measured_points(seen: Look) -> None:
         "Two routes to a mask": two_routes,
         "What to fill with": fills_compared,
     }
-    point = st.segmented_control(
-        "A point, measured",
-        list(points),
-        default="Why √dₖ",
-        required=True,
-        key="laboratory-point",
-    )
+    point = one_of("A point, measured", list(points), "laboratory-point")
     points[point](seen)
 
 
@@ -71,13 +66,7 @@ def _why_scale(seen: Look) -> None:
     own = seen.attention.query.shape[-1]
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        measure = st.segmented_control(
-            "Measure",
-            list(_MEASURES),
-            default=next(iter(_MEASURES)),
-            required=True,
-            key="laboratory-measure",
-        )
+        measure = one_of("Measure", list(_MEASURES), "laboratory-measure")
         keys, seed = _sample()
         st.latex(VARIANCE)
         st.markdown(
@@ -121,13 +110,7 @@ def _by_width(found: list[Spread], name: str, unit: str, own: int) -> Figure:
 
 
 def _gradient(seen: Look) -> None:
-    view = st.segmented_control(
-        "Show",
-        ("By spread of the scores", "One row"),
-        default="By spread of the scores",
-        required=True,
-        key="laboratory-gradient",
-    )
+    view = one_of("Show", ("By spread of the scores", "One row"), "laboratory-gradient")
     if view == "One row":
         _one_row()
     else:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from model.analysis.softmax_experiments import Filling, Precision, filling, routes
 from model.trace.arrays import Array, Mask
+from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.numbers import counted, difference
 from viz.shell.controls import choose_head
@@ -40,9 +41,7 @@ def two_routes(seen: Look) -> None:
             "Scores times", (1, 2, 5, 10, 20, 50, 100), key="laboratory-stretch"
         )
         found = routes(scores * np.float32(seen.attention.scale * factor), mask)
-        kind = st.segmented_control(
-            "Draw", (BEFORE, AFTER, APART), default=APART, required=True, key="laboratory-route"
-        )
+        kind = one_of("Draw", (BEFORE, AFTER, APART), "laboratory-route", default=APART)
         st.latex(ROUTES)
         lost = int(found.lost.sum())
         st.markdown(
@@ -92,13 +91,7 @@ def fills_compared(seen: Look) -> None:
     words, formula = st.columns([3, 2], gap="large")
     with formula:
         scores, mask = _masked_head(seen)
-        precision: Precision = st.segmented_control(
-            "Computed in",
-            ("float32", "float16"),
-            default="float32",
-            required=True,
-            key="laboratory-precision",
-        )
+        precision: Precision = one_of("Computed in", ("float32", "float16"), "laboratory-precision")
         st.latex(FILL)
     scale = seen.attention.scale
     found = [

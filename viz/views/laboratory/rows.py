@@ -11,6 +11,7 @@ from model.analysis.run_comparison import (
     movement,
     row_statistics,
 )
+from viz.elements.one_of import one_of
 from viz.figures.before_after import before_and_after
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
@@ -34,9 +35,7 @@ def rows_effect(seen: Look) -> None:
     queries, _ = seen.labels
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        kind = st.segmented_control(
-            "Draw", (SHARP, EVEN), default=SHARP, required=True, key="laboratory-rows"
-        )
+        kind = one_of("Draw", (SHARP, EVEN), "laboratory-rows")
         head = choose_head(after.heads)
         st.latex(LARGEST if kind == SHARP else ENTROPY)
         st.markdown(
@@ -89,9 +88,7 @@ def stream_effect(seen: Look) -> None:
     stacks = seen.model.stacks()
     stack = stacks[-1]
     if len(stacks) > 1:
-        stack = st.segmented_control(
-            "Stack", stacks, default=stack, required=True, key="laboratory-stack"
-        )
+        stack = one_of("Stack", stacks, "laboratory-stack", default=stack)
     moved = movement(before, after, stack)
     names = state_names(after, stack)
     tokens = [token.text for token in after.tokens_of(stack)]

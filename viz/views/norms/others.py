@@ -7,6 +7,7 @@ import streamlit as st
 from model.analysis.stream.norms import layer_normalized, rms_normalized, token_statistics
 from model.analysis.stream.stream import norm_reads
 from model.nn.config import NormKind
+from viz.elements.one_of import one_of
 from viz.figures.norm_order import norm_orders
 from viz.figures.token_rows import colour_end
 from viz.figures.variance_gap import variance_gap
@@ -80,13 +81,8 @@ def beside(look: NormLook) -> None:
         DERIVED[other]: (values[other], "stream"),
         "Difference": (values[other] - values[norm.kind], "difference"),
     }
-    stage = st.segmented_control(
-        "Stage",
-        list(stages),
-        default=DERIVED[other],
-        required=True,
-        key=f"layer-norm-beside-{norm.kind}",
-        label_visibility="collapsed",
+    stage = one_of(
+        "Stage", list(stages), f"layer-norm-beside-{norm.kind}", default=DERIVED[other], quiet=True
     )
     shown, quantity = stages[stage]
     both = np.concatenate(list(values.values())) if quantity == "stream" else shown

@@ -9,6 +9,7 @@ import streamlit as st
 
 from model.analysis.stream.norms import token_statistics
 from model.trace.arrays import Array
+from viz.elements.one_of import one_of
 from viz.figures.token_rows import colour_end
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import token_label
@@ -34,14 +35,7 @@ def _this_norm(look: NormLook) -> None:
     st.markdown(f"**What to look for.** {_change_of_size(look)}")
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
-        stage = st.segmented_control(
-            "Stage",
-            STAGES,
-            default="Input",
-            required=True,
-            key="layer-norm-stage",
-            label_visibility="collapsed",
-        )
+        stage = one_of("Stage", STAGES, "layer-norm-stage", quiet=True)
         if stage == "Per token":
             _statistics(look)
         else:

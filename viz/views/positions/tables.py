@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from model.analysis.stream.positions import learned, likeness, rotary, rotary_likeness, sinusoidal
 from model.nn.config import PositionKind
 from model.trace.arrays import Array
+from viz.elements.one_of import one_of
 from viz.figures.position_curves import COLOURS, position_curves
 from viz.figures.position_maps import likeness_map, position_map
 from viz.notation.markdown import plain
@@ -137,16 +138,14 @@ def _opened(
 def _kind(seen: Look) -> Kind:
     """The kind that is chosen, at first the model's own."""
     own = seen.model.config.positions
-    kind: Kind = st.segmented_control(
+    return one_of(
         "Kind of positions",
         list(NAMES),
-        format_func=NAMES.__getitem__,
+        f"positions-kind-{seen.model.name}",
         default="sinusoidal" if own == "none" else own,
-        required=True,
-        key=f"positions-kind-{seen.model.name}",
-        label_visibility="collapsed",
+        named=NAMES.__getitem__,
+        quiet=True,
     )
-    return kind
 
 
 def _table(seen: Look, kind: Kind) -> PositionTable | None:
@@ -196,13 +195,7 @@ def _cut(whole: PositionTable) -> PositionTable:
 
 def _drawn_columns(found: PositionTable) -> list[int] | None:
     """The columns drawn as curves; None for the heatmap of all."""
-    drawn = st.segmented_control(
-        "Draw as",
-        ("Heatmap", "Curves"),
-        default="Heatmap",
-        required=True,
-        key="positions-draw",
-    )
+    drawn = one_of("Draw as", ("Heatmap", "Curves"), "positions-draw")
     if drawn == "Heatmap":
         return None
     count = found.values.shape[1]

@@ -11,6 +11,7 @@ from model.nn.intervention import Intervention
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.serving.engine import Request
+from viz.elements.one_of import one_of
 from viz.figures.token_rows import colour_end
 from viz.figures.word_pairs import DIMENSIONS, PAIRS, word_pairs
 from viz.notation.labels import token_label
@@ -50,13 +51,7 @@ def word_order(seen: Look) -> None:
         if found is None:
             return
         look_for.markdown(f"**What to look for.** {_look(found)}")
-        way = st.segmented_control(
-            "Draw",
-            ways,
-            default=OFF,
-            required=True,
-            key=f"positions-way-{len(ways)}",
-        )
+        way = one_of("Draw", ways, f"positions-way-{len(ways)}", default=OFF)
         _verdicts(found)
         st.caption(_why(seen, found))
         st.latex(ORDER_BLIND)

@@ -9,6 +9,7 @@ from model.loading.registry import models
 from model.loading.word_pieces import WORD_PIECES, word_pieces
 from model.run.token_bytes import Piece, gpt2_tokens, pieces
 from model.run.tokenizers import GPT2Subset, gpt2
+from viz.elements.one_of import one_of
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted
 from viz.shell.pictures import table
@@ -42,13 +43,12 @@ def two_tokenizers(seen: Look) -> None:
         offered[WORD_PIECES] = f"{models[WORD_PIECES].title}: word pieces"
     chosen = "own"
     if len(offered) > 1:
-        chosen = st.segmented_control(
+        chosen = one_of(
             "Beside GPT-2's",
             list(offered),
-            format_func=offered.__getitem__,
+            "tokens-beside",
             default="own",
-            required=True,
-            key="tokens-beside",
+            named=offered.__getitem__,
         )
     tokens = seen.trace.tokens
     size = seen.model.tokenizer.size

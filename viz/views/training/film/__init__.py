@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from viz.explorer.component import component_style
 from viz.views.training.film.message import message
 
 __all__ = ["film", "message"]
@@ -28,7 +29,7 @@ def _read(name: str) -> str:
 _component = st.components.v2.component(
     "training_film",
     html=_read("film.html"),
-    css=_read("film.css"),
+    css=component_style() + _read("film.css"),
     js="\n".join(map(_read, _SCRIPTS)),
 )
 
