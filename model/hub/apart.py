@@ -107,5 +107,6 @@ class Apart:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.kill()
-    with process:  # closes its pipes and waits for its end
+    # Its pipes are closed and its end is waited for; a question that it never read is lost with it.
+    with suppress(BrokenPipeError), process:
         pass
