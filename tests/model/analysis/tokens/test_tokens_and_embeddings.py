@@ -107,13 +107,19 @@ def test_a_zero_row_is_like_nothing_and_gives_no_nan() -> None:
     assert [(n.id, round(n.cosine, 4)) for n in neighbours(table, 0, 5)] == [(2, 0.7071), (1, 0)]
 
 
-@given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 12))
-def test_a_target_is_its_input_moved_on_by_one(count: int, length: int, stride: int) -> None:
+@given(st.integers(1, 12), st.integers(1, 12), st.data())
+def test_a_text_without_a_next_token_for_a_window_is_refused(
+    length: int, stride: int, data: st.DataObject
+) -> None:
+    text = ["token"] * data.draw(st.integers(0, length))
+    with pytest.raises(ValueError, match="need"):
+        windows(text, length, stride)
+
+
+@given(st.integers(1, 28), st.integers(1, 12), st.integers(1, 12))
+def test_a_target_is_its_input_moved_on_by_one(more: int, length: int, stride: int) -> None:
+    count = length + more
     text = [f"token {place}" for place in range(count)]
-    if count <= length:
-        with pytest.raises(ValueError, match="need"):
-            windows(text, length, stride)
-        return
     found = windows(text, length, stride)
     tensor = torch.arange(count)
     inputs = tensor[:-1].unfold(0, length, stride)
