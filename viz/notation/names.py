@@ -4,7 +4,7 @@ from model.nn.config import NormPlace, Stack
 from model.trace.trace import Trace
 
 _SUBLAYERS = {"self": "self-attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
-_ADDED_BY = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
+_ADDED_BY = _SUBLAYERS | {"self": "attention"}
 
 
 def sublayer_name(name: str, *, stacks: int = 1) -> str:

@@ -85,8 +85,8 @@ def open_model(name: str) -> None:
     """A registered model is opened at once; another one when it has been loaded and checked."""
     if name in models or engine().has(name):
         change_view(replace(current(), model=name))
-    elif models.found(name) is not None:  # what comes from a browser need not be on the list
-        _start(name)
+    else:
+        _start(models.found(name))  # what comes from a browser need not be on the list
 
 
 def _others() -> None:
@@ -187,23 +187,22 @@ def _size(folder: Path) -> int:
 
 def _start_wanted() -> None:
     """Opens what the box says now: a click may be quicker than the button of the new name."""
-    entry = models.found(_wanted() or "")
-    if entry is not None:
-        _start(entry.name)
+    _start(models.found(_wanted() or ""))
 
 
-def _start(name: str) -> None:
-    """Begins to fetch and load a model in the background."""
+def _start(entry: Entry | None) -> None:
+    """Begins to fetch and load a model in the background. None: it could not be loaded here."""
+    if entry is None:
+        return
     _forget_said()
-    entry = models[name]
 
     def work(progress: Progress, cancelled: threading.Event) -> object:
         if entry.folder is None:
             fetched(entry, progress, cancelled)
-        return engine().model(name, progress)
+        return engine().model(entry.name, progress)
 
-    _fetching().start(name, work)
-    st.session_state[WAITED] = name
+    _fetching().start(entry.name, work)
+    st.session_state[WAITED] = entry.name
 
 
 def _forget_said() -> None:

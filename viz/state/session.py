@@ -77,10 +77,11 @@ def shown(name: str, value: object, take: Callable[[Any], None]) -> Control:
     return {"key": name, "on_change": lambda: take(st.session_state[name])}
 
 
-def control(field: str) -> Control:
-    """The widget that shows one field of the view and changes it."""
+def control(field: str, of: str = "choose") -> Control:
+    """The widget that shows one field of the view and changes it. of: the group whose name its key begins
+    with."""
     return shown(
-        f"choose-{field}",
+        f"{of}-{field}",
         getattr(current(), field),
         lambda value: change_view(replace(current(), **{field: value})),
     )

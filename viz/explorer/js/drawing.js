@@ -58,9 +58,8 @@ export class Drawing {
   }
 
   close() {
-    clearTimeout(this.later);
     cancelAnimationFrame(this.frame);
-    cancelAnimationFrame(this.paint);
+    this.dropRest();
     this.resize.disconnect();
     this.picture.plotly?.purge(this.parts.plotly);
   }
@@ -69,6 +68,7 @@ export class Drawing {
   draw() {
     const { root, explorer } = this;
     const { layer, state } = explorer;
+    this.dropRest(); // of what was shown before
     this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = layer.queries;
@@ -94,11 +94,14 @@ export class Drawing {
     this.resized = false;
   }
 
-  /** Runs a task once the next frame is on the screen; only the last one counts. */
+  /** Runs a task once the next frame is on the screen, unless it is dropped before. */
   afterPaint(task) {
+    this.paint = requestAnimationFrame(() => (this.later = setTimeout(task)));
+  }
+
+  dropRest() {
     cancelAnimationFrame(this.paint);
     clearTimeout(this.later);
-    this.paint = requestAnimationFrame(() => (this.later = setTimeout(task)));
   }
 
   drawPicture() {
@@ -123,7 +126,6 @@ export class Drawing {
   /** Plotly's picture, where the canvas was quicker; the stages, the panel, the sentence, the check and
    *  the table. */
   drawRest() {
-    if (this.available < NARROWEST) return; // its tab was closed before this could be drawn
     const { explorer } = this;
     explorer.quick = false;
     this.drawPicture();

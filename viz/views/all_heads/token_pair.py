@@ -8,7 +8,7 @@ import streamlit as st
 from model.trace.records import Token
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.state.session import change_view, current, shown, write_link
+from viz.state.session import change_view, control, current, write_link
 
 CLICKABLE = 64  # up to so many tokens each has a button; beyond that a list is quicker
 
@@ -28,17 +28,12 @@ def _row(label: str, tokens: Sequence[Token], field: str) -> None:
     """One row of tokens; the chosen one is pressed."""
     # With its position each label is another one: of equal labels Streamlit takes the first.
     labels = [f"{at} {token_label(token.text, 24)}" for at, token in enumerate(tokens)]
-    control = shown(
-        f"pair-{field}",
-        getattr(current(), field),
-        lambda place: change_view(replace(current(), **{field: place})),
-    )
     if len(tokens) > CLICKABLE:
         st.selectbox(
             label,
             range(len(tokens)),
             format_func=labels.__getitem__,
-            **control,
+            **control(field, "pair"),
         )
         return
     st.pills(
@@ -46,5 +41,5 @@ def _row(label: str, tokens: Sequence[Token], field: str) -> None:
         range(len(tokens)),
         required=True,
         format_func=lambda at: plain(labels[at]),
-        **control,
+        **control(field, "pair"),
     )
