@@ -86,8 +86,3 @@ def test_a_change_is_carried_by_a_link_and_listed_in_words(change: Intervention)
     listed = parts(change)
     assert listed
     assert any(replace(part.without, seed=0) != replace(change, seed=0) for part in listed)
-
-
-@pytest.mark.parametrize("path", re.findall(r"`((?:model|viz|tests|pages)/[\w/]+\.py)`", GUIDE))
-def test_every_file_that_the_guide_names_is_there(path: str) -> None:
-    assert (ROOT / path).is_file() or path == "pages/one_head.py"

@@ -1,11 +1,25 @@
 """This repository obeys the laws of the house (tests/house.py, tests/sizes.py)."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.house import ROOMS, circles, climbing_imports, import_graph, lumber_rooms, wrong_imports
 from tests.sizes import long_files, long_functions, written_files
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+GUIDES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{file.name}" for file in (REPOSITORY / "docs").glob("*.md")),
+)
+TOLD = re.compile(
+    r"(?<![\w./-])(?:(?:model|viz|pages|tests|docs|deploy|static|\.streamlit|\.ci)/[\w./-]*[\w/])"
+)
+LINKED = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+MODULE = re.compile(r"python -m ([\w.]+)|`(model(?:\.\w+){2,})\(")
+TO_BE_WRITTEN = {"pages/one_head.py"}  # by who follows the guide
 
 
 def test_imports_point_one_way() -> None:
@@ -40,3 +54,35 @@ def test_the_checker_sees_the_rooms_of_this_repository() -> None:
     assert {"viz/explorer/js/main.js", "viz/shell/style.css", "app.py"} <= set(
         written_files(REPOSITORY)
     )
+
+
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a module of this repository, or stands in one."""
+    path, _, last = name.rpartition(".")
+    home = REPOSITORY / Path(*path.split("."))
+    if (home / f"{last}.py").is_file() or (home / last / "__main__.py").is_file():
+        return True
+    file = home.with_suffix(".py")
+    return file.is_file() and f"def {last}(" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_path_that_a_guide_names_exists(guide: str) -> None:
+    text = (REPOSITORY / guide).read_text(encoding="utf-8")
+    folder = (REPOSITORY / guide).parent
+    missing = {path for path in TOLD.findall(text) if not (REPOSITORY / path).exists()}
+    missing |= {path for path in LINKED.findall(text) if not (folder / path).exists()}
+    missing |= {name for found in MODULE.findall(text) if not is_module(name := "".join(found))}
+    assert missing <= TO_BE_WRITTEN
+
+
+def test_every_room_on_the_drawing_exists() -> None:
+    drawing = (REPOSITORY / "docs" / "architecture.svg").read_text(encoding="utf-8")
+    rooms = set(
+        re.findall(r"\b(\w+/(?:\w+\.py)?)", "".join(re.findall(r"<text.*?</text>", drawing)))
+    )
+    assert len(rooms) > 10
+    for room in rooms:
+        assert any(
+            (REPOSITORY / place / room).exists() for place in ("", "model", "viz", "viz/views")
+        ), room
