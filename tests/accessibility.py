@@ -1,4 +1,4 @@
-"""Every page in the eyes of axe-core: rules of WCAG 2.2 and good practice, tried in a real browser.
+"""Every page tested with axe-core in a real browser: the rules of WCAG 2.2 and good practice.
 
 `python -m tests.accessibility` (`make accessibility`) writes docs/accessibility.md. The browser tests
 call `findings` on every page in both themes.
@@ -102,10 +102,10 @@ def _script() -> str:
 def table(results: dict[str, dict[str, Result]]) -> str:
     """The report: one line a page."""
     lines = [
-        "# Accessibility, tried with axe-core",
+        "# Accessibility, tested with axe-core",
         "",
-        "Written by `make accessibility`; the browser tests hold every page to it, in both themes: no",
-        "serious and no critical finding. All rules are tried in one theme, those about colour in both.",
+        "Written by `make accessibility`. The browser tests allow no serious and no critical finding on any page, in",
+        "either theme. All rules are tested in one theme, the rules about colour in both.",
         "",
         "| page | rules passed | findings in light | findings in dark |",
         "|---|---|---|---|",
@@ -114,8 +114,8 @@ def table(results: dict[str, dict[str, Result]]) -> str:
         found = [_told(themes[theme]) for theme in THEMES]
         most = max(result.passed for result in themes.values())
         lines.append(f"| {title} | {most} | {found[0]} | {found[1]} |")
-    lines += ["", "## What stands inside Streamlit and is excused", ""]
-    lines += [f"- `{rule}` at `{part}`: {why}" for rule, part, why in EXCUSED] or ["Nothing."]
+    lines += ["", "## Findings inside Streamlit that are excused", ""]
+    lines += [f"- `{rule}` at `{part}`: {why}" for rule, part, why in EXCUSED] or ["None."]
     return "\n".join(lines) + "\n"
 
 
