@@ -104,8 +104,8 @@ def table(results: dict[str, dict[str, Result]]) -> str:
     lines = [
         "# Accessibility, tested with axe-core",
         "",
-        "Written by `make accessibility`. The browser tests allow no serious and no critical finding on any page, in",
-        "either theme. All rules are tested in one theme, the rules about colour in both.",
+        "Written by `make accessibility`. The browser tests allow no serious and no critical finding on any",
+        "page, in either theme. All rules are tested in one theme, the rules about colour in both.",
         "",
         "| page | rules passed | findings in light | findings in dark |",
         "|---|---|---|---|",
