@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-from model.worked import DOCUMENTS, slips
+from model.worked import DOCUMENTS, Slip, slips
 from model.worked import examples as worked
-from model.worked.slip import Slip
 from viz.notation.markdown import plain
 from viz.shell import page
 from viz.views.worked.by_hand import introduce, work_through, worked_example

@@ -3,38 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 
-from model.worked import (
-    activation_curves,
-    attention_by_hand,
-    batch_norm,
-    contextual,
-    cost,
-    decoder_slips,
-    encoder_decoder,
-    errata,
-    feed_forward,
-    fill_values,
-    gradients,
-    heads,
-    ladder,
-    masked_attention,
-    masks,
-    multi_head,
-    norm_places,
-    norms,
-    parameters,
-    positions,
-    prediction,
-    scaling,
-    shapes,
-    softmax,
-    tokens,
-    weighted_sum,
-    word_order,
-)
+from model.worked import errata
 from model.worked.example import Example, Input, Step
-from model.worked.slip import Slip
+from model.worked.printed import Slip
 from model.worked.source import DOCUMENTS, Document, Source
 
 __all__ = [
@@ -49,41 +22,21 @@ __all__ = [
     "slips",
 ]
 
+# The modules with the examples; within a section of the notes the page lists them in this order.
 _TOPICS = (
-    attention_by_hand,
-    scaling,
-    gradients,
-    softmax,
-    weighted_sum,
-    masks,
-    masked_attention,
-    fill_values,
-    decoder_slips,
-    ladder,
-    multi_head,
-    heads,
-    shapes,
-    cost,
-    positions,
-    word_order,
-    norms,
-    norm_places,
-    batch_norm,
-    activation_curves,
-    feed_forward,
-    tokens,
-    encoder_decoder,
-    parameters,
-    prediction,
-    contextual,
-)
+    "attention_by_hand", "scaling", "gradients", "softmax", "masks", "masked_attention",
+    "fill_values", "decoder_slips", "ladder", "multi_head", "heads", "shapes", "positions",
+    "word_order", "norms", "activation_curves", "feed_forward", "tokens", "encoder_decoder",
+    "parameters", "prediction",
+)  # fmt: skip
 
 
 @cache
 def examples() -> tuple[Example, ...]:
     """Every worked example, section by section."""
+    modules = [import_module(f"model.worked.{topic}") for topic in _TOPICS]
     found = [
-        item for topic in _TOPICS for item in vars(topic).values() if isinstance(item, Example)
+        item for module in modules for item in vars(module).values() if isinstance(item, Example)
     ]
     return tuple(sorted(found, key=lambda example: int(example.section.removeprefix("§"))))
 

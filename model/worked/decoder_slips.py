@@ -2,64 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from model.arithmetic import attention
-from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Step, Values, given, numbered, token_ids, worked
-from model.worked.printed import Printed
+from model.worked.example import Array, Sheet, given, numbered, token_ids, worked
 from model.worked.source import INTRODUCTION
 
 _DECODER = INTRODUCTION.at("Decoder in transformers")
 _TOKENS = numbered("token", 3, start=1)
-_DIMENSIONS = numbered("dim", 3)
+_EMBEDDING = [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]
+_Q_MATRIX = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]
 
 
 @worked(
-    "projection-is-a-product",
     "§5",
     "A query is a product, not a sum",
     "The embedding is multiplied by W_Q; a plus sign gives something else altogether.",
-    given(
-        "embedding",
-        "Embeddings (chosen here)",
-        [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]],
-        _TOKENS,
-        _DIMENSIONS,
-    ),
-    given(
-        "q_matrix",
-        "W_Q (chosen here)",
-        [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]],
-        _DIMENSIONS,
-        _DIMENSIONS,
-    ),
+    given("embedding", "Embeddings (chosen here)", _EMBEDDING, _TOKENS, "dim"),
+    given("q_matrix", "W_Q (chosen here)", _Q_MATRIX, "dim", "dim"),
 )
-def _product(values: Values) -> tuple[Step, ...]:
-    embedding, matrix = values["embedding"], values["q_matrix"]
-    query = steps.project(embedding, matrix, "Q", _TOKENS, "E")
-    added = embedding + matrix
-    return (
-        replace(query, comment="A projection is a product of matrices."),
-        Step(
-            "What a plus sign would give",
-            r"E + W_Q",
-            added,
-            rf"{latex.row(embedding[0])} + {latex.row(matrix[0])} = {latex.row(added[0])}",
-            _TOKENS,
-            _DIMENSIONS,
-            comment="A sum needs as many tokens as dimensions, and would add row i of W_Q to token i "
-            f"alone. ({_DECODER} has the plus sign.)",
-        ),
-        steps.difference(query.result, added, "Product minus sum", _TOKENS, _DIMENSIONS),
+def projection_is_a_product(sheet: Sheet, embedding: Array, q_matrix: Array) -> None:
+    query = sheet.project(embedding, q_matrix, "Q", _TOKENS, "E")
+    sheet.remark("A projection is a product of matrices.")
+    added = embedding + q_matrix
+    sheet.step("What a plus sign would give", r"E + W_Q", added, _TOKENS, "dim")
+    sheet.numbers("@ + @ = @", embedding[0], q_matrix[0], added[0])
+    sheet.remark(
+        "A sum needs as many tokens as dimensions, and would add row i of W_Q to token i "
+        f"alone. ({_DECODER} has the plus sign.)"
     )
+    sheet.difference(query, added, "Product minus sum", _TOKENS, "dim")
 
 
 @worked(
-    "padding-to-the-source",
     "§5",
     "Padding the target to the source",
     "A target may be filled up with zeros to the length of its source. "
@@ -67,46 +43,24 @@ def _product(values: Values) -> tuple[Step, ...]:
     token_ids("target", "Target ids", [1, 2, 3]),
     token_ids("source", "Source ids", [4, 5, 6, 7]),
 )
-def _padded(values: Values) -> tuple[Step, ...]:
-    target, source = values["target"], values["source"]
+def padding_to_the_source(sheet: Sheet, target: Array, source: Array) -> None:
     padded = np.concatenate([target, np.zeros(max(len(source) - len(target), 0))])
-    positions = numbered("token", len(padded))
-    sizes = np.array([[len(target), len(source)], [len(padded), len(source)]], dtype=np.float64)
-    return (
-        Step(
-            "The target filled up to the source's length",
-            r"y \to [y,\ 0,\ \ldots]",
-            padded,
-            rf"{latex.row(target)} \to {latex.row(padded)}",
-            columns=positions,
-            notes=Printed("1 2 3 0", _DECODER, "[1 2 3 0]"),
-            comment="Padding makes the sequences of one batch equally long; "
-            "source and target need not be.",
-        ),
-        Step(
-            "Its padding mask",
-            r"m_j = 1\ \text{where token } j \ne 0",
-            attention.padding_mask(padded),
-            rf"{latex.row(padded)} \to {latex.row(attention.padding_mask(padded))}",
-            columns=positions,
-            blocked=padded == 0,
-        ),
-        Step(
-            "Size of the cross-attention table",
-            r"(\text{target tokens}) \times (\text{source tokens})",
-            sizes,
-            rf"{latex.shape([len(target), len(source)])}\ \text{{and}}\ "
-            rf"{latex.shape([len(padded), len(source)])}",
-            ("not padded", "padded"),
-            ("queries", "keys"),
-            comment="Queries and keys may differ in number, so the padding is not needed here.",
-        ),
-        Step(
-            "The source",
-            r"x",
-            source,
-            rf"x = {latex.row(source)}",
-            columns=numbered("token", len(source)),
-            notes=Printed("4 5 6 7", _DECODER, "[4 5 6 7]"),
-        ),
+    title, formula = "The target filled up to the source's length", r"y \to [y,\ 0,\ \ldots]"
+    sheet.step(title, formula, padded, "token")
+    sheet.numbers(r"@ \to @", target, padded)
+    sheet.printed("1 2 3 0", _DECODER, "[1 2 3 0]")
+    sheet.remark(
+        "Padding makes the sequences of one batch equally long; source and target need not be."
     )
+    mask, formula = attention.padding_mask(padded), r"m_j = 1\ \text{where token } j \ne 0"
+    sheet.step("Its padding mask", formula, mask, "token", blocked=padded == 0)
+    sheet.numbers(r"@ \to @", padded, mask)
+    tables = [(len(target), len(source)), (len(padded), len(source))]
+    title = "Size of the cross-attention table"
+    formula = r"(\text{target tokens}) \times (\text{source tokens})"
+    sheet.step(title, formula, tables, ("not padded", "padded"), ("queries", "keys"))
+    sheet.numbers(r"@\ \text{and}\ @", *map(latex.shape, tables))
+    sheet.remark("Queries and keys may differ in number, so the padding is not needed here.")
+    sheet.step("The source", "x", source, "token")
+    sheet.numbers("x = @", source)
+    sheet.printed("4 5 6 7", _DECODER, "[4 5 6 7]")

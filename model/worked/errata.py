@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.worked.example import Example, Step
-from model.worked.printed import Printed
-from model.worked.slip import Slip
+from model.worked.printed import Printed, Slip
 from model.worked.wording import OF_WORDS
 
 _MOST_CELLS = 4
@@ -77,6 +76,12 @@ def of_figures(examples: Iterable[Example]) -> tuple[Slip, ...]:
 
 
 def slips(examples: Iterable[Example]) -> tuple[Slip, ...]:
-    """All slips, section by section."""
-    found = (*of_figures(examples), *OF_WORDS)
+    """All slips, section by section; those of words and code after those of figures."""
+    by_name = {example.name: example for example in examples}
+    of_words = (
+        Slip(by_name[name].section, *words, name)
+        for name, several in OF_WORDS.items()
+        for words in several
+    )
+    found = (*of_figures(by_name.values()), *of_words)
     return tuple(sorted(found, key=lambda slip: int(slip.section.removeprefix("§"))))

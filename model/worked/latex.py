@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from model.worked.example import Array
+from model.arithmetic import Array
 
+Value = float | Array | str
+_OPERATORS = ("+", "-", r"\cdot", r"\times")
 _LONGEST_ROW = 8
 _LONGEST_SUM = 4  # of exponentials in a fraction, which no line may break
 
@@ -50,6 +52,25 @@ def factor(value: float | Array) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
+def filled(line: str, *values: Value) -> str:
+    """The line with one of the values for each "@": a number, a row of numbers, or words as they are.
+
+    A negative number after an operator stands in brackets.
+    """
+    text, *rest = line.split("@")
+    for value, after in zip(values, rest, strict=True):
+        text += _written(value, after_operator=text.rstrip().endswith(_OPERATORS)) + after
+    return text
+
+
+def _written(value: Value, *, after_operator: bool) -> str:
+    if isinstance(value, str):
+        return value
+    if np.ndim(value):
+        return row(np.asarray(value))
+    return factor(value) if after_operator else number(value)
+
+
 def _listed(parts: Iterable[str], between: str, most: int = _LONGEST_ROW) -> str:
     texts = list(parts)
     if len(texts) > most:
@@ -82,11 +103,6 @@ def softmax(scores: Array, weights: Array) -> str:
     """One row of scores put through the softmax, with the exponentials written out."""
     above, below = (_listed(powers(scores), between, _LONGEST_SUM) for between in (r",\ ", " + "))
     return rf"\frac{{[{above}]}}{{{below}}} = {row(weights)}"
-
-
-def word(text: str) -> str:
-    """Plain words inside a formula."""
-    return rf"\text{{{text}}}"
 
 
 def shape(lengths: Iterable[int]) -> str:

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from model.arithmetic import attention, sizes
-from model.worked import latex
-from model.worked.example import Array, Step, Values, given, numbered, whole, worked
-from model.worked.ladder import TOKENS, square_matrices, vectors
+from model.worked.example import Array, Sheet, given, whole, worked
+from model.worked.ladder import SQUARE_MATRICES, TOKENS, VECTORS
 from model.worked.source import GPT, MATRICES, PAPER, TWO_LAYERS
 
 
@@ -58,73 +57,64 @@ def by_batched_products(
     return attention.merge_heads(run.output) @ weights.output + weights.bias
 
 
-_CLASSES = (
-    "(a) einsum, -1e20 before scaling, no biases",
-    "(b) one small class a head",
-    "(c) batched products, -1e9, biases",
-    "(d) batched products, -∞, dropout off",
-)
-_SOURCES = (
-    MATRICES.at("class SelfAttention"),
-    GPT.at("class SelfAttention_v2"),
-    PAPER.at("class MultiHeadAttention"),
-    TWO_LAYERS.at("class MultiHeadAttention"),
-)
 _LETTERS = ("(a)", "(b)", "(c)", "(d)")
 
 
 @worked(
-    "four-classes-agree",
     "§6",
     "Four multi-head classes, one function",
     "Multi-head attention is written in many ways. "
     "Given the same weights four classes give the same numbers (here with a causal mask).",
-    vectors(),
-    *square_matrices(),
+    VECTORS,
+    *SQUARE_MATRICES,
     given("bias", "One bias for all projections of (c) and (d)", np.zeros(4), "dim"),
     whole("heads", "Heads", 2, 1, 4),
 )
-def _classes(values: Values) -> tuple[Step, ...]:
-    x, heads = values["x"], int(values["heads"])
+def four_classes_agree(
+    sheet: Sheet,
+    x: Array,
+    q_matrix: Array,
+    k_matrix: Array,
+    v_matrix: Array,
+    o_matrix: Array,
+    bias: Array,
+    heads: int,
+) -> None:
     sizes.head_width(x.shape[1], heads)
-    weights = Projections(
-        values["q_matrix"],
-        values["k_matrix"],
-        values["v_matrix"],
-        values["o_matrix"],
-        values["bias"],
-    )
+    weights = Projections(q_matrix, k_matrix, v_matrix, o_matrix, bias)
     allowed = attention.causal_mask(len(x))
-    outputs = (
-        by_einsum(x, weights, heads, allowed),
-        by_single_heads(x, weights, heads, allowed),
-        by_batched_products(x, weights, heads, allowed, -1e9),
-        by_batched_products(x, weights, heads, allowed, attention.HIDDEN),
-    )
+    classes = {
+        "(a) einsum, -1e20 before scaling, no biases": (
+            by_einsum(x, weights, heads, allowed),
+            MATRICES.at("class SelfAttention"),
+        ),
+        "(b) one small class a head": (
+            by_single_heads(x, weights, heads, allowed),
+            GPT.at("class SelfAttention_v2"),
+        ),
+        "(c) batched products, -1e9, biases": (
+            by_batched_products(x, weights, heads, allowed, -1e9),
+            PAPER.at("class MultiHeadAttention"),
+        ),
+        "(d) batched products, -∞, dropout off": (
+            by_batched_products(x, weights, heads, allowed, attention.HIDDEN),
+            TWO_LAYERS.at("class MultiHeadAttention"),
+        ),
+    }
+    for name, (output, source) in classes.items():
+        formula = r"\mathrm{concat}(z^{(0)}, \ldots)\, W_O"
+        sheet.step(f"Output of class {name}", formula, output, TOKENS, "dim", quantity="output")
+        sheet.numbers(r"\text{token 0: } @", output[0])
+        sheet.remark(f"As in {source}.")
+    outputs = [output for output, _ in classes.values()]
     between = np.array([[np.abs(one - other).max() for other in outputs] for one in outputs])
-    columns = numbered("dim", x.shape[1])
-    return (
-        *(
-            Step(
-                f"Output of class {name}",
-                r"\mathrm{concat}(z^{(0)}, \ldots)\, W_O",
-                output,
-                rf"\text{{token 0: }} {latex.row(output[0])}",
-                TOKENS,
-                columns,
-                "output",
-                comment=f"As in {source}.",
-            )
-            for name, output, source in zip(_CLASSES, outputs, _SOURCES, strict=True)
-        ),
-        Step(
-            "Largest difference between any two",
-            r"\max |z^{(\text{one})} - z^{(\text{other})}|",
-            between,
-            rf"\max = {latex.number(between.max())}",
-            _LETTERS,
-            _LETTERS,
-            comment="With the same weights and zero biases all four compute the same function; "
-            "biases move (c) and (d) away from (a) and (b).",
-        ),
+    title, formula = (
+        "Largest difference between any two",
+        r"\max |z^{(\text{one})} - z^{(\text{other})}|",
+    )
+    sheet.step(title, formula, between, _LETTERS, _LETTERS)
+    sheet.numbers(r"\max = @", between.max())
+    sheet.remark(
+        "With the same weights and zero biases all four compute the same function; "
+        "biases move (c) and (d) away from (a) and (b)."
     )

@@ -2,100 +2,72 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from model.arithmetic import attention, learning
-from model.worked import attention_steps as steps
 from model.worked import latex
-from model.worked.example import Array, Input, Step, Values, given, numbered, whole, worked
-from model.worked.printed import Printed
+from model.worked.example import Array, Sheet, given, numbered, whole, worked
 from model.worked.source import INTRODUCTION
 
-WORDS = ("a", "am", "I", "thanks", "student", "<eos>")
-_DIMENSIONS = numbered("dim", 4)
-_TIMES = tuple(f"t = {time}" for time in (1, 2, 3))
-
-
-def _logits_step(logits: Array, hidden: Array, matrix: Array, bias: Array) -> Step:
-    return Step(
-        "Logits",
-        r"\ell = x\, W + b",
-        logits,
-        rf"\ell_0 = {latex.dot(hidden, matrix[:, 0])} + {latex.factor(bias[0])} = "
-        rf"{latex.number(logits[0])}",
-        columns=WORDS,
-        quantity="score",
-    )
-
-
-_MATRIX = [
+_WORDS = ("a", "am", "I", "thanks", "student", "<eos>")
+_TIMES = numbered("t =", 3, start=1)
+_TARGET, _SOURCE = ("<start>", "y1", "y2"), numbered("source", 3, start=1)
+_PROBABILITIES = r"p_v = \frac{e^{\ell_v}}{\sum_w e^{\ell_w}}"
+_SENTENCE = [[0.8, -0.2, 0.5, 0.1], [-0.3, 0.9, 0.2, 0.6], [0.4, 0.3, -0.7, 1]]
+_WRITTEN = [[-0.5, 0.4, 0.6, -0.3], [0.2, 0.7, -0.4, 0.5], [0.9, -0.1, 0.3, -0.6]]
+_OUTPUT_MATRIX = [
     [1.0, 0.1, -0.6, 0.1, 0.3, -0.3],
     [0.1, 1.0, 0.8, -0.2, 0.2, 0.1],
     [0.3, -0.5, 0.9, 0.1, -0.4, 0.2],
     [-0.3, 0.8, 0.0, 0.2, 0.1, -0.5],
 ]
-
-
-def _matrix_input() -> Input:
-    return given("matrix", "Output matrix W (chosen here)", _MATRIX, _DIMENSIONS, WORDS)
+_MATRIX = given("matrix", "Output matrix W (chosen here)", _OUTPUT_MATRIX, "dim", _WORDS)
 
 
 @worked(
-    "most-probable-word",
     "§13",
     "The most probable word, and the loss",
     "A linear layer gives one logit for each word, the softmax makes them probabilities. "
     "The loss compares them with the right word.",
-    given("hidden", "Last vector (chosen here)", [1, 0.5, -0.4, 0.3], _DIMENSIONS),
-    _matrix_input(),
-    given("bias", "Bias b (chosen here)", [0, 0.1, 0, -0.1, 0, 0], WORDS),
+    given("hidden", "Last vector (chosen here)", [1, 0.5, -0.4, 0.3], "dim"),
+    _MATRIX,
+    given("bias", "Bias b (chosen here)", [0, 0.1, 0, -0.1, 0, 0], _WORDS),
     whole("target", "Index of the right word", 1, 0, 5),
     given("rate", "Learning rate η", 1, lowest=0, highest=10),
 )
-def _most_probable(values: Values) -> tuple[Step, ...]:
-    hidden, matrix = values["hidden"], values["matrix"]
-    target, rate = int(values["target"]), float(values["rate"])
-    logits = hidden @ matrix + values["bias"]
+def most_probable_word(
+    sheet: Sheet, hidden: Array, matrix: Array, bias: Array, target: int, rate: float
+) -> None:
+    logits = hidden @ matrix + bias
+    sheet.step("Logits", r"\ell = x\, W + b", logits, _WORDS, quantity="score")
+    sheet.numbers(r"\ell_0 = @ + @ = @", latex.dot(hidden, matrix[:, 0]), bias[0], logits[0])
     shares = attention.softmax(logits)
+    sheet.step("Probabilities", _PROBABILITIES, shares, _WORDS, quantity="weight")
+    sheet.numbers(latex.softmax(logits, shares))
     best = int(shares.argmax())
-    hot = learning.one_hot(np.array([target]), len(WORDS))[0]
-    return (
-        _logits_step(logits, hidden, matrix, values["bias"]),
-        Step("Probabilities", r"p_v = \frac{e^{\ell_v}}{\sum_w e^{\ell_w}}", shares,
-             latex.softmax(logits, shares), columns=WORDS, quantity="weight"),
-        Step("Index of the most probable word", r"\mathrm{arg\,max}_v\; p_v", np.array(best),
-             rf"p_{{{best}}} = {latex.number(shares[best])}",
-             comment=f"Index {best} is “{WORDS[best]}”."),
-        Step("One-hot target", r"y_v = 1\ \text{for the right word}", hot,
-             rf"y = {latex.row(hot)}", columns=WORDS, notes=Printed(
-                 "0 1 0 0 0 0", INTRODUCTION.at("Final layer"), "OHE of word 'am' 0 1 0 0 0 0"),
-             comment=f"Index {target} is “{WORDS[target]}”."),
-        *_learning_steps(logits, shares, hot, rate),
-    )  # fmt: skip
-
-
-def _learning_steps(logits: Array, shares: Array, hot: Array, rate: float) -> tuple[Step, ...]:
-    right = int(hot.argmax())
-    gradient = shares - hot
-    moved = logits - rate * gradient
-    losses = np.array([learning.cross_entropy(scores, hot) for scores in (logits, moved)])
-    return (
-        Step("Loss", r"L = -\sum_v y_v \ln p_v", losses[0],
-             rf"-\ln {latex.number(shares[right])} = {latex.number(losses[0])}",
-             comment="Only the probability of the right word counts."),
-        Step("Gradient for the logits", r"\frac{\partial L}{\partial \ell_v} = p_v - y_v", gradient,
-             rf"{latex.row(shares)} - {latex.row(hot)}", columns=WORDS,
-             comment="Back-propagation starts here: down for wrong words, up for the right one."),
-        Step("Loss after one step on the logits", r"\ell \leftarrow \ell - \eta\,(p - y)", losses,
-             rf"\eta = {latex.number(rate)}:\ {latex.number(losses[0])} \to "
-             rf"{latex.number(losses[1])}", columns=("before", "after")),
-    )  # fmt: skip
+    sheet.step("Index of the most probable word", r"\mathrm{arg\,max}_v\; p_v", best)
+    sheet.numbers("p_{@} = @", best, shares[best])
+    sheet.remark(f"Index {best} is “{_WORDS[best]}”.")
+    hot = learning.one_hot(np.array([target]), len(_WORDS))[0]
+    sheet.step("One-hot target", r"y_v = 1\ \text{for the right word}", hot, _WORDS)
+    sheet.numbers("y = @", hot)
+    source = INTRODUCTION.at("Final layer")
+    sheet.printed("0 1 0 0 0 0", source, "OHE of word 'am' 0 1 0 0 0 0")
+    sheet.remark(f"Index {target} is “{_WORDS[target]}”.")
+    loss = sheet.step("Loss", r"L = -\sum_v y_v \ln p_v", learning.cross_entropy(logits, hot))
+    sheet.numbers(r"-\ln @ = @", shares[target], loss)
+    sheet.remark("Only the probability of the right word counts.")
+    gradient, formula = shares - hot, r"\frac{\partial L}{\partial \ell_v} = p_v - y_v"
+    sheet.step("Gradient for the logits", formula, gradient, _WORDS)
+    sheet.numbers("@ - @", shares, hot)
+    sheet.remark("Back-propagation starts here: down for wrong words, up for the right one.")
+    after = learning.cross_entropy(logits - rate * gradient, hot)
+    title, formula = "Loss after one step on the logits", r"\ell \leftarrow \ell - \eta\,(p - y)"
+    sheet.step(title, formula, (loss, after), ("before", "after"))
+    sheet.numbers(r"\eta = @:\ @ \to @", rate, loss, after)
 
 
 @worked(
-    "to-the-vocabulary",
     "§13",
     "From the width to the vocabulary",
     "The last linear layer turns each vector into as many logits as there are words.",
@@ -103,75 +75,53 @@ def _learning_steps(logits: Array, shares: Array, hot: Array, rate: float) -> tu
     whole("width", "Width", 512, 1, 16_384),
     whole("vocabulary", "Vocabulary", 10_000, 2, 1_000_000),
 )
-def _to_vocabulary(values: Values) -> tuple[Step, ...]:
-    length, width, vocabulary = (int(values[name]) for name in ("length", "width", "vocabulary"))
-    uniform = float(np.log(vocabulary))
-    return (
-        Step("Shape of the output matrix", r"d_{\text{model}} \times V",
-             np.array([width, vocabulary]),
-             latex.shape((width, vocabulary)), columns=("width", "vocabulary")),
-        Step("Shape of the logits", r"n \times V", np.array([length, vocabulary]),
-             latex.shape((length, vocabulary)), columns=("token", "vocabulary"),
-             comment="Every position gets one number for each word of the vocabulary."),
-        Step("Parameters of the linear layer", r"d_{\text{model}} \cdot V + V",
-             np.array(width * vocabulary + vocabulary), rf"{width} \cdot {latex.number(vocabulary)} + "
-             rf"{latex.number(vocabulary)} = {latex.number(width * vocabulary + vocabulary)}"),
-        Step("Loss of a model that knows nothing", r"\ln V", np.array(uniform),
-             rf"\ln {latex.number(vocabulary)} = {latex.number(uniform)}",
-             comment="With equal probabilities the right word has 1/V, and −ln(1/V) = ln V."),
-    )  # fmt: skip
+def to_the_vocabulary(sheet: Sheet, length: int, width: int, vocabulary: int) -> None:
+    matrix, title = (width, vocabulary), "Shape of the output matrix"
+    sheet.step(title, r"d_{\text{model}} \times V", matrix, ("width", "vocabulary"))
+    sheet.numbers(latex.shape(matrix))
+    logits = (length, vocabulary)
+    sheet.step("Shape of the logits", r"n \times V", logits, ("token", "vocabulary"))
+    sheet.numbers(latex.shape(logits))
+    sheet.remark("Every position gets one number for each word of the vocabulary.")
+    count, formula = width * vocabulary + vocabulary, r"d_{\text{model}} \cdot V + V"
+    sheet.step("Parameters of the linear layer", formula, count)
+    sheet.numbers(r"@ \cdot @ + @ = @", width, vocabulary, vocabulary, count)
+    loss = sheet.step("Loss of a model that knows nothing", r"\ln V", np.log(vocabulary))
+    sheet.numbers(r"\ln @ = @", vocabulary, loss)
+    sheet.remark("With equal probabilities the right word has 1/V, and −ln(1/V) = ln V.")
 
 
 @worked(
-    "sequence-in-three-steps",
     "§13",
     "Three source tokens in, three words out",
     "At each time step the decoder reads the source and what was given out before.",
-    given(
-        "source",
-        "Encoder output (chosen here)",
-        [[0.8, -0.2, 0.5, 0.1], [-0.3, 0.9, 0.2, 0.6], [0.4, 0.3, -0.7, 1]],
-        numbered("source", 3, start=1),
-        _DIMENSIONS,
-    ),
-    given(
-        "target",
-        "Vectors of <start>, y1 and y2 (chosen here)",
-        [[-0.5, 0.4, 0.6, -0.3], [0.2, 0.7, -0.4, 0.5], [0.9, -0.1, 0.3, -0.6]],
-        ("<start>", "y1", "y2"),
-        _DIMENSIONS,
-    ),
-    _matrix_input(),
+    given("source", "Encoder output (chosen here)", _SENTENCE, _SOURCE, "dim"),
+    given("target", "Vectors of <start>, y1 and y2 (chosen here)", _WRITTEN, _TARGET, "dim"),
+    _MATRIX,
 )
-def _sequence(values: Values) -> tuple[Step, ...]:
-    source, target, matrix = values["source"], values["target"], values["matrix"]
+def sequence_in_three_steps(sheet: Sheet, source: Array, target: Array, matrix: Array) -> None:
     allowed = attention.causal_mask(3)
-    tokens = numbered("source", 3, start=1)
     own = attention.attend(target, target, target, allowed=allowed)
+    hidden, title = (
+        attention.masked(own.scaled, allowed),
+        "What each step reads of the target so far",
+    )
+    sheet.weights(hidden, _TIMES, _TARGET, row=1, allowed=allowed, title=title)
+    sheet.remark("At t = 1 only the start token is there; at t = 3 also y1 and y2.")
     stream = target + own.output
     cross = attention.attend(stream, source, source)
-    final = stream + cross.output
+    sheet.weights(cross.scaled, _TIMES, _SOURCE, title="What each step reads of the source")
+    final, title = stream + cross.output, "Vectors after both, with their shortcuts"
+    formula = r"x + \text{self} + \text{cross}"
+    sheet.step(title, formula, final, _TIMES, "dim", quantity="output")
+    sheet.numbers(r"t = 1:\ @", final[0])
     logits = final @ matrix
+    sheet.step("Logits", r"\ell = x\, W", logits, _TIMES, _WORDS, quantity="score")
+    sheet.numbers(r"t = 1:\ @", logits[0])
     shares = attention.softmax(logits)
-    best = shares.argmax(axis=1).astype(np.float64)
-    hidden = attention.masked(own.scaled, allowed)
-    seen = ("<start>", "y1", "y2")
-    return (
-        replace(
-            steps.weigh(hidden, _TIMES, seen, row=1, allowed=allowed),
-            title="What each step reads of the target so far",
-            comment="At t = 1 only the start token is there; at t = 3 also y1 and y2.",
-        ),
-        replace(
-            steps.weigh(cross.scaled, _TIMES, tokens), title="What each step reads of the source"
-        ),
-        Step("Vectors after both, with their shortcuts", r"x + \text{self} + \text{cross}", final,
-             rf"t = 1:\ {latex.row(final[0])}", _TIMES, _DIMENSIONS, "output"),
-        Step("Logits", r"\ell = x\, W", logits, rf"t = 1:\ {latex.row(logits[0])}", _TIMES, WORDS,
-             "score"),
-        Step("Probabilities", r"p_v = \frac{e^{\ell_v}}{\sum_w e^{\ell_w}}", shares,
-             rf"t = 1:\ {latex.softmax(logits[0], shares[0])}", _TIMES, WORDS, "weight"),
-        Step("Index of the word given out", r"y_t = \mathrm{arg\,max}_v\; p_v", best,
-             latex.row(best), columns=_TIMES,
-             comment="Given out: " + ", ".join(f"“{WORDS[int(index)]}”" for index in best) + "."),
-    )  # fmt: skip
+    sheet.step("Probabilities", _PROBABILITIES, shares, _TIMES, _WORDS, quantity="weight")
+    sheet.numbers(r"t = 1:\ @", latex.softmax(logits[0], shares[0]))
+    best, formula = shares.argmax(axis=1), r"y_t = \mathrm{arg\,max}_v\; p_v"
+    sheet.step("Index of the word given out", formula, best, _TIMES)
+    sheet.numbers("@", best)
+    sheet.remark("Given out: " + ", ".join(f"“{_WORDS[index]}”" for index in best) + ".")

@@ -1,4 +1,4 @@
-"""What the notes print, kept as they print it, so that its precision is known."""
+"""What the notes print, kept as they print it, so that its precision is known; and their slips."""
 
 from __future__ import annotations
 
@@ -51,6 +51,23 @@ class Printed:
         distance = np.abs(result.ravel() - self.values)  # NaN, which no comparison finds too large
         wrong: NDArray[np.bool_] = distance > 0.5 * 10.0 ** -np.array(self.decimals, float) + 1e-12
         return wrong.reshape(result.shape)
+
+
+@dataclass(frozen=True)
+class Slip:
+    """One slip: what the notes say, what the arithmetic gives, why, and the example that shows it.
+
+    `source` is where the notes say it; `step` is the title of the step that holds both figures, None
+    for a slip of words or code.
+    """
+
+    section: str
+    source: Source
+    notes_say: str
+    arithmetic_gives: str
+    why: str
+    example: str
+    step: str | None = None
 
 
 def _value(figure: str) -> float:

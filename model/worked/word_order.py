@@ -6,57 +6,48 @@ import math
 
 import numpy as np
 
-from model.arithmetic import attention, positions
-from model.worked import attention_steps as steps
-from model.worked import latex
-from model.worked.example import Array, Step, Values, given, numbered, worked
+from model.arithmetic import Array, attention, positions
+from model.worked.example import Sheet, given, worked
 
-_DIMENSIONS = numbered("dim", 4)
-_LION = ("Lion", "kills", "tiger")
+_RATE = given("rate", "Angle for one position", 0.3, lowest=0, highest=3)
 
 
 @worked(
-    "shift-is-a-rotation",
     "§8",
     "Why sine and cosine",
     "A sine alone is ambiguous. With its cosine, moving by some positions is a rotation.",
     given("position", "Position", 3, lowest=0, highest=1000),
     given("shift", "Shift", 2, lowest=-1000, highest=1000),
-    given("rate", "Angle for one position", 0.3, lowest=0, highest=3),
+    _RATE,
 )
-def _shift(values: Values) -> tuple[Step, ...]:
-    position, shift, rate = (float(values[name]) for name in ("position", "shift", "rate"))
-    angle = position * rate
-    here, there = positions.pair(angle), positions.pair(angle + shift * rate)
-    mirror = positions.pair(math.pi - angle)
-    turn = shift * rate
+def shift_is_a_rotation(sheet: Sheet, position: float, shift: float, rate: float) -> None:
+    angle, turn, names = position * rate, shift * rate, ("sine", "cosine")
+    here, mirror = positions.pair(angle), positions.pair(math.pi - angle)
+    title, formula = "Two angles with the same sine", r"\sin(a) = \sin(\pi - a)"
+    sheet.step(title, formula, np.stack([here, mirror]), ("a", "π − a"), names)
+    sheet.numbers(r"\sin(@) = \sin(\pi - @) = @", angle, angle, here[0])
+    sheet.remark("Sine alone cannot tell these two apart; the cosine can.")
+
     matrix = positions.shift_matrix(turn)
-    moved = matrix @ here
-    names = ("sine", "cosine")
-    return (
-        Step("Two angles with the same sine", r"\sin(a) = \sin(\pi - a)", np.stack([here, mirror]),
-             rf"\sin({latex.number(angle)}) = \sin(\pi - {latex.number(angle)}) = "
-             rf"{latex.number(here[0])}", ("a", "π − a"), names,
-             comment="Sine alone cannot tell these two apart; the cosine can."),
-        Step("The rotation for this shift",
-             r"\begin{bmatrix} \cos b & \sin b \\ -\sin b & \cos b \end{bmatrix}", matrix,
-             rf"b = {latex.number(shift)} \cdot {latex.number(rate)} = {latex.number(turn)}",
-             names, names, comment="It depends on the shift only, not on the position."),
-        Step("The pair, rotated", r"R_b \begin{bmatrix} \sin a \\ \cos a \end{bmatrix}", moved,
-             rf"\cos({latex.number(turn)}) \cdot {latex.factor(here[0])} + "
-             rf"\sin({latex.number(turn)}) \cdot {latex.factor(here[1])} = {latex.number(moved[0])}",
-             columns=names),
-        Step("The pair at the shifted position",
-             r"\begin{bmatrix} \sin(a + b) \\ \cos(a + b) \end{bmatrix}", there,
-             rf"a + b = {latex.number(angle + shift * rate)}", columns=names),
-        Step("Difference", r"\text{rotated} - \text{shifted}", moved - there,
-             rf"\max |\text{{difference}}| = {latex.number(np.abs(moved - there).max())}",
-             columns=names, comment="A pair of sine and cosine makes every shift a rotation."),
-    )  # fmt: skip
+    formula = r"\begin{bmatrix} \cos b & \sin b \\ -\sin b & \cos b \end{bmatrix}"
+    sheet.step("The rotation for this shift", formula, matrix, names, names)
+    sheet.numbers(r"b = @ \cdot @ = @", shift, rate, turn)
+    sheet.remark("It depends on the shift only, not on the position.")
+
+    moved, formula = matrix @ here, r"R_b \begin{bmatrix} \sin a \\ \cos a \end{bmatrix}"
+    sheet.step("The pair, rotated", formula, moved, names)
+    sheet.numbers(r"\cos(@) \cdot @ + \sin(@) \cdot @ = @", turn, here[0], turn, here[1], moved[0])
+
+    there = positions.pair(angle + turn)
+    formula = r"\begin{bmatrix} \sin(a + b) \\ \cos(a + b) \end{bmatrix}"
+    sheet.step("The pair at the shifted position", formula, there, names)
+    sheet.numbers("a + b = @", angle + turn)
+    sheet.step("Difference", r"\text{rotated} - \text{shifted}", moved - there, names)
+    sheet.largest_difference(moved - there)
+    sheet.remark("A pair of sine and cosine makes every shift a rotation.")
 
 
 @worked(
-    "rotary-positions",
     "§8",
     "Rotary positions",
     "Rotary positions turn the query and the key themselves, "
@@ -66,91 +57,56 @@ def _shift(values: Values) -> tuple[Step, ...]:
     given("m", "Position of the query", 5, lowest=0, highest=1000),
     given("n", "Position of the key", 2, lowest=0, highest=1000),
     given("shift", "Shift", 7, lowest=0, highest=1000),
-    given("rate", "Angle for one position", 0.3, lowest=0, highest=3),
+    _RATE,
 )
-def _rotary(values: Values) -> tuple[Step, ...]:
-    query, key = values["query"], values["key"]
-    m, n, shift, rate = (float(values[name]) for name in ("m", "n", "shift", "rate"))
-    places = ((m, n), (m + shift, n + shift), (m + shift, n))
+def rotary_positions(
+    sheet: Sheet, query: Array, key: Array, m: float, n: float, shift: float, rate: float
+) -> None:
     turned = np.stack([positions.rotated(query, m * rate), positions.rotated(key, n * rate)])
+    title = "Query and key, each turned by its position"
+    rows = (f"query at {m:g}", f"key at {n:g}")
+    sheet.step(title, r"R_{m\theta}\, q,\quad R_{n\theta}\, k", turned, rows, "dim")
+    line = r"\cos(@) \cdot @ - \sin(@) \cdot @ = @"
+    sheet.numbers(line, m * rate, query[0], m * rate, query[1], turned[0, 0])
+
+    places = ((m, n), (m + shift, n + shift), (m + shift, n))
     scores = np.array(
         [positions.rotated(query, q * rate) @ positions.rotated(key, k * rate) for q, k in places]
     )
-    return (
-        Step(
-            "Query and key, each turned by its position",
-            r"R_{m\theta}\, q,\quad R_{n\theta}\, k",
-            turned,
-            rf"\cos({latex.number(m * rate)}) \cdot {latex.factor(query[0])} - "
-            rf"\sin({latex.number(m * rate)}) \cdot {latex.factor(query[1])} = "
-            rf"{latex.number(turned[0, 0])}",
-            (f"query at {m:g}", f"key at {n:g}"),
-            numbered("dim", 2),
-        ),
-        Step(
-            "Their scores",
-            r"(R_{m\theta}\, q) \cdot (R_{n\theta}\, k)",
-            scores,
-            latex.row(scores),
-            columns=tuple(f"query {q:g}, key {k:g}" for q, k in places),
-            quantity="score",
-            comment="Moving both changes nothing; only the distance between them counts. "
-            "(Rotary positions go beyond the notes.)",
-        ),
+    formula = r"(R_{m\theta}\, q) \cdot (R_{n\theta}\, k)"
+    columns = tuple(f"query {q:g}, key {k:g}" for q, k in places)
+    sheet.step("Their scores", formula, scores, columns, quantity="score")
+    sheet.numbers("@", scores)
+    sheet.remark(
+        "Moving both changes nothing; only the distance between them counts. "
+        "(Rotary positions go beyond the notes.)"
     )
 
 
-_TIGER = ("tiger", "kills", "Lion")
-
-
-def _outputs(vectors: Array) -> Array:
-    return attention.attend(vectors, vectors, vectors).output
+_LION, _TIGER = ("Lion", "kills", "tiger"), ("tiger", "kills", "Lion")
+_ANIMALS = [[1, 0.2, 0, 0.5], [0.3, 0.9, 0.4, 0], [0.1, 0, 1, 0.7]]
 
 
 @worked(
-    "lion-kills-tiger",
     "§8",
     "Lion kills tiger, tiger kills lion",
     "Without positions attention sees a bag of words: who kills whom is lost.",
-    given(
-        "embedding",
-        "Embeddings (chosen here)",
-        [[1, 0.2, 0, 0.5], [0.3, 0.9, 0.4, 0], [0.1, 0, 1, 0.7]],
-        _LION,
-        _DIMENSIONS,
-    ),
+    given("embedding", "Embeddings (chosen here)", _ANIMALS, _LION, "dim"),
 )
-def _lion(values: Values) -> tuple[Step, ...]:
-    vectors = values["embedding"]
-    table = positions.sinusoidal(np.arange(3.0), 4)
-    turned = vectors[::-1]
-    plain, plain_turned = _outputs(vectors), _outputs(turned)
-    placed, placed_turned = _outputs(vectors + table), _outputs(turned + table)
-
-    def output(title: str, result: Array, words: tuple[str, ...]) -> Step:
-        numbers = rf"\text{{{words[0]}: }} {latex.row(result[0])}"
+def lion_kills_tiger(sheet: Sheet, embedding: Array) -> None:
+    def output(title: str, vectors: Array, words: tuple[str, ...]) -> Array:
+        result = attention.attend(vectors, vectors, vectors).output
         formula = r"\mathrm{softmax}\!\left(\frac{X X^\top}{\sqrt{d_k}}\right) X"
-        return Step(title, formula, result, numbers, words, _DIMENSIONS, "output")
+        sheet.step(title, formula, result, words, "dim", quantity="output")
+        sheet.numbers(r"\text{@: } @", words[0], result[0])
+        return result
 
-    return (
-        output("Lion kills tiger, without positions", plain, _LION),
-        output("Tiger kills lion, without positions", plain_turned, _TIGER),
-        steps.difference(
-            plain,
-            plain_turned[::-1],
-            "Difference word by word",
-            _LION,
-            _DIMENSIONS,
-            comment="Without positions each word gets the same vector in both sentences.",
-        ),
-        output("Lion kills tiger, with positions", placed, _LION),
-        output("Tiger kills lion, with positions", placed_turned, _TIGER),
-        steps.difference(
-            placed,
-            placed_turned[::-1],
-            "Difference with positions",
-            _LION,
-            _DIMENSIONS,
-            comment="With positions the two sentences differ.",
-        ),
-    )
+    turned, table = embedding[::-1], positions.sinusoidal(np.arange(3.0), 4)
+    one = output("Lion kills tiger, without positions", embedding, _LION)
+    other = output("Tiger kills lion, without positions", turned, _TIGER)
+    sheet.difference(one, other[::-1], "Difference word by word", _LION, "dim")
+    sheet.remark("Without positions each word gets the same vector in both sentences.")
+    one = output("Lion kills tiger, with positions", embedding + table, _LION)
+    other = output("Tiger kills lion, with positions", turned + table, _TIGER)
+    sheet.difference(one, other[::-1], "Difference with positions", _LION, "dim")
+    sheet.remark("With positions the two sentences differ.")
