@@ -7,7 +7,7 @@ from viz.shell import page
 from viz.tour.card import beside_questions
 from viz.views.all_heads.views import VIEWS
 from viz.views.glossary.glossary import glossary_link
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/all_heads.py")
 seen = page.look(layers=False)
@@ -41,12 +41,12 @@ model computes them.
         )
 
 
-def hand() -> None:
-    by_hand_of(("ladder-multi-head", "one-matrix-then-split", "head-widths"))
-
-
 def live() -> None:
     beside_questions("all-heads", seen, lambda: page.views(VIEWS, seen))
 
 
-page.beats(idea=idea, hand=hand, live=live)
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand("ladder-multi-head", "one-matrix-then-split", "head-widths"),
+    live=live,
+)

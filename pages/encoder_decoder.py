@@ -16,7 +16,7 @@ from viz.views.translation.sentences import (
 )
 from viz.views.translation.steps import translate
 from viz.views.translation.target import own_target
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/encoder_decoder.py")
 with st.container():
@@ -66,19 +66,6 @@ often shows an **alignment**: to write a word, the decoder reads the word that i
     )
 
 
-def hand() -> None:
-    by_hand_of(
-        (
-            "decoder-layer",
-            "sequence-in-three-steps",
-            "encoder-layer",
-            "all-positions-at-once",
-            "padding-to-the-source",
-            "encoder-of-the-paper",
-        )
-    )
-
-
 def live() -> None:
     if seen.model.config.shape != SHAPE:
         offer_translator(seen.model.name)
@@ -94,4 +81,15 @@ def live() -> None:
     )
 
 
-page.beats(idea=idea, hand=hand, live=live)
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand(
+        "decoder-layer",
+        "sequence-in-three-steps",
+        "encoder-layer",
+        "all-positions-at-once",
+        "padding-to-the-source",
+        "encoder-of-the-paper",
+    ),
+    live=live,
+)

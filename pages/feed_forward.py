@@ -8,7 +8,7 @@ from viz.views.feed_forward.dropout import dropout_view
 from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
 from viz.views.feed_forward.neurons import neurons, on_the_curve
 from viz.views.feed_forward.stream import contributions_view, gradient_view
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/feed_forward.py")
 seen = page.look(layers=False, full=True)
@@ -49,19 +49,17 @@ Each sub-layer **adds** to the token's vector, so both must have the same size. 
         activation_view()
 
 
-def hand() -> None:
-    by_hand_of(
-        (
-            "gelu",
-            "gelu-minimum",
-            "relu-and-gelu",
-            "swiglu",
-            "feed-forward-position-wise",
-            "residual-gradient",
-            "dropout-by-hand",
-            "dropout-on-weights",
-        )
-    )
-
-
-page.beats(idea=idea, hand=hand, live=lambda: page.views(VIEWS))
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand(
+        "gelu",
+        "gelu-minimum",
+        "relu-and-gelu",
+        "swiglu",
+        "feed-forward-position-wise",
+        "residual-gradient",
+        "dropout-by-hand",
+        "dropout-on-weights",
+    ),
+    live=lambda: page.views(VIEWS),
+)

@@ -8,8 +8,7 @@ from viz.shell import page
 from viz.state.menu import entry
 from viz.state.navigation import page_link
 from viz.views.glossary.glossary import TERMS, Term, matching, sections, term
-from viz.views.glossary.terms import WORKED
-from viz.views.worked.by_hand import worked_example
+from viz.views.worked.by_hand import WORKED_PAGE, worked_example
 
 
 def one(entry_: Term) -> None:
@@ -18,11 +17,11 @@ def one(entry_: Term) -> None:
     meaning, links = st.columns([3, 2], vertical_alignment="top")
     meaning.markdown(f"**{plain(entry_.name)}**{also}  \n{plain(entry_.meaning)}")
     with links:
-        if entry_.page != WORKED:
+        if entry_.page != WORKED_PAGE:
             page_link(entry_.page, f"{entry(entry_.page).title} →")
         if entry_.example:
             title = worked_example(entry_.example).title
-            page_link(WORKED, f"By hand: {plain(title)} →", example=entry_.example)
+            page_link(WORKED_PAGE, f"By hand: {plain(title)} →", example=entry_.example)
 
 
 def linked() -> None:

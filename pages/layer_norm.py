@@ -5,7 +5,7 @@ import streamlit as st
 from viz.shell import page
 from viz.views.norms.formulas import LAYER_NORM, RMS_NORM
 from viz.views.norms.views import norm_views
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/layer_norm.py")
 seen = page.look(layers=False, full=True)
@@ -39,16 +39,14 @@ sub-layer (**pre-norm**: GPT-2, with one more norm at the end).
         formula.latex(RMS_NORM)
 
 
-def hand() -> None:
-    by_hand_of(
-        (
-            "layer-norm-by-hand",
-            "biased-and-unbiased",
-            "where-the-norm-stands",
-            "houses",
-            "pixels-min-max",
-        )
-    )
-
-
-page.beats(idea=idea, hand=hand, live=lambda: norm_views(seen))
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand(
+        "layer-norm-by-hand",
+        "biased-and-unbiased",
+        "where-the-norm-stands",
+        "houses",
+        "pixels-min-max",
+    ),
+    live=lambda: norm_views(seen),
+)

@@ -7,7 +7,7 @@ from viz.views.positions.formulas import SINUSOIDAL, sum_of
 from viz.views.positions.sum import position_sum
 from viz.views.positions.tables import position_likeness, position_table
 from viz.views.positions.word_order import word_order
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/positions.py")
 seen = page.look(layers=False)
@@ -44,17 +44,15 @@ Sinusoidal and learned positions are **added** to the token's vector before the 
         formula.caption("This model has rotary positions: it adds no such row to its tokens.")
 
 
-def hand() -> None:
-    by_hand_of(
-        (
-            "sinusoidal-table",
-            "embedding-plus-position",
-            "shift-is-a-rotation",
-            "rotary-positions",
-            "learned-positions",
-            "lion-kills-tiger",
-        )
-    )
-
-
-page.beats(idea=idea, hand=hand, live=lambda: page.views(VIEWS, seen))
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand(
+        "sinusoidal-table",
+        "embedding-plus-position",
+        "shift-is-a-rotation",
+        "rotary-positions",
+        "learned-positions",
+        "lion-kills-tiger",
+    ),
+    live=lambda: page.views(VIEWS, seen),
+)

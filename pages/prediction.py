@@ -10,7 +10,7 @@ from viz.views.prediction.formulas import ENTROPY, SOFTMAX
 from viz.views.prediction.logit_lens import logit_lens
 from viz.views.prediction.next_token import next_token
 from viz.views.prediction.token_by_token import token_by_token
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/prediction.py")
 seen = page.look(layers=False, offers=LANGUAGE_MODELS)
@@ -61,8 +61,8 @@ def live() -> None:
     beside_questions("prediction", seen, lambda: page.views(VIEWS, seen))
 
 
-def hand() -> None:
-    by_hand_of(("most-probable-word", "to-the-vocabulary", "sequence-in-three-steps"))
-
-
-page.beats(idea=idea, hand=hand, live=live)
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand("most-probable-word", "to-the-vocabulary", "sequence-in-three-steps"),
+    live=live,
+)

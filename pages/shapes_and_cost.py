@@ -8,7 +8,7 @@ from viz.views.cost.formulas import GROWTH, attention_shapes
 from viz.views.cost.shapes import parameters, shapes
 from viz.views.cost.views import growth_view, memory_view, operations_view, time_view
 from viz.views.glossary.glossary import glossary_link
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/shapes_and_cost.py")
 seen = page.look(layers=False, full=True)
@@ -61,4 +61,4 @@ def live() -> None:
     page.views(VIEWS, seen, *choose_sizes(seen))
 
 
-page.beats(idea=idea, hand=lambda: by_hand_of(EXAMPLES), live=live)
+page.beats(idea=idea, hand=lambda: by_hand(*EXAMPLES), live=live)

@@ -8,7 +8,7 @@ from viz.views.tokens.listing import token_list, two_tokenizers
 from viz.views.tokens.two_sentences import two_sentences
 from viz.views.tokens.vectors import nearest, vector_look_up
 from viz.views.tokens.windows import token_windows
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/tokens.py")
 seen = page.look(layers=False)
@@ -44,8 +44,8 @@ every position learns to predict the next. The **stride** is the step from one w
     formula.latex(LOOK_UP)
 
 
-def hand() -> None:
-    by_hand_of(("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"))
-
-
-page.beats(idea=idea, hand=hand, live=lambda: page.views(VIEWS, seen))
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand("look-up-is-one-hot", "sliding-windows", "same-word-two-sentences"),
+    live=lambda: page.views(VIEWS, seen),
+)

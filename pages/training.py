@@ -4,7 +4,7 @@ from viz.shell import page
 from viz.views.training.here import here
 from viz.views.training.idea import idea
 from viz.views.training.views import beside, watch
-from viz.views.worked.by_hand import by_hand_of
+from viz.views.worked.by_hand import by_hand
 
 VIEWS = {
     "Watch it form": watch,
@@ -21,13 +21,9 @@ BY_HAND = (
 )
 
 
-def hand() -> None:
-    by_hand_of(BY_HAND)
-
-
 def live() -> None:
     page.views(VIEWS)
 
 
 page.open_page("pages/training.py")
-page.beats(idea=idea, hand=hand, live=live)
+page.beats(idea=idea, hand=lambda: by_hand(*BY_HAND), live=live)

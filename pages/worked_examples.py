@@ -34,8 +34,8 @@ def examples() -> None:
 
 def every_slip() -> None:
     st.markdown(
-        f"The notes hold {len(slips())} slips. This app computes every figure anew and shows its own "
-        "result; here is where the two part."
+        f"The notes hold {len(slips())} slips. This app computes every figure itself and shows its own "
+        "result; here is where the two differ."
     )
     for topic, title in TOPICS.items():
         found = [slip for slip in slips() if slip.section == topic]
@@ -70,13 +70,13 @@ def open_slip(slip: Slip) -> None:
 
 def about() -> None:
     st.markdown(
-        "This app began with five sets of study notes on the transformer. They are not part of it: "
-        "their examples are worked anew here. Where a figure of a step stands in the notes, the step "
+        "This app began with five sets of study notes on the transformer. The notes are not part of "
+        "it: their examples are worked again here. Where the notes print the result of a step, the step "
         "shows it in their digits, with the document, its part and the words around it."
     )
+    printed = [step.notes for example in worked() for step in example.steps if step.notes]
     for document in DOCUMENTS:
-        steps = [step for example in worked() for step in example.steps if step.notes]
-        shown = sum(step.notes.source.document is document for step in steps)
+        shown = sum(notes.source.document is document for notes in printed)
         found = sum(slip.source.document is document for slip in slips())
         st.markdown(
             f"**{plain(document.title)}**. {plain(document.about)} "

@@ -1,16 +1,37 @@
-"""Terms by name, and links to them. Pure.
+"""The terms of the glossary, and links to them. Pure.
 
 A page links a term in its Markdown: f"The {glossary_link('softmax')} turns scores into weights."
 """
 
+import tomllib
+from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from urllib.parse import urlencode
 
 from viz.notation.markdown import plain
-from viz.views.glossary.terms import TERMS, Term
 
-__all__ = ["TERMS", "Term", "glossary_link", "matching", "sections", "term"]
 
+@dataclass(frozen=True)
+class Term:
+    """A term, what it means in one sentence, and the page where it is used.
+
+    example: the worked example that shows it with numbers. also: other names of the same thing.
+    """
+
+    name: str
+    meaning: str
+    page: str
+    example: str | None = None
+    also: tuple[str, ...] = ()
+
+
+def _written() -> tuple[Term, ...]:
+    data = tomllib.loads(Path(__file__).with_name("terms.toml").read_text(encoding="utf-8"))
+    return tuple(Term(**entry | {"also": tuple(entry.get("also", ()))}) for entry in data["term"])
+
+
+TERMS = _written()
 _NAMES = {name.casefold(): term for term in TERMS for name in (term.name, *term.also)}
 
 
@@ -26,19 +47,18 @@ def term(name: str) -> Term:
 
 
 def matching(words: str) -> tuple[Term, ...]:
-    """The terms whose names or meanings hold all of these words; those named so come first."""
+    """The terms whose names or meanings hold all of these words; matches in a name come first."""
     wanted = words.casefold().split()
-    named = [found for found in TERMS if all(word in _names(found) for word in wanted)]
-    meant = [
-        found
-        for found in TERMS
-        if all(word in f"{_names(found)} {found.meaning.casefold()}" for word in wanted)
+    found = [
+        entry
+        for entry in TERMS
+        if all(word in f"{_names(entry)} {entry.meaning.casefold()}" for word in wanted)
     ]
-    return tuple(dict.fromkeys((*named, *meant)))
+    return tuple(sorted(found, key=lambda entry: any(word not in _names(entry) for word in wanted)))
 
 
 def sections(least: int = 16) -> dict[str, tuple[Term, ...]]:
-    """All terms in parts of the alphabet of at least so many, by their letters: "A–C"."""
+    """All terms by letters of the alphabet ("A–C"), at least so many in each part but the last."""
     parts: list[list[Term]] = [[]]
     for _, terms in groupby(TERMS, lambda found: found.name[0].upper()):
         if len(parts[-1]) >= least:

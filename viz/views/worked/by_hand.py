@@ -1,6 +1,6 @@
 """A worked example on a page: its steps one after another, each with formula, numbers and verdict."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -31,19 +31,19 @@ def worked_example(name: str) -> Example:
     return {example.name: example for example in examples()}[name]
 
 
-def by_hand_of(names: Sequence[str]) -> None:
-    """The worked examples of a page: one is chosen, and worked."""
-    name = st.selectbox(
-        "Example",
-        names,
-        format_func=lambda name: worked_example(name).title,
-        key=f"example-of-{names[0]}",
-    )
-    by_hand(name)
+def by_hand(*names: str) -> None:
+    """A worked example with the numbers of the notes, and the link to change them.
 
-
-def by_hand(name: str) -> None:
-    """A worked example with the numbers of the notes, and the way to change them."""
+    Where there are several, the reader chooses one.
+    """
+    name = names[0]
+    if len(names) > 1:
+        name = st.selectbox(
+            "Example",
+            names,
+            format_func=lambda name: worked_example(name).title,
+            key=f"example-of-{name}",
+        )
     example = worked_example(name)
     introduce(example)
     work_through(example)
