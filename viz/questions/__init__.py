@@ -1,1 +1,1 @@
-"""Questions to answer before the page shows the numbers; each answer is computed from the live model."""
+"""Questions to answer before the page shows the numbers. Each answer is computed by the open model."""

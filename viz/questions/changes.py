@@ -1,25 +1,22 @@
-"""Questions on what a change of the mechanism does: each compares a changed run with the unchanged one.
-
-Pure: the runs are asked for, not made here.
-"""
+"""Questions on what an intervention does: each compares a changed run with the unchanged one. Pure."""
 
 import numpy as np
 
 from model.analysis.run_comparison import losses, predicted, rounding
-from model.analysis.tokens.prediction import probabilities
+from model.analysis.tokens.prediction import Distribution, probabilities
 from model.nn.intervention import Intervention
 from viz.notation.numbers import probability, settled
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
 
-_MOVED, _STILL = 0.05, 0.01  # a probability or weight that moves between the two is not asked for
+_MOVED, _STILL = 0.05, 0.01  # a change between the two is too unclear for a question
 _MOVED_LOSS, _SAME_LOSS = 0.1, 0.01  # nats, for the mean loss of a sentence
-_SAME = 1e-6  # rounding stays below
+_SAME = 1e-6  # rounding changes weights and logits by less
 _DIRECTIONS = ("It grows", "It hardly moves", "It shrinks")
 
 
 def without_scaling(scene: Scene, number: int) -> Question | None:
-    """What becomes of the largest weight of a row when scores are not divided by √dₖ?"""
+    """What happens to the largest weight of a row when scores are not divided by √dₖ?"""
     ours = scene.attention
     theirs = scene.run(Intervention(scale=1.0)).find(scene.place)
     query, head = row_of(ours, number), scene.head
@@ -31,7 +28,7 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
     wide = [float(np.ptp(run.scaled(head)[query, keys])) for run in (ours, theirs)]
     looking = token_name(scene.trace.queries_of(ours)[query], query)
     deeper = (
-        " The vectors of this layer changed too, for no layer before it is scaled either."
+        " The vectors of this layer changed too, because the layers before it are not scaled either."
         if ours.layer
         else ""
     )
@@ -48,7 +45,7 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
 
 
 def lifted_mask(scene: Scene, number: int) -> Question | None:
-    """What becomes of the last row when every token may look at every other?"""
+    """What happens to the last row when every token may look at every other?"""
     ours = scene.attention
     if number or ours.kind != "causal" or ours.query.shape[1] < 2:
         return None
@@ -61,16 +58,16 @@ def lifted_mask(scene: Scene, number: int) -> Question | None:
         moved = 0.0
         why = (
             "The mask never hid anything from the last token: all others stand before it. And this is "
-            "the first layer, so every query and key is what it was."
+            "the first layer, so no query or key has changed."
         )
     else:
         why = (
             "The mask never hid anything from the last token. But in the layers before, the other "
-            "tokens have now read what follows them, so their vectors, and with them the keys, changed."
+            "tokens have now read what follows them, so their vectors changed, and the keys with them."
         )
     looking = token_name(scene.trace.queries_of(ours)[-1], len(before) - 1)
     return Question(
-        f"The causal mask is lifted in all layers. What becomes of the last row, that of {looking}, "
+        f"The causal mask is lifted in all layers. What happens to the last row, that of {looking}, "
         f"in head {scene.head_name}?",
         ("Its weights change", "All its weights stay as they are"),
         0 if moved else 1,
@@ -80,7 +77,7 @@ def lifted_mask(scene: Scene, number: int) -> Question | None:
 
 
 def leaking_mask(scene: Scene, number: int) -> Question | None:
-    """What becomes of the loss when every token may look at the one that it is to predict?"""
+    """What happens to the loss when every token may look at the one that it must predict?"""
     ours = scene.trace
     if number or scene.attention.kind != "causal" or ours.prediction is None:
         return None
@@ -97,7 +94,7 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     most = int((before - after).argmax())
     token = token_name(predicted(ours)[most], most + 1)
     seen = (
-        f"Each token may now look at the one that it is to predict. {token} gains most: its loss goes "
+        f"Each token may now look at the one that it must predict. {token} gains most: its loss goes "
         f"from {before[most]:.{decimals}f} to {after[most]:.{decimals}f}."
     )
     return Question(
@@ -107,9 +104,9 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
         _DIRECTIONS,
         answer,
         f"It was {was:.{decimals}f} and becomes {now:.{decimals}f}, the mean over {len(before)} tokens.",
-        f"{seen} A model trained so would only learn to copy the answer."
+        f"{seen} A model trained this way would only learn to copy the answer."
         if answer == 2
-        else f"{seen} But this model never learned to look ahead, and other tokens are predicted worse.",
+        else f"{seen} But this model never learned to look ahead, and predicts other tokens worse.",
     )
 
 
@@ -132,35 +129,34 @@ def first_row_unmasked(scene: Scene, number: int) -> Question | None:
         offered.index(ranked[0]),
         "Now: "
         + ", ".join(f"{name} {row[key]:.3f}" for name, key in zip(names, offered, strict=True)),
-        "The softmax shares 1 out among all keys that a query may look at. Keys of the future were "
-        "always there; the mask alone kept them out.",
+        "The softmax divides a weight of 1 among all keys that a query may look at. The keys of later "
+        "tokens were always there; only the mask kept them out.",
     )
 
 
 def without_positions(scene: Scene, number: int) -> Question | None:
     """Does the model still expect the same token when no token knows its place?"""
-    ours, theirs = scene.trace, scene.run(Intervention(positions=False))
-    if number or ours.prediction is None or theirs.prediction is None:
+    expected = None if number else _expected(scene, Intervention(positions=False))
+    if expected is None:
         return None
-    logits = [run.after(-1) for run in (ours.prediction, theirs.prediction)]
-    if np.abs(logits[0] - logits[1]).max() <= _SAME:  # a model that has no positions
+    before, after, best, error, moved = expected
+    if moved <= _SAME:  # a model that has no positions
         return None
-    before, after = map(probabilities, logits)
-    best, now = int(before.argmax()), int(after.argmax())
+    now = int(after.argmax())
     fall = float(before[best] - after[best])
     if now != best:
         answer = 2 if after[now] - after[best] >= _MOVED / 2 else None
     else:
         answer = 1 if fall >= CLEAR else 0 if fall <= _STILL else None
-    if answer is None or before[best] < CLEAR:
+    if answer is None:
         return None
-    error = max(rounding(run, row) for run, row in zip((ours, theirs), logits, strict=True))
     had, has, first = (
         probability(float(share), error, most=3)
         for share in (before[best], after[best], after[now])
     )
     token, instead = (quoted(named) for named in scene.named([best, now]))
-    last = token_name(ours.tokens_of("decoder")[-1], ours.prediction.shape[0] - 1)
+    read = scene.trace.tokens_of("decoder")
+    last = token_name(read[-1], len(read) - 1)
     other = "" if now == best else f" Now {instead} comes first, with {first}."
     return Question(
         f"Positions are switched off in the whole model. After {last} it expected {token} with "
@@ -169,28 +165,25 @@ def without_positions(scene: Scene, number: int) -> Question | None:
         answer,
         f"{token} had {had} and has {has}.{other}",
         "Without positions a token knows what the others are, not where they stand. Heads that look at "
-        "the token just before, and all that rely on them, can no longer find it."
+        "the token just before, and the heads that rely on these, can no longer find it."
         if answer
-        else "Here what the tokens are is enough to go on: the answer does not hang on their order.",
+        else "Here it is enough to know which tokens there are: the answer does not depend on their order.",
     )
 
 
 def without_head(scene: Scene, number: int) -> Question | None:
     """How much does the expected token depend on one head?"""
-    ours, attention = scene.trace, scene.attention
+    attention = scene.attention
+    if number >= attention.heads:
+        return None
     head = (scene.head + number) % attention.heads
-    if ours.prediction is None or number >= attention.heads:
+    expected = _expected(scene, Intervention(ablated=frozenset({(scene.place, head)})))
+    if expected is None:
         return None
-    theirs = scene.run(Intervention(ablated=frozenset({(scene.place, head)})))
-    if theirs.prediction is None:
-        return None
-    logits = [run.after(-1) for run in (ours.prediction, theirs.prediction)]
-    before, after = map(probabilities, logits)
-    best = int(before.argmax())
+    before, after, best, error, _ = expected
     answer = _direction(float(before[best]), float(after[best]))
-    if answer is None or before[best] < CLEAR:
+    if answer is None:
         return None
-    error = max(rounding(run, row) for run, row in zip((ours, theirs), logits, strict=True))
     had, has = (probability(float(share), error, most=3) for share in (before[best], after[best]))
     (token,) = (quoted(named) for named in scene.named([best]))
     name = f"L{attention.layer}H{head}"
@@ -202,15 +195,35 @@ def without_head(scene: Scene, number: int) -> Question | None:
         f"It was {had} and becomes {has}.",
         "Other heads do the same work, or this head does none that matters for this token."
         if answer == 1
-        else "What this head wrote into the stream spoke against the token."
+        else "What this head added to the residual stream made the token less likely."
         if answer == 0
-        else "What this head wrote into the stream led to the token, and no other head makes up for all "
-        "of it.",
+        else "What this head added to the residual stream made the token more likely, and no other head "
+        "makes up for all of it.",
     )
 
 
+def _expected(
+    scene: Scene, intervention: Intervention
+) -> tuple[Distribution, Distribution, int, float, float] | None:
+    """What is expected after the last token without and with an intervention, and the likeliest token
+    without; how far rounding may move a logit, and the most that the intervention moves one.
+
+    None where the model predicts nothing, or expects no token clearly.
+    """
+    runs = scene.trace, scene.run(intervention)
+    if runs[0].prediction is None or runs[1].prediction is None:
+        return None
+    logits = runs[0].prediction.after(-1), runs[1].prediction.after(-1)
+    before, after = map(probabilities, logits)
+    best = int(before.argmax())
+    if before[best] < CLEAR:
+        return None
+    error = max(rounding(run, row) for run, row in zip(runs, logits, strict=True))
+    return before, after, best, error, float(np.abs(logits[0] - logits[1]).max())
+
+
 def _direction(before: float, after: float) -> int | None:
-    """Which of the directions a number took; None where it is in between."""
+    """Which of the directions a number took; None where that is unclear."""
     if abs(after - before) <= _STILL:
         return 1
     if abs(after - before) < _MOVED:

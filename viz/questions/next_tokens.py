@@ -50,7 +50,7 @@ def next_token(scene: Scene, number: int) -> Question | None:
 
 
 def settled_state(scene: Scene, number: int) -> Question | None:
-    """After which part does the token that the model expects come first, and stay first?"""
+    """After which layer does the token that the model expects come first, and stay first?"""
     prediction = scene.trace.prediction
     if number or prediction is None:
         return None
@@ -81,12 +81,12 @@ def settled_state(scene: Scene, number: int) -> Question | None:
         f"After {names[at]}, {token} has {then}. One state earlier it has {before}, and {instead} comes "
         "first.",
         f"What {names[at]} adds to the last token's vector brings {token} to the first place. "
-        "All that comes later leaves it there.",
+        "The later states keep it there.",
     )
 
 
 def _lead(shares: Distribution, token: int) -> float:
-    """How far a token lies before all others; below 0 where it lies behind the first."""
+    """How far a token is ahead of all others; below 0 where another one is ahead."""
     return float(shares[token] - np.delete(shares, token).max())
 
 
@@ -113,6 +113,6 @@ def warmed(scene: Scene, number: int) -> Question | None:
         ("It grows", "It stays as it is", "It shrinks"),
         0 if moved > 0 else 2,
         f"It becomes {has}.",
-        "Dividing by more than 1 brings the logits nearer together, so the other tokens gain. Dividing "
-        "by less than 1 draws them apart. The order of the tokens stays the same.",
+        "Dividing by more than 1 moves the logits closer together, so the other tokens gain. Dividing "
+        "by less than 1 moves them apart. The order of the tokens stays the same.",
     )

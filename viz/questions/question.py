@@ -1,4 +1,4 @@
-"""A question with its answer, and what it is made from: the runs of one sentence. Pure."""
+"""A question with its answer, and the runs of one sentence that it is made from. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from viz.notation.labels import token_label
 
-CLEAR = 0.1  # weights and probabilities that lie nearer together than this are not asked for
-OPTIONS = 4  # of a question that could have many
+CLEAR = 0.1  # no question where two weights or probabilities are closer than this
+OPTIONS = 4  # of a question that could offer more
 _LABEL = 20  # characters of a token in an option
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question, its options and what the model really does. Plain text, token texts included.
+    """One question, its options and what the model really does. All texts are plain, not Markdown.
 
     Raises ValueError where the options are not distinct or the answer is none of them.
     """
@@ -38,7 +38,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One sentence, the layer and head that are open, and the way to a changed run of it."""
+    """One sentence, the open layer and head, and the way to run the sentence with an intervention."""
 
     run: Callable[[Intervention], Trace]
     named: Callable[[Sequence[int]], Sequence[Token]]  # ids of the vocabulary as tokens
@@ -78,7 +78,7 @@ def first_clear(scene: Scene, makers: Sequence[Maker], start: int) -> tuple[Ques
 
 
 def token_name(token: Token, position: int) -> str:
-    """A token and where it stands, so that equal tokens stay apart: “·Tom” (12)."""
+    """A token and its position, which tells equal tokens apart: “·Tom” (12)."""
     return f"{quoted(token)} ({position})"
 
 

@@ -1,4 +1,4 @@
-"""Questions on one row of weights and on what the heads of a family look at. Pure."""
+"""Questions on one row of weights, and on which head looks at what. Pure."""
 
 from collections.abc import Callable
 from math import exp
@@ -13,7 +13,7 @@ from model.trace.trace import Trace
 from viz.notation.numbers import counted
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, listed, token_name
 
-_BUSY, _IDLE = 0.5, 0.2  # mean weights: the head that is asked for, and every other option
+_BUSY, _IDLE = 0.5, 0.2  # mean weight: the least of the answer, the most of every other option
 
 
 def row_of(attention: Attention, number: int) -> int:
@@ -54,15 +54,15 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
         offered.index(best),
         f"Weights: {_amounts(names, [float(row[key]) for key in offered])}. "
         "All weights of the row sum to 1.",
-        f"The query of {looking} fits its key best: a scaled score of {scores[0]}, the next "
-        f"largest is {scores[1]}. The softmax makes of this difference a ratio: "
+        f"Its key fits the query of {looking} best: a scaled score of {scores[0]}, the next "
+        f"largest is {scores[1]}. The softmax turns this difference into a ratio: "
         f"{row[best]:.3f} is about e^{apart:.4f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
     )
 
 
 def _offered(ranked: list[int], *, likely: tuple[int, ...]) -> list[int]:
-    """The best key and three others, in the order of the sentence: the next best, then those that
-    a reader would think of."""
+    """The best key and up to three others, in the order of the sentence: the next best, then the likely
+    guesses of a reader."""
     chosen = ranked[:2]
     for key in (*likely, *ranked):
         if key in ranked and key not in chosen and len(chosen) < OPTIONS:
@@ -95,7 +95,7 @@ def allowed_keys(scene: Scene, number: int) -> Question | None:
 
 
 def copying_head(scene: Scene, number: int) -> Question | None:
-    """Which head looks at what followed the same word earlier?"""
+    """Which head looks at what followed the same word before?"""
     cells = copied_cells(scene.trace, scene.attention)
     if cells is None:
         return None
@@ -124,7 +124,7 @@ def copied_cells(trace: Trace, attention: Attention) -> Mask | None:
 
 def copying_heads(trace: Trace, attention: Attention) -> dict[Head, float]:
     """The heads of a layer's family that copy on this text, the surest first, with their mean weight on
-    what is copied: most of the words that come back have most of theirs there, and other words do not."""
+    what is copied: most repeated words put most of their weight there, and other words do not."""
     cells, found = copied_cells(trace, attention), {}
     if cells is None:
         return {}
@@ -162,8 +162,9 @@ def _which_head(
     unit: str,
     why: str,
 ) -> Question | None:
-    """The head that puts most weight on some cells (query, key), among three that have hardly any
-    of it there. is_answer: whether its rows bear it out."""
+    """The head with the most weight on some cells (query, key), among three with hardly any there.
+
+    is_answer: whether the head's rows bear it out."""
     if not cells.any():
         return None
     family, trace = family_of(scene.attention), scene.trace

@@ -1,4 +1,4 @@
-"""A question on the page: the reader commits to an answer, then sees what the model does."""
+"""A question on the page: the reader chooses an answer, then sees what the model does."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,12 +20,12 @@ from viz.state.view import View
 if TYPE_CHECKING:
     from viz.state.look import Look
 
-_COMMITTED = "question-answered"  # session state: question -> the option that was committed to
+_COMMITTED = "question-answered"  # session state: question -> the chosen option
 _KEPT = 60  # answers that are remembered
 
 
 def scene_of(seen: "Look", view: View) -> Scene:
-    """What a page shows, in the layer and head of a view, as the ground for questions."""
+    """The sentence of a page with the layer and head of a view, for questions."""
     names = seen.model.attention_names
     place = view.place if view.place in names else names[0]
     return Scene(
@@ -38,8 +38,8 @@ def scene_of(seen: "Look", view: View) -> Scene:
 
 
 def try_yourself(page: str, seen: "Look") -> bool:
-    """A closed row that asks one question at a time. Nothing is computed while it is closed. Says whether
-    no question waits for an answer."""
+    """An expander that asks one question at a time, and computes nothing while closed. Returns whether no
+    question waits for an answer."""
     row = st.expander("Try yourself: predict, then look", key=f"try-{page}", on_change="rerun")
     if not row.open:
         return True
@@ -48,7 +48,7 @@ def try_yourself(page: str, seen: "Look") -> bool:
 
 
 def asks(page: str) -> bool:
-    """Whether the row of a page is open."""
+    """Whether the expander of a page is open."""
     return bool(st.session_state.get(f"try-{page}"))
 
 
@@ -74,7 +74,7 @@ def _one_by_one(page: str, scene: Scene) -> bool:
 
 
 def ask(question: Question, key: str, scene: Scene) -> bool:
-    """Asks, and answers once the reader has committed. Says whether the reader has."""
+    """Asks, and shows the answer once the reader has chosen one. Returns whether the reader has."""
     if question in _answers():
         _reveal(question, _answers()[question])
         _pictures(question, scene, key)
@@ -99,12 +99,12 @@ def ask(question: Question, key: str, scene: Scene) -> bool:
         )
         _pictures(question, scene, key)
         if st.form_submit_button("Show the answer", on_click=commit):
-            st.caption("Choose an answer first.")  # else it would be shown by now
+            st.caption("Choose an answer first.")  # a chosen answer would be revealed by now
     return False
 
 
 def is_answered(question: Question) -> bool:
-    """Whether the reader has committed to an answer."""
+    """Whether the reader has chosen an answer."""
     return question in _answers()
 
 

@@ -1,4 +1,4 @@
-"""The tour's card: one quiet box at one place of every page, which stays in sight while the page scrolls."""
+"""The tour's card: a box above each page's content that stays in sight while the page scrolls."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,20 +46,20 @@ _NOTHING_RAN = "This page cannot show the sentence; the reason stands below."
 
 
 def open_page(file: str) -> None:
-    """Takes the step from the link; goes on to the page of a step that was just opened."""
+    """Takes the step from the link; moves to the page of a step that was just opened."""
     adopt()
     st.session_state[_PAGE] = file
     for kept in (_REQUEST, _ASKED, _SAID):
         st.session_state.pop(kept, None)
     known = progress()
-    if known is None or known.step is None or not known.moving:
+    if known.step is None or not known.moving:
         return
     arrived()
     if known.step.page != file:
         try:
             link = to_link(current()) | {PARAMETER: known.link}
             st.switch_page(known.step.page, query_params=link)
-        except StreamlitPageNotFoundError:  # a page that is run by itself knows no other
+        except StreamlitPageNotFoundError:  # the page runs by itself, without the others
             return
 
 
@@ -67,12 +67,9 @@ def invitation(key: str, *, quiet: bool = False) -> None:
     """The way into the tour, or back to where it was left."""
     known = progress()
     kind: Literal["primary", "tertiary"] = "tertiary" if quiet else "primary"
-    if known is None or known.step is None:
-        name = (
-            "Guided tour"
-            if quiet
-            else f"Take the tour: {len(STEPS)} steps, about {MINUTES} minutes"
-        )
+    if known.step is None or not known.started:
+        offer = f"Take the tour: {len(STEPS)} steps, about {MINUTES} minutes"
+        name = "Guided tour" if quiet else offer
         st.button(name, key=f"tour-start-{key}", type=kind, on_click=start)
     elif not known.under_way or (quiet and st.session_state.get(_PAGE) != known.step.page):
         where = f"step {known.number + 1} of {len(STEPS)}"
@@ -85,9 +82,9 @@ def invitation(key: str, *, quiet: bool = False) -> None:
 
 
 def elsewhere() -> None:
-    """On another page than the step's: where the tour goes on."""
+    """On a page other than the step's: where the tour goes on."""
     known = progress()
-    if known is None or not known.under_way or known.step is None or _here(known):
+    if not known.under_way or known.step is None or _here(known):
         return
     with st.container(
         border=True, horizontal=True, vertical_alignment="center", gap="small", key="tour-elsewhere"
@@ -102,12 +99,12 @@ def elsewhere() -> None:
 
 
 def card(seen: "Look | None") -> None:
-    """The step, or the end of the tour; nothing before and after it. seen: None where nothing ran.
+    """The step, or the end of the tour; nothing where no tour is under way. seen: None where nothing ran.
 
-    What is to be done stays in sight; the question and why the step matters scroll with the page.
+    What to do stays in sight; the question and why the step matters scroll with the page.
     """
     known = progress()
-    if known is None or not known.under_way:
+    if not known.under_way:
         return
     if known.step is None:
         _finish(known)
@@ -125,29 +122,26 @@ def card(seen: "Look | None") -> None:
 
 
 def notice(shown: Request | None = None) -> None:
-    """After a click inside a part of the page: draws the page again if the card has something else to say.
+    """After a click inside a fragment of the page: draws the page again where the card's words change.
 
-    shown: the run that this part shows, where it is another than the page's.
+    shown: the run that the fragment shows, where it is not the page's.
     """
-    known, request = progress(), shown or st.session_state.get(_REQUEST)
-    if known is None or request is None or not _here(known):
-        return
-    if _said(request) != st.session_state.get(_SAID):
+    request = shown or st.session_state.get(_REQUEST)
+    if request is not None and _here(progress()) and _said(request) != st.session_state.get(_SAID):
         st.rerun()
 
 
 def point_back(tab: str) -> None:
-    """In a tab that the step does not speak of: the one where it goes on."""
-    known = progress()
-    if known is not None and _here(known):
+    """In a tab that the step does not use: names the tab where the tour goes on."""
+    if _here(progress()):
         st.info(f"The tour goes on in the tab “{tab}”.")
 
 
 def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> None:
-    """A page's picture and its questions. While one of them is open the picture, which may hold the
-    answer, is put away."""
+    """A page's picture and its questions. The picture may hold the answer, so it is hidden while a
+    question is open."""
     known = progress()
-    if known is not None and _here(known) and _waits(known):
+    if _here(known) and _waits(known):
         st.caption("The picture opens when you have answered the question of the tour, above.")
     elif not asks(page):
         picture()
@@ -165,13 +159,13 @@ def _here(known: Progress) -> bool:
 
 
 def _waits(known: Progress) -> bool:
-    """Whether the step's question is to be answered before anything else."""
+    """Whether the step's question must be answered first."""
     question: Question | None = st.session_state.get(_ASKED)
     return not known.is_done and question is not None and not is_answered(question)
 
 
 def _lesson(known: Progress, step: Step, seen: "Look") -> None:
-    """What was taken back, the step's question on the head that it was opened with, why it matters."""
+    """What was taken back; the step's question, on the head that it was opened with; why the step matters."""
     if known.taken_back:
         st.caption(
             plain(
@@ -190,12 +184,12 @@ def _lesson(known: Progress, step: Step, seen: "Look") -> None:
 
 
 def _said(request: Request) -> str:
-    """What the card says of what the reader did; "" where that was nothing yet.
+    """What the card says about what the reader did; "" where the reader has done nothing yet.
 
     Marks the step as done as soon as nothing is missing.
     """
     known, view = progress(), current()
-    if known is None or known.step is None:
+    if known.step is None:
         return ""
     if known.is_done:
         return _DONE
@@ -216,25 +210,24 @@ def _unfit(step: Step, request: Request) -> str | None:
 
 
 def _step(known: Progress, step: Step, said: str) -> None:
-    """What to do, what is missing, and the ways on."""
+    """What to do, what is missing, and the buttons."""
     done = said == _DONE
     with st.expander(
         f"Tour, step {known.number + 1} of {len(STEPS)}: {step.title}{' · ✓ done' if done else ''}",
         expanded=True,
         key="tour-card",
     ):
+        do = f"**Do this.** {plain(step.do)}"
         if said == _FIRST:
             st.markdown(f"**{_FIRST}**")
-        elif said:
-            st.markdown(f"**Do this.** {plain(step.do)}  \n**{plain(said)}**")
         else:
-            st.markdown(f"**Do this.** {plain(step.do)}")
+            st.markdown(f"{do}  \n**{plain(said)}**" if said else do)
         _ways(known.number, done=done, astray=said not in ("", _DONE, _FIRST))
 
 
 def _ways(number: int, *, done: bool, astray: bool) -> None:
-    """On, back, out; to the tour's sentence where another one is open; and, where something else was
-    done than the step says, to its beginning."""
+    """Next, back and leave; the tour's sentence where another one is open; and a fresh start of the step
+    where the reader (astray) did something else."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         last = number + 1 == len(STEPS)
         onward = "Finish" if last else f"Next: {STEPS[number + 1].title} →"

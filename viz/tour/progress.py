@@ -1,6 +1,6 @@
-"""Where a visitor stands in the tour: kept in the session, and told in the link as `tour=scaling`.
+"""Where a visitor stands in the tour: kept in the session, and written into the link as `tour=scaling`.
 
-A tour that was left keeps its step, as `tour=scaling.left`, so that it can be resumed.
+Who leaves the tour keeps the step, as `tour=scaling.left`, and can resume there.
 """
 
 from dataclasses import dataclass, replace
@@ -26,11 +26,14 @@ class Progress:
     """number: of the step, from 0; as many as there are steps: finished."""
 
     number: int = 0
+    started: bool = True
     under_way: bool = True
     done: frozenset[str] = frozenset()  # names of steps
-    before: View | None = None  # when the step was opened; None: whatever is looked at first
+    before: View | None = (
+        None  # the view when the step was opened; None: the first one that is seen
+    )
     moving: bool = False  # to the step's page
-    taken_back: str = ""  # what was changed before the step was opened, in words
+    taken_back: str = ""  # the changes that opening the step took back, in words
 
     @property
     def step(self) -> Step | None:
@@ -39,12 +42,14 @@ class Progress:
 
     @property
     def is_done(self) -> bool:
-        """Whether the step was done, whatever its reader did afterwards."""
+        """Whether the step was done once, whatever the reader did afterwards."""
         return self.step is not None and self.step.name in self.done
 
     @property
     def link(self) -> str:
-        """What the link says."""
+        """What the link says; nothing before the tour."""
+        if not self.started:
+            return ""
         name = _FINISH if self.step is None else self.step.name
         return name if self.under_way else name + _LEFT
 
@@ -56,13 +61,13 @@ def read(written: str) -> Progress | None:
     return None if number is None else Progress(number, under_way=name == written)
 
 
-def progress() -> Progress | None:
-    """Where this visitor stands; None before a tour."""
-    known: Progress | None = st.session_state.get(_PROGRESS)
+def progress() -> Progress:
+    """Where this visitor stands."""
+    known: Progress = st.session_state.get(_PROGRESS, Progress(started=False, under_way=False))
     return known
 
 
-def keep(known: Progress) -> None:
+def _keep(known: Progress) -> None:
     st.session_state[_PROGRESS] = known
 
 
@@ -71,69 +76,63 @@ def adopt() -> None:
     written, known = url.read(_NAMES), progress()
     found = read(written.get(PARAMETER, ""))
     late = url.knows(PARAMETER, written) and not url.came_back()
-    if found is not None and not late and (known is None or known.link != found.link):
-        known = replace(found, done=known.done if known else frozenset())
-        keep(known)
-    url.write(PARAMETER, {} if known is None else {PARAMETER: known.link}, _NAMES)
+    if found is not None and not late and known.link != found.link:
+        known = replace(found, done=known.done)
+        _keep(known)
+    url.write(PARAMETER, {PARAMETER: known.link} if known.started else {}, _NAMES)
 
 
 def go(number: int, *, tour_sentence: bool = False) -> None:
-    """Opens a step, or the end of the tour; the page moves there. What was changed is taken back."""
-    known, view = progress() or Progress(), kept_view() or current()
+    """Opens a step, or the end of the tour, and its page. Takes back what was changed."""
+    view = kept_view() or current()
     taken_back = listed([part.words for part in parts(view.change)])
-    known = replace(known, number=number, under_way=True, taken_back=taken_back)
+    known = replace(progress(), number=number, started=True, under_way=True, taken_back=taken_back)
     if number >= len(STEPS):
         set_change(Intervention())
-        keep(replace(known, number=len(STEPS), before=None))
+        _keep(replace(known, number=len(STEPS), before=None))
         return
     step = STEPS[number]
     view = on_tour_sentence(step, view) if tour_sentence else opened(step, view)
     open_view(view)
-    keep(replace(known, before=view, moving=True))
+    _keep(replace(known, before=view, moving=True))
 
 
 def start() -> None:
-    """The first step, with nothing done."""
-    keep(Progress())
+    """Opens the first step, with nothing done."""
+    _keep(Progress())
     go(0)
 
 
 def resume() -> None:
-    """The step at which the tour was left."""
-    known = progress() or Progress()
-    go(known.number)
+    """Opens the step at which the tour was left."""
+    go(progress().number)
 
 
 def leave() -> None:
-    """Puts the tour away; the step is kept, and what it had changed is taken back."""
+    """Closes the tour: keeps the step, and takes back what it had the reader change."""
     known = progress()
-    if known is not None:
-        keep(replace(known, under_way=False))
-        if known.step is not None and known.step.changes:
-            set_change(Intervention())
+    _keep(replace(known, under_way=False))
+    if known.step is not None and known.step.changes:
+        set_change(Intervention())
 
 
 def arrived() -> None:
     """The page of the step is open."""
-    known = progress()
-    if known is not None and known.moving:
-        keep(replace(known, moving=False))
+    _keep(replace(progress(), moving=False))
 
 
 def compared_with(view: View) -> View:
-    """The view that the step was opened on. Another sentence or model starts it anew, from there."""
+    """The view that the step was opened on. Another sentence or model starts the step again, from there."""
     known = progress()
-    if known is None or known.step is None:
-        return view
     before = known.before
     if before is None or (before.text, before.model) != (view.text, view.model):
         before = view
-        keep(replace(known, before=before))
+        _keep(replace(known, before=before))
     return before
 
 
 def mark_done() -> None:
     """The step is done."""
     known = progress()
-    if known is not None and known.step is not None:
-        keep(replace(known, done=known.done | {known.step.name}))
+    if known.step is not None:
+        _keep(replace(known, done=known.done | {known.step.name}))
