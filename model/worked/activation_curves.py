@@ -23,7 +23,7 @@ def _labels(points: Array) -> tuple[str, ...]:
 @worked(
     "§10",
     "GELU, exact and by tanh",
-    "GELU lets through the share of x that a normal distribution has below x.",
+    "GELU multiplies x by the share of a standard normal distribution that lies below x.",
     _POINTS,
 )
 def gelu(sheet: Sheet, points: Array) -> None:
@@ -42,7 +42,7 @@ def gelu(sheet: Sheet, points: Array) -> None:
     )
     sheet.step("GELU by tanh", formula, tanh, columns, quantity="output")
     sheet.numbers(r"\mathrm{GELU}_{\tanh}(@) = @", first, tanh[0])
-    sheet.remark("The approximation GPT-2 was trained with.")
+    sheet.remark("GPT-2 was trained with this approximation.")
     off = tanh - exact
     sheet.step("Tanh form minus exact", r"\text{tanh form} - x\,\Phi(x)", off, columns)
     sheet.largest_difference(off)

@@ -64,7 +64,7 @@ def _projected(sheet: Sheet, embedding: Array, matrix: Array, letter: str) -> Ar
     result = sheet.project(embedding, matrix, letter, _TOKENS, "E")
     sheet.printed("1 0 1 0; 0 1 0 1; 1 1 1 1", _BY_HAND, "Q(the)=K(the)=V(the) = [1010]")
     sheet.remark(
-        "The matrix is the identity here, so that nothing changes; "
+        "The matrix is the identity here, so it changes nothing; "
         "in a model it starts random and is learned by back-propagation."
     )
     return result

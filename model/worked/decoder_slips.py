@@ -1,4 +1,4 @@
-"""Two slips of a decoder example: a sum where a product belongs, and padding nobody asked for."""
+"""Two slips of a decoder example: a sum where a product belongs, and padding that is not needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Q_MATRIX = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]
 @worked(
     "§5",
     "A query is a product, not a sum",
-    "The embedding is multiplied by W_Q; a plus sign gives something else altogether.",
+    "The embedding is multiplied by W_Q; adding W_Q gives something else altogether.",
     given("embedding", "Embeddings (chosen here)", _EMBEDDING, _TOKENS, "dim"),
     given("q_matrix", "W_Q (chosen here)", _Q_MATRIX, "dim", "dim"),
 )
@@ -38,8 +38,8 @@ def projection_is_a_product(sheet: Sheet, embedding: Array, q_matrix: Array) -> 
 @worked(
     "§5",
     "Padding the target to the source",
-    "A target may be filled up with zeros to the length of its source. "
-    "Cross-attention works without it.",
+    "A target may be padded with zeros to the length of its source. "
+    "Cross-attention works without that padding.",
     token_ids("target", "Target ids", [1, 2, 3]),
     token_ids("source", "Source ids", [4, 5, 6, 7]),
 )

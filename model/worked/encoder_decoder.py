@@ -136,7 +136,7 @@ def all_positions_at_once(sheet: Sheet, x: Array) -> None:
     formula = r"\mathrm{softmax}(\text{masked scores})\, V"
     sheet.step(title, formula, together, "token", "dim", quantity="output")
     sheet.numbers(r"\text{token 2: } @", together[2])
-    sheet.remark("Training: the right tokens are known, so all are computed in one go.")
+    sheet.remark("Training: the right tokens are known, so all positions are computed at once.")
     in_turn = np.stack(
         [attention.attend(x[t : t + 1], x[: t + 1], x[: t + 1]).output[0] for t in range(len(x))]
     )

@@ -52,7 +52,7 @@ def feed_forward_position_wise(sheet: Sheet, x: Array, first: Array, second: Arr
     "§10",
     "Gradients through a deep stack, with and without shortcuts",
     "Each layer is tanh(Wx). Without shortcuts the gradient is multiplied by every W "
-    "on its way back; with them it also has a way round.",
+    "on its way back; with them it can also pass around the layers.",
     whole("depth", "Layers", 24, 2, 48),
     whole("width", "Width", 16, 1, 64),
     given("gain", "Size of the weights", 0.5, lowest=0.01, highest=2),
@@ -80,7 +80,7 @@ def residual_gradient(sheet: Sheet, depth: int, width: int, gain: float, seed: i
     sheet.step(title, formula, ratios, stacks)
     line = r"\frac{@}{@} \quad \text{and} \quad \frac{@}{@}"
     sheet.numbers(line, plain[0], plain[-1], short[0], short[-1])
-    sheet.remark("Output and input are added, so both must have the same size.")
+    sheet.remark("Output and input are added, so both must have the same shape.")
 
 
 @worked(

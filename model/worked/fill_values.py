@@ -1,4 +1,4 @@
-"""What to write into a masked score, and a row with every key masked."""
+"""Which number to write into a masked score, and a row with every key masked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _filled(scores: Array, mask: Array) -> Array:
 @worked(
     "§5",
     "What to write into a masked score",
-    "A hidden score must become so small that e to it is 0. Zero itself is not small.",
+    "A masked score must be so low that e to its power is 0. A score of 0 is not low: e⁰ = 1.",
     given("scores", "Scores (the last two chosen here)", [2.5, 1.3, 0.7, 1.9], "key"),
     whole("mask", "Mask", [1, 1, 0, 0], 0, 1, "key"),
     whole("d_k", "d_k", 4, 1, 512),
@@ -43,7 +43,7 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     title = "Weights under each fill"
     sheet.step(title, formula, weights, _WRITTEN, "key", quantity="weight", blocked=hidden)
     sheet.numbers(r"\text{0 written: } @", latex.softmax(filled[3], weights[3]))
-    sheet.remark("−∞, −1e9 and −1e20 give the same weights; 0 lets the hidden tokens in.")
+    sheet.remark("−∞, −1e9 and −1e20 give the same weights; 0 lets the masked tokens in.")
 
     root = np.sqrt(d_k)
     scaled_after = attention.softmax(filled / root)
@@ -56,7 +56,9 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     title, differences = "Filled before scaling, minus filled after it", scaled_after - filled_after
     sheet.step(title, formula, differences, _WRITTEN, "key")
     sheet.numbers(r"\sqrt{d_k} = @", root)
-    sheet.remark("For −∞ the order makes no difference, for fills this large no visible one.")
+    sheet.remark(
+        "With −∞ the order makes no difference, and with fills this low none that can be seen."
+    )
 
     title = "Weights with −∞, filled after scaling"
     formula = r"a = \mathrm{softmax}\!\left(\mathrm{fill}\!\left(\frac{s}{\sqrt{d_k}}\right)\right)"
@@ -90,14 +92,14 @@ def fully_masked_row(sheet: Sheet, scores: Array, fill: float) -> None:
     sheet.step(title, formula, added, "key", quantity="weight")
     sheet.numbers(r"\mathrm{softmax}(@ + @) = @", scores, fill, added)
     sheet.remark(
-        "Adding one number to every score leaves its differences, "
-        "so nothing is hidden (as far as float64 keeps the differences)."
+        "Adding the same number to every score keeps the differences between them, "
+        "so nothing is hidden (as long as float64 can hold those differences)."
     )
     hidden = attention.masked(scores, nothing)
     exponentials = np.exp(hidden)
     sheet.step("Exponentials with −∞", r"e^{-\infty} = 0", exponentials, "key", blocked=blocked)
     sheet.numbers(r"e^{-\infty} + e^{-\infty} + \ldots = @", exponentials.sum())
-    sheet.remark("Their sum is 0, so plain arithmetic divides 0 by 0: NaN comes from here.")
+    sheet.remark("Their sum is 0, so plain arithmetic divides 0 by 0, and that gives NaN.")
 
     title, formula = (
         "Weights with −∞, as this app defines them",

@@ -1,4 +1,4 @@
-"""The gradient of the softmax: its slopes by hand, when it saturates, and its average size."""
+"""The gradient of the softmax: its slopes by hand, when it saturates, and how large it is on average."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from model.worked import latex
 from model.worked.example import Array, Sheet, given, whole, worked
 from model.worked.source import TWO_LAYERS
 
-CLAIM = (0.1, 0.15)  # the mean slope that a document calls frequent
+CLAIM = (0.1, 0.15)  # the mean slope that one document calls frequent
 
 
 @worked(

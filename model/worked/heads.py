@@ -33,7 +33,7 @@ def one_matrix_then_split(sheet: Sheet, x: Array, q_matrix: Array, heads: int) -
     small = np.concatenate([x @ columns for columns in np.split(q_matrix, heads, axis=1)], axis=1)
     title = "Large product minus the small ones side by side"
     sheet.difference(query, small, title, TOKENS, "dim")
-    sheet.remark("h small matrices or one large one: the same products, done in one go.")
+    sheet.remark("h small matrices or one large one: the same products, computed at once.")
 
 
 @worked(

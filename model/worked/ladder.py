@@ -1,4 +1,4 @@
-"""The ladder of self-attention: without weights, with weights, causal with dropout, multi-head."""
+"""Self-attention in four steps: without weights, with weights, causal with dropout, multi-head."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def ladder_causal_dropout(
 @worked(
     "§6",
     "Variant 4: several heads at once",
-    "Each head attends on its own slice of the width; the slices are laid side by side "
+    "Each head attends in its own slice of the width; the outputs are laid side by side "
     "and mixed by W_O.",
     VECTORS,
     *SQUARE_MATRICES,

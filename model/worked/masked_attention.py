@@ -1,4 +1,4 @@
-"""Masks at work: the four-by-four case, and two routes to causal weights."""
+"""Masks in attention: the four-by-four case, and two routes to causal weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUOTED = "Score:-[[0.3 0.7 1.1 0.0] [0.7 1.9 3.1 0.0] [1.1 3.1 5.1 0.0] [0.0 0.
 @worked(
     "§5",
     "Four tokens, one of them padding",
-    "The mask hides the future and the padding before the softmax; what is left shares the weight.",
+    "The mask hides the future and the padding before the softmax; the other keys share the weight.",
     given("vectors", "Inputs (Q = K = V)", _VECTORS, _TOKENS, "dim"),
     whole("real", "1 for a real token, 0 for padding", [1, 1, 1, 0], 0, 1, _TOKENS),
     given("fill", "Fill for masked scores", -1e9, lowest=-1e20, highest=0),
@@ -66,8 +66,8 @@ def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, fill: float) 
 @worked(
     "§5",
     "Two routes to causal weights",
-    "Writing −∞ before the softmax, or zeroing the future after it and dividing each row "
-    "by its sum, comes to the same.",
+    "Write −∞ into the future before the softmax, or set it to zero after the softmax and divide "
+    "each row by its sum: the weights are the same.",
     given(
         "scores",
         "Scaled scores",

@@ -46,7 +46,7 @@ def padding_mask(sheet: Sheet, ids: Array) -> None:
     _mask(sheet, "Second sequence, queries and keys masked", r"M_{ij} = m_i\, m_j", both)
     sheet.printed("1 1 0; 1 1 0; 0 0 0", _DECODER, "token 1,2->[1 1 0] [1 1 0] [0 0 0]")
     _mask(sheet, "Second sequence, keys masked only", r"M_{ij} = m_j", _keys_only(real[1]))
-    sheet.remark("What implementations do: no row is then left without any key.")
+    sheet.remark("Implementations do this, so that no row is left without any key.")
 
 
 @worked(
@@ -60,8 +60,8 @@ def look_ahead_mask(sheet: Sheet, length: int) -> None:
     _mask(sheet, "Look-ahead mask", r"M_{ij} = 1\ \text{where } j \le i", allowed)
     sheet.printed("1 0 0; 1 1 0; 1 1 1", _DECODER, "[[100] [110] [111]]")
     sheet.remark(
-        "The future is not there when the model generates; "
-        "in training the mask lets every position predict its next token in parallel."
+        "When the model generates, the future does not exist yet. "
+        "In training the mask lets every position predict its next token in parallel."
     )
     closed, formula = 1.0 - allowed, r"1 - M_{ij} = 1\ \text{where } j > i"
     sheet.step("The cells to be hidden", formula, closed, "query", "key")
@@ -89,7 +89,7 @@ def combined_mask(sheet: Sheet, ids: Array) -> None:
     sheet.printed("1 0 0; 1 1 0; 0 0 0", _DECODER, "Combine mask =[[1 0 0] [1 1 0] [0 0 0]]")
     formula = r"m_j\, M^{\text{causal}}_{ij}"
     _mask(sheet, "The product with keys masked only", formula, _keys_only(real) * causal)
-    sheet.remark("Here the padded query keeps a row of weights; its output is simply not used.")
+    sheet.remark("Here the padded query keeps a row of weights, but its output is not used.")
 
 
 @worked(
@@ -103,8 +103,8 @@ def two_padding_masks(sheet: Sheet, ids: Array) -> None:
     real = attention.padding_mask(ids)
     both, keys_only = np.outer(real, real), _keys_only(real)
     reason = (
-        "Both ways are in use in the notes: once the last row holds zeros, and once every query has "
-        "the same row. The second, which masks keys only, is what implementations do."
+        "The notes use both: in one place the last row holds zeros, in another every query has the "
+        "same row. Implementations use the second, which masks keys only."
     )
     _sequence(sheet, ids)
     _mask(sheet, "Padding mask, queries and keys", r"M_{ij} = m_i\, m_j", both)

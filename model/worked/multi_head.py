@@ -1,4 +1,4 @@
-"""The four multi-head classes of the notes, written as each writes it, and shown to agree."""
+"""The four multi-head classes of the notes, each computed its own way, and shown to agree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def by_einsum(x: Array, weights: Projections, heads: int, allowed: Array) -> Arr
 
 
 def by_single_heads(x: Array, weights: Projections, heads: int, allowed: Array) -> Array:
-    """Class (b): one small self-attention a head on its own columns, without biases, then W_O."""
+    """Class (b): one small self-attention for each head, on its own columns, without biases; then W_O."""
     width = x.shape[1] // heads
     outputs = []
     for head in range(heads):

@@ -128,7 +128,7 @@ def where_the_norm_stands(sheet: Sheet, x: Array, matrix: Array) -> None:
     sheet.step("Pre-LN output", formula, pre, "dim", quantity="output")
     sheet.numbers("@", pre)
     sheet.remark(
-        "The norm stands before the sub-layer; the stream itself is not normalized: GPT-2."
+        "The norm stands before the sub-layer; the residual stream is not normalized: GPT-2."
     )
     final = normalization.layer_norm(pre)
     sheet.step("Final norm of a pre-LN stack", r"\mathrm{LN}(\text{stream})", final, "dim")
@@ -169,7 +169,7 @@ def houses(sheet: Sheet, houses: Array, prices: Array, epsilon: float) -> None:
     sheet.step("The table with its prices", r"[\,x,\ y\,]", table, _HOUSES, columns)
     sheet.numbers(r"\text{house 1: } @ \to @", houses[0], prices[0])
     sheet.printed("1200 2 45; 1500 3 70; 2000 3.5 80", _LAYER_NORM, "1200 2 45 L")
-    sheet.remark("Only the features are normalized; the price is what is to be predicted.")
+    sheet.remark("Only the features are normalized; the price is the target of the prediction.")
 
     title = "Mean and variance of each column"
     mean, variance = _statistics(sheet, title, "the houses", houses)
@@ -210,7 +210,7 @@ def pixels_min_max(sheet: Sheet, pixels: Array, lowest: float, highest: float) -
     formula = r"\frac{x - x_{\min}}{x_{\max} - x_{\min}}"
     sheet.step("Min–max scaling", formula, scaled, "pixel")
     sheet.numbers(r"\frac{@ - @}{@ - @} = @", pixels[1], lowest, highest, lowest, scaled[1])
-    sheet.remark("The ends of the range become 0 and 1; nothing is centred.")
+    sheet.remark("The ends of the range become 0 and 1; the mean need not become 0.")
     scores = normalization.normalized(pixels, epsilon=1e-12)
     sheet.step("z-scores, in contrast", r"\frac{x - \mu}{\sigma}", scores, "pixel")
     line = r"\frac{@ - @}{@} = @"

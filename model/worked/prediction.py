@@ -94,7 +94,7 @@ def to_the_vocabulary(sheet: Sheet, length: int, width: int, vocabulary: int) ->
 @worked(
     "§13",
     "Three source tokens in, three words out",
-    "At each time step the decoder reads the source and what was given out before.",
+    "At each time step the decoder reads the source and the words that it has written so far.",
     given("source", "Encoder output (chosen here)", _SENTENCE, _SOURCE, "dim"),
     given("target", "Vectors of <start>, y1 and y2 (chosen here)", _WRITTEN, _TARGET, "dim"),
     _MATRIX,

@@ -90,13 +90,13 @@ def variance_of_a_dot_product(
             "Variance of the sampled scores",
             r"\frac{1}{n}\sum (s - \bar s)^2",
             lambda scores: scores.var(),
-            "Sampled scores follow the law up to chance.",
+            "Sampled scores follow the law, apart from chance.",
         ),
         (
             "Entropy of the weights, in nats",
             r"-\sum_j a_j \ln a_j",
             lambda scores: attention.entropy(attention.softmax(scores)).mean(),
-            "Without scaling the entropy falls as d_k grows; with it it stays where it was.",
+            "Without scaling the entropy falls as d_k grows; with scaling it stays the same.",
         ),
         (
             "Largest weight, on average",

@@ -111,7 +111,7 @@ def softmax_over_keys(sheet: Sheet, scores: Array) -> None:
     "§4",
     "The new Cat: 30 % The, 38 % Cat, 32 % Sat",
     "The output of attention is a mix of the values, each by its weight. "
-    "The weights are given; the values were chosen for this page.",
+    "The weights are the notes' own; the values were chosen for this page.",
     given("weights", "Weights of Cat", [0.3, 0.38, 0.32], _TOKENS, lowest=0, highest=1),
     given("values", "Values V", [[1, 0, 2, 0], [0, 3, 0, 1], [1, 1, 1, 1]], _TOKENS, "dim"),
 )
@@ -128,4 +128,4 @@ def weighted_sum_of_cat(sheet: Sheet, weights: Array, values: Array) -> None:
     sheet.step(title, r"a_j\, v_j", terms, _TOKENS, "dim", quantity="value")
     sheet.numbers(r"@\,@ = @", weights[0], values[0], terms[0])
     sheet.output(weights[None], values, ("Cat",), title="The new vector of Cat")
-    sheet.remark("The sum of the three rows above: a mix of the values by their shares.")
+    sheet.remark("The sum of the three rows above: each value contributes by its share.")

@@ -43,7 +43,7 @@ def sliding_windows(sheet: Sheet, ids: Array, length: int, stride: int) -> None:
     sheet.numbers(r"\text{window 0: } @", targets[0])
     sheet.remark(
         "The offset of +1 makes every position predict its next token; "
-        "the stride is another thing, the step between windows."
+        "the stride is something else, the step from one window to the next."
     )
     starts = stride * np.arange(len(inputs))
     sheet.step("Where each window starts", r"s \cdot k", starts, "window")
@@ -57,7 +57,7 @@ def sliding_windows(sheet: Sheet, ids: Array, length: int, stride: int) -> None:
 @worked(
     "§11",
     "An embedding is a look-up",
-    "Multiplying a one-hot vector with the embedding matrix picks one of its rows.",
+    "Multiplying a one-hot vector by the embedding matrix picks one of its rows.",
     whole("ids", "Token ids", [2, 0, 5, 2], 0, 5, "token"),
     given("matrix", "Embedding matrix E (chosen here)", _EMBEDDING, "id", "dim"),
 )

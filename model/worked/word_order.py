@@ -1,4 +1,4 @@
-"""Why sine and cosine come in pairs, rotary positions, and what is lost without any."""
+"""Why sine and cosine come in pairs, rotary positions, and what is lost without positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RATE = given("rate", "Angle for one position", 0.3, lowest=0, highest=3)
 @worked(
     "§8",
     "Why sine and cosine",
-    "A sine alone is ambiguous. With its cosine, moving by some positions is a rotation.",
+    "A sine alone is ambiguous. With its cosine, moving by a number of positions is a rotation.",
     given("position", "Position", 3, lowest=0, highest=1000),
     given("shift", "Shift", 2, lowest=-1000, highest=1000),
     _RATE,
@@ -50,7 +50,7 @@ def shift_is_a_rotation(sheet: Sheet, position: float, shift: float, rate: float
 @worked(
     "§8",
     "Rotary positions",
-    "Rotary positions turn the query and the key themselves, "
+    "Rotary positions rotate the query and the key themselves, "
     "so that the score depends on their distance.",
     given("query", "Query", [1, 0.5], "dim"),
     given("key", "Key", [0.8, -0.3], "dim"),

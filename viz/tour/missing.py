@@ -1,4 +1,4 @@
-"""What is missing until a step of the tour is done, in a sentence that says what was done instead. Pure."""
+"""What is missing until a step of the tour is done, in a sentence that also says what was done. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from viz.state.view import View
 
 TEXT, MODEL = FIRST.text, FIRST.model
 UNFINISHED, MISSING = TEXT.rsplit(" ", 1)  # the first step's sentence, and the word it lacks
-_STRIP = {"query": "Q", "key": "K", "value": "V"}  # stages that the strip calls otherwise
+_STRIP = {"query": "Q", "key": "K", "value": "V"}  # stages with another name in the strip
 
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What is known when it is asked whether a step is done."""
+    """What decides whether a step is done."""
 
     view: View  # now
     before: View  # when the step was opened
@@ -43,7 +43,7 @@ Lack = Callable[[Moment], str | None]  # None: the step is done; "": its reader 
 
 
 def finished_sentence(moment: Moment) -> str | None:
-    """The last word stands at the end of the sentence, in the tour's model."""
+    """The sentence has its last word, in the tour's model."""
     text, model = moment.view.text, moment.view.model
     if model != MODEL:
         return f"You opened {models[model].title}. This step needs {models[MODEL].title}."
@@ -72,7 +72,7 @@ def shown(name: str) -> Lack:
 
 
 def another_score(moment: Moment) -> str | None:
-    """Another cell than the first one is chosen, among the scores."""
+    """The scores are open, with another cell than the first one."""
     view = moment.view
     if view.change.changes:
         return _left_on(view.change)

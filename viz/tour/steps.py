@@ -1,8 +1,8 @@
-"""The steps of the tour as plain data: where, what to do, why, and what is missing until it is done. Pure.
+"""The steps of the tour as data: where, what to do, why, and what is missing until it is done. Pure.
 
 To add a step, add a `Step` to STEPS: a page, the view it opens on, a sentence that says what to do, and
-a function that says from the view what is missing (`viz/tour/missing.py`). A test tries its act, and acts
-that lie beside it.
+a function that says from the view what is missing (`viz/tour/missing.py`). A test tries the act, and
+acts that are not quite right.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,50 +34,38 @@ from viz.tour.missing import (
 __all__ = ["MODEL", "STEPS", "TEXT", "UNFINISHED", "Moment", "Step", "opened", "unfit"]
 
 _LAST = 12  # position of the last token of the tour's sentence
-Need = Callable[[Trace, View], str | None]  # why a step cannot be done; None where it can
+# Whether a step can be done with a trace and a view, and why it cannot.
+Need = tuple[Callable[[Trace, View], bool], str]
 
-
-def _prediction(trace: Trace, view: View) -> str | None:
-    if trace.prediction is None:
-        return f"This step needs a model that predicts the next token; {trace.model} is an encoder."
-    return None
-
-
-def _causal_mask(trace: Trace, view: View) -> str | None:
-    if trace.find(view.place).kind != "causal":
-        return "This step needs a layer with a causal mask; the open one may look at everything."
-    return None
-
-
-def _divided_scores(trace: Trace, view: View) -> str | None:
-    if trace.find(view.place).scale == 1:
-        return (
-            f"This step needs scores that are divided by √dₖ; {trace.model} does not divide them."
-        )
-    return None
-
-
-def _added_positions(trace: Trace, view: View) -> str | None:
-    if "positions" not in summed(trace).parts:
-        return (
-            f"This step needs a model that adds positions to its tokens; {trace.model} adds none."
-        )
-    return None
-
-
-def _positions(trace: Trace, view: View) -> str | None:
-    return f"{trace.model} has no positions to switch off." if trace.positions is None else None
-
-
-def _copying_head(trace: Trace, view: View) -> str | None:
-    if not copying_heads(trace, trace.find(view.place)):
-        return "This step needs a GPT with a head that copies, and a sentence in which words come back."
-    return None
+_PREDICTION: Need = (
+    lambda trace, view: trace.prediction is not None,
+    "This step needs a model that predicts the next token; {model} is an encoder.",
+)
+_CAUSAL_MASK: Need = (
+    lambda trace, view: trace.find(view.place).kind == "causal",
+    "This step needs a layer with a causal mask; in the open one every token may look at every other.",
+)
+_DIVIDED_SCORES: Need = (
+    lambda trace, view: trace.find(view.place).scale != 1,
+    "This step needs scores that are divided by √dₖ; {model} does not divide them.",
+)
+_ADDED_POSITIONS: Need = (
+    lambda trace, view: "positions" in summed(trace).parts,
+    "This step needs a model that adds positions to its tokens; {model} adds none.",
+)
+_POSITIONS: Need = (
+    lambda trace, view: trace.positions is not None,
+    "{model} has no positions to switch off.",
+)
+_COPYING_HEAD: Need = (
+    lambda trace, view: bool(copying_heads(trace, trace.find(view.place))),
+    "This step needs a GPT with a head that copies, and a sentence that repeats a word.",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step. `name` stands in the link; `opens` are the fields of the view that it opens on."""
+    """One step. `name` is its name in the link; `opens` are the fields of the view that it opens on."""
 
     name: str
     title: str
@@ -89,7 +77,7 @@ class Step:
     opens: Mapping[str, object] = field(default_factory=dict)
     question: Maker | None = None
     needs: tuple[Need, ...] = ()
-    changes: bool = False  # whether it has its reader change the model
+    changes: bool = False  # whether the reader is to change the model
 
 
 STEPS: tuple[Step, ...] = (
@@ -98,8 +86,8 @@ STEPS: tuple[Step, ...] = (
         "Tokens",
         "pages/tokens.py",
         f"The sentence lacks its last word. Type “{MISSING}” at its end and press Enter.",
-        "A model reads tokens: pieces from a fixed list, each with a number. This “Tom” is another token "
-        "than the first one, for the space before it belongs to it.",
+        "A model reads tokens: pieces from a fixed list, each with a number. This “Tom” is a different "
+        "token from the first one, because the space before it is part of it.",
         "A text becomes tokens, and each token a number.",
         finished_sentence,
         {"text": UNFINISHED, "model": MODEL},
@@ -113,7 +101,7 @@ STEPS: tuple[Step, ...] = (
         "added: attention alone would not know which word comes first.",
         "A token's vector and its position's are added: what a word is, and where it stands.",
         shown("Added to the tokens"),
-        needs=(_added_positions,),
+        needs=(_ADDED_POSITIONS,),
     ),
     Step(
         "scores",
@@ -132,14 +120,14 @@ STEPS: tuple[Step, ...] = (
         "Scaling",
         "pages/attention.py",
         "Above the picture, switch off “Divide scores by √dₖ”.",
-        "A score is a sum of many products, so it can be large. Undivided, large scores make the softmax "
-        "give most of the weight to one token. Switched off, the picture shows the model's own run, the "
-        "changed one and the difference.",
-        "Without the division by √dₖ the weights crowd on single tokens.",
+        "A score is a sum of many products, so it can be large, and large scores make the softmax give "
+        "most of the weight to one token. With the division off, the picture shows the model's own run, "
+        "the changed run and the difference.",
+        "Without the division by √dₖ the weights pile up on single tokens.",
         change_alone(Intervention(scale=1.0), "switch off “Divide scores by √dₖ”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=without_scaling,
-        needs=(_divided_scores,),
+        needs=(_DIVIDED_SCORES,),
         changes=True,
     ),
     Step(
@@ -147,14 +135,14 @@ STEPS: tuple[Step, ...] = (
         "The mask",
         "pages/attention.py",
         "Above the picture, under Mask, choose “none: all may look”. Then scroll down to “What leaks”.",
-        "Grey cells are the future, which a model that guesses the next token must not see. Without the "
-        "mask a token may look at the very one that it is to guess. “What leaks” shows how well each "
-        "token is then guessed, before and after.",
+        "Grey cells are the future, which a model that predicts the next token must not see. Without the "
+        "mask a token may look at the very one that it must predict. “What leaks” shows how well each "
+        "token is predicted, with the mask and without.",
         "The causal mask closes the future: a token looks at itself and at those before it.",
         change_alone(Intervention(mask="none"), "choose “none: all may look”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=leaking_mask,
-        needs=(_causal_mask, _prediction),
+        needs=(_CAUSAL_MASK, _PREDICTION),
         changes=True,
     ),
     Step(
@@ -179,7 +167,7 @@ STEPS: tuple[Step, ...] = (
         copying,
         {"place": "decoder.0.self", "head": 0},
         question=copying_head,
-        needs=(_copying_head,),
+        needs=(_COPYING_HEAD,),
     ),
     Step(
         "feed-forward",
@@ -202,7 +190,7 @@ STEPS: tuple[Step, ...] = (
         "The last token's vector becomes a probability for every token of the vocabulary.",
         shown("Layer by layer"),
         question=settled_state,
-        needs=(_prediction,),
+        needs=(_PREDICTION,),
     ),
     Step(
         "laboratory",
@@ -215,7 +203,7 @@ STEPS: tuple[Step, ...] = (
         change_alone(Intervention(positions=False), "switch off the positions"),
         {"show": "Next token"},
         question=without_positions,
-        needs=(_prediction, _positions),
+        needs=(_PREDICTION, _POSITIONS),
         changes=True,
     ),
 )
@@ -223,10 +211,10 @@ NAMES = tuple(step.name for step in STEPS)
 
 
 def opened(step: Step, view: View) -> View:
-    """The view a step opens on, from the one that is open.
+    """The view a step opens on, made from the open one.
 
-    The reader's own sentence and model stay, but for the first step; so does their layer where the
-    model is another than the tour's. A sentence left unfinished is finished.
+    The first step alone replaces the reader's sentence and model. In another model than the tour's the
+    reader's layer and head stay too. The unfinished sentence of the first step is finished.
     """
     plain = replace(view, show="", change=Intervention(), target=None)
     if plain.text == UNFINISHED:
@@ -238,13 +226,16 @@ def opened(step: Step, view: View) -> View:
 
 
 def on_tour_sentence(step: Step, view: View) -> View:
-    """The same, on the sentence and model of the tour."""
+    """The view a step opens on, with the sentence and model of the tour."""
     return opened(step, replace(view, text=TEXT, model=MODEL))
 
 
 def unfit(step: Step, trace: Trace, view: View) -> str | None:
-    """Why a step cannot be done with this sentence and model; None where it can. trace: of the unchanged
-    run."""
+    """Why a step cannot be done with this sentence and model; None where it can.
+
+    trace: the unchanged run.
+    """
     if len(trace.tokens) < 2 and step.name != "tokens":
         return "This step needs a sentence of two tokens or more."
-    return next((reason for need in step.needs if (reason := need(trace, view))), None)
+    lacking = (reason for fits, reason in step.needs if not fits(trace, view))
+    return next((reason.format(model=trace.model) for reason in lacking), None)
