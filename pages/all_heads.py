@@ -1,4 +1,4 @@
-"""All heads: which one to look at, what each writes, and what each is needed for."""
+"""All heads: which one to look at, what each adds to the stream, and what each is needed for."""
 
 import streamlit as st
 
@@ -23,13 +23,13 @@ Each layer has several **{glossary_link("head", "heads")}**. Each has its own sm
 something else: the token before, what followed the same word earlier, the end of the sentence.
 
 Their {glossary_link("output", "outputs")} are laid side by side and multiplied by one matrix, W_O.
-That is the same as giving each head its own rows of W_O and adding up what they write: heads do not
-mix before they write to the {glossary_link("residual stream")}.
+That is the same as multiplying each head's output by its own rows of W_O and adding up the results:
+heads do not mix before they add to the {glossary_link("residual stream")}.
 
-Nobody needs to open all of them. A **ranking** by what heads look at finds candidates. It says
-where a head looks, not what for. **Leaving a head out** says what the model loses without it, which
-is closer to what it is for. Means over heads and **rollout** are handy pictures, but nothing in the
-model computes them.
+You need not open all of them. A **ranking** by what heads look at finds candidates. It says
+where a head looks, not why. **Leaving a head out** shows what the model loses without it, which
+is closer to the head's purpose. Means over heads and **rollout** are handy pictures, but nothing in
+the model computes them.
 """
     )
     config = seen.model.config

@@ -34,8 +34,8 @@ def idea() -> None:
 The **{glossary_link("encoder")}** reads the whole source at once. The
 **{glossary_link("decoder")}** writes the target, one word after another. Both are stacks of
 attention and feed-forward layers; their three kinds of attention share one formula and differ only in
-where queries, keys and values come from. X is the source's stream, Y the target's, E what the
-encoder hands over.
+where queries, keys and values come from. X is the source's stream, Y the target's, and E the output
+of the encoder.
 """
     )
     st.latex(ATTENTION)

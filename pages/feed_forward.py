@@ -28,15 +28,15 @@ def idea() -> None:
         st.markdown(
             """
 After attention has mixed the tokens, the **feed-forward** layer works on each token alone. A first map
-makes the vector wider, usually four times. The **activation** bends every number. A second map
-brings the vector back to its width.
+makes the vector wider, usually four times. The **activation** is a curve that is applied to every
+number. A second map brings the vector back to its width.
 
 **ReLU** cuts off what is below 0. **GELU** does so smoothly: it dips to −0.17 at x ≈ −0.75 and keeps
-some slope below 0. GPT-2 was trained with a tanh form of it. **SwiGLU** multiplies the curve of one
-map by the values of a second one: a gate.
+some slope below 0. GPT-2 was trained with a tanh form of it. **SwiGLU** applies its curve to one map
+and multiplies the result by a second map: a gate.
 
-Each sub-layer **adds** to the token's vector, so both must have the same size. This sum is the
-**residual stream**. The shortcut around the sub-layer gives gradients a short way back.
+Each sub-layer **adds** its output to the token's vector, so both must have the same width. This sum is
+the **residual stream**. The shortcut around the sub-layer gives gradients a short way back.
 **Dropout** sets some values to 0 in training and divides the rest by 1 − p.
 """
         )

@@ -17,9 +17,9 @@ with picture:
 with words:
     page.what_to_look_for()
     st.markdown(
-        "Each row is a token that looks, each column a token looked at; every row sums to 1. "
-        "A recurrent network reads words in turn. Attention lets each token look at the others "
-        "at once, so the same word gets another vector in another sentence."
+        "Each row is a token that looks, each column a token that is looked at; every row sums to 1. "
+        "A recurrent network reads words in turn. Attention lets each token look at all the others "
+        "at once, so the same word gets a different vector in each sentence."
     )
     page_link("pages/attention.py", "See how these weights come about →")
     invitation("home")

@@ -33,13 +33,13 @@ Every part of attention is there for a reason. Take one away, and see what is lo
 - **Scaling** divides the scores by √dₖ. Without it most {glossary_link("weight", "weights")} are
   nearly 0 or 1.
 - The **{glossary_link("mask")}** hides the future. Without it a GPT can read the answer.
-- **Padding** fills short texts up. A padded token must not be looked at.
+- **Padding** fills up short texts. No token may look at it.
 - **Positions** tell the order. Attention alone reads a bag of words.
 - **Heads** share the work. Some can be spared, others cannot.
 - **{glossary_link("Dropout")}** belongs to training only. Here you can see what it does.
 
-The model was trained with those that it has. Run without one it is a **counterfactual**: it never
-learned to work like that. What you see is what this model loses, not what a model trained so would do.
+The model was trained with the parts that it has. Run without one it is a **counterfactual**: it never
+learned to work like that. You see what this model loses, not what a model trained that way would do.
 """
     )
     formula.latex(MASKED_ATTENTION)

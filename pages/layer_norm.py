@@ -23,8 +23,8 @@ Then each dimension is multiplied by its own **γ** and shifted by its own **β*
 are the same for every token. The small **ε** inside the root keeps it from dividing by zero.
 
 **Batch norm** normalizes each dimension over the samples of a batch, so one sample's numbers depend on
-the others, and on padding. Layer norm mixes no samples and no tokens. Min–max scaling moves a
-known range onto 0 to 1 instead; it centres nothing.
+the others, and on padding. Layer norm mixes no samples and no tokens. Min–max scaling maps a known
+range to 0 to 1 instead; it does not bring the mean to 0.
 
 The norm stands after the residual sum (**post-norm**: the 2017 transformer, BERT) or before each
 sub-layer (**pre-norm**: GPT-2, with one more norm at the end).
@@ -33,7 +33,7 @@ sub-layer (**pre-norm**: GPT-2, with one more norm at the end).
     formula.latex(LAYER_NORM)
     if seen.model.config.norm == "rms":
         words.markdown(
-            "**This model has RMS norms instead.** They take no mean away and add no β: each vector is "
+            "**This model has RMS norms instead.** They subtract no mean and add no β: each vector is "
             "divided by the root of the mean of its squares, then multiplied by γ."
         )
         formula.latex(RMS_NORM)

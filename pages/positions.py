@@ -28,10 +28,10 @@ Attention looks at all tokens at once. By itself it does not know which comes fi
 tiger” and “Tiger kills lion” would be the same bag of words. So each token is told its **position**.
 
 - **Sinusoidal** positions come from a formula: pairs of sine and cosine, from fast to slow. A pair is
-  needed because a sine alone gives two positions the same value. With its cosine, moving on by some
-  positions is a rotation.
-- **Learned** positions are a table like the embedding: one row a position, found by training. GPT-2 and
-  BERT have them. There is no row beyond the longest text of the training.
+  needed because a sine alone gives two positions the same value. With its cosine, moving on by a number
+  of positions is a rotation.
+- **Learned** positions are a table like the embedding: one row for each position, found by training.
+  GPT-2 and BERT have them. There is no row beyond the longest text of the training.
 - **Rotary** positions add nothing. They turn each query and key by an angle that grows with the
   position, so that a score depends on the distance of the two tokens.
 

@@ -34,16 +34,16 @@ which sum to 1 over the whole vocabulary. They say what the model expects next a
 
 - **{glossary_link("Temperature")}** divides the logits first. Below 1 the likely tokens gain, above
   1 the unlikely ones.
-- **{glossary_link("Top-k")}** keeps the k likeliest tokens. The others are cut, and those that stay
-  share everything.
-- **{glossary_link("Top-p")}** keeps the fewest likely tokens that together hold the share p.
-- **{glossary_link("Greedy decoding")}** takes the likeliest token. **Sampling** draws one by chance.
+- **{glossary_link("Top-k")}** keeps the k likeliest tokens and removes the others. The probabilities
+  of those that stay are scaled up to sum to 1.
+- **{glossary_link("Top-p")}** keeps the fewest tokens whose probabilities together reach p.
+- **{glossary_link("Greedy decoding")}** takes the likeliest token. **Sampling** draws one at random.
 
-The chosen token joins the text, and the model reads it all again: that is how a text is written. The
-**{glossary_link("entropy")}** says how undecided the model is: 0 for one certain token, ln n for n
-equal ones.
+The chosen token joins the text, and the model reads everything again: that is how it writes a text.
+The **{glossary_link("entropy")}** says how undecided the model is: 0 for one certain token, ln n for n
+equally likely ones.
 
-The **{glossary_link("logit lens")}** asks earlier: what would each state predict, were it the last?
+The **{glossary_link("logit lens")}** asks what each earlier state would predict if it were the last.
 """
     )
     formula.latex(SOFTMAX)

@@ -38,17 +38,17 @@ def idea() -> None:
     config = seen.model.config
     st.markdown(
         f"""
-Every operation has a shape it leaves behind. In attention a text of n {glossary_link("token", "tokens")}
-is projected, cut into h {glossary_link("head", "heads")} of width dₖ, turned into an n × n table of
-{glossary_link("score", "scores")} for each head, and brought back to its old shape.
+Every operation gives a tensor of a certain shape. In attention a text of n
+{glossary_link("token", "tokens")} is projected, cut into h {glossary_link("head", "heads")} of width
+dₖ, turned into an n × n table of {glossary_link("score", "scores")} for each head, and brought back to
+its old shape.
 
-So three things cost in different ways. The **parameters** are the same however long the text is. The
-maps of single tokens take **operations** that grow with n. The tables of pairs grow with **n²**, in
-operations and in {glossary_link("explicit pass", "memory")}, unless a
-{glossary_link("fused kernel")} never keeps them.
+So there are three kinds of cost. The **parameters** are the same however long the text is. The
+**operations** on single tokens grow with n. The tables of pairs grow with **n²**, in operations and in
+{glossary_link("explicit pass", "memory")}; a {glossary_link("fused kernel")} never keeps them in memory.
 
-A model that writes on keeps the keys and values it has computed: the {glossary_link("KV cache")}.
-It grows with n too.
+A model that generates text keeps the keys and values it has computed: the
+{glossary_link("KV cache")}. It grows with n too.
 """
     )
     st.latex(attention_shapes(config, "self"))

@@ -38,7 +38,7 @@ tokens, so that after a layer or two the same word has another vector in another
 **contextual** one.
 
 A GPT is trained on **windows** of text. Its **targets** are the same windows moved on by one token, so
-every position learns to predict the next. The **stride** is the step from one window to the next.
+every position learns to predict the next token. The **stride** is the step from one window to the next.
 """
     )
     formula.latex(LOOK_UP)

@@ -1,4 +1,4 @@
-"""Worked examples: every example of the notes, step by step, with inputs to change, and their slips."""
+"""Worked examples: every example of the notes, step by step, with inputs to change; and the notes' slips."""
 
 import streamlit as st
 

@@ -115,11 +115,16 @@ def test_a_link_to_no_example_gets_a_sentence(parameters: dict[str, str], said: 
     assert [said in warning.value for warning in app.warning] == [True] * bool(said)
 
 
-@pytest.mark.parametrize("step", ["0", "99", "-1", "two", "1e3", "²", ""])
-def test_a_malformed_step_opens_one_that_there_is(step: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "opened"),
+    [("0", 0), ("99", 8), ("1000", 0), ("-1", 0), ("two", 0), ("1e3", 0), ("²", 0), ("", 0)],
+)
+def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(
+    step: str, opened: int
+) -> None:
     app = visit("worked_examples", example="the-cat-sat", step=step)
     assert not app.exception
-    assert step_of(app, "the-cat-sat") in (0, 8)
+    assert step_of(app, "the-cat-sat") == opened
 
 
 def test_every_slip_is_told_and_leads_to_its_step() -> None:

@@ -1,4 +1,4 @@
-"""A worked example on a page: its steps one after another, each with formula, numbers and verdict."""
+"""A worked example on a page: one step at a time, with formula, numbers and what the notes print."""
 
 from collections.abc import Callable
 from functools import cache
@@ -17,7 +17,7 @@ from viz.state.navigation import page_link
 from viz.views.worked.printed_table import printed_table
 
 WORKED_PAGE = "pages/worked_examples.py"
-SHOW, NOTES = "show", "notes"  # parameter of the link: opens what the notes are
+SHOW, NOTES = "show", "notes"  # show=notes in the link opens the tab about the notes
 PLACES = "worked-steps"  # session state: the open step of each example
 SCROLLING = """<style>
 .st-key-%s { overflow-x: auto }
@@ -60,7 +60,7 @@ def introduce(example: Example) -> None:
 def work_through(example: Example, moved: Callable[[int], None] | None = None) -> None:
     """One step at a time: the result beside its formula, and what the notes print.
 
-    moved: told which step is open, counted from 0.
+    moved: is called with the number of the open step, counted from 0.
     """
     position = _stepper(example)
     if moved is not None:
@@ -79,7 +79,7 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
 
 
 def open_step(name: str, position: int) -> None:
-    """Opens a step of an example, counted from 0; the nearest one where it has not so many."""
+    """Opens a step of an example, counted from 0; the nearest one where there is no such step."""
     last = len(worked_example(name).steps) - 1
     _places()[name] = min(max(position, 0), last)
 
@@ -90,7 +90,7 @@ def _places() -> dict[str, int]:
 
 
 def _stepper(example: Example) -> int:
-    """Buttons back and on, and the list of the steps between them."""
+    """The buttons back and next, and the list of steps between them; returns the open step."""
     name, last = example.name, len(example.steps) - 1
     open_step(name, _places().get(name, 0))
     position, key = _places()[name], f"step-{name}"
@@ -121,7 +121,7 @@ def _stepper(example: Example) -> int:
 
 
 def _result(step: Step, key: str) -> None:
-    """A matrix or a row as a picture, a number as itself."""
+    """A matrix or a row as a picture, a single number as a metric."""
     if step.result.ndim == 0:
         st.metric(plain(step.title), number(float(step.result)))
     else:

@@ -1,4 +1,4 @@
-"""The choice of a worked example: topic and example, held in the session and in the link."""
+"""The choice of a worked example: topic and example, kept in the session and in the link."""
 
 from functools import cache
 
@@ -49,10 +49,10 @@ def choose(name: str, step: int = 0) -> None:
 
 
 def adopt_link() -> None:
-    """Takes example and step from the link where it was opened or changed by hand.
+    """Opens the example and step of a link that was followed or edited.
 
-    A link to an example that there is not gets a sentence; the open example stays. A link to what
-    the notes are opens that.
+    Where there is no such example a warning says so, and the open one stays. `show=notes` opens the
+    tab that says what the notes are.
     """
     shown = st.query_params.get(SHOW)
     if shown != st.session_state.get(SHOWN):

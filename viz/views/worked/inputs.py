@@ -1,4 +1,4 @@
-"""The inputs of a worked example as fields to change, and the example worked with them."""
+"""The inputs of a worked example as fields, and the example computed from what stands in them."""
 
 from functools import lru_cache
 
@@ -10,13 +10,13 @@ from model.worked.example import Array, Example, Input, read_only
 from viz.views.worked.by_hand import worked_example
 
 NUMBERS, ROUNDS = "worked-numbers", "worked-rounds"  # session state, by name of example
-FEW = 16  # so many numbers stand open; more are behind a click
+FEW = 16  # more numbers than this are behind a click
 _CELL, _FIELD = 84, 190  # widths in pixels
 Key = tuple[tuple[str, bytes], ...]
 
 
 def with_own_numbers(name: str) -> Example:
-    """Draws the fields of an example and works it with what stands in them.
+    """Draws the fields of an example, and computes it from what stands in them.
 
     Raises ValueError with a sentence where the numbers do not fit.
     """
@@ -55,7 +55,7 @@ def _kept(name: str) -> dict[str, Array]:
 
 
 def _round(name: str) -> int:
-    """How often the numbers of an example were put back: fields are made anew each time."""
+    """How often the example was reset: each reset needs fields with new keys."""
     rounds: dict[str, int] = st.session_state.setdefault(ROUNDS, {})
     return rounds.setdefault(name, 0)
 
@@ -102,14 +102,14 @@ def _number(item: Input, key: str, shown: float) -> float:
 
 
 def _stride(item: Input) -> float:
-    """How far one press of a button goes: a tenth, or less where the number itself is small."""
+    """How far one press of + or − goes: a tenth, or less where the number itself is small."""
     size = abs(float(item.given))
     return 0.1 if size >= 0.1 or size == 0 else 10.0 ** np.floor(np.log10(size))
 
 
 def _table(item: Input, key: str, shown: Array) -> Array:
-    """A table whose cells can be changed. It opens on what was kept and then holds the changes."""
-    if f"table-{key}" not in st.session_state:  # first seen, or seen again after another page
+    """A table to edit. It opens with the kept numbers; after that Streamlit adds the edits to them."""
+    if f"table-{key}" not in st.session_state:  # the first time, or back from another page
         st.session_state[f"opened-{key}"] = shown
     opened: Array = st.session_state[f"opened-{key}"]
     widths = {label: _width(label) for label in item.columns or ()}
@@ -133,7 +133,7 @@ def _table(item: Input, key: str, shown: Array) -> Array:
 
 
 def _width(label: str) -> int:
-    """Room for a label and the sign beside it that says that its cells can be changed."""
+    """Room for a label and the pencil beside it."""
     return max(_CELL, 8 * len(label) + 46)
 
 

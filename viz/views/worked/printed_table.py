@@ -1,4 +1,4 @@
-"""What the notes print in a step, as an HTML table with the slips marked. Pure."""
+"""What the notes print for a step, as an HTML table with the slips marked. Pure."""
 
 import html
 
@@ -22,9 +22,9 @@ STYLE = f"""<style>
 
 
 def printed_table(step: Step) -> str:
-    """The figures as the notes print them; under a figure that is off, what the arithmetic gives.
+    """The figures as the notes print them; under a wrong one, what the arithmetic gives.
 
-    A cell that they leave out stays empty. Empty where the notes print nothing.
+    A cell that the notes leave out is empty. "" where they print nothing for this step.
     """
     if step.notes is None or step.differing is None:
         return ""
@@ -52,7 +52,7 @@ def printed_table(step: Step) -> str:
 
 
 def _cell(figure: str, value: float, written: str, decimals: int, differs: np.bool_) -> str:
-    """One figure; where it is off, the value under it, to as many decimals as are printed."""
+    """One figure; under a wrong one the value, to at least as many decimals as are printed."""
     if not differs:
         return f"<td>{'' if figure == NOTHING else html.escape(figure)}</td>"
     shown = f"{value:.{decimals}f}" if decimals > DECIMALS else written
