@@ -28,7 +28,8 @@ def _labels(points: Array) -> tuple[str, ...]:
 )
 def gelu(sheet: Sheet, points: Array) -> None:
     first, columns = points[0], _labels(points)
-    share, title = activations.normal_share(points), "Share of a normal distribution below x"
+    share = activations.normal_share(points)
+    title = "Share of a normal distribution below x"
     formula = r"\Phi(x) = \tfrac12\left(1 + \mathrm{erf}\tfrac{x}{\sqrt 2}\right)"
     sheet.step(title, formula, share, columns)
     sheet.numbers(r"\Phi(@) = @", first, share[0])
@@ -63,7 +64,8 @@ def gelu_minimum(sheet: Sheet, low: float, high: float) -> None:
         raise ValueError(f"The interval must rise: {high:g} is not above {low:g}.")
     lowest = activations.zero_of(activations.gelu_slope, low, high)
     around = np.array([low, lowest, high])
-    slopes, title = activations.gelu_slope(around), "Slope at the ends and at the minimum"
+    slopes = activations.gelu_slope(around)
+    title = "Slope at the ends and at the minimum"
     sheet.step(title, _SLOPE, slopes, _labels(around))
     sheet.numbers(r"\mathrm{GELU'}(@) = @", low, slopes[0])
     sheet.remark("Negative on the left and positive on the right: a minimum lies between.")

@@ -68,17 +68,16 @@ def encoder_layer(sheet: Sheet, source: Array, first: Array, second: Array) -> N
 def decoder_layer(sheet: Sheet, target: Array, source: Array, first: Array, second: Array) -> None:
     allowed = attention.causal_mask(len(target))
     run = attention.attend(target, target, target, allowed=allowed)
-    hidden, title = attention.masked(run.scaled, allowed), "1. Masked self-attention: weights"
+    hidden = attention.masked(run.scaled, allowed)
+    title = "1. Masked self-attention: weights"
     sheet.weights(hidden, _TARGET, row=1, allowed=allowed, title=title)
     sheet.remark("Queries, keys and values all come from the decoder.")
     title = "Masked self-attention: output"
     output = sheet.output(run.weights, target, _TARGET, row=1, title=title)
     stream = _add_and_norm(sheet, target, output, _TARGET, "Add and norm")
 
-    title, formula = (
-        "2. Cross-attention: scores",
-        r"S = Q_{\text{decoder}}\, K_{\text{encoder}}^\top",
-    )
+    title = "2. Cross-attention: scores"
+    formula = r"S = Q_{\text{decoder}}\, K_{\text{encoder}}^\top"
     sheet.scores(stream, source, _TARGET, _SOURCE, title=title, formula=formula)
     sheet.remark("Queries from the decoder; keys and values from the encoder's output.")
     run = attention.attend(stream, source, source)

@@ -64,10 +64,8 @@ def residual_gradient(sheet: Sheet, depth: int, width: int, gain: float, seed: i
     plain = learning.gradient_by_layer(matrices, start, shortcut=False)
     short = learning.gradient_by_layer(matrices, start, shortcut=True)
     lengths, stacks = np.stack([plain, short]), ("x ← f(x)", "x ← x + f(x)")
-    title, formula = (
-        "Size of the gradient at each layer",
-        r"\left\lVert \frac{\partial L}{\partial x_l} \right\rVert",
-    )
+    title = "Size of the gradient at each layer"
+    formula = r"\left\lVert \frac{\partial L}{\partial x_l} \right\rVert"
     sheet.step(title, formula, lengths, stacks, "layer")
     sheet.numbers(r"\text{layer 0: } @ \quad \text{and} \quad @", plain[0], short[0])
     sheet.remark("A shortcut gives the gradient a path that no layer can shrink.")

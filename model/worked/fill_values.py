@@ -82,12 +82,14 @@ def fully_masked_row(sheet: Sheet, scores: Array, fill: float) -> None:
     sheet.step(title, formula, written, "key", quantity="score", blocked=blocked)
     sheet.numbers(r"\tilde s = @", written)
 
-    uniform, title = attention.softmax(written), "Weights: a uniform row"
+    uniform = attention.softmax(written)
+    title = "Weights: a uniform row"
     sheet.step(title, r"\frac{e^{f}}{n\, e^{f}} = \frac{1}{n}", uniform, "key", quantity="weight")
     sheet.numbers(r"\frac{1}{@} = @", len(scores), uniform[0])
     sheet.remark("Equal scores give equal weights: the row looks at what it should not see.")
 
-    added, title = attention.softmax(scores + fill), "The fill added instead of written"
+    added = attention.softmax(scores + fill)
+    title = "The fill added instead of written"
     formula = r"\mathrm{softmax}(s_j + \text{fill})"
     sheet.step(title, formula, added, "key", quantity="weight")
     sheet.numbers(r"\mathrm{softmax}(@ + @) = @", scores, fill, added)
@@ -101,10 +103,8 @@ def fully_masked_row(sheet: Sheet, scores: Array, fill: float) -> None:
     sheet.numbers(r"e^{-\infty} + e^{-\infty} + \ldots = @", exponentials.sum())
     sheet.remark("Their sum is 0, so plain arithmetic divides 0 by 0, and that gives NaN.")
 
-    title, formula = (
-        "Weights with −∞, as this app defines them",
-        r"a_j = 0\ \text{where no key is open}",
-    )
+    title = "Weights with −∞, as this app defines them"
+    formula = r"a_j = 0\ \text{where no key is open}"
     weights = attention.softmax(hidden)
     sheet.step(title, formula, weights, "key", quantity="weight", blocked=blocked)
     sheet.numbers(r"a = 0\ \text{instead of}\ \tfrac{0}{0}")

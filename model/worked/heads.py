@@ -46,10 +46,8 @@ def one_matrix_then_split(sheet: Sheet, x: Array, q_matrix: Array, heads: int) -
 def head_widths(sheet: Sheet, widths: Array, heads: Array) -> None:
     pairs = zip(widths, heads, strict=True)
     each = np.array([sizes.head_width(int(width), int(count)) for width, count in pairs])
-    models, formula = (
-        tuple(f"width {width:g}" for width in widths),
-        r"d_k = \frac{d_{\text{model}}}{h}",
-    )
+    models = tuple(f"width {width:g}" for width in widths)
+    formula = r"d_k = \frac{d_{\text{model}}}{h}"
     sheet.step("Width of each head", formula, each, models)
     sheet.numbers(r"\frac{@}{@} = @", widths[0], heads[0], each[0])
     source = TWO_LAYERS.at("num_heads / d_k, and Q, K, V, O")
@@ -63,9 +61,7 @@ def head_widths(sheet: Sheet, widths: Array, heads: Array) -> None:
 
     starts = np.arange(heads[1]) * each[1]
     table = np.stack([starts, starts + each[1] - 1], axis=1)
-    title, formula = (
-        f"Columns of every head at width {widths[1]:g}",
-        r"h\,d_k\ \text{to}\ (h+1)\,d_k - 1",
-    )
+    title = f"Columns of every head at width {widths[1]:g}"
+    formula = r"h\,d_k\ \text{to}\ (h+1)\,d_k - 1"
     sheet.step(title, formula, table, "head", _ENDS)
     sheet.numbers(r"\text{head } @: @\ \text{to}\ @", len(table) - 1, *table[-1])

@@ -110,7 +110,8 @@ def ladder_causal_dropout(
 ) -> None:
     value, allowed = x @ v_matrix, attention.causal_mask(len(x))
     run = attention.attend(x @ q_matrix, x @ k_matrix, value, allowed=allowed)
-    hidden, title = attention.masked(run.scaled, allowed), "Causal weights"
+    hidden = attention.masked(run.scaled, allowed)
+    title = "Causal weights"
     weights = sheet.weights(hidden, TOKENS, row=2, allowed=allowed, title=title)
     draws = np.random.default_rng(seed).random(weights.shape)
     formula = r"u_{ij} \sim \mathrm{uniform}(0, 1)"

@@ -81,19 +81,23 @@ def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, fill: float) 
 def two_routes_to_causal(sheet: Sheet, scores: Array) -> None:
     allowed = attention.causal_mask(3)
     blocked = allowed == 0
-    hidden, title = attention.masked(scores, allowed), "Route 1: −∞ in the future, then softmax"
+    hidden = attention.masked(scores, allowed)
+    title = "Route 1: −∞ in the future, then softmax"
     first = sheet.weights(hidden, _WORDS, row=1, allowed=allowed, title=title)
     title = "Route 2: softmax over everything first"
     full = sheet.weights(scores, _WORDS, row=1, title=title)
-    zeroed, title = full * allowed, "Route 2: the future set to zero"
+    zeroed = full * allowed
+    title = "Route 2: the future set to zero"
     sheet.step(
         title, r"a_{ij}\, M_{ij}", zeroed, _WORDS, _WORDS, quantity="weight", blocked=blocked
     )
     sheet.numbers(r"\text{Cat: } @", zeroed[1])
-    sums, title = zeroed.sum(axis=1), "Route 2: what is left of each row"
+    sums = zeroed.sum(axis=1)
+    title = "Route 2: what is left of each row"
     sheet.step(title, r"\sum_j a_{ij}\, M_{ij}", sums, _WORDS)
     sheet.numbers(r"\text{Cat: } @ = @", latex.total(zeroed[1]), sums[1])
-    again, title = zeroed / sums[:, None], "Route 2: each row divided by its sum"
+    again = zeroed / sums[:, None]
+    title = "Route 2: each row divided by its sum"
     formula = r"\frac{a_{ij}\, M_{ij}}{\sum_m a_{im}\, M_{im}}"
     sheet.step(title, formula, again, _WORDS, _WORDS, quantity="weight", blocked=blocked)
     sheet.numbers(r"\text{Cat: } \frac{@}{@} = @", zeroed[1], sums[1], again[1])

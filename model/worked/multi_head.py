@@ -108,10 +108,8 @@ def four_classes_agree(
         sheet.remark(f"As in {source}.")
     outputs = [output for output, _ in classes.values()]
     between = np.array([[np.abs(one - other).max() for other in outputs] for one in outputs])
-    title, formula = (
-        "Largest difference between any two",
-        r"\max |z^{(\text{one})} - z^{(\text{other})}|",
-    )
+    title = "Largest difference between any two"
+    formula = r"\max |z^{(\text{one})} - z^{(\text{other})}|"
     sheet.step(title, formula, between, _LETTERS, _LETTERS)
     sheet.numbers(r"\max = @", between.max())
     sheet.remark(

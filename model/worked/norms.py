@@ -93,10 +93,8 @@ def biased_and_unbiased(sheet: Sheet, x: Array, epsilon: float, widths: Array) -
     )
     sheet.step("Normalized", _NORMALIZED, units, kinds, "dim")
     sheet.numbers(r"\hat x_0 = @,\quad @", *units[:, 0])
-    off, formula = (
-        100.0 * normalization.shrinkage(widths),
-        r"100 \left(1 - \sqrt{\frac{d - 1}{d}}\right)",
-    )
+    off = 100.0 * normalization.shrinkage(widths)
+    formula = r"100 \left(1 - \sqrt{\frac{d - 1}{d}}\right)"
     title = "How much smaller the unbiased one comes out, in percent"
     sheet.step(title, formula, off, tuple(f"d = {width:g}" for width in widths))
     line = r"100 \left(1 - \sqrt{\tfrac{@}{@}}\right) = @"
@@ -121,7 +119,8 @@ def where_the_norm_stands(sheet: Sheet, x: Array, matrix: Array) -> None:
     sheet.step("Post-LN output", formula, post, "dim", quantity="output")
     sheet.numbers("@", post)
     sheet.remark("The norm stands after the sum: the 2017 encoder and decoder, and BERT.")
-    entering, title = normalization.layer_norm(x), "What enters the sub-layer in pre-LN"
+    entering = normalization.layer_norm(x)
+    title = "What enters the sub-layer in pre-LN"
     sheet.step(title, r"\mathrm{LN}(x)", entering, "dim")
     sheet.numbers("@", entering)
     pre, formula = x + entering @ matrix, r"x + f(\mathrm{LN}(x))"

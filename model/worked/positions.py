@@ -89,10 +89,8 @@ def learned_positions(
     sheet.step("Embedding plus learned position", "E + P", total, _TOKENS, "dim")
     sheet.numbers("@ + @ = @", embedding[0], table[0], total[0])
     sheet.remark("Row p of the learned table is simply added to the token at position p.")
-    count, formula = (
-        context * width,
-        r"0 \quad \text{and} \quad \text{context} \cdot d_{\text{model}}",
-    )
+    count = context * width
+    formula = r"0 \quad \text{and} \quad \text{context} \cdot d_{\text{model}}"
     sheet.step("Parameters of the two kinds", formula, (0, count), ("sinusoidal", "learned"))
     sheet.numbers(r"@ \cdot @ = @", context, width, count)
     sheet.remark("A learned table ends at its context length; the sinusoidal one has no end.")

@@ -76,7 +76,8 @@ def most_probable_word(
     whole("vocabulary", "Vocabulary", 10_000, 2, 1_000_000),
 )
 def to_the_vocabulary(sheet: Sheet, length: int, width: int, vocabulary: int) -> None:
-    matrix, title = (width, vocabulary), "Shape of the output matrix"
+    matrix = (width, vocabulary)
+    title = "Shape of the output matrix"
     sheet.step(title, r"d_{\text{model}} \times V", matrix, ("width", "vocabulary"))
     sheet.numbers(latex.shape(matrix))
     logits = (length, vocabulary)
@@ -102,16 +103,15 @@ def to_the_vocabulary(sheet: Sheet, length: int, width: int, vocabulary: int) ->
 def sequence_in_three_steps(sheet: Sheet, source: Array, target: Array, matrix: Array) -> None:
     allowed = attention.causal_mask(3)
     own = attention.attend(target, target, target, allowed=allowed)
-    hidden, title = (
-        attention.masked(own.scaled, allowed),
-        "What each step reads of the target so far",
-    )
+    hidden = attention.masked(own.scaled, allowed)
+    title = "What each step reads of the target so far"
     sheet.weights(hidden, _TIMES, _TARGET, row=1, allowed=allowed, title=title)
     sheet.remark("At t = 1 only the start token is there; at t = 3 also y1 and y2.")
     stream = target + own.output
     cross = attention.attend(stream, source, source)
     sheet.weights(cross.scaled, _TIMES, _SOURCE, title="What each step reads of the source")
-    final, title = stream + cross.output, "Vectors after both, with their shortcuts"
+    final = stream + cross.output
+    title = "Vectors after both, with their shortcuts"
     formula = r"x + \text{self} + \text{cross}"
     sheet.step(title, formula, final, _TIMES, "dim", quantity="output")
     sheet.numbers(r"t = 1:\ @", final[0])

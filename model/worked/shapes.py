@@ -113,10 +113,8 @@ def contiguous_before_merge(sheet: Sheet, length: int, heads: int, head_width: i
 
     order = swapped.reshape(heads * length, head_width)
     rows = tuple(f"head {head}, token {token}" for head in range(heads) for token in range(length))
-    title, formula = (
-        "Where the numbers lie in memory, read head by head",
-        r"\text{address of } (h, t, d)",
-    )
+    title = "Where the numbers lie in memory, read head by head"
+    formula = r"\text{address of } (h, t, d)"
     sheet.step(title, formula, order, rows, "dim")
     sheet.numbers(r"\text{token 1 of head 0: } @", order[min(1, length - 1)])
 
@@ -187,10 +185,8 @@ def memory_and_operations(
     sheet.step("Numbers each stage leaves", formula, kept, names)
     sheet.numbers(r"@ \cdot @ \cdot @^2 = @", batch, heads, length, kept[1])
 
-    memory, formula = (
-        kept * float(bytes) / 2**20,
-        r"\frac{\text{numbers} \cdot \text{bytes}}{2^{20}}",
-    )
+    memory = kept * float(bytes) / 2**20
+    formula = r"\frac{\text{numbers} \cdot \text{bytes}}{2^{20}}"
     sheet.step("Memory of each stage, in MiB", formula, memory, names)
     sheet.numbers(r"\text{scores: } @", memory[1])
     sheet.remark(

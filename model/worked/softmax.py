@@ -93,10 +93,8 @@ def softmax_over_keys(sheet: Sheet, scores: Array) -> None:
     title = "Softmax along the last axis: over the keys"
     rows = sheet.weights(scores, _QUERIES, _KEYS, title=title)
     sheet.remark("dim=-1 of (batch, heads, queries, keys): each query spreads 1 over its keys.")
-    title, formula = (
-        "Softmax along the other axis: over the queries",
-        r"\frac{e^{s_{ij}}}{\sum_m e^{s_{mj}}}",
-    )
+    title = "Softmax along the other axis: over the queries"
+    formula = r"\frac{e^{s_{ij}}}{\sum_m e^{s_{mj}}}"
     columns = attention.softmax(scores, axis=0)
     sheet.step(title, formula, columns, _QUERIES, _KEYS)
     sheet.numbers(r"\text{column 0: } @", latex.softmax(scores[:, 0], columns[:, 0]))

@@ -48,7 +48,8 @@ def sliding_windows(sheet: Sheet, ids: Array, length: int, stride: int) -> None:
     starts = stride * np.arange(len(inputs))
     sheet.step("Where each window starts", r"s \cdot k", starts, "window")
     sheet.numbers("s = @", stride)
-    shared, title = max(length - stride, 0), "Tokens two neighbouring windows share"
+    shared = max(length - stride, 0)
+    title = "Tokens two neighbouring windows share"
     sheet.step(title, r"\max(n - s,\ 0)", shared)
     sheet.numbers(r"\max(@ - @,\ 0) = @", length, stride, shared)
     sheet.remark("Windows overlap where the stride is smaller than the length.")
@@ -63,10 +64,8 @@ def sliding_windows(sheet: Sheet, ids: Array, length: int, stride: int) -> None:
 )
 def look_up_is_one_hot(sheet: Sheet, ids: Array, matrix: Array) -> None:
     rows = tuple(f"token {index} (id {token:g})" for index, token in enumerate(ids))
-    hot, formula = (
-        learning.one_hot(ids, len(matrix)),
-        r"h_{t,v} = 1\ \text{where } v = \mathrm{id}_t",
-    )
+    hot = learning.one_hot(ids, len(matrix))
+    formula = r"h_{t,v} = 1\ \text{where } v = \mathrm{id}_t"
     sheet.step("One-hot vectors", formula, hot, rows, "id")
     sheet.numbers(r"@ \to @", ids[0], hot[0])
     product = sheet.step("One-hot times matrix", r"h\, E", hot @ matrix, rows, "dim")
@@ -87,28 +86,26 @@ def look_up_is_one_hot(sheet: Sheet, ids: Array, matrix: Array) -> None:
     given("second", "Neighbours in the second sentence (chosen here)", _SECOND, "neighbour", "dim"),
 )
 def same_word_two_sentences(sheet: Sheet, word: Array, first: Array, second: Array) -> None:
-    before, title = np.stack([word, word]), "The word's vector before attention"
+    before = np.stack([word, word])
+    title = "The word's vector before attention"
     sheet.step(title, "x", before, _SENTENCES, "dim")
     sheet.numbers("@", word)
     sheet.remark("A fixed vector for each word, whatever stands around it.")
     sentences = [np.vstack([word, neighbours]) for neighbours in (first, second)]
     runs = [attention.attend(vectors, vectors, vectors) for vectors in sentences]
-    weights, tokens = (
-        np.stack([run.weights[0] for run in runs]),
-        ("itself", "neighbour 0", "neighbour 1"),
-    )
+    weights = np.stack([run.weights[0] for run in runs])
+    tokens = ("itself", "neighbour 0", "neighbour 1")
     formula = r"\mathrm{softmax}\!\left(\frac{x X^\top}{\sqrt{d_k}}\right)"
     sheet.step("Its weights", formula, weights, _SENTENCES, tokens, quantity="weight")
     sheet.numbers(r"\text{first: } @", weights[0])
-    after, title = np.stack([run.output[0] for run in runs]), "The word's vector after attention"
+    after = np.stack([run.output[0] for run in runs])
+    title = "The word's vector after attention"
     sheet.step(title, "z = a X", after, _SENTENCES, "dim", quantity="output")
     sheet.numbers(r"\text{first: } @", after[0])
     sheet.remark("A contextual vector: the neighbours are mixed in.")
     cosines = np.array([learning.cosine(*before), learning.cosine(*after)])
-    title, formula = (
-        "Cosine similarity between the two sentences",
-        r"\frac{u \cdot v}{\lVert u \rVert\, \lVert v \rVert}",
-    )
+    title = "Cosine similarity between the two sentences"
+    formula = r"\frac{u \cdot v}{\lVert u \rVert\, \lVert v \rVert}"
     sheet.step(title, formula, cosines, ("before attention", "after attention"))
     sheet.numbers("@", cosines)
     sheet.remark("1 means the same direction.")
