@@ -54,8 +54,9 @@ def most_probable_word(
     source = INTRODUCTION.at("Final layer")
     sheet.printed("0 1 0 0 0 0", source, "OHE of word 'am' 0 1 0 0 0 0")
     sheet.remark(f"Index {target} is “{_WORDS[target]}”.")
-    loss = sheet.step("Loss", r"L = -\sum_v y_v \ln p_v", learning.cross_entropy(logits, hot))
-    sheet.numbers(r"-\ln @ = @", shares[target], loss)
+    before = learning.cross_entropy(logits, hot)
+    sheet.step("Loss", r"L = -\sum_v y_v \ln p_v", before)
+    sheet.numbers(r"-\ln @ = @", shares[target], before)
     sheet.remark("Only the probability of the right word counts.")
     gradient, formula = shares - hot, r"\frac{\partial L}{\partial \ell_v} = p_v - y_v"
     sheet.step("Gradient for the logits", formula, gradient, _WORDS)
@@ -63,8 +64,8 @@ def most_probable_word(
     sheet.remark("Back-propagation starts here: down for wrong words, up for the right one.")
     after = learning.cross_entropy(logits - rate * gradient, hot)
     title, formula = "Loss after one step on the logits", r"\ell \leftarrow \ell - \eta\,(p - y)"
-    sheet.step(title, formula, (loss, after), ("before", "after"))
-    sheet.numbers(r"\eta = @:\ @ \to @", rate, loss, after)
+    sheet.step(title, formula, (before, after), ("before", "after"))
+    sheet.numbers(r"\eta = @:\ @ \to @", rate, before, after)
 
 
 @worked(
