@@ -5,8 +5,8 @@ import streamlit as st
 from viz.notation.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
 from viz.shell import page
 from viz.tour.card import beside_questions
-from viz.views.attention.effect import effect_on_prediction
 from viz.views.glossary.glossary import glossary_link
+from viz.views.laboratory.effects import effect_on_prediction
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/attention.py")

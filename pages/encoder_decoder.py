@@ -5,8 +5,7 @@ import streamlit as st
 from viz.notation.formulas import ATTENTION
 from viz.shell import page
 from viz.views.glossary.glossary import glossary_link
-from viz.views.translation.alignment import show_alignment
-from viz.views.translation.attentions import three_attentions
+from viz.views.translation.alignment import show_alignment, three_attentions
 from viz.views.translation.formulas import projections
 from viz.views.translation.sentences import (
     SHAPE,

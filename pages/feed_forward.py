@@ -3,10 +3,9 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.views.feed_forward.activations import activation_view
 from viz.views.feed_forward.dropout import dropout_view
 from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
-from viz.views.feed_forward.neurons import neurons, on_the_curve
+from viz.views.feed_forward.neurons import activation_view, neurons, on_the_curve
 from viz.views.feed_forward.stream import contributions_view, gradient_view
 from viz.views.worked.by_hand import by_hand
 

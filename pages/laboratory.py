@@ -6,10 +6,9 @@ from viz.shell import page
 from viz.state.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.laboratory.changes import changes, what_to_see
+from viz.views.laboratory.changes import MASKED_ATTENTION, changes, what_to_see
 from viz.views.laboratory.effects import every_position, next_token_effect
 from viz.views.laboratory.experiments import measured_points
-from viz.views.laboratory.formulas import MASKED_ATTENTION
 from viz.views.laboratory.rows import rows_effect, stream_effect
 
 page.open_page("pages/laboratory.py")

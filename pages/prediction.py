@@ -6,9 +6,8 @@ from viz.shell import page
 from viz.shell.way_out import LANGUAGE_MODELS, say_encoder
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
-from viz.views.prediction.formulas import ENTROPY, SOFTMAX
 from viz.views.prediction.logit_lens import logit_lens
-from viz.views.prediction.next_token import next_token
+from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
 from viz.views.prediction.token_by_token import token_by_token
 from viz.views.worked.by_hand import by_hand
 

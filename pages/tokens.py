@@ -3,10 +3,9 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.views.tokens.formulas import LOOK_UP
 from viz.views.tokens.listing import token_list, two_tokenizers
 from viz.views.tokens.two_sentences import two_sentences
-from viz.views.tokens.vectors import nearest, vector_look_up
+from viz.views.tokens.vectors import LOOK_UP, nearest, vector_look_up
 from viz.views.tokens.windows import token_windows
 from viz.views.worked.by_hand import by_hand
 

@@ -2,8 +2,7 @@
 
 from viz.shell import page
 from viz.views.training.here import here
-from viz.views.training.idea import idea
-from viz.views.training.views import beside, watch
+from viz.views.training.views import beside, idea, watch
 from viz.views.worked.by_hand import by_hand
 
 VIEWS = {

@@ -12,8 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.training.checkpoints import shipped_course, shipped_courses
 from tests.pages.reading import choose, control, said, visit
-from viz.views.training.choice import CHARACTERS, LIST
-from viz.views.training.shared import workshop
+from viz.views.training.choice import CHARACTERS, LIST, workshop
 
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}
 VIEWS = ("Watch it form", "Untrained beside trained", "Train one here")

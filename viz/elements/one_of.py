@@ -1,10 +1,13 @@
-"""A choice of one among a few, side by side."""
+"""A choice of one: among a few side by side, in a list, or in a table."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+
+from viz.notation.csv_safe import sheltered_table
 
 Option = TypeVar("Option")
 
@@ -18,10 +21,11 @@ def one_of(
     named: Callable[[Option], str] = str,
     box: DeltaGenerator | None = None,
     quiet: bool = False,
+    bind: Literal["query-params"] | None = None,
 ) -> Option:
     """The option that is chosen: `default`, or the first, until another one is.
 
-    quiet: the label is there for screen readers only.
+    quiet: the label is there for screen readers only. bind: the choice stands in the link.
     """
     draw = st.segmented_control if box is None else box.segmented_control
     return draw(
@@ -32,4 +36,126 @@ def one_of(
         format_func=named,
         key=key,
         label_visibility="collapsed" if quiet else "visible",
+        bind=bind,
+    )
+
+
+def one_listed(
+    label: str,
+    names: Sequence[str],
+    key: str,
+    *,
+    first: int = 0,
+    box: DeltaGenerator | None = None,
+    disabled: bool = False,
+) -> int:
+    """The place of the chosen name in a list: `first` until another one is chosen."""
+    keep_within(key, len(names))
+    draw = st.selectbox if box is None else box.selectbox
+    place: int = draw(
+        label,
+        range(len(names)),
+        index=first,
+        format_func=names.__getitem__,
+        key=key,
+        disabled=disabled,
+    )
+    return place
+
+
+def one_step(
+    key: str, last: int, boxes: Sequence[DeltaGenerator], go: Callable[[int], None], named: str
+) -> int:
+    """A step from 1 to the last: a slider, and buttons that go back and on by one. named: what the buttons'
+    keys begin with."""
+    st.session_state[key] = min(st.session_state[key], last)
+    slider, back, forward = boxes
+    step: int = slider.slider("Step", 1, last, key=key) if last > 1 else 1
+    back.button(
+        "Back", f"{named}-back", on_click=go, args=(-1,), disabled=step == 1, width="stretch"
+    )
+    forward.button(
+        "Next",
+        f"{named}-next",
+        on_click=go,
+        args=(1,),
+        disabled=step == last,
+        type="primary",
+        width="stretch",
+    )
+    return step
+
+
+def keep_within(key: str, count: int) -> None:
+    """A numbered choice that another sentence or model no longer has goes back to the first."""
+    if st.session_state.get(key, 0) >= count:
+        st.session_state[key] = 0
+
+
+def open_one(
+    label: str,
+    options: Sequence[Option],
+    key: str,
+    *,
+    named: Callable[[Option], str] = str,
+    placeholder: str,
+    take: Callable[[Option], None],
+    box: DeltaGenerator | None = None,
+    quiet: bool = False,
+) -> None:
+    """Calls `take` with the option that is chosen, and shows the placeholder again.
+
+    quiet: the label is there for screen readers only.
+    """
+
+    def chosen() -> None:
+        option = st.session_state[key]
+        if option is not None:
+            take(option)
+            st.session_state[key] = None
+
+    draw = st.selectbox if box is None else box.selectbox
+    draw(
+        label,
+        options,
+        index=None,
+        format_func=named,
+        placeholder=placeholder,
+        key=key,
+        label_visibility="collapsed" if quiet else "visible",
+        on_change=chosen,
+    )
+
+
+def choosable_table(
+    frame: pd.DataFrame,
+    key: str,
+    take: Callable[[int], None],
+    *,
+    decimals: int = 4,
+    helps: Mapping[str, str] | None = None,
+    height: int | Literal["auto"] = "auto",
+    hide_index: bool | None = None,
+) -> None:
+    """A table whose rows can be chosen. take: is told the number of the chosen row. helps: what the question
+    mark of a column says."""
+
+    def chosen() -> None:
+        rows = st.session_state[key].selection.rows
+        if rows:
+            take(int(rows[0]))
+
+    st.dataframe(
+        sheltered_table(frame),
+        key=key,
+        hide_index=hide_index,
+        height=height,
+        column_config={
+            name: st.column_config.NumberColumn(
+                format=f"%.{decimals}f", help=(helps or {}).get(str(name))
+            )
+            for name in frame.select_dtypes("number").columns
+        },
+        on_select=chosen,
+        selection_mode="single-row",
     )

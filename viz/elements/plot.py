@@ -12,9 +12,7 @@ from viz.figures.legend import room_above
 from viz.figures.margins import counted_margins
 from viz.figures.narrow import narrow_rules
 
-_NO_NAME = re.compile(
-    r"[^A-Za-z0-9_-]"
-)  # what Streamlit leaves out of a key in the name of a class
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # Streamlit leaves it out of a class named after a key
 
 
 def plot(
@@ -22,14 +20,19 @@ def plot(
     key: str,
     *,
     alt: str = "",
-    clicked: Callable[[], None] | None = None,
+    clicked: Callable[[int], None] | None = None,
     width: int | Literal["stretch"] = "stretch",
 ) -> None:
-    """A figure without its tool bar, drawn anew in another theme; where it is narrow, with fewer labels.
+    """A figure without its tool bar, drawn anew in another theme; with fewer labels where it is narrow.
 
-    alt: what it shows, in words; empty: its own words. clicked: called when a point is clicked; the state
-    under `key` says which.
+    alt: what it shows, in words; empty: its own words. clicked: is told the number of a clicked point.
     """
+
+    def take() -> None:
+        points = st.session_state[key].selection.points
+        if clicked is not None and points:
+            clicked(int(points[0]["point_index"]))
+
     margin = counted_margins(figure)
     if above := room_above(figure):
         figure.update_layout(margin={"t": above})
@@ -46,7 +49,7 @@ def plot(
         figure,
         key=key,
         width=width,
-        on_select=clicked or "ignore",
+        on_select=take if clicked else "ignore",
         selection_mode="points",
         config={"displayModeBar": False},
         alt=alt or in_words(figure),

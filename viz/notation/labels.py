@@ -7,6 +7,7 @@ beside them.
 import html
 import math
 import unicodedata
+from collections.abc import Iterable
 
 from viz.notation.visible import WORD_JOINER, visible
 
@@ -28,6 +29,11 @@ def token_label(text: str, limit: int = LONGEST) -> str:
     if unicodedata.category(label[0])[0] == "M":
         label = "◌" + label
     return label if len(label) <= limit else label[: limit - 1] + "…"
+
+
+def numbered_labels(texts: Iterable[str], limit: int = LONGEST) -> list[str]:
+    """Tokens with their positions, so that equal ones differ: "3 ·cat"."""
+    return [f"{position} {token_label(text, limit)}" for position, text in enumerate(texts)]
 
 
 def plotly_label(text: str, limit: int = LONGEST) -> str:

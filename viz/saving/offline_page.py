@@ -1,7 +1,7 @@
 """The picture of one head as files: its matrices, CSV, and a page that opens without a network. Pure.
 
-Token text is data in every file: escaped in HTML, in JSON that no `</script>` can end, and sheltered in
-CSV from spreadsheets that would take it for a formula.
+Token text is data in every file: escaped in HTML, in JSON that no `</script>` can end, and in CSV where a
+spreadsheet would take it for a formula.
 """
 
 import html
@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
-from model.trace.arrays import Array, read_only
+from model.trace.arrays import Array, Mask, read_only
 from model.trace.matrix_csv import matrix_csv
 from model.trace.records import Attention
 from viz.explorer.message import stages_of
@@ -23,7 +23,7 @@ from viz.explorer.stages import Axis as AxisName
 from viz.explorer.stages import Stage
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.formulas import StageName
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels
 from viz.notation.theme import printed
 
 UNCHANGED, BASELINE, CHANGED, DIFFERENCE = "unchanged", "baseline", "changed", "difference"
@@ -34,7 +34,6 @@ CAPTIONS = {
 }
 _TEMPLATE = Path(__file__).with_name("offline_page.html")
 _LABEL = 18  # characters beside a picture
-_HIDING: tuple[StageName, ...] = ("masked", "weights")  # stages whose masked cells are no numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,35 +69,40 @@ def head_picture(
     """
     known = {each.name: each for each in stages_of(attention, baseline)}
     stage = stage if stage in known else "weights"
-    words = known[stage]
-    labels = {"query": _labels(queries), "key": _labels(keys)}
     shown = stage_matrix(attention, head, stage)
-    runs = {UNCHANGED: shown}
+    runs, both = {UNCHANGED: shown}, [attention]
     if baseline is not None:
-        before = stage_matrix(baseline, head, stage)
         apart = difference_matrix(attention, baseline, head, stage)
-        runs = {BASELINE: before, CHANGED: shown, DIFFERENCE: apart}
-    dimensions = tuple(str(number) for number in range(shown.shape[1]))
-
-    def names(axis: AxisName) -> tuple[str, ...]:
-        return dimensions if axis == "dimension" else labels[axis]
-
+        runs = {BASELINE: stage_matrix(baseline, head, stage), CHANGED: shown, DIFFERENCE: apart}
+        both.append(baseline)
+    heads = range(attention.heads)
+    limits = dict.fromkeys(
+        runs, max(_extent(stage_matrix(run, one, stage)) for run in both for one in heads)
+    )
+    if baseline is not None:
+        limits[DIFFERENCE] = max(
+            _extent(difference_matrix(attention, baseline, one, stage)) for one in heads
+        )
+    labels: dict[AxisName, tuple[str, ...]] = {
+        "query": tuple(numbered_labels(queries)),
+        "key": tuple(numbered_labels(keys)),
+        "dimension": tuple(map(str, range(shown.shape[1]))),
+    }
     return HeadPicture(
-        stage=words,
+        stage=known[stage],
         name=f"L{attention.layer}H{head}",
         has_mask="masked" in known,
         runs=runs,
-        limits=_limits(attention, baseline, stage),
-        rows=names(words.rows),
-        columns=names(words.columns),
+        limits=limits,
+        rows=labels[known[stage].rows],
+        columns=labels[known[stage].columns],
     )
 
 
 def stage_matrix(attention: Attention, head: int, stage: StageName) -> Array:
     """(row, column): one stage of one head, NaN where the mask leaves no number."""
-    values = _values(attention, head, stage)
-    hidden = _hidden(attention, head, stage)
-    return values if hidden is None else read_only(np.where(hidden, np.float32("nan"), values))
+    values, hidden = _stage(attention, head, stage)
+    return read_only(np.where(hidden, np.float32("nan"), values))
 
 
 def difference_matrix(
@@ -106,56 +110,26 @@ def difference_matrix(
 ) -> Array:
     """(row, column): changed - baseline. A weight that only one run allows counts as 0 in the other;
     a masked score that only one of them has leaves no difference."""
-    hidden = [_hidden(run, head, stage) for run in (baseline, attention)]
-    filled = [
-        _values(run, head, stage) if mask is None else np.where(mask, 0, _values(run, head, stage))
-        for run, mask in zip((baseline, attention), hidden, strict=True)
-    ]
-    apart = filled[1] - filled[0]
-    masks = [np.zeros(apart.shape, bool) if mask is None else mask for mask in hidden]
-    either, both = masks[0] | masks[1], masks[0] & masks[1]
-    gone = either if stage == "masked" else both
+    before, one = _stage(baseline, head, stage)
+    after, other = _stage(attention, head, stage)
+    apart = np.where(other, np.float32(0), after) - np.where(one, np.float32(0), before)
+    gone = one | other if stage == "masked" else one & other
     return read_only(np.where(gone, np.float32("nan"), apart))
 
 
-def _values(attention: Attention, head: int, stage: StageName) -> Array:
-    match stage:
-        case "query" | "key" | "value" | "output":
-            vectors: Array = getattr(attention, stage)[head]
-            return vectors
-        case "scores" | "scaled" | "masked" | "weights":
-            matrix: Array = getattr(attention, stage)(head)
-            return matrix
-
-
-def _hidden(attention: Attention, head: int, stage: StageName) -> np.ndarray | None:
-    """(query, key): True where the mask leaves no number to show."""
-    mask = attention.mask
-    if mask is None or stage not in _HIDING:
-        return None
-    if stage == "weights" and np.isfinite(attention.fill):
-        return None  # a finite fill leaves a weight
-    return ~(mask if mask.ndim == 2 else mask[head])
-
-
-def _limits(attention: Attention, baseline: Attention | None, stage: StageName) -> dict[str, float]:
-    heads = range(attention.heads)
-    both = [attention] if baseline is None else [baseline, attention]
-    largest = max(_extent(stage_matrix(run, head, stage)) for run in both for head in heads)
-    limits = {UNCHANGED: largest, BASELINE: largest, CHANGED: largest}
-    if baseline is not None:
-        limits[DIFFERENCE] = max(
-            _extent(difference_matrix(attention, baseline, head, stage)) for head in heads
-        )
-    return limits
+def _stage(attention: Attention, head: int, stage: StageName) -> tuple[Array, Mask]:
+    """(row, column): the numbers of one stage, and where the mask leaves none to show."""
+    found = getattr(attention, stage)
+    values: Array = found(head) if callable(found) else found[head]
+    mask = attention.mask_of(head)
+    leaks = stage == "weights" and np.isfinite(attention.fill)  # a finite fill leaves a weight
+    if mask is None or leaks or stage not in ("masked", "weights"):
+        return values, np.zeros(values.shape, bool)
+    return values, ~mask
 
 
 def _extent(values: Array) -> float:
     return float(np.nanmax(np.abs(values), initial=0.0))
-
-
-def _labels(tokens: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{at} {token_label(text)}" for at, text in enumerate(tokens))
 
 
 def picture_csv(picture: HeadPicture) -> str:
@@ -165,9 +139,10 @@ def picture_csv(picture: HeadPicture) -> str:
 
 
 def picture_figures(picture: HeadPicture) -> dict[str, go.Figure]:
-    """One heatmap a run, by its caption."""
+    """One heatmap for each run, by its caption."""
+    captions = CAPTIONS if len(picture.runs) > 1 else {UNCHANGED: picture.title}
     return {
-        _caption(picture, run): heatmap(
+        captions[run]: heatmap(
             values,
             rows=_axis(picture.stage.rows, picture.rows),
             columns=_axis(picture.stage.columns, picture.columns),
@@ -182,10 +157,6 @@ def picture_figures(picture: HeadPicture) -> dict[str, go.Figure]:
 def _axis(name: str, labels: Sequence[str]) -> Axis:
     short = [label if len(label) <= _LABEL else label[: _LABEL - 1] + "…" for label in labels]
     return Axis(name, short, tokens=False)
-
-
-def _caption(picture: HeadPicture, run: str) -> str:
-    return CAPTIONS[run] if len(picture.runs) > 1 else picture.title
 
 
 def standalone(title: str, body: str, figures: Mapping[str, go.Figure]) -> bytes:

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from model.analysis.run_comparison import (
@@ -38,21 +38,19 @@ class Subject:
 
 
 def report(subject: Subject, picture: HeadPicture) -> bytes:
-    """The report as a file that opens without a network."""
-    body = "".join(
-        [
-            _paragraph(subject.look_for),
-            _settings(subject),
-            _formula(subject.attention, picture),
-            _effect(subject),
-            _check(subject, picture),
-        ]
-    )
-    return standalone(picture.title, body, picture_figures(picture))
-
-
-def _paragraph(text: str) -> str:
-    return f"<p><strong>What to look for.</strong> {html.escape(text)}</p>" if text else ""
+    said = html.escape(subject.look_for)
+    own, whole = (difference(part.check()) for part in (subject.attention, subject.trace))
+    body = [
+        f"<p><strong>What to look for.</strong> {said}</p>" if said else "",
+        _settings(subject),
+        _formula(subject.attention, picture),
+        _effect(subject),
+        f"<p>Check: weights · V of {html.escape(subject.attention.name)}, recomputed from the recorded "
+        f"Q, K and V, differ from the model's own output by at most {own}; over the whole run, norms "
+        f"too, the largest difference is {whole}. Row = query, column = key; a row of weights sums to "
+        "1; grey cells are not allowed.</p>",
+    ]
+    return standalone(picture.title, "".join(body), picture_figures(picture))
 
 
 def _settings(subject: Subject) -> str:
@@ -71,12 +69,8 @@ def _settings(subject: Subject) -> str:
         "Link": f"<code>{html.escape(subject.link)}</code>",
     }
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items() if value)
-    note = (
-        "<p>A trained model run this way is a counterfactual: it never learned to.</p>"
-        if changed
-        else ""
-    )
-    return f"<dl>{listed}</dl>{note}"
+    note = "<p>A trained model run this way is a counterfactual: it never learned to.</p>"
+    return f"<dl>{listed}</dl>{note if changed else ''}"
 
 
 def _tokens(labels: Sequence[str]) -> str:
@@ -84,18 +78,13 @@ def _tokens(labels: Sequence[str]) -> str:
 
 
 def _formula(attention: Attention, picture: HeadPicture) -> str:
-    """The formula of the stage, in LaTeX for the page's own KaTeX and in words before that."""
     formula = formulas_of(attention, has_mask=picture.has_mask)[picture.stage.name]
-    inked = _INK.sub(lambda found: _ink(found[1]), formula.general)
+    inks: dict[str, str] = {name: quantity.ink[0] for name, quantity in QUANTITIES.items()}
+    inked = _INK.sub(lambda found: inks.get(found[1], "#222222"), formula.general)
     return (
         f'<div class="formula" data-latex="{html.escape(inked)}">{html.escape(formula.plain)}</div>'
         f"<p>{html.escape(picture.stage.look)}</p>"
     )
-
-
-def _ink(name: str) -> str:
-    inks: Mapping[str, str] = {each: quantity.ink[0] for each, quantity in QUANTITIES.items()}
-    return inks.get(name, "#222222")
 
 
 def _effect(subject: Subject) -> str:
@@ -103,40 +92,26 @@ def _effect(subject: Subject) -> str:
     before, after = subject.baseline, subject.trace
     if before is None:
         return ""
-    ours, theirs = (
-        row_statistics(run) for run in (before.find(subject.attention.name), subject.attention)
-    )
-    entropies = [f"{run.entropy.mean():.4f}" for run in (ours, theirs)]
-    rows = [
-        ("entropy of a row in nats, mean over the layer", *entropies),
-        (
-            "largest weight of a row, mean",
-            f"{ours.largest.mean():.4f}",
-            f"{theirs.largest.mean():.4f}",
-        ),
-    ]
+    layers = (before.find(subject.attention.name), subject.attention)
+    found = [row_statistics(layer) for layer in layers]
+    rows = {
+        "entropy of a row in nats, mean over the layer": [
+            f"{run.entropy.mean():.4f}" for run in found
+        ],
+        "largest weight of a row, mean": [f"{run.largest.mean():.4f}" for run in found],
+    }
     said = f"Largest difference of any state: {largest_difference(before, after):.3g}."
     if before.prediction is not None and after.prediction is not None:
         error = max(rounding(before), rounding(after))
         if len(losses(before)):
-            found = [nats(losses(run).mean(), error) for run in (before, after)]
-            rows.append(("loss of the sentence, in nats", *found))
+            rows["loss of the sentence, in nats"] = [
+                nats(losses(run).mean(), error) for run in (before, after)
+            ]
         apart = float(divergences(before, after)[-1])
         moved = nats(apart, divergence_rounding(apart, 2 * error))
         said += f" KL divergence of the next token: {moved} nats."
     lines = "".join(
-        f"<tr><td>{name}</td><td>{old}</td><td>{new}</td></tr>" for name, old, new in rows
+        f"<tr><td>{name}</td><td>{old}</td><td>{new}</td></tr>" for name, (old, new) in rows.items()
     )
     head = "<tr><th></th><th>unchanged</th><th>changed</th></tr>"
     return f"<table>{head}{lines}</table><p>{said}</p>"
-
-
-def _check(subject: Subject, picture: HeadPicture) -> str:
-    own = difference(subject.attention.check())
-    whole = difference(subject.trace.check())
-    return (
-        f"<p>Check: weights · V of {html.escape(subject.attention.name)}, recomputed from the recorded "
-        f"Q, K and V, differ from the model's own output by at most {own}; over the whole run, norms "
-        f"too, the largest difference is {whole}. Row = query, column = key; a row of weights sums to "
-        "1; grey cells are not allowed.</p>"
-    )

@@ -1,10 +1,9 @@
 """“Save”: the current view as a link, a picture, its numbers, the whole trace, and a report.
 
-Files are made when they are asked for, not before.
+A file is made when it is asked for.
 """
 
 import html
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
@@ -15,6 +14,7 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.serving.engine import Request
+from model.trace.trace import Trace
 from model.trace.trace_file import trace_file
 from viz.explorer.endpoint import labels_of
 from viz.notation.formulas import StageName
@@ -35,6 +35,8 @@ from viz.state.view import short_link
 if TYPE_CHECKING:
     from viz.state.look import Look
 
+_BYTES = "application/octet-stream"
+
 
 @dataclass(frozen=True)
 class _Drawn:
@@ -48,35 +50,33 @@ class _Drawn:
     look_for: str
 
     def page(self) -> bytes:
-        picture = self._picture(self._subject())
+        picture = self._picture()
         return standalone(picture.title, "", picture_figures(picture))
 
     def numbers(self) -> bytes:
-        return picture_csv(self._picture(self._subject())).encode()
+        return picture_csv(self._picture()).encode()
 
     def report(self) -> bytes:
-        subject = self._subject()
-        return report(subject, self._picture(subject))
+        trace, baseline = self._runs()
+        title = models[self.requests[0].model].title
+        attention = trace.find(self.place)
+        subject = Subject(title, trace, baseline, attention, self.link, self.look_for)
+        return report(subject, self._picture())
 
     def trace(self) -> bytes:
-        return trace_file(traced(self.requests[0]))
+        return trace_file(self._runs()[0])
 
-    def _subject(self) -> Subject:
+    def _runs(self) -> tuple[Trace, Trace | None]:
         trace, *before = map(traced, self.requests)
-        return Subject(
-            title=models[self.requests[0].model].title,
-            trace=trace,
-            baseline=before[0] if before else None,
-            attention=trace.find(self.place),
-            link=self.link,
-            look_for=self.look_for,
-        )
+        return trace, before[0] if before else None
 
-    def _picture(self, subject: Subject) -> HeadPicture:
-        queries, keys = labels_of(subject.trace, subject.attention)
+    def _picture(self) -> HeadPicture:
+        trace, baseline = self._runs()
+        attention = trace.find(self.place)
+        queries, keys = labels_of(trace, attention)
         return head_picture(
-            subject.attention,
-            None if subject.baseline is None else subject.baseline.find(self.place),
+            attention,
+            None if baseline is None else baseline.find(self.place),
             head=self.head,
             stage=cast(StageName, self.stage),
             queries=queries,
@@ -89,25 +89,26 @@ def save_view(seen: "Look") -> None:
     with st.popover("Save", icon=":material/download:"):
         st.caption("PNG and SVG of the picture alone stand beside the picture.")
         # What is saved is what was drawn: a file is made later, outside of the session.
-        drawn = _drawn(seen)
+        stage, link, said = current().stage, _link(), _look_for(seen)
+        drawn = _Drawn(seen.requests, seen.place, seen.head, stage, link, said)
         name = f"attention-L{seen.attention.layer}H{drawn.head}-{drawn.stage}"
-        _file("Picture as a page (HTML)", f"{name}.html", "text/html", drawn.page)
-        _file("Its numbers (CSV)", f"{name}.csv", "text/csv", drawn.numbers)
-        _file("Report (HTML)", "report.html", "text/html", drawn.report)
-        _file(
-            "The whole trace (safetensors)",
-            "trace.safetensors",
-            "application/octet-stream",
-            drawn.trace,
-        )
+        for label, file, kind, make in (
+            ("Picture as a page (HTML)", f"{name}.html", "text/html", drawn.page),
+            ("Its numbers (CSV)", f"{name}.csv", "text/csv", drawn.numbers),
+            ("Report (HTML)", "report.html", "text/html", drawn.report),
+            ("The whole trace (safetensors)", "trace.safetensors", _BYTES, drawn.trace),
+        ):
+            key = f"save-{kind}-{label}"
+            st.download_button(label, make, file_name=file, mime=kind, key=key, on_click="ignore")
         st.caption("This view as a link:")
         st.code(drawn.link, language=None, wrap_lines=True)
 
 
 def save_figure(figure: go.Figure, key: str) -> None:
     """A small button under any other picture: the picture as a page, which has PNG and SVG in it."""
-    view = current()
-    title = ": ".join(filter(None, (_page_title(), view.show)))
+    view, stem = current(), PurePath(urlsplit(st.context.url or "").path).name
+    titles = {PurePath(page.file).stem: page.title for page in PAGES}
+    title = ": ".join(filter(None, (titles.get(stem, "Attention visualizer"), view.show)))
     said = f"<p>{html.escape(view.text)}</p><p>{html.escape(models[view.model].title)}</p>"
     link = f"<p><code>{html.escape(_link())}</code></p>"
     st.download_button(
@@ -123,31 +124,6 @@ def save_figure(figure: go.Figure, key: str) -> None:
     )
 
 
-def _page_title() -> str:
-    """The title of the page that is open, from its address."""
-    stem = urlsplit(st.context.url or "").path.rpartition("/")[2]
-    titles = {PurePath(page.file).stem: page.title for page in PAGES}
-    return titles.get(stem, "Attention visualizer")
-
-
-def _file(label: str, name: str, kind: str, make: Callable[[], bytes]) -> None:
-    """A button that makes a file when it is pressed."""
-    st.download_button(
-        label, make, file_name=name, mime=kind, key=f"save-{kind}-{label}", on_click="ignore"
-    )
-
-
-def _drawn(seen: "Look") -> _Drawn:
-    return _Drawn(
-        requests=seen.requests,
-        place=seen.place,
-        head=seen.head,
-        stage=current().stage,
-        link=_link(),
-        look_for=_look_for(seen),
-    )
-
-
 def _look_for(seen: "Look") -> str:
     """What a preset or an example says of exactly the run that is drawn; "" where neither does."""
     preset = preset_of(current())
@@ -158,7 +134,6 @@ def _look_for(seen: "Look") -> str:
 
 
 def _link() -> str:
-    """The address of this page with the whole view in it."""
     address = (st.context.url or "").partition("?")[0]
     parameters = urlencode(short_link(current())[0])
     return f"{address}?{parameters}" if parameters else address

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.nn.intervention import Intervention, MaskChoice
 from viz.notation.markdown import plain
@@ -24,6 +25,8 @@ from viz.state.view import TEXT_LIMIT, example_view, short_link
 
 if TYPE_CHECKING:
     from model.run.model import Model
+    from model.trace.records import Attention
+    from model.trace.trace import Trace
 
 MASK_NAMES: dict[MaskChoice, str] = {
     "model": "the model's own",
@@ -78,6 +81,17 @@ def choose_head(heads: int) -> int:
         write_link()
     st.selectbox("Head", range(heads), **control("head"))
     return current().head
+
+
+def choose_layer_and_head(
+    trace: "Trace", names: Sequence[str], boxes: Sequence[DeltaGenerator] | None = None
+) -> "tuple[Attention, int]":
+    """A layer and a head side by side: the layer's attention in this run, and the head's number."""
+    left, right = boxes or st.columns(2)
+    with left:
+        attention = trace.find(choose_layer(names))
+    with right:
+        return attention, choose_head(attention.heads)
 
 
 def choose_change(model: "Model") -> None:

@@ -1,10 +1,11 @@
-"""What a view shows: a figure with a way to keep it, the table behind it, the check of a run."""
+"""What a view shows: what to look for, a figure that can be saved, its table, the check of a run."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from viz.elements.plot import plot
 from viz.notation.csv_safe import sheltered_table
@@ -14,32 +15,42 @@ from viz.saving.save import save_figure
 from viz.state.look import Look
 
 
+def look_for(words: str, box: DeltaGenerator | None = None) -> None:
+    """The sentence above a picture: what there is to see in it. words: Markdown."""
+    draw = st.markdown if box is None else box.markdown
+    draw(f"**What to look for.** {words}")
+
+
 def chart(figure: go.Figure, key: str) -> None:
-    """A Plotly figure without its tool bar, and a way to keep it."""
+    """A figure, and a button that saves it."""
     plot(figure, key)
     save_figure(figure, key)
 
 
 @st.fragment
 def table(
-    frame: pd.DataFrame,
+    columns: pd.DataFrame | Mapping[str, object],
     key: str,
     *,
+    index: str | None = None,
     decimals: int = 4,
     formats: Mapping[str, str] | None = None,
 ) -> None:
     """The plain table behind a picture, for screen readers and for copying: closed, and made when it is
-    opened. formats: of columns whose numbers have other digits than `decimals`."""
+    opened. index: what a row's number counts. formats: of columns whose numbers have other digits than
+    `decimals`."""
     row = st.expander("The numbers as a table", key=f"numbers-{key}", on_change="rerun")
     if row.open:
+        frame = pd.DataFrame(columns)
+        frame = frame.rename_axis(index or frame.index.name)
         numbers = frame.select_dtypes("number")
-        columns = {
+        shown = {
             str(name): st.column_config.NumberColumn(
                 format="%d" if whole else (formats or {}).get(str(name), f"%.{decimals}f")
             )
             for name, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
         }
-        row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=columns)
+        row.dataframe(sheltered_table(frame), key=f"table-{key}", column_config=shown)
 
 
 def checked(seen: Look) -> None:

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from model.analysis.tokens.prediction import Sampling
 from viz.figures.cell_text import INK, PAPER, cell_text
 from viz.figures.distribution import Bars, distribution
 from viz.figures.lens import lens_table
 from viz.figures.reading import reading
-from viz.views.prediction.formulas import Way, with_numbers
+from viz.views.prediction.next_token import Row, with_numbers
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 SHARES = Bars([0.4, 0.3, 0.1, 0.05, 0.05], 0.1)
@@ -74,12 +75,12 @@ def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
 
 
 def test_the_formula_holds_the_numbers_of_one_token() -> None:
-    way = Way(logit=-1.5, largest=2.25, temperature=0.5, total=3.0, warmed=0.2, kept=0.5, drawn=0.4)
-    written = with_numbers(way)
-    for part in ("-1.5000 - 2.2500", "/ 0.5", "3.0000", "0.2000", r"\mathbf{0.4000}"):
+    logits = np.array([2.0, 1.0, 0.0], dtype=np.float32)
+    written = with_numbers(Row(logits, Sampling(temperature=0.5, top_k=2), 0.0), 1)
+    # exp(-2) = 0.1353 of 1 + exp(-2) + exp(-4) = 1.1536; the two that stay hold 0.9841 of it
+    for part in ("1.0000 - 2.0000", "/ 0.5", "{1.1537}", "0.1173", r"{0.9841}", r"\mathbf{0.1192}"):
         assert part in written
-    cut = Way(logit=1, largest=2, temperature=1, total=3, warmed=0.2, kept=0.5, drawn=0)
-    assert "cut" in with_numbers(cut)
-    whole = Way(logit=1, largest=-2, temperature=1, total=3, warmed=0.2, kept=1, drawn=0.2)
-    assert "then" not in with_numbers(whole)
-    assert "(-2.0000)" in with_numbers(whole)
+    assert "cut" in with_numbers(Row(logits, Sampling(top_k=2), 0.0), 2)
+    whole = with_numbers(Row(-1 - logits, Sampling(), 0.0), 2)
+    assert "then" not in whole
+    assert "(-1.0000)" in whole

@@ -17,8 +17,8 @@ from viz.figures.token_rows import colour_end
 from viz.figures.windows import WRITTEN, sliding_windows
 from viz.figures.word_pairs import DIMENSIONS, PAIRS, word_pairs
 from viz.views.positions.formulas import cell_in_numbers
-from viz.views.tokens.formulas import number_of_windows
-from viz.views.tokens.strip import token_strip
+from viz.views.tokens.listing import token_strip
+from viz.views.tokens.windows import number_of_windows
 
 HOSTILE = "<b>x</b>"
 

@@ -13,7 +13,7 @@ from tests.model.tiny import loaded
 from viz.views.all_heads.ranking import BY_NAME
 from viz.views.training.film import message
 from viz.views.training.film.message import charts, head_name, part_name, patterns
-from viz.views.training.formulas import STRIPE
+from viz.views.training.views import STRIPE
 
 ARCHIVE = Archive()
 

@@ -7,28 +7,33 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.heads.ablations import Ablations, Measure, ablate_each
-from model.analysis.heads.families import Head
 from model.analysis.run_comparison import divergence_rounding, rounding
 from model.nn.intervention import Intervention
 from model.serving.engine import Background
 from model.trace.trace import Trace
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import moves, settled
 from viz.notation.superlatives import led_by
-from viz.shell.token_select import keep_within
+from viz.shell.pictures import look_for
 from viz.state.engine import engine, visitor
 from viz.state.look import Look
 from viz.state.navigation import view_link
 from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, chosen_head, listed, name_of, opened
-from viz.views.all_heads.map import MAP, map_of_heads, map_or_list
+from viz.views.all_heads.choice import (
+    MAP,
+    choose_family,
+    chosen_head,
+    list_of_heads,
+    map_of_heads,
+    map_or_list,
+    name_of,
+)
 from viz.views.all_heads.runs import Run, Runs
 
 if TYPE_CHECKING:
@@ -38,7 +43,6 @@ WATCHED = 8  # likeliest next tokens that are followed
 UNASKED = 1e11  # heads × tokens × weights that are run without asking: a few seconds
 AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks
 STOPPED, WANTED = "all-heads-ablation-stopped", "all-heads-ablation-wanted"
-TOKEN = "all-heads-ablation-token"
 TITLES: dict[Measure, str] = {
     "probability": "Probability of the next token",
     "logit": "Its logit",
@@ -46,24 +50,19 @@ TITLES: dict[Measure, str] = {
     "loss": "Loss of the text",
     "moved": "How far the final vectors move",
 }
+_OF_A_TOKEN = (
+    "of one token at the end of the text, without the head minus with it. Blue: the head helped it."
+)
 MEANINGS: dict[Measure, str] = {
-    "probability": "the probability of one token at the end of the text, without the head minus with "
-    "it. Blue: the head helped it.",
-    "logit": "the logit of one token at the end of the text, without the head minus with it. Blue: "
-    "the head helped it.",
+    "probability": f"the probability {_OF_A_TOKEN}",
+    "logit": f"the logit {_OF_A_TOKEN}",
     "divergence": "how far the whole prediction at the end of the text moves, in nats (KL).",
     "loss": "the mean −ln p of the text's own tokens, without the head minus with it, in nats a "
     "token. Red: the head helped.",
     "moved": "the mean distance by which the final vectors of all tokens move, as a share of their "
     "length.",
 }
-UNITS: dict[Measure, str] = {
-    "probability": "change",
-    "logit": "change",
-    "divergence": "nats",
-    "loss": "change, nats",
-    "moved": "share",
-}
+UNITS: dict[Measure, str] = {"divergence": "nats", "loss": "change, nats", "moved": "share"}
 
 
 @st.cache_resource
@@ -87,7 +86,9 @@ def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
     heads = sum(attention.heads for attention in seen.trace.attention)
     stopped = st.session_state.get(STOPPED) == seen.request
     wanted = st.session_state.get(WANTED) == seen.request
-    if stopped or not (wanted or _is_quick(seen, heads)):
+    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    length = len(seen.trace.tokens) + len(seen.trace.target_tokens)
+    if stopped or not (wanted or heads * length * weights < UNASKED):
         done = len(run.found.heads) if run is not None and run.found is not None else 0
         st.markdown(
             f"The text is run once for each of the {heads} heads, with that head left out."
@@ -108,12 +109,6 @@ def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
     return run
 
 
-def _is_quick(seen: Look, heads: int) -> bool:
-    weights = sum(weight.numel() for weight in seen.model.module.parameters())
-    length = len(seen.trace.tokens) + len(seen.trace.target_tokens)
-    return heads * length * weights < UNASKED
-
-
 def _work(model: "Model", trace: Trace, run: Run) -> Iterator[Ablations]:
     def in_line(ahead: int) -> None:
         run.ahead = ahead
@@ -124,7 +119,10 @@ def _work(model: "Model", trace: Trace, run: Run) -> Iterator[Ablations]:
             run.ahead = 0
             yield
 
-    return ablate_each(model, trace, _watched(trace), turn)
+    watched: list[int] = []  # the likeliest next tokens of the unchanged run
+    if trace.prediction is not None:
+        watched = np.argsort(-trace.prediction.after(-1), kind="stable")[:WATCHED].tolist()
+    return ablate_each(model, trace, tuple(watched), turn)
 
 
 @st.fragment(run_every=SECONDS)
@@ -144,24 +142,16 @@ def _under_way(seen: Look, run: Run, heads: int) -> None:
     )
 
 
-def _watched(trace: Trace) -> tuple[int, ...]:
-    """The likeliest next tokens of the unchanged run."""
-    if trace.prediction is None:
-        return ()
-    return tuple(map(int, np.argsort(-trace.prediction.after(-1), kind="stable")[:WATCHED]))
-
-
 def _show(seen: Look, found: Ablations) -> None:
     measure, watched = _measure(seen, found)
-    change = found.change(measure, watched)
-    by_size = np.argsort(-np.abs(change), kind="stable")
-    top = found.heads[by_size[0]]
+    change, values = found.change(measure, watched), found.measures[measure]
+    values = values[:, watched] if values.ndim > 1 else values
+    order = np.argsort(-np.abs(change), kind="stable")
+    names = [name_of(seen, head) for head in found.heads]
     decimals = _decimals(measure, float(np.abs(change).max()), rounding(seen.trace))
-    shown = min(decimals, 3)
-    st.markdown(
-        f"**What to look for.** {_largest(seen, found, measure, watched, int(by_size[0]), shown)} "
-        f"Shown is {MEANINGS[measure]}"
-    )
+    shown, key = min(decimals, 3), f"{measure}-{watched}"
+    said = _largest(seen, found, measure, watched, names, shown)
+    look_for(f"{said} Shown is {MEANINGS[measure]}")
     picture, one = st.columns([3, 2], gap="large")
     with picture:
         kind = map_or_list("ablation")
@@ -171,65 +161,69 @@ def _show(seen: Look, found: Ablations) -> None:
     with picture:
         if kind == MAP:
             effects = dict(zip(found.heads, change, strict=True))
-            values = np.array([effects.get(head, np.nan) for head in family.heads(seen.trace)])
             map_of_heads(
                 seen,
                 family,
-                values,
+                np.array([effects.get(head, np.nan) for head in family.heads(seen.trace)]),
                 quantity="stream" if measure in ("moved", "divergence") else "difference",
-                title=UNITS[measure],
+                title=UNITS.get(measure, "change"),
                 words=lambda value: "not run" if np.isnan(value) else f"{value:+.{decimals}f}",
-                key=f"all-heads-ablation-{measure}-{watched}",
-                alt=f"Effect of leaving out each head; the largest is that of {name_of(seen, top)}.",
+                key=f"all-heads-ablation-{key}",
+                alt=f"Effect of leaving out each head; the largest is that of {names[order[0]]}.",
                 decimals=min(shown, 3 if measure in ("probability", "moved") else 2),
             )
         else:
-            _list(seen, found, by_size, measure, watched, shown)
+            list_of_heads(
+                seen,
+                [found.heads[place] for place in order],
+                {"change": change[order], "without it": values[order]},
+                f"all-heads-ablation-list-{key}",
+                head="head left out",
+                decimals=shown,
+            )
         st.latex(ABLATION)
         st.caption(
             "One pass of the model for each head, with that head's output set to zero. Such a model "
             "was never trained. Heads can stand in for one another, so a small effect does not say "
             "that a head does nothing."
         )
-        _to_the_laboratory(seen, opened())
+        view, head = current(), (current().place, current().head)
+        view_link(
+            "pages/laboratory.py",
+            f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →",
+            replace(view, show="", change=Intervention(ablated=frozenset({head}))),
+        )
 
 
 def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
-    """What is measured, and of which next token."""
     present: list[Measure] = list(found.measures)
     key = f"all-heads-measure-{len(present)}"
-    boxes = st.columns([3, 1], vertical_alignment="bottom")
-    chosen = one_of("Measure", present, key, named=TITLES.__getitem__, box=boxes[0], quiet=True)
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    chosen = one_of("Measure", present, key, named=TITLES.__getitem__, box=left, quiet=True)
     if found.measures[chosen].ndim < 2:
         return chosen, 0
-    keep_within(TOKEN, len(found.watched))
     tokens = seen.model.tokenizer.named(found.watched)
-    names = [f"{at}. {token_label(token.text, 24)}" for at, token in enumerate(tokens, 1)]
-    watched: int = boxes[1].selectbox(
-        "Next token", range(len(names)), format_func=names.__getitem__, key=TOKEN
-    )
-    return chosen, watched
+    names = [f"{rank}. {token_label(token.text, 24)}" for rank, token in enumerate(tokens, 1)]
+    return chosen, one_listed("Next token", names, "all-heads-ablation-token", box=right)
 
 
 def _largest(
-    seen: Look, found: Ablations, measure: Measure, watched: int, place: int, decimals: int
+    seen: Look, found: Ablations, measure: Measure, watched: int, names: list[str], decimals: int
 ) -> str:
     """The head without which the measure changes most, in one sentence with its numbers."""
-    name = f"**{name_of(seen, found.heads[place])}**"
-    most, _ = led_by(
-        [name_of(seen, head) for head in found.heads],
-        np.abs(found.change(measure, watched)),
-        decimals=decimals,
-    )
     values, before = found.measures[measure], found.unchanged[measure]
+    sizes = np.abs(found.change(measure, watched))
+    place = int(sizes.argmax())
     if values.ndim > 1:
         (token,) = seen.model.tokenizer.named([found.watched[watched]])
+        values, before = values[:, watched], before[watched]
         what = f"{measure} of **{plain(token_label(token.text))}**"
-        return (
-            f"Without {name} the {what} {moves(before[watched], values[place, watched], decimals)}."
-        )
-    if measure == "loss":
-        return f"Without {name} the loss {moves(float(before), float(values[place]), decimals)}."
+    else:
+        what = measure
+    if measure in ("probability", "logit", "loss"):
+        said = moves(float(before), float(values[place]), decimals)
+        return f"Without **{names[place]}** the {what} {said}."
+    most, _ = led_by(names, sizes, decimals=decimals)
     if measure == "divergence":
         return f"The prediction moves most without {most}: {values[place]:.{decimals}f} nats."
     return f"The final vectors move most without {most}: by {values[place]:.1%} of their length."
@@ -240,31 +234,4 @@ def _decimals(measure: Measure, largest: float, error: float) -> int:
     of both runs by up to `error`."""
     if measure == "divergence":
         return settled(divergence_rounding(largest, 2 * error))
-    return settled(
-        error if measure == "probability" else 2 * error
-    )  # p moves by half of that at most
-
-
-def _list(
-    seen: Look, found: Ablations, order: np.ndarray, measure: Measure, watched: int, decimals: int
-) -> None:
-    heads = [found.heads[place] for place in order]
-    values = found.measures[measure]
-    column = values[:, watched] if values.ndim > 1 else values
-    frame = pd.DataFrame(
-        {
-            "head left out": [name_of(seen, head) for head in heads],
-            "change": found.change(measure, watched)[order],
-            "without it": column[order],
-        }
-    )
-    listed(frame, heads, f"all-heads-ablation-list-{measure}-{watched}", decimals)
-
-
-def _to_the_laboratory(seen: Look, head: Head) -> None:
-    """Several heads are left out together in the laboratory."""
-    view_link(
-        "pages/laboratory.py",
-        f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →",
-        replace(current(), show="", change=Intervention(ablated=frozenset({head}))),
-    )
+    return settled(error if measure == "probability" else 2 * error)  # p moves by half of that

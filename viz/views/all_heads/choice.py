@@ -1,68 +1,63 @@
-"""What the views of "All heads" share: the family of heads, the chosen head, and clicks on heads."""
+"""What the views of "All heads" share: the family of heads, the chosen head, maps and lists to click."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from numpy.typing import NDArray
 
 from model.analysis.heads.families import Family, Head, families, family_of, head_label
+from viz.elements.one_of import choosable_table, one_of
 from viz.elements.plot import plot
+from viz.explorer.endpoint import labels_of
+from viz.figures.head_map import head_map
 from viz.figures.head_marks import Cell
 from viz.figures.heatmap import NARROW, weights_of_head
+from viz.notation.theme import QuantityName
 from viz.saving.save import save_figure
-from viz.shell import pictures
-from viz.shell.controls import choose_head, choose_layer
+from viz.shell.controls import choose_layer_and_head
+from viz.shell.pictures import chart
 from viz.state.look import Look
 from viz.state.navigation import view_link
-from viz.state.session import change_view, current, write_link
+from viz.state.session import change_view, current, shown, write_link
 
-FAMILY = "all-heads-family"
+LIST, MAP = "List", "Map"
 
 
 def choose_family(seen: Look) -> Family:
-    """The heads that are looked at: asked only where a model has several kinds.
-
-    The chosen layer belongs to them: it is the view's, and another family opens on its first one.
-    """
+    """The heads that are compared; a choice only where a model has several kinds. Another family opens on
+    its first head."""
     known = families(seen.trace)
     names = [attention.name for attention in seen.trace.attention]
     if current().place not in names:
-        change_view(replace(current(), place=names[0], head=0))
+        open_head((names[0], 0))
     here = family_of(seen.trace.find(current().place))
     if len(known) > 1:
-        st.session_state[FAMILY] = here
         st.segmented_control(
             "Heads of",
             known,
             required=True,
             format_func=lambda family: family.title,
-            key=FAMILY,
-            on_change=lambda: _open_family(seen, st.session_state[FAMILY]),
+            **shown("all-heads-family", here, lambda to: open_head(to.heads(seen.trace)[0])),
         )
     return here
 
 
-def _open_family(seen: Look, family: Family) -> None:
-    open_head(family.heads(seen.trace)[0])
-
-
 def open_head(head: Head) -> None:
-    """Makes this the chosen head of the view."""
     change_view(replace(current(), place=head[0], head=head[1]))
 
 
-def opened() -> Head:
-    """The chosen head."""
-    return current().place, current().head
+def names_of(family: Family, seen: Look) -> list[str]:
+    return [attention.name for attention in family.members(seen.trace)]
 
 
 def cell_of(seen: Look, family: Family) -> Cell:
     """Where the chosen head stands among its family: layer and head, counted from 0."""
-    names = [attention.name for attention in family.members(seen.trace)]
-    return names.index(current().place), current().head
+    return names_of(family, seen).index(current().place), current().head
 
 
 def name_of(seen: Look, head: Head) -> str:
@@ -75,64 +70,98 @@ def name_of(seen: Look, head: Head) -> str:
 
 def clickable(figure: go.Figure, heads: Sequence[Head], key: str, alt: str) -> None:
     """A picture with the trace "heads": a click on a point opens that head."""
-    fresh = f"{key}-{'-'.join(map(str, opened()))}"  # nothing stays selected in a new picture
-    plot(figure, fresh, alt=alt, clicked=partial(_take_mark, fresh, tuple(heads)))
+    view = current()
+    fresh = f"{key}-{view.place}-{view.head}"  # nothing stays selected in a new picture
+    plot(figure, fresh, alt=alt, clicked=lambda place: open_head(heads[place]))
     save_figure(figure, key)
 
 
-def _take_mark(key: str, heads: tuple[Head, ...]) -> None:
-    points = st.session_state[key].selection.points
-    if points:
-        open_head(heads[int(points[0]["point_index"])])
+def map_or_list(view: str, *, first: str = MAP) -> str:
+    """MAP or LIST, as it was chosen in one of the views; `first` is what it opens on."""
+    ways = (MAP, LIST) if first == MAP else (LIST, MAP)
+    return one_of("Show as", ways, f"all-heads-{view}-as", quiet=True)
 
 
-def listed(
-    frame: pd.DataFrame, heads: Sequence[Head], key: str, decimals: int = 3, /, **columns: str
+def map_of_heads(
+    seen: Look,
+    family: Family,
+    values: NDArray[np.float64],
+    *,
+    quantity: QuantityName,
+    title: str,
+    words: Callable[[float], str],
+    key: str,
+    alt: str,
+    decimals: int = 2,
 ) -> None:
-    """A table with one row a head: a click on a column's name sorts it, one on a row opens it.
+    """values (head of the family,): one cell each, the chosen head's framed; a click opens a head.
 
-    columns: what each column's question mark says.
+    words: what hovering says of a value, after the head's name.
     """
-    numbers = frame.select_dtypes("number").columns
-    formats = {
-        name: st.column_config.NumberColumn(format=f"%.{decimals}f", help=columns.get(name))
-        for name in numbers
-    }
-    st.dataframe(
+    heads = family.heads(seen.trace)
+    figure = head_map(
+        values.reshape(len(family.members(seen.trace)), -1),
+        quantity=quantity,
+        title=title,
+        chosen=cell_of(seen, family),
+        words=[
+            f"{name_of(seen, head)}<br>{words(float(value))}"
+            for head, value in zip(heads, values, strict=True)
+        ],
+        decimals=decimals,
+    )
+    clickable(figure, heads, key, alt)
+
+
+def list_of_heads(
+    seen: Look,
+    heads: Sequence[Head],
+    columns: Mapping[str, NDArray[np.float64]],
+    key: str,
+    *,
+    head: str = "head",
+    decimals: int = 3,
+    helps: Mapping[str, str] | None = None,
+) -> None:
+    """A table with one row for each head: a click on a row opens it, one on a column's name sorts by it.
+
+    head: name of the first column. helps: what the question mark of a column says.
+    """
+    frame = pd.DataFrame({head: [name_of(seen, one) for one in heads], **columns})
+    choosable_table(
         frame,
-        key=key,
-        hide_index=True,
+        key,
+        lambda row: open_head(heads[row]),
+        decimals=decimals,
+        helps=helps,
         height=min(36 * len(frame) + 40, 460),
-        column_config=formats,
-        on_select=partial(_take_row, key, tuple(heads)),
-        selection_mode="single-row",
+        hide_index=True,
     )
 
 
-def _take_row(key: str, heads: tuple[Head, ...]) -> None:
-    rows = st.session_state[key].selection.rows
-    if rows:
-        open_head(heads[int(rows[0])])
+@contextmanager
+def beside_chosen_head(
+    seen: Look, family: Family, widths: tuple[int, int] = (3, 2)
+) -> Iterator[None]:
+    """The column of a picture; the chosen head's weights stand to its right."""
+    picture, one = st.columns(widths, gap="large")
+    with picture:
+        yield
+    with one:
+        chosen_head(seen, family)
 
 
 def chosen_head(seen: Look, family: Family) -> None:
-    """The chosen head's weights, and the way to the explorer."""
-    boxes = st.columns(2)
-    with boxes[0]:
-        choose_layer([attention.name for attention in family.members(seen.trace)])
-    attention = seen.trace.find(current().place)
-    with boxes[1]:
-        head = choose_head(attention.heads)
-    queries = [token.text for token in family.queries(seen.trace)]
-    keys = [token.text for token in family.keys(seen.trace)]
-    pictures.chart(
+    """The chosen head's weights, and a link to the explorer."""
+    attention, head = choose_layer_and_head(seen.trace, names_of(family, seen))
+    queries, keys = labels_of(seen.trace, attention)
+    chart(
         weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW),
         f"all-heads-chosen-{attention.name}-{head}",
     )
-    label = name_of(seen, (attention.name, head))
     view_link(
         "pages/attention.py",
-        f"Open {label} in the explorer →",
+        f"Open {name_of(seen, (attention.name, head))} in the explorer →",
         replace(current(), show="", stage="weights"),
     )
     write_link()

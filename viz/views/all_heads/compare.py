@@ -12,52 +12,45 @@ from model.download.sources import is_on_disk
 from model.loading.registry import hub_models, models, others_allowed
 from model.trace.records import Attention
 from model.trace.trace import Trace
+from viz.elements.one_of import one_listed
+from viz.explorer.endpoint import labels_of
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.markdown import plain
-from viz.shell import pictures
-from viz.shell.controls import choose_head, choose_layer
+from viz.shell.controls import choose_layer_and_head
 from viz.shell.model_picker import model_title
-from viz.shell.token_select import keep_within
+from viz.shell.pictures import chart, look_for
 from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
 from viz.state.held import loaded, traced
 from viz.state.look import Look
-from viz.state.session import change_view, current, write_link
+from viz.state.session import change_view, current, shown, write_link
 from viz.state.view import TEXT_LIMIT
-from viz.views.all_heads.choice import choose_family, name_of
-
-TEXT, MODEL = "all-heads-second-text", "all-heads-second-model"
-LAYER, HEAD = "all-heads-second-layer", "all-heads-second-head"
+from viz.views.all_heads.choice import choose_family, name_of, names_of
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two heads that are compared."""
-
     trace: Trace
     attention: Attention
     head: int
     title: str
 
-    def tokens(self) -> tuple[list[str], list[str]]:
-        """The texts of the tokens that look, and of those looked at."""
-        queries, keys = self.trace.queries_of(self.attention), self.trace.keys_of(self.attention)
-        return [token.text for token in queries], [token.text for token in keys]
-
 
 def compare(seen: Look) -> None:
     """Two heatmaps on one scale, of heads that are chosen above them."""
-    st.markdown(
-        "**What to look for.** A head that looks by position draws the same figure on any sentence; "
-        "one that looks by content changes with the words."
+    look_for(
+        "A head that looks by position draws the same figure on any sentence; one that looks by content "
+        "changes with the words."
     )
     family = choose_family(seen)
-    boxes = st.columns([2, 1])
-    second_model = _second_model(seen, boxes[1])
-    text = _second_text(seen, second_model, boxes[0])
+    left, right = st.columns([2, 1])
+    model = _second_model(seen, right)
+    text = _second_text(seen, model, left)
     choices = st.columns(4)
-    one = _here(seen, family, choices[:2])
-    other = _there(seen, family, second_model, text, choices[2:])
+    attention, head = choose_layer_and_head(seen.trace, names_of(family, seen), choices[:2])
+    here = f"{name_of(seen, (attention.name, head))} on your sentence"
+    one = Side(seen.trace, attention, head, here)
+    other = _there(seen, family, model, text, choices[2:])
     for box, side, key in zip(
         st.columns(2, gap="large"), (one, other), ("here", "there"), strict=True
     ):
@@ -70,55 +63,39 @@ def compare(seen: Look) -> None:
 
 def _second_model(seen: Look, box: DeltaGenerator) -> str:
     """The model on the right: the same one unless another is chosen."""
+    own, chosen = seen.model.name, current().second_model
     here = [name for name, entry in hub_models.items() if others_allowed() and is_on_disk(entry)]
-    names = list(dict.fromkeys([*models, *here, seen.model.name]))
-    chosen = current().second_model
-    st.session_state[MODEL] = chosen if chosen in names else seen.model.name
+    names = list(dict.fromkeys([*models, *here, own]))
 
-    def take() -> None:
-        picked = st.session_state[MODEL]
-        change_view(replace(current(), second_model="" if picked == seen.model.name else picked))
+    def take(picked: str) -> None:
+        change_view(replace(current(), second_model="" if picked == own else picked))
 
+    start = chosen if chosen in names else own
     model: str = box.selectbox(
         "Model on the right",
         names,
         format_func=model_title,
-        key=MODEL,
-        on_change=take,
+        **shown("all-heads-second-model", start, take),
     )
     return model
 
 
 def _second_text(seen: Look, model: str, box: DeltaGenerator) -> str:
-    """The sentence on the right: the visitor's, or one to start from."""
-    start = seen.request.text if model != seen.model.name else _another(seen)
-    st.session_state[TEXT] = current().second_text or start
-
-    def take() -> None:
-        typed = st.session_state[TEXT]
-        change_view(replace(current(), second_text=typed))
-
-    text: str = box.text_input(
-        "Sentence on the right", max_chars=TEXT_LIMIT, key=TEXT, on_change=take
+    """The sentence on the right: the visitor's; else the same one for another model, and for the same model
+    another one: an example of its own, or the words in reverse order."""
+    start = text = seen.request.text
+    if model == seen.model.name:
+        others = [one.text for one in EXAMPLES if one.model == model and one.text != text]
+        start = others[0] if others else " ".join(reversed(text.split()))
+    return box.text_input(
+        "Sentence on the right",
+        max_chars=TEXT_LIMIT,
+        **shown(
+            "all-heads-second-text",
+            current().second_text or start,
+            lambda typed: change_view(replace(current(), second_text=typed)),
+        ),
     )
-    return text
-
-
-def _another(seen: Look) -> str:
-    """Another sentence for the same model: an example of its own, else the words turned round."""
-    texts = [one.text for one in EXAMPLES if one.model == seen.model.name]
-    others = [text for text in texts if text != seen.request.text]
-    return others[0] if others else " ".join(reversed(seen.request.text.split()))
-
-
-def _here(seen: Look, family: Family, boxes: Sequence[DeltaGenerator]) -> Side:
-    with boxes[0]:
-        choose_layer([attention.name for attention in family.members(seen.trace)])
-    attention = seen.trace.find(current().place)
-    with boxes[1]:
-        head = choose_head(attention.heads)
-    title = f"{name_of(seen, (attention.name, head))} on your sentence"
-    return Side(seen.trace, attention, head, title)
 
 
 def _there(
@@ -136,14 +113,13 @@ def _there(
         return Side(trace, attention, head, title)
     known = [one for one in trace.attention if family_of(one) == family] or list(trace.attention)
     names = [one.name for one in known]
-    keep_within(LAYER, len(known))
-    place = boxes[0].selectbox(
-        "Layer on the right", range(len(known)), format_func=names.__getitem__, key=LAYER
-    )
-    attention = known[place]
-    keep_within(HEAD, attention.heads)
-    head = boxes[1].selectbox("Head on the right", range(attention.heads), key=HEAD)
+    attention = known[one_listed("Layer on the right", names, _LAYER, box=boxes[0])]
+    heads = [str(head) for head in range(attention.heads)]
+    head = one_listed("Head on the right", heads, _HEAD, box=boxes[1])
     return Side(trace, attention, head, f"{head_label((attention.name, head))} of {model}")
+
+
+_LAYER, _HEAD = "all-heads-second-layer", "all-heads-second-head"
 
 
 def _second_trace(seen: Look, name: str, text: str) -> Trace:
@@ -152,14 +128,13 @@ def _second_trace(seen: Look, name: str, text: str) -> Trace:
         bar = place.progress(0.0, text=f"Loading {plain(model_title(name))}")
         loaded(name, lambda sentence, share: bar.progress(share or 0.0, text=plain(sentence)))
         place.empty()
-    request = replace(seen.request, model=name, text=text, target=None, continued=())
-    return traced(request)
+    return traced(replace(seen.request, model=name, text=text, target=None, continued=()))
 
 
 def _picture(side: Side, key: str) -> None:
-    queries, keys = side.tokens()
+    queries, keys = labels_of(side.trace, side.attention)
     st.markdown(f"**{plain(side.title)}**")
-    pictures.chart(
+    chart(
         weights_of_head(side.attention, side.head, queries=queries, keys=keys, fitting=NARROW),
         f"all-heads-compare-{key}",
     )

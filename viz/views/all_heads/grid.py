@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 
-import pandas as pd
 import streamlit as st
 
 from model.analysis.heads.families import Family, Head
@@ -10,23 +9,27 @@ from model.analysis.heads.ranking import STATISTICS, Scores, scores
 from model.analysis.heads.tiles import Tiles, tiles
 from model.serving.engine import Request
 from viz.figures.head_grid import head_grid
-from viz.shell import pictures
+from viz.shell.pictures import checked, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.views.all_heads.choice import cell_of, choose_family, chosen_head, clickable, name_of
+from viz.views.all_heads.choice import (
+    beside_chosen_head,
+    cell_of,
+    choose_family,
+    clickable,
+    name_of,
+)
 
 SHARES = tuple(one for one in STATISTICS if one.unit.startswith("weight"))  # comparable: 0 to 1
 
 
 @lru_cache(maxsize=16)
 def tiles_of(request: Request, family: Family) -> Tiles:
-    """The tiles of a run's heads."""
     return tiles(traced(request), family)
 
 
 @lru_cache(maxsize=64)
 def scores_of(request: Request, family: Family) -> Scores:
-    """The scores of a run's heads."""
     return scores(traced(request), family)
 
 
@@ -34,24 +37,22 @@ def grid(seen: Look) -> None:
     """Every head as a small tile; a click on a tile shows it large."""
     family = choose_family(seen)
     found, known = tiles_of(seen.request, family), scores_of(seen.request, family)
-    st.markdown(f"**What to look for.** {_look_for(seen, known)}")
-    picture, one = st.columns([5, 3], gap="large")
-    with picture:
+    look_for(_look_for(seen, known))
+    names = [name_of(seen, head) for head in known.heads]
+    with beside_chosen_head(seen, family, (5, 3)):
+        words = [
+            f"{name}<br>{_role(known, head)}" for name, head in zip(names, known.heads, strict=True)
+        ]
         clickable(
-            head_grid(
-                found,
-                chosen=cell_of(seen, family),
-                words=[f"{name_of(seen, head)}<br>{_role(known, head)}" for head in known.heads],
-            ),
+            head_grid(found, chosen=cell_of(seen, family), words=words),
             known.heads,
             "all-heads-grid",
             f"Grid of {len(known.heads)} heads, rows are layers, columns heads.",
         )
         st.caption(f"{_how_to_read(found)} Click a tile to see it large.")
-    with one:
-        chosen_head(seen, family)
-    pictures.checked(seen)
-    pictures.table(_table(seen, known), "all-heads-grid")
+    checked(seen)
+    columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
+    table({"head": names, **columns}, "all-heads-grid")
 
 
 def _look_for(seen: Look, known: Scores) -> str:
@@ -76,8 +77,11 @@ def _look_for(seen: Look, known: Scores) -> str:
 def _role(known: Scores, head: Head) -> str:
     """What a head may be called on this text: of several names the one with the highest share."""
     place = known.heads.index(head)
-    held = [one for one in SHARES if one.name in known.evidence]
-    held = [one for one in held if known.evidence[one.name][place].holds]
+    held = [
+        one
+        for one in SHARES
+        if one.name in known.evidence and known.evidence[one.name][place].holds
+    ]
     if not held:
         return "click to see it large"
     best = max(held, key=lambda one: known.values[one.name][place])
@@ -86,18 +90,13 @@ def _role(known: Scores, head: Head) -> str:
 
 def _how_to_read(found: Tiles) -> str:
     queries, keys = found.block
-    sentence = (
+    said = (
         "In each tile a row is a query, a column a key. All tiles share one scale from 0 to 1. "
         "Grey: not allowed."
     )
-    if max(queries, keys) == 1:
-        return sentence
-    return (
-        f"{sentence} The text is long, so one cell is the largest weight of a block of {queries} "
-        f"queries × {keys} keys."
-    )
-
-
-def _table(seen: Look, known: Scores) -> pd.DataFrame:
-    columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
-    return pd.DataFrame({"head": [name_of(seen, head) for head in known.heads], **columns})
+    if max(queries, keys) > 1:
+        said += (
+            f" The text is long, so one cell is the largest weight of a block of {queries} queries × "
+            f"{keys} keys."
+        )
+    return said

@@ -4,29 +4,25 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.families import Family
 from model.analysis.heads.rollout import mean_weights, rollout
 from model.serving.engine import Request
 from model.trace.arrays import Array
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import MEAN, ROLLOUT
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.notation.superlatives import leaders
-from viz.shell import pictures
-from viz.shell.token_select import keep_within
+from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.views.all_heads.choice import choose_family
 
 LAYER, ALL, ROLLED = "Mean of a layer's heads", "Mean of all heads", "Rollout"
-LAYER_KEY = "all-heads-means-layer"
 TABLED = 64  # tokens: a larger table helps nobody
 
 
@@ -44,24 +40,26 @@ def means_and_rollout(seen: Look) -> None:
     """One matrix for many heads, with what it leaves out."""
     family = choose_family(seen)
     kinds = (LAYER, ALL) if family.cross else (LAYER, ALL, ROLLED)
-    boxes = st.columns([3, 1], vertical_alignment="bottom")
-    kind = one_of("Picture", kinds, f"all-heads-means-{len(kinds)}", box=boxes[0], quiet=True)
-    layers = len(_means(seen.request, family))
-    layer = _layer(boxes[1], layers, kind) if kind != ALL else layers - 1
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    kind = one_of("Picture", kinds, f"all-heads-means-{len(kinds)}", box=left, quiet=True)
+    layer = last = len(_means(seen.request, family)) - 1
+    if kind != ALL:
+        label = "Up to and with layer" if kind == ROLLED else "Layer"
+        layers = [str(number) for number in range(last + 1)]
+        layer = one_listed(label, layers, "all-heads-means-layer", first=last, box=right)
     shown: dict[str, Callable[[], Array]] = {
         LAYER: lambda: _means(seen.request, family)[layer],
         ALL: lambda: _means(seen.request, family).mean(0),
         ROLLED: lambda: _rolled(seen.request, family)[layer],
     }
-    values = shown[kind]()
+    values, key = shown[kind](), f"all-heads-means-{kind}-{layer}"
     queries = [token.text for token in family.queries(seen.trace)]
     keys = [token.text for token in family.keys(seen.trace)]
     st.warning(
         "**Not a quantity of the model.** No head has these weights and nothing in the model "
         f"computes them. {_LEFT_OUT[kind]}"
     )
-    looks_back = family.stack == "decoder" and not family.cross
-    st.markdown(f"**What to look for.** {_look_for(kind, values, keys, looks_back)}")
+    look_for(_look_for(kind, values, keys, family.stack == "decoder" and not family.cross))
     picture, words = st.columns([3, 2], gap="large")
     mask = family.members(seen.trace)[layer].mask
     with picture:
@@ -72,28 +70,15 @@ def means_and_rollout(seen: Look) -> None:
             quantity="weight",
             blocked=None if mask is None else ~mask,
         )
-        pictures.chart(figure, f"all-heads-means-{kind}-{layer}")
+        chart(figure, key)
     with words:
         st.latex(ROLLOUT if kind == ROLLED else MEAN)
         st.markdown(_MEANING[kind])
         off = float(np.abs(values.sum(-1) - 1).max())
         st.caption(f"Check: every row sums to 1, to within {difference(off)}.")
     if len(queries) <= TABLED:
-        names = [f"{at} {token_label(text)}" for at, text in enumerate(keys)]
-        frame = pd.DataFrame(values, columns=names)
-        frame.insert(0, "query", [f"{at} {token_label(text)}" for at, text in enumerate(queries)])
-        pictures.table(frame, f"all-heads-means-{kind}-{layer}")
-
-
-def _layer(box: DeltaGenerator, layers: int, kind: str | None) -> int:
-    keep_within(LAYER_KEY, layers)
-    layer: int = box.selectbox(
-        "Up to and with layer" if kind == ROLLED else "Layer",
-        range(layers),
-        index=layers - 1,
-        key=LAYER_KEY,
-    )
-    return layer
+        columns = dict(zip(numbered_labels(keys), values.T, strict=True))
+        table({"query": numbered_labels(queries), **columns}, key)
 
 
 def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> str:
@@ -102,18 +87,17 @@ def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> st
     if len(leaders(share, decimals=2)) > 1:
         return f"No token stands out: several get {share[most]:.2f} of an average row."
     place = f"**{plain(token_label(keys[most]))}** (position {most})"
-    if kind == ROLLED:
-        return f"By this layer {place} has {share[most]:.2f} of an average row" + (
-            ", and early tokens gain whatever the heads do, for every path ends there."
-            if looks_back
-            else "."
-        )
-    return f"{place} gets {share[most]:.2f} of an average row, more than any other token."
+    if kind != ROLLED:
+        return f"{place} gets {share[most]:.2f} of an average row, more than any other token."
+    gain = ", and early tokens gain whatever the heads do, for every path ends there"
+    said = f"By this layer {place} has {share[most]:.2f} of an average row"
+    return f"{said}{gain if looks_back else ''}."
 
 
+_HIDES = "A mean hides what single heads do: two opposite heads look like one that does neither."
 _LEFT_OUT = {
-    LAYER: "A mean hides what single heads do: two opposite heads look like one that does neither.",
-    ALL: "A mean hides what single heads do: two opposite heads look like one that does neither.",
+    LAYER: _HIDES,
+    ALL: _HIDES,
     ROLLED: "Rollout leaves out values, W_O, norms and feed-forward, and takes half of every token "
     "to stay itself at each layer.",
 }

@@ -1,17 +1,30 @@
-"""Which heads look from this token to that one."""
+"""Which heads look from this token to that one; both are picked by a click."""
 
-import pandas as pd
+from collections.abc import Sequence
+from dataclasses import replace
+
 import streamlit as st
 
 from model.analysis.heads.ranking import looking
+from model.trace.records import Token
 from viz.notation.head_formulas import PAIR
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.superlatives import led_by
+from viz.shell.pictures import look_for
 from viz.state.look import Look
-from viz.views.all_heads.choice import choose_family, chosen_head, listed, name_of
-from viz.views.all_heads.map import MAP, map_of_heads, map_or_list
-from viz.views.all_heads.token_pair import pick_pair
+from viz.state.session import change_view, control, current, write_link
+from viz.views.all_heads.choice import (
+    MAP,
+    beside_chosen_head,
+    choose_family,
+    list_of_heads,
+    map_of_heads,
+    map_or_list,
+    name_of,
+)
+
+CLICKABLE = 64  # up to so many tokens each has a button; beyond that a list is quicker
 
 
 def from_word_to_word(seen: Look) -> None:
@@ -20,28 +33,24 @@ def from_word_to_word(seen: Look) -> None:
     queries, keys = family.queries(seen.trace), family.keys(seen.trace)
     query, key = pick_pair(queries, keys)
     found, heads = looking(seen.trace, family, query, key), family.heads(seen.trace)
-    order = sorted(range(len(heads)), key=lambda place: -found[place])
-    names = [
-        f"**{plain(token_label(token.text))}** (position {at})"
-        for token, at in ((queries[query], query), (keys[key], key))
-    ]
+    one, other = (
+        f"**{plain(token_label(tokens[at].text))}** (position {at})"
+        for tokens, at in ((queries, query), (keys, key))
+    )
     first = seen.trace.find(heads[0][0])
     if first.mask is not None and not first.mask[query, key]:
         st.markdown(
-            f"{names[0]} may not look at {names[1]}: the mask forbids it, so every weight is 0. "
+            f"{one} may not look at {other}: the mask forbids it, so every weight is 0. "
             "Click a token further left below “Is looked at”."
         )
     else:
         leading, several = led_by([name_of(seen, head) for head in heads], found, decimals=3)
-        largest = f"put the largest weight there: {found.max():.3f} each"
-        if not several:
-            largest = f"puts the largest weight there: {found.max():.3f}"
-        st.markdown(
-            f"**What to look for.** From {names[0]} to {names[1]}, {leading} {largest}. "
+        put, each = ("put", " each") if several else ("puts", "")
+        look_for(
+            f"From {one} to {other}, {leading} {put} the largest weight there: {found.max():.3f}{each}. "
             f"The mean of all {len(heads)} heads is {found.mean():.3f}."
         )
-    picture, one = st.columns([3, 2], gap="large")
-    with picture:
+    with beside_chosen_head(seen, family):
         if map_or_list("pairs") == MAP:
             map_of_heads(
                 seen,
@@ -51,14 +60,32 @@ def from_word_to_word(seen: Look) -> None:
                 title="weight",
                 words="weight {:.4f}".format,
                 key=f"all-heads-pairs-{query}-{key}",
-                alt=f"Weight of every head; the highest is {found[order[0]]:.3f}.",
+                alt=f"Weight of every head; the highest is {found.max():.3f}.",
             )
         else:
+            order = sorted(range(len(heads)), key=lambda place: -found[place])
             ranked = [heads[place] for place in order]
-            frame = pd.DataFrame(
-                {"head": [name_of(seen, head) for head in ranked], "weight": found[order]}
+            list_of_heads(
+                seen, ranked, {"weight": found[order]}, f"all-heads-pairs-list-{query}-{key}"
             )
-            listed(frame, ranked, f"all-heads-pairs-list-{query}-{key}")
         st.latex(PAIR)
-    with one:
-        chosen_head(seen, family)
+
+
+def pick_pair(queries: Sequence[Token], keys: Sequence[Token]) -> tuple[int, int]:
+    """The positions of both tokens; they are the query and key of the view and join its link."""
+    view = current()
+    query, key = min(view.query, len(queries) - 1), min(view.key, len(keys) - 1)
+    change_view(replace(view, query=query, key=key))
+    _row("Looks", queries, "query")
+    _row("Is looked at", keys, "key")
+    write_link()
+    return query, key
+
+
+def _row(label: str, tokens: Sequence[Token], field: str) -> None:
+    labels = numbered_labels((token.text for token in tokens), 24)
+    places, here = range(len(tokens)), control(field, "pair")
+    if len(tokens) > CLICKABLE:
+        st.selectbox(label, places, format_func=labels.__getitem__, **here)
+    else:
+        st.pills(label, places, required=True, format_func=lambda at: plain(labels[at]), **here)

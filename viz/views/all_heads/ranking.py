@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.heads.families import Family
@@ -15,11 +13,19 @@ from viz.notation.superlatives import NAMED, led_by
 from viz.state.look import Look
 from viz.state.navigation import view_link
 from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, chosen_head, listed, name_of
-from viz.views.all_heads.grid import scores_of
-from viz.views.all_heads.map import LIST, map_of_heads, map_or_list
+from viz.views.all_heads.choice import (
+    LIST,
+    beside_chosen_head,
+    choose_family,
+    list_of_heads,
+    map_of_heads,
+    map_or_list,
+    name_of,
+)
+from viz.views.all_heads.grid import SHARES, scores_of
 
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
+KEY = "all-heads-statistic"
 SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
 
 
@@ -32,23 +38,19 @@ def ranking(seen: Look) -> None:
         f"**{statistic.title}.** {statistic.meaning} **What to look for.** "
         f"{_highest(seen, known, statistic)} {_called(seen, known, statistic)}"
     )
-    picture, one = st.columns([3, 2], gap="large")
-    with picture:
+    with beside_chosen_head(seen, family):
         if map_or_list("ranking", first=LIST) == LIST:
             _list(seen, known, statistic)
         else:
             _map(seen, family, known, statistic)
         _left_out(seen, known)
-    with one:
-        chosen_head(seen, family)
 
 
 def _highest(seen: Look, known: Scores, statistic: Statistic) -> str:
-    """Which head has most of a statistic, or which share the first place."""
     values = known.values[statistic.name]
     names = [name_of(seen, head) for head in known.heads]
     leading, several = led_by(names, values, decimals=3)
-    unit = "" if statistic.unit.startswith("weight") else f" {statistic.unit}"
+    unit = "" if statistic in SHARES else f" {statistic.unit}"
     return f"Highest here: {leading} with {values.max():.3f}{unit}{' each' if several else ''}."
 
 
@@ -72,28 +74,25 @@ def _called(seen: Look, known: Scores, statistic: Statistic) -> str:
 def _statistic(known: Scores) -> Statistic:
     """The statistic to rank by, among those that this text has rows for."""
     present = [one.name for one in STATISTICS if one.name in known.values]
-    if st.session_state.get("all-heads-statistic") not in present:
-        st.session_state["all-heads-statistic"] = present[0]
-    chosen = st.segmented_control(
-        "Rank by",
-        present,
-        required=True,
-        format_func=lambda name: BY_NAME[name].title,
-        key="all-heads-statistic",
+    if st.session_state.get(KEY) not in present:
+        st.session_state[KEY] = present[0]
+    name = st.segmented_control(
+        "Rank by", present, required=True, format_func=lambda one: BY_NAME[one].title, key=KEY
     )
-    return BY_NAME[chosen or present[0]]
+    return BY_NAME[name]
 
 
 def _list(seen: Look, known: Scores, statistic: Statistic) -> None:
     order = [head for head, _ in known.ranked(statistic.name)]
     places = [known.heads.index(head) for head in order]
     first = [statistic, *(one for one in STATISTICS if one is not statistic)]
-    columns = {
-        one.title: known.values[one.name][places] for one in first if one.name in known.values
-    }
-    frame = pd.DataFrame({"head": [name_of(seen, head) for head in order], **columns})
-    helps = {one.title: f"{one.meaning} ({one.unit})" for one in STATISTICS}
-    listed(frame, order, f"all-heads-ranking-{statistic.name}", **helps)
+    list_of_heads(
+        seen,
+        order,
+        {one.title: known.values[one.name][places] for one in first if one.name in known.values},
+        f"all-heads-ranking-{statistic.name}",
+        helps={one.title: f"{one.meaning} ({one.unit})" for one in STATISTICS},
+    )
     st.caption(
         "Each score is taken from the whole rows of weights. Click a column's name to sort by it, "
         "the box before a row to open that head."
@@ -102,16 +101,15 @@ def _list(seen: Look, known: Scores, statistic: Statistic) -> None:
 
 def _map(seen: Look, family: Family, known: Scores, statistic: Statistic) -> None:
     values = known.values[statistic.name]
-    share = statistic.unit.startswith("weight")
     map_of_heads(
         seen,
         family,
         values,
-        quantity="weight" if share else "score",
+        quantity="weight" if statistic in SHARES else "score",
         title=statistic.unit,
         words=lambda value: f"{statistic.title.lower()}: {value:.4f}",
         key=f"all-heads-ranking-map-{statistic.name}",
-        alt=f"{statistic.title} of every head; highest {float(np.max(values)):.3f}.",
+        alt=f"{statistic.title} of every head; highest {values.max():.3f}.",
     )
     st.caption("Rows are layers, columns heads. Click a cell to see that head.")
 
@@ -127,7 +125,7 @@ def _left_out(seen: Look, known: Scores) -> None:
 
 
 def _wants_a_list(known: Scores) -> bool:
-    """Whether a text in which more tokens come back would tell induction heads."""
+    """Whether a text with more repeated tokens would show which heads are induction heads."""
     if "induction" in known.refused:
         return known.refused["induction"] == NOTHING_COMES_BACK
     return known.evidence["induction"][0].rows < SEVERAL

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -21,24 +20,23 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
 from model.serving.engine import Request
 from model.trace.trace import Logits
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.figures.head_bars import part_bars
 from viz.notation.head_formulas import concatenation, logit
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference, probability
 from viz.notation.superlatives import led_by
-from viz.shell import pictures
-from viz.shell.token_select import keep_within
+from viz.shell.pictures import chart, look_for, table
 from viz.shell.way_out import say_encoder
 from viz.state.held import loaded, traced
 from viz.state.look import Look
-from viz.views.all_heads.choice import choose_family, chosen_head, name_of
-from viz.views.all_heads.map import map_of_heads
+from viz.views.all_heads.choice import beside_chosen_head, choose_family, map_of_heads, name_of
 
 LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts"
 OFFERED = 8  # likeliest next tokens
-TOKEN = "all-heads-token"
+BARS = 16  # single parts that are drawn
+TITLE = "adds to the logit"
 
 
 @dataclass(frozen=True)
@@ -70,36 +68,32 @@ def _parts(request: Request, position: int, token: int) -> tuple[tuple[Part, ...
 
 def writes(seen: Look) -> None:
     """Length, effect on one logit, or everything that adds up to it."""
-    boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
-    shown = one_of(
-        "Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as", box=boxes[0], quiet=True
-    )
+    box, *boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
+    shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as", box=box, quiet=True)
     if shown == LENGTH:
         _lengths_view(seen)
     elif seen.trace.prediction is None:
         say_encoder(
             seen,
-            "predicts no next token, so there is no logit to add to. Its heads' writing has a "
-            "length, see there; a GPT has both.",
+            "predicts no next token, so there is no logit to add to. The view of lengths shows what its "
+            "heads write; a GPT has both.",
         )
     else:
-        _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes[1:]), shown == PARTS)
+        _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes), shown == PARTS)
 
 
 def _lengths_view(seen: Look) -> None:
     family = choose_family(seen)
     lengths, apart = _lengths(seen.request, family)
-    means, heads = lengths.mean(1).astype(np.float64), family.heads(seen.trace)
-    names = [name_of(seen, head) for head in heads]
+    means = lengths.mean(1).astype(np.float64)
+    names = [name_of(seen, head) for head in family.heads(seen.trace)]
     longest, _ = led_by(names, means, decimals=2)
     shortest, _ = led_by(names, -means, decimals=2)
-    st.markdown(
-        f"**What to look for.** The longest vectors: {longest}, of length {means.max():.2f} on average. "
-        f"The shortest: {shortest}, {means.min():.2f}. A sharp pattern of weights can still write next "
-        "to nothing."
+    look_for(
+        f"The longest vectors: {longest}, of length {means.max():.2f} on average. The shortest: "
+        f"{shortest}, {means.min():.2f}. A sharp pattern of weights can still write next to nothing."
     )
-    picture, one = st.columns([3, 2], gap="large")
-    with picture:
+    with beside_chosen_head(seen, family):
         map_of_heads(
             seen,
             family,
@@ -116,23 +110,18 @@ def _lengths_view(seen: Look) -> None:
             f"{' with the bias' if seen.model.config.output_bias else ''} "
             f"differ from what the stream received by at most {difference(apart)}."
         )
-    with one:
-        chosen_head(seen, family)
-    frame = pd.DataFrame({"head": [name_of(seen, head) for head in heads], "mean length": means})
-    pictures.table(frame, "all-heads-lengths")
+    table({"head": names, "mean length": means}, "all-heads-lengths")
 
 
 def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
     parts, apart = _parts(seen.request, of.position, of.token)
     heads = [part for part in parts if part.kind == "head"]
     effects = np.array([part.effect for part in heads])
-    names = [name_of(seen, (part.name, part.head or 0)) for part in heads]
-    leading, _ = led_by(names, effects, decimals=2)
+    leading, _ = led_by([_part_name(seen, part) for part in heads], effects, decimals=2)
     together = sum(part.effect for part in heads)
-    st.markdown(
-        f"**What to look for.** The logit of **{of.label}** is {of.value:.2f}. "
-        f"Of all heads the highest part is that of {leading}: {effects.max():+.2f}. "
-        f"All heads together add {together:+.2f}, everything else "
+    look_for(
+        f"The logit of **{of.label}** is {of.value:.2f}. Of all heads the highest part is that of "
+        f"{leading}: {effects.max():+.2f}. All heads together add {together:+.2f}, everything else "
         f"{of.value - together:+.2f}."
     )
     (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")
@@ -140,41 +129,35 @@ def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
         f"Check: all parts together, each followed through the norms with their recorded "
         f"{_held(seen)}, differ from the model's own logit by {difference(apart)}."
     )
-    frame = pd.DataFrame(
-        {
-            "part": [_part_name(seen, part) for part in parts],
-            "length of what is written": [part.length for part in parts],
-            "adds to the logit": [part.effect for part in parts],
-        }
-    )
-    pictures.table(frame, f"all-heads-parts-{every_part}")
+    columns = {
+        "part": [_part_name(seen, part) for part in parts],
+        "length of what is written": [part.length for part in parts],
+        TITLE: [part.effect for part in parts],
+    }
+    table(columns, f"all-heads-parts-{every_part}")
 
 
 def _which_logit(seen: Look, prediction: Logits, boxes: Sequence[DeltaGenerator]) -> Logit:
     """After which token, and of which next token: the last and the likeliest to begin with."""
-    tokens = seen.trace.tokens_of("decoder")
-    position: int = boxes[0].selectbox(
+    texts = [token.text for token in seen.trace.tokens_of("decoder")]
+    position = one_listed(
         "After the token",
-        range(len(tokens)),
-        index=len(tokens) - 1,
-        format_func=lambda at: f"{at} {token_label(tokens[at].text, 24)}",
-        key=f"all-heads-position-{len(tokens)}",  # a text of another length opens on its own end
+        numbered_labels(texts, 24),
+        f"all-heads-position-{len(texts)}",  # a text of another length opens on its own end
+        first=len(texts) - 1,
+        box=boxes[0],
     )
     logits = prediction.after(position)
-    row = probabilities(logits)
-    likely = [int(id_) for id_ in np.argsort(-row, kind="stable")[:OFFERED]]
+    shares = probabilities(logits)
+    likely = np.argsort(-shares, kind="stable")[:OFFERED].tolist()
     error = rounding(seen.trace, logits)
-    shares = [probability(row[id_], error, 3) for id_ in likely]
-    texts = [token_label(one.text, 24) for one in seen.model.tokenizer.named(likely)]
-    keep_within(TOKEN, len(likely))
-    place: int = boxes[1].selectbox(
-        "Next token",
-        range(len(likely)),
-        format_func=lambda at: f"{at + 1}. {texts[at]} (probability {shares[at]})",
-        key=TOKEN,
-    )
-    token = likely[place]
-    return Logit(position, token, plain(texts[place]), float(logits[token]))
+    labels = [token_label(token.text, 24) for token in seen.model.tokenizer.named(likely)]
+    names = [
+        f"{rank}. {label} (probability {probability(shares[id_], error, 3)})"
+        for rank, (label, id_) in enumerate(zip(labels, likely, strict=True), 1)
+    ]
+    place = one_listed("Next token", names, "all-heads-token", box=boxes[1])
+    return Logit(position, likely[place], plain(labels[place]), float(logits[likely[place]]))
 
 
 def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
@@ -186,43 +169,36 @@ def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
             "counted in what the cross-attention heads write. Choose heads of the decoder."
         )
         return
-    values = np.array([effects[head] for head in family.heads(seen.trace)])
-    picture, one = st.columns([3, 2], gap="large")
-    with picture:
+    with beside_chosen_head(seen, family):
         map_of_heads(
             seen,
             family,
-            values,
+            np.array([effects[head] for head in family.heads(seen.trace)]),
             quantity="difference",
-            title="adds to the logit",
+            title=TITLE,
             words="adds {:+.4f}".format,
             key=f"all-heads-effect-{key}",
             alt="What each head adds to the logit.",
         )
         st.latex(logit(seen.model.config))
-    with one:
-        chosen_head(seen, family)
 
 
 def _bars(seen: Look, parts: tuple[Part, ...], key: str) -> None:
     ranked = sorted(parts, key=lambda part: -abs(part.effect))
-    shown, rest = ranked[:16], ranked[16:]
-    names = [_part_name(seen, part) for part in shown]
-    values = [part.effect for part in shown]
-    if rest:
-        names.append(f"{len(rest)} smaller parts")
-        values.append(sum(part.effect for part in rest))
+    bars = {_part_name(seen, part): part.effect for part in ranked[:BARS]}
+    if rest := ranked[BARS:]:
+        bars[f"{len(rest)} smaller parts"] = sum(part.effect for part in rest)
     picture, words = st.columns([3, 2], gap="large")
     with picture:
-        pictures.chart(
-            part_bars(names, values, title="adds to the logit"), f"all-heads-parts-{key}"
-        )
+        figure = part_bars(list(bars), list(bars.values()), title=TITLE)
+        chart(figure, f"all-heads-parts-{key}")
     with words:
         st.latex(logit(seen.model.config))
+        beta = ", and each norm's β is a part of its own" if seen.model.config.shifts else ""
         st.markdown(
             "The stream is a sum, and the norms on the way to the logit are linear once the "
             f"{_held(seen)} of each token are taken from this run. So each summand *p* has its own part "
-            f"in the logit; *u* is the row of the output matrix of the token *t*{_beta(seen)}. This is "
+            f"in the logit; *u* is the row of the output matrix of the token *t*{beta}. This is "
             "the **direct effect**: what a head changes in later layers is counted there."
         )
 
@@ -232,30 +208,19 @@ def _held(seen: Look) -> str:
     return "mean and deviation" if seen.model.config.centres else "root mean square"
 
 
-def _beta(seen: Look) -> str:
-    return ", and each norm's β is a part of its own" if seen.model.config.shifts else ""
-
-
 def _part_name(seen: Look, part: Part) -> str:
-    """A part in words: "L1H3", "bias of L1 self-attention", "feed-forward 0"."""
+    """A part in words: "L1H3", "bias of attention 1", "feed-forward 0"."""
     if part.kind == "head":
         return name_of(seen, (part.name, part.head or 0))
     if part.kind == "embedding":
         return {"tokens": "token vector", "positions": "position", "segments": "segment"}[part.name]
     if part.name == "output":
         return "bias of the output matrix"
-    _, layer, *rest = part.name.split(".")
+    _, layer, *kind = part.name.split(".")
+    if layer in ("final", "embedding"):
+        return f"β of the {'final norm' if layer == 'final' else 'norm after the embedding'}"
+    names = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
     if part.kind == "feed_forward":
         return f"feed-forward {layer}"
-    if part.kind == "bias":
-        return f"bias of {'cross-' if rest == ['cross'] else ''}attention {layer}"
-    return "β of the " + ("final norm" if layer == "final" else f"norm after {_norm(part.name)}")
-
-
-def _norm(name: str) -> str:
-    """Where a norm stands, from its name decoder.1.feed_forward.norm."""
-    _, layer, *rest = name.split(".")
-    if layer == "embedding":
-        return "the embedding"
-    kind = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
-    return f"{kind[rest[0]]} {layer}"
+    before = "bias of" if part.kind == "bias" else "β of the norm after"
+    return f"{before} {names[kind[0]]} {layer}"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -65,18 +66,13 @@ def resized(sizes: Sizes, length: int) -> Sizes:
     return _sizes(sizes, tuple(numbers))
 
 
-def sentence_sizes(seen: Look) -> Sizes:
-    """The sizes of the run on the page."""
-    lengths = lengths_of(seen.trace)
-    return Sizes(seen.model.config, lengths, f"Your sentence as {seen.model.name} reads it.")
-
-
 def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
     """The sizes that are counted, and whether they are exactly those of the run on the page.
 
     Stops the page with a sentence for sizes that fit no transformer.
     """
-    own = sentence_sizes(seen)
+    note = f"Your sentence as {seen.model.name} reads it."
+    own = Sizes(seen.model.config, lengths_of(seen.trace), note)
     row = st.container(horizontal=True, vertical_alignment="bottom")
     name: str = row.selectbox(
         "Count for", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params", width=245
@@ -85,25 +81,28 @@ def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
     given = tuple(field.of(preset) for field in FIELDS)
     with row:
         numbers = _numbers((name, preset.config, preset.lengths), given)
+    if numbers == given:
+        st.caption(plain(preset.note))
+        return preset, preset == own
     try:
-        chosen = preset if numbers == given else _sizes(preset, numbers)
+        chosen = _sizes(preset, numbers)
     except ValueError as refusal:
         st.error(plain(str(refusal)))
         st.stop()
-    if numbers != given:
-        st.button("Back to these sizes as they were", key="cost-back", on_click=_forget)
-    st.caption(plain(preset.note if numbers == given else f"Changed from: {name}."))
-    return chosen, chosen == own
+    st.button("Back to these sizes as they were", key="cost-back", on_click=_forget)
+    st.caption(plain(f"Changed from: {name}."))
+    return chosen, False
 
 
-@dataclass(frozen=True)
-class Field:
-    """One number of the sizes."""
-
+class Field(NamedTuple):
     label: str
     most: int
     of: Callable[[Sizes], int]
     wide: int  # pixels
+
+    @property
+    def key(self) -> str:
+        return f"cost-{self.label.lower()}"
 
 
 FIELDS = (
@@ -143,7 +142,7 @@ def _numbers(basis: Basis, given: Numbers) -> Numbers:
     """One control a number. What the reader changes stays, also in the link, until the basis changes."""
     _fill_controls(basis, given)
     numbers = tuple(
-        int(st.number_input(field.label, 1, field.most, step=1, key=_key(field), width=field.wide))
+        int(st.number_input(field.label, 1, field.most, step=1, key=field.key, width=field.wide))
         for field in FIELDS
     )
     st.session_state[_STATE] = (basis, numbers)
@@ -158,12 +157,8 @@ def _fill_controls(basis: Basis, given: Numbers) -> None:
     if opened != basis:
         held = _linked(given) if opened is None else given
     for field, number in zip(FIELDS, held, strict=True):
-        if opened != basis or _key(field) not in st.session_state:
-            st.session_state[_key(field)] = number
-
-
-def _key(field: Field) -> str:
-    return f"cost-{field.label.lower()}"
+        if opened != basis or field.key not in st.session_state:
+            st.session_state[field.key] = number
 
 
 def _linked(given: Numbers) -> Numbers:
@@ -177,12 +172,9 @@ def _linked(given: Numbers) -> Numbers:
 
 
 def _write_link(numbers: Numbers | None) -> None:
-    written = None if numbers is None else "-".join(map(str, numbers))
-    if st.query_params.get(_PARAMETER) == written:
-        return
-    if written is None:
-        del st.query_params[_PARAMETER]
-    else:
+    if numbers is None:
+        st.query_params.pop(_PARAMETER, None)
+    elif st.query_params.get(_PARAMETER) != (written := "-".join(map(str, numbers))):
         st.query_params[_PARAMETER] = written
 
 

@@ -86,7 +86,6 @@ def _at_the_end(length: str) -> str:
 
 
 def _layer(config: TransformerConfig, length: str) -> list[str]:
-    """The products of a layer over a text of this length: projections, pairs, feed-forward."""
     pairs = rf"4\, {length}^2\, {_read(config)}"
     return [
         _named(_projections(config, 2, length), "projections"),
@@ -96,7 +95,6 @@ def _layer(config: TransformerConfig, length: str) -> list[str]:
 
 
 def head_width(config: TransformerConfig) -> str:
-    """d_k of these sizes."""
     if config.head_size:
         return rf"d_k = {config.head_size}, \qquad h\, d_k = {config.heads * config.head_size}"
     found = (

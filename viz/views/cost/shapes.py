@@ -16,7 +16,7 @@ from viz.figures.amounts import Amount, amounts, percent
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes
@@ -41,6 +41,7 @@ _COLOURS = {
     "Activation": FEED_FORWARD,
     "Back to the width": FEED_FORWARD,
 }
+Row = tuple[Operation, Shape | None, bool | None]  # counted, recorded, whether they agree
 NOT_LISTED = "It lies in parts that this page does not count."
 _PARTS = {
     "Token embedding": STREAM,
@@ -54,10 +55,16 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
     """A walk through one part of the model: each operation, its formula, its shape."""
     steps = operations(sizes.config, sizes.lengths)
     rows = compared(steps, recorded_shapes(seen.trace) if own else {})
-    st.markdown(
-        "**What to look for.** Only the scores and weights have two axes of tokens, queries and keys. "
-        f"Cutting into heads makes no new number.{_shared(sizes.config)}"
+    said = (
+        "Only the scores and weights have two axes of tokens, queries and keys. "
+        "Cutting into heads makes no new number."
     )
+    if sizes.config.groups_keys:
+        said += (
+            f" K and V are narrower than Q: {sizes.config.heads} heads of queries share "
+            f"{sizes.config.key_head_count} heads of keys and values."
+        )
+    look_for(said)
     place = _place(steps)
     shown = [row for row in rows if row[0].place == place]
     listed, picture = st.columns([2, 1], gap="medium")
@@ -114,11 +121,7 @@ def formula_of(step: Operation, scales: Mapping[str, float], width: int) -> str:
     return step.formula.replace("/ √dₖ", "× 1" if scale == 1 else f"× {scale:.4g}")
 
 
-def _frame(
-    rows: Sequence[tuple[Operation, Shape | None, bool | None]],
-    scales: Mapping[str, float] | None,
-    width: int,
-) -> pd.DataFrame:
+def _frame(rows: Sequence[Row], scales: Mapping[str, float] | None, width: int) -> pd.DataFrame:
     """scales: the factors on the scores of the run on the page; None for other sizes. width: d_k."""
     columns = {
         "operation": [step.name for step, _, _ in rows],
@@ -135,26 +138,20 @@ def _written(shape: Shape) -> str:
     return " × ".join(f"{length:,}" for length in shape)
 
 
-def _check(seen: Look, rows: Sequence[tuple[Operation, Shape | None, bool | None]]) -> None:
+def _check(seen: Look, rows: Sequence[Row]) -> None:
     """How many recorded shapes are the counted ones, and what a word costs in tokens."""
     read = [same for _, _, same in rows if same is not None]
     words = len(seen.request.text.split())
     typed = sum(not token.special for token in seen.trace.tokens)
-    added = len(seen.trace.tokens) - typed
-    st.caption(
-        plain(
-            f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of "
-            "each stack, are those of the formula, without the batch axis. A dash: a view of "
-            "another array, or not kept. "
-            f"Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
-            f"{words / max(typed, 1):.2f} words a token."
-            + (
-                f" The model puts {added} of its own around it: {added + typed:,} in all."
-                if added
-                else ""
-            )
-        )
+    said = (
+        f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of each "
+        "stack, are those of the formula, without the batch axis. A dash: a view of another array, or "
+        f"not kept. Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
+        f"{words / max(typed, 1):.2f} words a token."
     )
+    if added := len(seen.trace.tokens) - typed:
+        said += f" The model puts {added} of its own around it: {added + typed:,} in all."
+    st.caption(plain(said))
 
 
 def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
@@ -162,9 +159,9 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
     parts = parameter_parts(sizes.config) | (seen.model.module.beyond_sizes() if own else {})
     total = sum(parts.values())
     largest = max(parts, key=parts.__getitem__)
-    st.markdown(
-        f"**What to look for.** The largest part is **{largest.lower()}** with "
-        f"{parts[largest] / total:.1%}. {' '.join(what_adds(sizes.config))}"
+    look_for(
+        f"The largest part is **{largest.lower()}** with {parts[largest] / total:.1%}. "
+        f"{' '.join(what_adds(sizes.config))}"
     )
     picture, words = st.columns([3, 2], gap="large")
     with picture:
@@ -173,8 +170,8 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
             for name, count in parts.items()
         ]
         chart(amounts(bars, unit="parameters"), "cost-parameters")
-        table(pd.DataFrame({"part": list(parts), "parameters": list(parts.values())}),
-              "cost-parameters", decimals=0)  # fmt: skip
+        columns = {"part": list(parts), "parameters": list(parts.values())}
+        table(columns, "cost-parameters", decimals=0)
     with words:
         st.latex(formulas.parameters(sizes.config))
         st.metric("All parameters", f"{total:,}")
@@ -214,16 +211,6 @@ def what_adds(config: TransformerConfig) -> list[str]:
     return [f"{listed} add{'' if len(none) > 1 else 's'} none.", *others]
 
 
-def _shared(config: TransformerConfig) -> str:
-    """What grouped heads mean for the shapes of K and V."""
-    if not config.groups_keys:
-        return ""
-    return (
-        f" K and V are narrower than Q: {config.heads} heads of queries share "
-        f"{config.key_head_count} heads of keys and values."
-    )
-
-
 def _variants(config: TransformerConfig) -> None:
     """The same sizes with the output tied or not, with biases on Q, K and V or not."""
     variants = {
@@ -231,15 +218,6 @@ def _variants(config: TransformerConfig) -> None:
         "tied output, no QKV biases": replace(config, tied=True, qkv_bias=False),
         "tied output, QKV biases": replace(config, tied=True, qkv_bias=True),
     }
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "output and biases": list(variants),
-                "parameters": [
-                    f"{sum(parameter_parts(variant).values()):,}" for variant in variants.values()
-                ],
-            }
-        ),
-        key="cost-variants",
-        hide_index=True,
-    )
+    counts = [f"{sum(parameter_parts(variant).values()):,}" for variant in variants.values()]
+    frame = pd.DataFrame({"output and biases": list(variants), "parameters": counts})
+    st.dataframe(frame, key="cost-variants", hide_index=True)

@@ -1,21 +1,21 @@
 """Dropout on the live activations and attention weights, as training would apply it."""
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.stream.dropout import Dropped, dropped, mean_over_draws
 from model.analysis.stream.neurons import strongest
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
+from viz.explorer.endpoint import labels_of
 from viz.figures.dropped import after_dropout
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
-from viz.notation.labels import token_label
-from viz.shell.controls import choose_head, choose_layer
-from viz.shell.pictures import chart, table
+from viz.notation.labels import numbered_labels
+from viz.shell.controls import choose_layer_and_head
+from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.feed_forward import formulas as feed_forward_formulas
+from viz.views.feed_forward import formulas
 from viz.views.feed_forward.neurons import SHOWN, chosen_layer, tokens_of
 
 ACTIVATIONS, WEIGHTS = "Neurons", "Attention weights"
@@ -28,24 +28,22 @@ def dropout_view(seen: Look) -> None:
     what_box, mode_box, rate_box, seed_box = st.columns([2, 2, 2, 1])
     what = one_of("Dropout on", (ACTIVATIONS, WEIGHTS), "dropout-on", box=what_box)
     mode = one_of("Mode", ("Training", "Evaluation"), "dropout-mode", box=mode_box)
-    training = mode == "Training"
-    rate = rate_box.slider(
-        "Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=not training
-    )
-    seed = seed_box.number_input("Seed", 0, 9999, step=1, key="dropout-seed", disabled=not training)
+    off = mode != "Training"
+    rate = rate_box.slider("Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=off)
+    seed = seed_box.number_input("Seed", 0, 9999, step=1, key="dropout-seed", disabled=off)
     view = _on_activations if what == ACTIVATIONS else _on_weights
-    view(seen, rate if training else 0.0, seed)
+    view(seen, 0.0 if off else rate, seed)
 
 
 def _on_activations(seen: Look, rate: float, seed: int) -> None:
     record = chosen_layer(seen)
     if record is None:
         return
-    found = dropped(record.hidden, rate, seed)
-    _what_happened(record.hidden, found, rate)
-    listed = strongest(record.hidden, SHOWN)
-    name = f"the strongest {len(listed)} of {record.hidden.shape[1]:,} neurons"
+    hidden = record.hidden
+    found, listed = dropped(hidden, rate, seed), strongest(hidden, SHOWN)
+    _what_happened(hidden, found, rate)
     tokens = tokens_of(seen, record)
+    name = f"the strongest {len(listed)} of {hidden.shape[1]:,} neurons"
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
         figure = after_dropout(
@@ -54,31 +52,24 @@ def _on_activations(seen: Look, rate: float, seed: int) -> None:
             rows=Axis("token", tokens),
             columns=Axis(name, [str(n) for n in listed], tokens=False),
             quantity="stream",
-            limit=colour_end(record.hidden[:, listed] / (1 - rate)).value,
+            limit=colour_end(hidden[:, listed] / (1 - rate)).value,
         )
         chart(figure, "dropout-neurons")
     with formula:
-        st.latex(feed_forward_formulas.DROPOUT)
-        peak = int(np.abs(record.hidden[:, listed[0]]).argmax())
-        value = float(record.hidden[peak, listed[0]])
+        st.latex(formulas.DROPOUT)
+        peak = int(np.abs(hidden[:, listed[0]]).argmax())
         st.markdown(f"Neuron {listed[0]} on token {peak}, if it is kept:")
-        st.latex(feed_forward_formulas.kept_in_numbers(value, rate))
-    _derived()
-    _table(found.values[:, listed], tokens, [f"neuron {n}" for n in listed])
+        st.latex(formulas.kept_in_numbers(float(hidden[peak, listed[0]]), rate))
+    _derived(tokens, {f"neuron {n}": found.values[:, n] for n in listed})
 
 
 def _on_weights(seen: Look, rate: float, seed: int) -> None:
-    layer_box, head_box = st.columns(2)
-    with layer_box:
-        attention = seen.trace.find(choose_layer(seen.model.attention_names))
-    with head_box:
-        head = choose_head(attention.heads)
-    weights, mask = attention.weights(head), attention.mask
+    attention, head = choose_layer_and_head(seen.trace, seen.model.attention_names)
+    weights = attention.weights(head)
     found = dropped(weights, rate, seed)
-    blocked = None if mask is None else ~mask
+    blocked = None if attention.mask is None else ~attention.mask
     _what_happened(weights, found, rate, blocked)
-    queries = [token.text for token in seen.trace.queries_of(attention)]
-    keys = [token.text for token in seen.trace.keys_of(attention)]
+    queries, keys = labels_of(seen.trace, attention)
     sums = found.values.sum(-1)
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
@@ -92,43 +83,33 @@ def _on_weights(seen: Look, rate: float, seed: int) -> None:
         )
         chart(figure, "dropout-weights")
     with formula:
-        st.latex(feed_forward_formulas.DROPOUT)
+        st.latex(formulas.DROPOUT)
         st.markdown(
             f"A row of weights sums to 1. After dropout the rows here sum to **{sums.min():.3f}** up "
             f"to **{sums.max():.3f}**."
         )
-    _derived()
-    frame_columns = [f"{at} {token_label(text)}" for at, text in enumerate(keys)]
-    _table(np.column_stack([found.values, sums]), queries, [*frame_columns, "sum of the row"])
+    columns = dict(zip(numbered_labels(keys), found.values.T, strict=True))
+    _derived(queries, columns | {"sum of the row": sums})
 
 
-def _what_happened(
-    before: Array, found: Dropped, rate: float, blocked: np.ndarray | None = None
-) -> None:
+def _what_happened(before: Array, found: Dropped, rate: float, blocked: Mask | None = None) -> None:
     """Shares and means over all values; cells that were never allowed are left out."""
     if rate == 0:
-        st.markdown(
-            "**What to look for.** Nothing changes: with p = 0, and in evaluation, dropout is off."
-        )
+        look_for("Nothing changes: with p = 0, and in evaluation, dropout is off.")
         return
     allowed = np.ones(before.shape, bool) if blocked is None else ~blocked
     draws = int(np.clip(DRAWN // before.size, 4, 40))
     values = before[allowed]
-    st.markdown(
-        f"**What to look for.** {(~found.kept[allowed]).mean():.1%} of all {values.size:,} values "
-        f"became 0, the rest was divided by {1 - rate:.2g}. Their mean was "
-        f"{values.mean(dtype=np.float64):.5f} and is {found.values[allowed].mean():.5f} in this draw; "
-        f"over {draws} draws it is {mean_over_draws(values, rate, draws):.5f}."
+    look_for(
+        f"{(~found.kept[allowed]).mean():.1%} of all {values.size:,} values became 0, the rest was "
+        f"divided by {1 - rate:.2g}. Their mean was {values.mean(dtype=np.float64):.5f} and is "
+        f"{found.values[allowed].mean():.5f} in this draw; over {draws} draws it is "
+        f"{mean_over_draws(values, rate, draws):.5f}."
     )
 
 
-def _derived() -> None:
+def _derived(tokens: list[str], columns: dict[str, np.ndarray]) -> None:
     st.caption(
         "Derived from the recorded values: the model itself ran in evaluation, where dropout is off."
     )
-
-
-def _table(values: np.ndarray, rows: list[str], columns: list[str]) -> None:
-    frame = pd.DataFrame(values, columns=columns)
-    frame.insert(0, "token", [f"{at} {token_label(text)}" for at, text in enumerate(rows)])
-    table(frame, "dropout")
+    table({"token": numbered_labels(tokens), **columns}, "dropout")

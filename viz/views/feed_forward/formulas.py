@@ -48,7 +48,6 @@ def feed_forward(config: TransformerConfig) -> str:
 
 
 def activation_in_numbers(activation: Activation, before: float, hidden: float) -> str:
-    """One neuron's value through the activation."""
     name = _NAMES[activation]
     if activation in GATED:
         return rf"{name}({number(before)}) \cdot u = {number(hidden)}"
@@ -56,7 +55,6 @@ def activation_in_numbers(activation: Activation, before: float, hidden: float) 
 
 
 def kept_in_numbers(value: float, rate: float) -> str:
-    """One kept value divided by 1 - p."""
     return settled(
         rf"\frac{{{number(value)}}}{{1 - {number(rate)}}} = {number(value / (1 - rate))}"
     )

@@ -1,27 +1,51 @@
-"""The live neurons of a feed-forward layer, and where on the activation curve their values lie."""
+"""The neurons of a feed-forward layer, and where on the activation curve their values lie."""
+
+from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
-from model.analysis.stream.activation_curves import CURVES, activation_check, flat_share
+from model.analysis.stream.activation_curves import (
+    CURVES,
+    Curve,
+    Function,
+    activation_check,
+    flat_share,
+)
 from model.analysis.stream.neurons import histogram, neuron_statistics, strongest
 from model.nn.config import Activation
 from model.trace.records import FeedForwardRecord
-from viz.figures.activation import curve_over_values
+from viz.elements.one_of import one_of
+from viz.figures.activation import Line, activation_curves, curve_over_values
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import sublayer_name
 from viz.notation.numbers import counted, difference
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.shell.token_select import choosable_rows, choose_token
 from viz.state.look import Look
-from viz.views.feed_forward import formulas as feed_forward_formulas
+from viz.views.feed_forward import formulas
 
-LAYER, TOKEN = "feed-forward-layer", "feed-forward-token"
+TOKEN = "feed-forward-token"
 SHOWN = 24  # neurons in the picture
+_READ: dict[str, Callable[[Curve], Function]] = {
+    "Value": lambda curve: curve.value,
+    "Slope": lambda curve: curve.slope,
+}
+
+
+@st.fragment
+def activation_view() -> None:
+    """GELU exact and by tanh, ReLU, and SwiGLU for a chosen value of its second map."""
+    shown = one_of("Curves", list(_READ), "feed-forward-curves")
+    content = st.slider("Second map's value in SwiGLU", -2.0, 2.0, 1.0, 0.5, key="swiglu-content")
+    read = _READ[shown]
+    lines = [Line(CURVES[name].title, read(CURVES[name])) for name in ("gelu", "gelu_tanh", "relu")]
+    gate = read(CURVES["swiglu"])
+    lines.append(Line(f"SwiGLU: SiLU(x) · {content:g}", lambda x: gate(x) * content))
+    chart(activation_curves(lines, what=shown.lower()), "feed-forward-activations")
 
 
 @st.fragment
@@ -34,37 +58,45 @@ def neurons(seen: Look) -> None:
         return
     tokens = tokens_of(seen, record)
     token = choose_token(token_box, tokens, TOKEN)
+    bold = [f"{at} **{plain(token_label(text))}**" for at, text in enumerate(tokens)]
     found = neuron_statistics(record)
-    peak = f"neuron {found.peak[1]} on token {found.peak[0]} " + _bold(tokens[found.peak[0]])
-    st.markdown(
-        f"**What to look for.** Which neurons are loud, and on which tokens? The strongest here is "
-        f"{peak} with {found.peak_value:.2f}; the mean size over all neurons and tokens is "
-        f"{found.mean_size:.3f}."
+    look_for(
+        "Which neurons are loud, and on which tokens? The strongest here is neuron "
+        f"{found.peak[1]} on token {bold[found.peak[0]]} with {found.peak_value:.2f}; the mean size "
+        f"over all neurons and tokens is {found.mean_size:.3f}."
     )
     listed = strongest(record.hidden, SHOWN)
     values, count = record.hidden[:, listed], record.hidden.shape[1]
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
+        rule = (
+            f"the {len(listed)} of {count:,} neurons with the largest<br>"
+            "|activation| on any token, strongest first"
+        )
         choosable_rows(
             values,
             tokens=tokens,
-            columns=Axis(_rule(len(listed), count), [str(n) for n in listed], tokens=False),
+            columns=Axis(rule, [str(n) for n in listed], tokens=False),
             quantity="stream",
             end=colour_end(values),
             key="feed-forward-neurons",
             chosen=TOKEN,
         )
     with formula:
-        _one_token(seen, record, token, tokens[token])
+        config = seen.model.config
+        neuron = int(np.abs(record.hidden[token]).argmax())
+        before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
+        st.latex(formulas.feed_forward(config))
+        st.markdown(f"Token {bold[token]}, its strongest neuron, {neuron}:")
+        st.latex(formulas.activation_in_numbers(config.activation, before, hidden))
         st.markdown(
             f"Before the activation the mean over all {count:,} neurons and "
             f"{counted(len(tokens), 'token')} is {found.mean_before:.3f}, and "
             f"**{found.below_zero:.1%}** of the values lie below 0."
         )
     _check(seen.model.config.activation, record)
-    rows = [f"{at} {token_label(text)}" for at, text in enumerate(tokens)]
-    frame = pd.DataFrame(values, index=rows, columns=[f"neuron {n}" for n in listed])
-    table(frame.rename_axis("token").reset_index(), "feed-forward-neurons")
+    columns = {f"neuron {n}": record.hidden[:, n] for n in listed}
+    table({"token": numbered_labels(tokens), **columns}, "feed-forward-neurons")
 
 
 def chosen_layer(seen: Look) -> FeedForwardRecord | None:
@@ -80,36 +112,14 @@ def chosen_layer(seen: Look) -> FeedForwardRecord | None:
         "Layer",
         list(records),
         format_func=lambda name: sublayer_name(name, stacks=stacks),
-        key=LAYER,
+        key="feed-forward-layer",
     )
     return records[name]
 
 
 def tokens_of(seen: Look, record: FeedForwardRecord) -> list[str]:
-    """The texts of the tokens that a layer reads."""
     stack = next(stack for stack in seen.trace.states if record.name.startswith(f"{stack}."))
     return [token.text for token in seen.trace.tokens_of(stack)]
-
-
-def _rule(shown: int, count: int) -> str:
-    return (
-        f"the {shown} of {count:,} neurons with the largest<br>"
-        "|activation| on any token, strongest first"
-    )
-
-
-def _bold(token: str) -> str:
-    return f"**{plain(token_label(token))}**"
-
-
-def _one_token(seen: Look, record: FeedForwardRecord, token: int, text: str) -> None:
-    """The layer's formula, and the chosen token's strongest neuron through the activation."""
-    activation = seen.model.config.activation
-    neuron = int(np.abs(record.hidden[token]).argmax())
-    before, hidden = float(record.before[token, neuron]), float(record.hidden[token, neuron])
-    st.latex(feed_forward_formulas.feed_forward(seen.model.config))
-    st.markdown(f"Token {token} {_bold(text)}, its strongest neuron, {neuron}:")
-    st.latex(feed_forward_formulas.activation_in_numbers(activation, before, hidden))
 
 
 def _check(activation: Activation, record: FeedForwardRecord) -> None:
@@ -134,8 +144,8 @@ def on_the_curve(seen: Look) -> None:
     activation = seen.model.config.activation
     curve, met = CURVES[activation], histogram(record.before)
     found = neuron_statistics(record)
-    st.markdown(
-        f"**What to look for.** {found.below_zero:.1%} of the values arrive below 0, where "
+    look_for(
+        f"{found.below_zero:.1%} of the values arrive below 0, where "
         f"{plain(curve.title.partition(',')[0])} lets little or nothing through."
     )
     picture, formula = st.columns([2, 1], gap="large")
@@ -148,7 +158,9 @@ def on_the_curve(seen: Look) -> None:
             f"and 0.05 at **{flat_share(activation, record.before):.1%}** of the values."
         )
     _check(activation, record)
-    frame = pd.DataFrame(
-        {"from": met.edges[:-1], "to": met.edges[1:], "share of the values, %": 100 * met.shares}
-    )
-    table(frame, "feed-forward-curve")
+    columns = {
+        "from": met.edges[:-1],
+        "to": met.edges[1:],
+        "share of the values, %": 100 * met.shares,
+    }
+    table(columns, "feed-forward-curve")

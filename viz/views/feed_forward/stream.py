@@ -3,22 +3,19 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.stream.stream import Contribution, contribution_check, contributions, lengths
 from model.nn.config import Stack
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.gradient_depth import gradient_by_depth
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels
 from viz.notation.names import state_names
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, table
-from viz.shell.token_select import keep_within
+from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.feed_forward import formulas as feed_forward_formulas
+from viz.views.feed_forward import formulas
 
 if TYPE_CHECKING:
     from model.analysis.stream.gradients import Norms
@@ -32,7 +29,12 @@ NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-no
 def contributions_view(seen: Look) -> None:
     """The length of what attention and feed-forward add, beside the length of the stream."""
     boxes = st.columns(2)
-    stack = _stack(seen)
+    stacks: list[Stack] = list(seen.trace.states)
+    stack = stacks[0]
+    if len(stacks) > 1:
+        stack = one_of(
+            "Stream", stacks, "feed-forward-stack", named=lambda stack: f"of the {stack}"
+        )
     tokens = [token.text for token in seen.trace.tokens_of(stack)]
     place = seen.model.config.norm_place
     parts = contributions(seen.trace, stack, place)
@@ -40,28 +42,27 @@ def contributions_view(seen: Look) -> None:
     added = np.stack([lengths(part.added) for part in parts])  # (sub-layer, token)
     found = np.stack([lengths(part.before) for part in parts])
     shown = one_of("Picture", (BARS, EVERY), "feed-forward-contributions", box=boxes[0])
-    token = _whose(boxes[1], tokens, disabled=shown == EVERY)
+    whose = ["The mean of all tokens", *numbered_labels(tokens, 24)]
+    token = one_listed("Whose lengths", whose, WHOSE, box=boxes[1], disabled=shown == EVERY) - 1
     largest = int(added.mean(1).argmax())
-    st.markdown(
-        f"**What to look for.** {names[largest]} adds most: a vector of length "
-        f"{added[largest].mean():.1f} on average, to a stream of length {found[largest].mean():.1f}. "
-        "Vectors that point apart do not add up in length."
+    look_for(
+        f"{names[largest]} adds most: a vector of length {added[largest].mean():.1f} on average, to a "
+        f"stream of length {found[largest].mean():.1f}. Vectors that point apart do not add up in length."
     )
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
         if shown == BARS:
-            figure = contribution_lengths(names, added, found, token=token)
+            figure = contribution_lengths(names, added, found, token=token if token >= 0 else None)
         else:
             figure = contribution_rows(names, added, tokens)
         chart(figure, f"feed-forward-contributions-{shown}")
     with formula:
-        st.latex(feed_forward_formulas.STREAM[place])
+        st.latex(formulas.STREAM[place])
         st.markdown(_HOW[place])
     _contribution_check(seen, stack, parts)
-    frame = pd.DataFrame(added.T, columns=[f"{name} adds" for name in names])
-    frame.insert(0, "token", [f"{at} {token_label(text)}" for at, text in enumerate(tokens)])
-    frame["stream at the end"] = lengths(seen.trace.states[stack][-1])
-    table(frame, "feed-forward-contributions")
+    columns = {f"{name} adds": each for name, each in zip(names, added, strict=True)}
+    end = {"stream at the end": lengths(seen.trace.states[stack][-1])}
+    table({"token": numbered_labels(tokens)} | columns | end, "feed-forward-contributions")
 
 
 _HOW = {
@@ -70,29 +71,6 @@ _HOW = {
     "post": "What a sub-layer adds is the norm's input minus the stream before it. The norm then "
     "rescales the sum, so the contributions do not sum to the last state.",
 }
-
-
-def _stack(seen: Look) -> Stack:
-    """The stack whose stream is shown: of two, the one that is chosen."""
-    stacks: list[Stack] = list(seen.trace.states)
-    if len(stacks) == 1:
-        return stacks[0]
-    return one_of("Stream", stacks, "feed-forward-stack", named=lambda stack: f"of the {stack}")
-
-
-def _whose(box: DeltaGenerator, tokens: list[str], *, disabled: bool) -> int | None:
-    """The token whose lengths are drawn; None for the mean."""
-    keep_within(WHOSE, len(tokens) + 1)
-    at: int = box.selectbox(
-        "Whose lengths",
-        range(len(tokens) + 1),
-        format_func=lambda at: (
-            f"{at - 1} {token_label(tokens[at - 1], 24)}" if at else "The mean of all tokens"
-        ),
-        key=WHOSE,
-        disabled=disabled,
-    )
-    return at - 1 if at else None
 
 
 def _contribution_check(seen: Look, stack: Stack, parts: tuple[Contribution, ...]) -> None:
@@ -121,19 +99,14 @@ def gradient_view() -> None:
     depth_box, norms_box, seed_box = st.columns([2, 2, 1])
     depth = depth_box.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")
     norms = one_of(
-        "Norms",
-        list(NORMS),
-        "feed-forward-norms",
-        default="none",
-        named=NORMS.__getitem__,
-        box=norms_box,
+        "Norms", list(NORMS), "feed-forward-norms", named=NORMS.__getitem__, box=norms_box
     )
     seed = seed_box.number_input("Seed", 0, 999, step=1, key="feed-forward-gradient-seed")
     stack = DeepStack(depth=depth, norms=norms, seed=seed)
     with_them = gradient_sizes(stack, shortcuts=True)
     without = gradient_sizes(stack, shortcuts=False)
-    st.markdown(
-        f"**What to look for.** The left end. At the input of the stack the gradient has size "
+    look_for(
+        "The left end. At the input of the stack the gradient has size "
         f"**{with_them[0]:.2g}** with shortcuts and **{without[0]:.2g}** without, for a size of 1 at "
         "the output."
     )
@@ -141,7 +114,7 @@ def gradient_view() -> None:
     with picture:
         chart(gradient_by_depth(with_them, without), "feed-forward-gradient")
     with formula:
-        st.latex(feed_forward_formulas.CHAIN)
+        st.latex(formulas.CHAIN)
         st.markdown(_NORMS_DO[norms])
     st.caption(
         f"Measured now with PyTorch's autograd, in double precision, on {depth} blocks of this app's "
@@ -149,9 +122,10 @@ def gradient_view() -> None:
         "tokens, Xavier): not on the model above. Both runs have the same weights. The loss is the "
         "output times a fixed random direction."
     )
-    frame = pd.DataFrame({"with shortcuts": with_them, "without": without})
-    frame = frame.map(lambda size: f"{size:.3e}").rename_axis("blocks passed").reset_index()
-    table(frame, "feed-forward-gradient")
+    columns: dict[str, object] = {"blocks passed": range(len(without))}
+    for name, sizes in (("with shortcuts", with_them), ("without", without)):
+        columns[name] = [f"{size:.3e}" for size in sizes]
+    table(columns, "feed-forward-gradient")
 
 
 _NORMS_DO: dict["Norms", str] = {

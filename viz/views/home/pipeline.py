@@ -17,18 +17,15 @@ def pipeline(seen: Look) -> None:
     if config.hidden:
         wide = f"{config.width} → {config.hidden} → {config.width}"
         cards.append(("Feed-forward", wide, "each row by itself"))
-    cards.append(_result(seen))
+    if trace.prediction is None:
+        size = f"{len(trace.tokens)} × {config.width}"
+        cards.append(("Result", size, "one vector a token, in its context"))
+    else:
+        size = f"{trace.prediction.vocabulary:,}"
+        cards.append(("Prediction", size, "scores for the next token"))
     with st.container(horizontal=True, gap="small", key="pipeline"):  # a grid: viz/shell/style.css
         for name, size, words in cards:
             with st.container(border=True, height="stretch", gap="xxsmall"):
                 st.caption(name)
                 st.markdown(f"**{size}**")
                 st.caption(words)
-
-
-def _result(seen: Look) -> tuple[str, str, str]:
-    prediction = seen.trace.prediction
-    if prediction is None:
-        size = f"{len(seen.trace.tokens)} × {seen.model.config.width}"
-        return "Result", size, "one vector a token, in its context"
-    return "Prediction", f"{prediction.vocabulary:,}", "scores for the next token"

@@ -3,15 +3,20 @@
 import streamlit as st
 
 from model.nn.intervention import Intervention
+from viz.elements.one_of import open_one
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
+from viz.shell.pictures import look_for
 from viz.state.intervention_words import parts
 from viz.state.look import Look
 from viz.state.presets import PRESETS, Preset, opened, preset_of
 from viz.state.session import can_undo, current, open_view, set_change, undo
-from viz.views.laboratory.editors import EDITORS
+from viz.views.laboratory.editors import EDITORS, LABEL
 
-_TOKEN = 18  # characters of a token on a button
+MASKED_ATTENTION = (
+    r"\begin{aligned} \text{Attention}(Q, K, V) &= \text{softmax}\!\left(s\, QK^\top + M\right) V \\"
+    r" s &= \tfrac{1}{\sqrt{d_k}} \end{aligned}"
+)
 _EDIT = "laboratory-edit"  # session state: which editor is open
 
 
@@ -21,8 +26,16 @@ def changes(seen: Look) -> None:
         listed, presets = st.columns([3, 1], vertical_alignment="center")
         with listed:
             _listed(seen)
-        with presets:
-            _start()
+        open_one(
+            "Try a change",
+            PRESETS,
+            "laboratory-preset",
+            named=lambda preset: preset.title,
+            placeholder="Try a change",
+            take=_open_preset,
+            box=presets,
+            quiet=True,
+        )
         kind = st.segmented_control(
             "Change",
             list(EDITORS),
@@ -41,34 +54,19 @@ def what_to_see() -> None:
     with st.container():
         preset = preset_of(current())
         if preset is not None:
-            st.markdown(f"**What to look for.** {plain(preset.look_for)}")
+            look_for(plain(preset.look_for))
 
 
-def _start() -> None:
-    st.selectbox(
-        "Try a change",
-        PRESETS,
-        index=None,
-        key="laboratory-preset",
-        format_func=lambda preset: preset.title,
-        placeholder="Try a change",
-        label_visibility="collapsed",
-        on_change=_open_preset,
-    )
-
-
-def _open_preset() -> None:
-    preset: Preset | None = st.session_state["laboratory-preset"]
-    if preset is not None:
-        set_change(preset.view.change)
-        open_view(opened(preset))
-        st.session_state["laboratory-preset"] = st.session_state[_EDIT] = None
+def _open_preset(preset: Preset) -> None:
+    set_change(preset.view.change)
+    open_view(opened(preset))
+    st.session_state[_EDIT] = None
 
 
 def _listed(seen: Look) -> None:
-    """Each part of the change with the way back from it, then undo and reset."""
+    """Each part of the change with a button that takes it back, then undo and reset."""
     change = current().change
-    tokens = tuple(token_label(token.text, _TOKEN) for token in seen.trace.tokens)
+    tokens = tuple(token_label(token.text, LABEL) for token in seen.trace.tokens)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if not change.changes:
             st.markdown("**Nothing is changed.**")

@@ -1,11 +1,11 @@
-"""Controls that show a field of the change and set it: a value or a number, several of some."""
+"""Controls that show a field of the change and set it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
 
-from viz.state.session import current, set_change, switch
+from viz.state.session import current, set_change, shown, switch
 
 CLICKED = 64  # up to so many options are buttons; more are a list
 
@@ -74,13 +74,9 @@ def several(
     take: Callable[[Sequence[object]], None],
 ) -> None:
     """Several of some options, as buttons to press; as a list where they are too many."""
-    key = f"{key}-{len(options)}"
-    st.session_state[key] = [option for option in chosen if option in options]
-
-    def taken() -> None:
-        take(st.session_state[key])
-
+    present = [option for option in chosen if option in options]
+    control = shown(f"{key}-{len(options)}", present, take)
     if len(options) <= CLICKED:
-        st.pills(label, options, selection_mode="multi", format_func=name, key=key, on_change=taken)
+        st.pills(label, options, selection_mode="multi", format_func=name, **control)
     else:
-        st.multiselect(label, options, format_func=name, key=key, on_change=taken)
+        st.multiselect(label, options, format_func=name, **control)

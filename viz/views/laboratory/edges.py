@@ -4,18 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
+from model.trace.arrays import Mask
+from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
 from viz.figures.edge_grid import CLICKED, edges
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels
 from viz.state.held import traced
 from viz.state.intervention_words import layer_name
 from viz.state.look import Look
 from viz.state.session import current, set_change
 
-Mask = NDArray[np.bool_]
-_TOKEN = 18  # characters
+LABEL = 18  # characters of a token on a button
+
+Edges = frozenset[tuple[int, int]]  # (query, key)
 
 
 def edges_editor(seen: Look) -> None:
@@ -30,24 +32,23 @@ def edges_editor(seen: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         query = _pick("Token that looks", queries, current().query)
         key = _pick("may not look at", keys, current().key)
-        cut, closed = (query, key) in _cuts(seen), not look[query, key]
+        cut, closed = (query, key) in current().change.blocked, not look[query, key]
         st.button(
             "Mend this edge" if cut else "Already masked" if closed else "Cut this edge",
             key="laboratory-edge",
             disabled=closed and not cut,
-            on_click=toggle,
-            args=(seen, query, key),
+            on_click=lambda: toggle(seen, query, key),
         )
         chosen = st.button(
             "Cut the chosen cell",
             key="laboratory-cell",
             help="The cell that is chosen in the picture “Head by head”",
         )
+        row = frozenset((query, int(key)) for key in np.flatnonzero(look[query]))
         st.button(
             "Cut the whole row",
             key="laboratory-row",
-            on_click=_cut_row,
-            args=(seen, query, look),
+            on_click=lambda: _take(seen, current().change.blocked | row),
             help="Every key that this token may look at: a row with nothing to look at",
         )
     if chosen:
@@ -58,19 +59,13 @@ def edges_editor(seen: Look) -> None:
 
 def _pick(label: str, tokens: list[str], start: int) -> int:
     """One position; it starts at the cell that is chosen in the picture."""
-    position: int = st.selectbox(
-        label,
-        range(len(tokens)),
-        index=min(start, len(tokens) - 1),
-        format_func=lambda at: f"{at} {token_label(tokens[at], _TOKEN)}",
-        key=f"laboratory-{label}-{start}-{len(tokens)}",
-    )
-    return position
+    key = f"laboratory-{label}-{start}-{len(tokens)}"
+    return one_listed(label, numbered_labels(tokens, LABEL), key, first=min(start, len(tokens) - 1))
 
 
 def toggle(seen: Look, query: int, key: int) -> None:
     """Cuts an edge, or mends it where it is cut."""
-    _take(seen, _cuts(seen) ^ {(query, key)})
+    _take(seen, current().change.blocked ^ {(query, key)})
 
 
 def _toggle_chosen(seen: Look, look: Mask) -> None:
@@ -78,23 +73,14 @@ def _toggle_chosen(seen: Look, look: Mask) -> None:
     (queries, keys), view = seen.labels, current()
     if view.query >= len(queries) or view.key >= len(keys):
         return
-    if not look[view.query, view.key] and (view.query, view.key) not in _cuts(seen):
-        words = f"{view.query} cannot see {view.key} in any case: the mask forbids it already."
-        st.caption(words)
+    if not look[view.query, view.key] and (view.query, view.key) not in view.change.blocked:
+        st.caption(f"{view.query} cannot see {view.key} in any case: the mask forbids it already.")
         return
     toggle(seen, view.query, view.key)
     st.rerun()
 
 
-def _cut_row(seen: Look, query: int, look: Mask) -> None:
-    _take(seen, _cuts(seen) | {(query, int(key)) for key in np.flatnonzero(look[query])})
-
-
-def _cuts(seen: Look) -> frozenset[tuple[int, int]]:
-    return current().change.blocked
-
-
-def _take(seen: Look, blocked: frozenset[tuple[int, int]]) -> None:
+def _take(seen: Look, blocked: Edges) -> None:
     """A model with two stacks must name the sub-layer in which edges are cut."""
     change = current().change
     only = change.only
@@ -106,20 +92,21 @@ def _take(seen: Look, blocked: frozenset[tuple[int, int]]) -> None:
 def _grid(seen: Look, queries: list[str], keys: list[str], look: Mask) -> None:
     cut = np.zeros((len(queries), len(keys)), bool)
     applies = seen.request.intervention.applies(seen.place)
-    for query, key in _cuts(seen) if applies else ():
+    for query, key in current().change.blocked if applies else ():
         if query < len(queries) and key < len(keys):
             cut[query, key] = True
-    picture = f"laboratory-edges-{hash((seen.request, seen.place))}"
 
-    def clicked() -> None:
-        points = st.session_state[picture].selection.points
-        if points:
-            query, key = divmod(int(points[0]["point_index"]), len(keys))
-            if look[query, key] or cut[query, key]:
-                toggle(seen, query, key)
+    def clicked(point: int) -> None:
+        query, key = divmod(point, len(keys))
+        if look[query, key] or cut[query, key]:
+            toggle(seen, query, key)
 
-    figure = edges(look, cut, queries=queries, keys=keys)
-    plot(figure, picture, clicked=clicked, width=min(30 * len(keys) + 140, 900))
+    plot(
+        edges(look, cut, queries=queries, keys=keys),
+        f"laboratory-edges-{hash((seen.request, seen.place))}",
+        clicked=clicked,
+        width=min(30 * len(keys) + 140, 900),
+    )
     st.caption("Click a cell to cut its edge, click again to mend it. Grey: already masked.")
 
 

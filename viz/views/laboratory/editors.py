@@ -1,4 +1,4 @@
-"""One editor for each kind of change: every field of an intervention has its control here."""
+"""One editor for each kind of change: every field of an intervention has a control here."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,9 +15,7 @@ from viz.state.intervention_words import FILLS, fill_name, layer_name
 from viz.state.look import Look
 from viz.state.session import current, switch
 from viz.views.laboratory.controls import changed, heading, several, value_or_number
-from viz.views.laboratory.edges import edges_editor
-
-_TOKEN = 18  # characters of a token on a button
+from viz.views.laboratory.edges import LABEL, edges_editor
 
 
 def _scaling(seen: Look) -> None:
@@ -66,7 +64,7 @@ def _padding(seen: Look) -> None:
         "Treated as padding: no token may look at these",
         range(len(seen.trace.tokens)),
         chosen=sorted(current().change.hidden),
-        name=lambda at: f"{at} {plain(token_label(seen.trace.tokens[at].text, _TOKEN))}",
+        name=lambda at: f"{at} {plain(token_label(seen.trace.tokens[at].text, LABEL))}",
         key="laboratory-hidden",
         take=lambda members: changed(hidden=frozenset(members)),
     )

@@ -7,14 +7,14 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis.run_comparison import divergence_rounding, divergences, losses, ranked, rounding
-from model.analysis.tokens.prediction import expectation
-from model.trace.records import Token
+from model.analysis.tokens.prediction import divergence, expectation, probabilities
+from model.trace.arrays import Array
 from model.trace.trace import Trace
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.figures.before_after import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.notation.csv_safe import sheltered_table
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference, nats, settled
 from viz.notation.theme import WEIGHT
@@ -22,14 +22,71 @@ from viz.shell.pictures import chart, table
 from viz.shell.way_out import say_encoder
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.views.laboratory.formulas import DIVERGENCE, LOSS
 
+DIVERGENCE = r"D_{\mathrm{KL}}(p \,\|\, q) = \sum_v p_v \ln \frac{p_v}{q_v}"
+LOSS = r"\text{loss}_t = -\ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
 LISTED = 6
 
 
 def runs(seen: Look) -> tuple[Trace, Trace]:
     """The unchanged run and the one that is shown; the same one where nothing is changed."""
     return seen.baseline or seen.trace, seen.trace
+
+
+def effect_on_prediction(seen: Look) -> None:
+    """The next token after the text, before and after a change; nothing without a change or a prediction."""
+    before, after = runs(seen)
+    if before is after or before.prediction is None or after.prediction is None:
+        return
+    if seen.request.intervention.mask == "none":
+        _what_leaks(before, after)
+    last = plain(token_label(after.tokens_of("decoder")[-1].text))
+    st.header("The next token, before and after", anchor=False)
+    picture, words = st.columns([2, 1], gap="large")
+    with picture:
+        apart, (first, then) = _draw_expected(seen, -1, "next-tokens")
+    words.markdown(
+        f"What the model expects after **{last}**. All tokens that are not listed share {first} before "
+        f"and {then} after the change. The two distributions are **{apart}** nats apart "
+        "(KL divergence over the whole vocabulary)."
+    )
+
+
+def _what_leaks(before: Trace, after: Trace) -> None:
+    """How well each token is predicted without the mask; nothing where no layer had a causal mask."""
+    tokens = [token.text for token in after.tokens_of("decoder")]
+    if len(tokens) < 2 or all(attention.kind != "causal" for attention in before.attention):
+        return
+    old, new = losses(before), losses(after)
+    digits = settled(_error(before, after))
+    decimals = min(digits, 2)
+    st.header("What leaks", anchor=False)
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        figure = before_and_after(
+            tokens, old, new, unit="loss in nats", colour=WEIGHT, first=1, decimals=digits
+        )
+        chart(figure, "what-leaks")
+    with words:
+        st.latex(LOSS)
+        said = (
+            "Without the mask a token may look at the very one that it is to predict. The loss, the mean "
+            f"over {len(old)} tokens, is **{old.mean():.{decimals}f}** nats before and "
+            f"**{new.mean():.{decimals}f}** after."
+        )
+        gained = old - new
+        most = int(gained.argmax())
+        if gained[most] > 0:
+            said += (
+                f" It falls at {int((gained > 0).sum())} of them, most at "
+                f"**{plain(token_label(tokens[most + 1]))}** ({most + 1}): by "
+                f"{gained[most]:.{decimals}f} nats."
+            )
+        st.markdown(said)
+        st.caption(
+            "The last token has no next one in the sentence. So what is expected after it, below, shows "
+            "no leak."
+        )
 
 
 def next_token_effect(seen: Look) -> None:
@@ -41,31 +98,44 @@ def next_token_effect(seen: Look) -> None:
     tokens = after.tokens_of("decoder")
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        at = _position(tokens)
-        ours, theirs = before.prediction.after(at), after.prediction.after(at)
-        error = _error(before, after)
-        apart = float(divergences(before, after)[at])
+        at = one_listed(
+            "After token",
+            numbered_labels((token.text for token in tokens), 24),
+            f"laboratory-after-{hash(tuple(token.id for token in tokens))}",
+            first=len(tokens) - 1,
+        )
+    with picture:
+        apart, (first, then) = _draw_expected(seen, at, "laboratory-next")
+        st.caption(f"All other tokens share {first} before and {then} after.")
+    ours, theirs = before.prediction.after(at), after.prediction.after(at)
+    with words:
         st.latex(DIVERGENCE)
         st.markdown(
-            f"After **{plain(token_label(tokens[at].text))}** the two distributions are "
-            f"**{nats(apart, divergence_rounding(apart, 2 * error))}** nats apart, over the whole "
-            f"vocabulary of {len(ours):,} tokens."
+            f"After **{plain(token_label(tokens[at].text))}** the two distributions are **{apart}** nats "
+            f"apart, over the whole vocabulary of {len(ours):,} tokens."
         )
-        frame = _ranks(seen, ours, theirs)
-        shares = st.column_config.NumberColumn(format=f"%.{settled(error)}f")
+        shares = st.column_config.NumberColumn(format=f"%.{settled(_error(before, after))}f")
         st.dataframe(
-            sheltered_table(frame),
+            sheltered_table(_ranks(seen, ours, theirs)),
             hide_index=True,
             column_config={"before": shares, "after": shares},
         )
-    with picture:
-        likely = expectation(ours, theirs, LISTED)
-        named = seen.model.tokenizer.named(likely.ids)
-        labels = [token_label(token.text) for token in named]
-        figure = next_tokens(labels, likely.before, likely.after, decimals=settled(error))
-        chart(figure, "laboratory-next")
-        first, then = (f"{share:.{min(settled(error), 3)}f}" for share in likely.others)
-        st.caption(f"All other tokens share {first} before and {then} after.")
+
+
+def _draw_expected(seen: Look, at: int, key: str) -> tuple[str, tuple[str, str]]:
+    """Draws the likeliest tokens after one token in both runs. Gives the divergence of the two runs in nats,
+    and what all other tokens share in each."""
+    before, after = runs(seen)
+    if before.prediction is None or after.prediction is None:
+        raise ValueError("An encoder without a head predicts no next token.")
+    ours, theirs = before.prediction.after(at), after.prediction.after(at)
+    error = _error(before, after)
+    likely, decimals = expectation(ours, theirs, LISTED), settled(error)
+    labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
+    chart(next_tokens(labels, likely.before, likely.after, decimals=decimals), key)
+    first, then = (f"{share:.{min(decimals, 3)}f}" for share in likely.others)
+    apart = divergence(probabilities(ours), probabilities(theirs))
+    return nats(apart, divergence_rounding(apart, 2 * error)), (first, then)
 
 
 def _error(before: Trace, after: Trace) -> float:
@@ -73,20 +143,8 @@ def _error(before: Trace, after: Trace) -> float:
     return max(rounding(before), rounding(after))
 
 
-def _position(tokens: Sequence[Token]) -> int:
-    """The token after which the next one is expected; at first the last one."""
-    at: int = st.selectbox(
-        "After token",
-        range(len(tokens)),
-        index=len(tokens) - 1,
-        format_func=lambda place: f"{place} {token_label(tokens[place].text, 24)}",
-        key=f"laboratory-after-{hash(tuple(token.id for token in tokens))}",
-    )
-    return at
-
-
-def _ranks(seen: Look, ours: np.ndarray, theirs: np.ndarray) -> pd.DataFrame:
-    """The likeliest tokens of either run: probability and place, 1 the likeliest."""
+def _ranks(seen: Look, ours: Array, theirs: Array) -> pd.DataFrame:
+    """The likeliest tokens of either run: probability and rank, 1 the likeliest."""
     rows = ranked(ours, theirs, LISTED)
     named = seen.model.tokenizer.named([row.id for row in rows])
     return pd.DataFrame(
@@ -111,13 +169,11 @@ def every_position(seen: Look) -> None:
         st.info("One token has no next one to predict. Type a longer sentence.")
         return
     ours, theirs = losses(before), losses(after)
-    apart = divergences(before, after)
-    error = _error(before, after)
+    apart, error = divergences(before, after), _error(before, after)
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        kind = one_of(
-            "Draw", ("Probability of the token that stands there", "Loss"), "laboratory-loss"
-        )
+        kinds = ("Probability of the token that stands there", "Loss")
+        kind = one_of("Draw", kinds, "laboratory-loss")
         st.latex(LOSS)
         st.markdown(
             f"Loss of the sentence, the mean over {counted(len(ours), 'token')}: "
@@ -134,15 +190,13 @@ def every_position(seen: Look) -> None:
             tokens, *values, unit=unit, colour=WEIGHT, first=1, top=top, decimals=settled(error)
         )
         chart(figure, f"laboratory-losses-{kind == 'Loss'}")
-    frame = pd.DataFrame(
-        {
-            "token": [f"{at} {token_label(text)}" for at, text in enumerate(tokens)][1:],
-            "loss before": ours,
-            "loss after": theirs,
-            "divergence of its prediction": apart[:-1],
-        }
-    )
-    table(frame, "laboratory-losses", decimals=settled(error))
+    columns = {
+        "token": numbered_labels(tokens)[1:],
+        "loss before": ours,
+        "loss after": theirs,
+        "divergence of its prediction": apart[:-1],
+    }
+    table(columns, "laboratory-losses", decimals=settled(error))
     _check(seen, float(ours.mean()))
 
 

@@ -1,10 +1,9 @@
 """Four points of attention, measured live, each with its picture and its check."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 from plotly.graph_objects import Figure
 
@@ -16,11 +15,18 @@ from viz.figures.heatmap import Axis, heatmap
 from viz.figures.measured_curves import PLAIN, SCALED, Curve, curves
 from viz.notation.numbers import difference
 from viz.notation.theme import WEIGHT
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.laboratory.formulas import SLOPE, VARIANCE
 from viz.views.laboratory.masks import fills_compared, two_routes
 
+VARIANCE = (
+    r"\begin{aligned} \mathrm{Var}(q \cdot k) &= \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k \\"
+    r" \mathrm{Var}\!\left(\tfrac{q \cdot k}{\sqrt{d_k}}\right) &= 1 \end{aligned}"
+)
+SLOPE = (
+    r"\frac{\partial p_i}{\partial s_i} = p_i (1 - p_i) \le \tfrac14 \qquad"
+    r"\frac{\partial p_i}{\partial s_j} = -p_i\, p_j"
+)
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 _CLAIMED = f"{CLAIM[0]:g} to {CLAIM[1]:g}"
 DEVIATIONS = tuple(float(each) for each in np.geomspace(0.1, 30, 26))
@@ -50,14 +56,6 @@ def _spread(width: int, keys: int, seed: int) -> Spread:
     return spread(width, keys=keys, seed=seed)
 
 
-def _sample() -> tuple[int, int]:
-    """How many keys a row has, and the seed of the draw."""
-    keys, seed = st.columns(2)
-    with keys:
-        count = _keys()
-    return count, int(seed.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw"))
-
-
 def _keys() -> int:
     return int(st.number_input("Keys in a row", 2, 64, 16, key="laboratory-keys"))
 
@@ -66,17 +64,19 @@ def _why_scale(seen: Look) -> None:
     own = seen.attention.query.shape[-1]
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        measure = one_of("Measure", list(_MEASURES), "laboratory-measure")
-        keys, seed = _sample()
+        name, unit = _MEASURES[one_of("Measure", list(_MEASURES), "laboratory-measure")]
+        left, right = st.columns(2)
+        with left:
+            keys = _keys()
+        seed = int(right.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw"))
         st.latex(VARIANCE)
-        st.markdown(
-            "**What to look for.** A sum of dₖ products of variance 1 has variance dₖ. Divided by "
-            "√dₖ it is 1 again, at every width, so the weights stay as even as they were. Without, "
-            "one key takes nearly everything, and no gradient gets through."
+        look_for(
+            "A sum of dₖ products of variance 1 has variance dₖ. Divided by √dₖ it is 1 again, at every "
+            "width, so the weights stay as even as they were. Without, one key takes nearly everything, "
+            "and no gradient gets through."
         )
     found = [_spread(width, keys, seed) for width in WIDTHS]
     with picture:
-        name, unit = _MEASURES[measure]
         chart(_by_width(found, name, unit, own), f"laboratory-spread-{name}")
     off = max(abs(one.scaled.variance - 1) for one in found)
     st.caption(
@@ -84,11 +84,11 @@ def _why_scale(seen: Look) -> None:
         f"{seed}. Dotted line: dₖ = {own}, this model's heads. Check: the scaled variance is 1 to "
         f"within {off:.1%}, by chance."
     )
-    columns: dict[str, Sequence[float]] = {"dₖ": WIDTHS}
+    columns: dict[str, object] = {"dₖ": WIDTHS}
     for name in ("variance", "entropy", "largest"):
         columns[name] = [getattr(one.plain, name) for one in found]
         columns[f"{name}, scaled"] = [getattr(one.scaled, name) for one in found]
-    table(pd.DataFrame(columns), "laboratory-spread")
+    table(columns, "laboratory-spread")
 
 
 def _by_width(found: list[Spread], name: str, unit: str, own: int) -> Figure:
@@ -110,15 +110,13 @@ def _by_width(found: list[Spread], name: str, unit: str, own: int) -> Figure:
 
 
 def _gradient(seen: Look) -> None:
-    view = one_of("Show", ("By spread of the scores", "One row"), "laboratory-gradient")
-    if view == "One row":
-        _one_row()
-    else:
-        _by_spread()
+    shown = one_of("Show", ("By spread of the scores", "One row"), "laboratory-gradient")
+    (_one_row if shown == "One row" else _by_spread)()
 
 
 def _by_spread() -> None:
     """Mean p(1 - p) of normal scores, from nearly equal ones to far apart ones."""
+    unit = "p(1 − p), mean"
     picture, words = st.columns([3, 2], gap="large")
     with words:
         keys = _keys()
@@ -129,21 +127,14 @@ def _by_spread() -> None:
             "lie far apart let nearly nothing through: the softmax is saturated."
         )
     with picture:
-        drawn = Curve(f"{keys} keys", [float(each) for each in found], WEIGHT)
-        figure = curves(
-            DEVIATIONS,
-            (drawn,),
-            axis="standard deviation of the scores",
-            unit="p(1 − p), mean",
-            band=CLAIM,
-        )
-        chart(figure, "laboratory-slopes")
+        drawn = Curve(f"{keys} keys", found.tolist(), WEIGHT)
+        axis = "standard deviation of the scores"
+        chart(curves(DEVIATIONS, (drawn,), axis=axis, unit=unit, band=CLAIM), "laboratory-slopes")
     st.caption(
         f"The exact mean for {keys} independent normal scores of each deviation. Blue band: "
         f"{_CLAIMED}, which “{TWO_LAYERS.title}” calls frequent."
     )
-    frame = pd.DataFrame({"standard deviation": DEVIATIONS, "p(1 − p), mean": found})
-    table(frame, "laboratory-slopes")
+    table({"standard deviation": DEVIATIONS, unit: found}, "laboratory-slopes")
 
 
 def _band(found: np.ndarray, keys: int) -> str:
@@ -170,7 +161,7 @@ def _one_row() -> None:
     except ValueError as refusal:
         st.warning(f"{refusal} Write numbers with commas between them.")
         return
-    names = [f"{at}" for at in range(len(found.weights))]
+    names = [str(at) for at in range(len(found.weights))]
     with picture:
         figure = heatmap(
             found.jacobian,
@@ -186,7 +177,7 @@ def _one_row() -> None:
         f"Weights {weights}. A row of derivatives adds up to 0: what one key gains the others lose. "
         f"Check: PyTorch's autograd differs by at most {difference(found.check)}."
     )
-    table(pd.DataFrame(found.jacobian, columns=[f"score {name}" for name in names]), "jacobian")
+    table({f"score {name}": found.jacobian[:, int(name)] for name in names}, "jacobian")
 
 
 def _numbers(written: str) -> list[float]:

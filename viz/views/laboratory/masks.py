@@ -10,11 +10,18 @@ from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.numbers import counted, difference
 from viz.shell.controls import choose_head
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.intervention_words import FILLS, fill_name
 from viz.state.look import Look
-from viz.views.laboratory.formulas import FILL, ROUTES
 
+ROUTES = (
+    r"\text{softmax}(s + M)_{ij} = \frac{m_{ij}\, \text{softmax}(s)_{ij}}"
+    r"{\sum_l m_{il}\, \text{softmax}(s)_{il}}"
+)
+FILL = (
+    r"w_{ij} = \frac{e^{\,\text{fill}}}{\sum_l e^{\,\text{masked}_{il}}}"
+    r"\qquad e^{-\infty} = 0, \quad e^{0} = 1"
+)
 ROOMY = 7  # up to so many rows and columns a cell has room for a power of ten
 BEFORE, AFTER, APART = "Masked before", "Cut after", "Difference"
 
@@ -54,8 +61,9 @@ def two_routes(seen: Look) -> None:
                 else "They are equal up to rounding. Stretch the scores to see which one breaks."
             )
         )
+    apart = found.after - found.before
+    drawn = {BEFORE: found.before, AFTER: found.after, APART: apart}[kind]
     queries, keys = seen.labels
-    drawn = {BEFORE: found.before, AFTER: found.after, APART: found.after - found.before}[kind]
     with picture:
         figure = heatmap(
             drawn,
@@ -69,14 +77,12 @@ def two_routes(seen: Look) -> None:
         if kind == APART:
             figure.data[-1].colorbar.tickformat = ".0e"
         chart(figure, f"laboratory-routes-{kind == APART}")
-    frame = pd.DataFrame(
-        {
-            "query": [f"{at}" for at in range(len(mask))],
-            "largest difference": np.abs(found.after - found.before).max(-1),
-            "row lost": found.lost,
-        }
-    )
-    table(frame, "laboratory-routes", decimals=9)
+    columns = {
+        "query": [str(at) for at in range(len(mask))],
+        "largest difference": np.abs(apart).max(-1),
+        "row lost": found.lost,
+    }
+    table(columns, "laboratory-routes", decimals=9)
 
 
 def _powers(values: Array) -> list[list[str]]:
@@ -100,11 +106,10 @@ def fills_compared(seen: Look) -> None:
         for early in (False, True)
     ]
     with words:
-        st.markdown(
-            "**What to look for.** A fill of 0 hides nothing, for e⁰ = 1. In float32 all large "
-            "negative fills give the same weights as −∞, before scaling or after. They differ in a "
-            "row with every key masked: −∞ gives 0/0, a finite fill a uniform row. In float16 −1e9 "
-            "does not exist."
+        look_for(
+            "A fill of 0 hides nothing, for e⁰ = 1. In float32 all large negative fills give the same "
+            "weights as −∞, before scaling or after. They differ in a row with every key masked: −∞ "
+            "gives 0/0, a finite fill a uniform row. In float16 −1e9 does not exist."
         )
     st.dataframe(pd.DataFrame([_row(one) for one in found]), hide_index=True)
     st.caption(
@@ -114,11 +119,11 @@ def fills_compared(seen: Look) -> None:
 
 
 def _row(one: Filling) -> dict[str, str]:
+    refused = ", masked_fill refuses it" if one.refused else ""
     return {
         "fill": fill_name(one.fill),
         "written": "before scaling" if one.before_scaling else "after scaling",
-        f"as {one.precision}": fill_name(one.stored)
-        + (", masked_fill refuses it" if one.refused else ""),
+        f"as {one.precision}": f"{fill_name(one.stored)}{refused}",
         "largest weight on a masked key": f"{one.leaked:.4f}",
         "largest difference from −∞": difference(one.difference),
         "a row with every key masked": (

@@ -1,7 +1,6 @@
 """What a change did inside: how sharply the rows of weights look, and how far the stream moved."""
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.run_comparison import (
@@ -14,7 +13,7 @@ from model.analysis.run_comparison import (
 from viz.elements.one_of import one_of
 from viz.figures.before_after import before_and_after
 from viz.figures.heatmap import Axis, heatmap
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels
 from viz.notation.names import state_names
 from viz.notation.theme import MORE, WEIGHT, rgba
 from viz.shell.controls import choose_head
@@ -22,8 +21,13 @@ from viz.shell.pictures import chart, table
 from viz.state.intervention_words import layer_name
 from viz.state.look import Look
 from viz.views.laboratory.effects import runs
-from viz.views.laboratory.formulas import ENTROPY, LARGEST, MOVED
 
+ENTROPY = r"H_i = -\sum_j w_{ij} \ln w_{ij} \qquad \text{from } 0 \text{ to } \ln n"
+LARGEST = r"\max_j\, w_{ij}"
+MOVED = (
+    r"\text{moved}_t = \frac{\lVert x_t^{\text{changed}} - x_t^{\text{unchanged}} \rVert}"
+    r"{\lVert x_t^{\text{unchanged}} \rVert}"
+)
 SHARP, EVEN = "Largest weight", "Entropy"
 SPACIOUS = 8  # tokens up to which a cell has room for two decimals
 
@@ -35,17 +39,16 @@ def rows_effect(seen: Look) -> None:
     queries, _ = seen.labels
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        kind = one_of("Draw", (SHARP, EVEN), "laboratory-rows")
+        sharp = one_of("Draw", (SHARP, EVEN), "laboratory-rows") == SHARP
         head = choose_head(after.heads)
-        st.latex(LARGEST if kind == SHARP else ENTROPY)
+        st.latex(LARGEST if sharp else ENTROPY)
         st.markdown(
             f"Mean over all rows and heads of {layer_name(seen.place)}: entropy "
             f"**{_mean(ours.entropy, ours):.3f}** nats before, **{_mean(theirs.entropy, theirs):.3f}** "
             f"after; largest weight **{_mean(ours.largest, ours):.3f}** before, "
             f"**{_mean(theirs.largest, theirs):.3f}** after."
         )
-        empty = int(theirs.empty[head].sum())
-        if empty:
+        if empty := int(theirs.empty[head].sum()):
             st.caption(
                 "1 row has every key masked: it is 0 and reads nothing."
                 if empty == 1
@@ -53,27 +56,23 @@ def rows_effect(seen: Look) -> None:
             )
         if seen.request.intervention.dropout:
             st.caption("These are the weights before dropout, whose rows sum to 1.")
-    sharp = kind == SHARP
-    values = [(run.largest if sharp else run.entropy)[head] for run in (ours, theirs)]
     with picture:
         figure = before_and_after(
             queries,
-            *values,
+            *((run.largest if sharp else run.entropy)[head] for run in (ours, theirs)),
             unit="largest weight of the row" if sharp else "entropy in nats",
             colour=WEIGHT,
             top=1.05 if sharp else None,
         )
         chart(figure, f"laboratory-rows-{sharp}")
-    frame = pd.DataFrame(
-        {
-            "query": [f"{at} {token_label(text)}" for at, text in enumerate(queries)],
-            "largest before": ours.largest[head],
-            "largest after": theirs.largest[head],
-            "entropy before": ours.entropy[head],
-            "entropy after": theirs.entropy[head],
-        }
-    )
-    table(frame, "laboratory-rows")
+    columns = {
+        "query": numbered_labels(queries),
+        "largest before": ours.largest[head],
+        "largest after": theirs.largest[head],
+        "entropy before": ours.entropy[head],
+        "entropy after": theirs.entropy[head],
+    }
+    table(columns, "laboratory-rows")
 
 
 def _mean(values: np.ndarray, rows: RowStatistics) -> float:
@@ -89,8 +88,7 @@ def stream_effect(seen: Look) -> None:
     stack = stacks[-1]
     if len(stacks) > 1:
         stack = one_of("Stack", stacks, "laboratory-stack", default=stack)
-    moved = movement(before, after, stack)
-    names = state_names(after, stack)
+    moved, names = movement(before, after, stack), state_names(after, stack)
     tokens = [token.text for token in after.tokens_of(stack)]
     picture, words = st.columns([3, 2], gap="large")
     with picture:
@@ -106,28 +104,24 @@ def stream_effect(seen: Look) -> None:
         chart(figure, f"laboratory-stream-{stack}")
     with words:
         st.latex(MOVED)
-        _where_it_moved(moved, names)
+        st.markdown(_where_it_moved(moved, names))
         st.caption(
             f"Largest difference of any number of any state: {largest_difference(before, after):.3g}."
         )
-    frame = pd.DataFrame(
-        {
-            "state": names,
-            "mean distance": moved.distance.mean(-1),
-            "mean length before": moved.length.mean(-1),
-            "mean share": moved.share.mean(-1),
-        }
-    )
-    table(frame, "laboratory-stream")
+    columns = {
+        "state": names,
+        "mean distance": moved.distance.mean(-1),
+        "mean length before": moved.length.mean(-1),
+        "mean share": moved.share.mean(-1),
+    }
+    table(columns, "laboratory-stream")
 
 
-def _where_it_moved(moved: Movement, names: tuple[str, ...]) -> None:
-    share = moved.share.mean(-1)
+def _where_it_moved(moved: Movement, names: tuple[str, ...]) -> str:
     changed = np.flatnonzero(moved.distance.max(-1) > 0)
     if not changed.size:
-        st.markdown("No number of this stream differs from the unchanged run.")
-        return
-    st.markdown(
+        return "No number of this stream differs from the unchanged run."
+    return (
         f"The first state that differs: **{names[changed[0]]}**. After the last sub-layer the "
-        f"vectors lie **{share[-1]:.1%}** of their length away, on average."
+        f"vectors lie **{moved.share[-1].mean():.1%}** of their length away, on average."
     )

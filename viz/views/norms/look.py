@@ -41,25 +41,22 @@ class NormLook:
         """The chosen token, safe in Markdown."""
         return f"{self.token} **{plain(token_label(self.tokens[self.token]))}**"
 
-    @property
-    def columns(self) -> Axis:
-        width = self.norm.input.shape[1]
-        return Axis("dimension", [str(dimension) for dimension in range(width)], tokens=False)
-
 
 def choose_norm(seen: Look) -> NormLook:
+    """At first the norm whose tokens differ most in deviation: there is most to see in it."""
     norms = {norm.name: norm for norm in seen.trace.norms}
-    titles = {name: _title(seen, name) for name in norms}
+    uneven = [one.inverse_deviation.max() / one.inverse_deviation.min() for one in norms.values()]
     which, token_box, dimension_box = st.columns([2, 2, 1])
     name = which.selectbox(
         "Norm",
         list(norms),
-        index=list(norms).index(_most_uneven(seen)),
-        format_func=titles.__getitem__,
+        index=int(np.argmax(uneven)),
+        format_func=lambda name: _title(seen, name),
         key=NORM,
     )
+    stack: Stack = "encoder" if name.startswith("encoder.") else "decoder"
     norm = norms[name]
-    tokens = [token.text for token in seen.trace.tokens_of(_stack(name))]
+    tokens = [token.text for token in seen.trace.tokens_of(stack)]
     token = choose_token(token_box, tokens, TOKEN)
     width = norm.input.shape[1]
     keep_within(DIMENSION, width)
@@ -67,31 +64,19 @@ def choose_norm(seen: Look) -> NormLook:
     return NormLook(seen, norm, tokens, token, dimension)
 
 
-def _stack(norm: str) -> Stack:
-    return "encoder" if norm.startswith("encoder.") else "decoder"
-
-
 def _title(seen: Look, name: str) -> str:
     return norm_name(name, seen.model.config.norm_place, stacks=len(seen.trace.states))
-
-
-def _most_uneven(seen: Look) -> str:
-    """The norm whose tokens differ most in deviation: there is most to see in it."""
-    spreads = {
-        norm.name: float(norm.inverse_deviation.max() / norm.inverse_deviation.min())
-        for norm in seen.trace.norms
-    }
-    return max(spreads, key=lambda name: spreads[name])
 
 
 def norm_rows(
     look: NormLook, values: NDArray[np.floating], quantity: QuantityName, key: str, end: ColourEnd
 ) -> None:
     """values (token, dimension), with marks that choose the token."""
+    width = [str(dimension) for dimension in range(values.shape[1])]
     choosable_rows(
         values,
         tokens=look.tokens,
-        columns=look.columns,
+        columns=Axis("dimension", width, tokens=False),
         quantity=quantity,
         end=end,
         key=key,
@@ -101,14 +86,12 @@ def norm_rows(
 
 def norm_check(norm: NormRecord) -> None:
     found = kernel_check(norm)
-    output = (
-        ""
-        if found.output is None
-        else f", the recorded output by at most {difference(found.output)}"
-    )
     mean = f"the kernel's own mean differs by at most {difference(found.mean)}, its 1/√(σ²+ε)"
     size = mean if norm.kind == "layer" else "the recorded 1/√(ms+ε) differs"
-    st.caption(
+    said = (
         f"Check: recomputed in double precision from the recorded input, {size} by a share of at most "
-        f"{difference(found.inverse_deviation)}{output}."
+        f"{difference(found.inverse_deviation)}"
     )
+    if found.output is not None:
+        said += f", the recorded output by at most {difference(found.output)}"
+    st.caption(f"{said}.")

@@ -1,28 +1,31 @@
-"""The live part of the layer norm page: one norm of the model, token by token."""
+"""The live part of the layer norm page: one norm of the model, and what other norms would do to its input."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.analysis.stream.norms import token_statistics
+from model.analysis.stream.norms import layer_normalized, rms_normalized, token_statistics
+from model.analysis.stream.stream import norm_reads
+from model.nn.config import NormKind
 from model.trace.arrays import Array
-from viz.elements.one_of import one_of
+from model.trace.records import NormRecord
+from viz.elements.one_of import choosable_table, one_of
+from viz.figures.norm_order import norm_orders
 from viz.figures.token_rows import colour_end
-from viz.notation.csv_safe import sheltered_table
+from viz.figures.variance_gap import variance_gap
 from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
 from viz.notation.theme import QuantityName
 from viz.shell.page import chosen_view
-from viz.shell.pictures import table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.norms import formulas as norm_formulas
+from viz.views.norms import formulas
 from viz.views.norms.look import TOKEN, NormLook, choose_norm, norm_check, norm_rows
-from viz.views.norms.others import beside, two_variances, where
 
 STAGES = ("Input", "Normalized", "Output", "Per token")
-FOUR_DECIMALS = st.column_config.NumberColumn(format="%.4f")
 
 
 @st.fragment
@@ -32,23 +35,30 @@ def norm_views(seen: Look) -> None:
 
 
 def _this_norm(look: NormLook) -> None:
-    st.markdown(f"**What to look for.** {_change_of_size(look)}")
+    norm, token, shifts = look.norm, look.token, look.seen.model.config.shifts
+    look_for(_change_of_size(look))
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
         stage = one_of("Stage", STAGES, "layer-norm-stage", quiet=True)
         if stage == "Per token":
             _statistics(look)
         else:
-            _rows(look, stage)
+            quantity: QuantityName = "output" if stage == "Output" else "stream"
+            values = _stages(norm)[stage.lower()]
+            norm_rows(look, values, quantity, f"layer-norm-{stage}", colour_end(values))
     with formula:
-        shifts = look.seen.model.config.shifts
-        st.latex(norm_formulas.norm_in_general(look.norm, shifts=shifts))
+        st.latex(formulas.norm_in_general(norm, shifts=shifts))
         st.markdown(f"Token {look.chosen}, dimension {look.dimension}:")
-        st.latex(
-            norm_formulas.norm_in_numbers(look.norm, look.token, look.dimension, shifts=shifts)
-        )
-    norm_check(look.norm)
-    table(_dimensions(look), "layer-norm-dimensions")
+        st.latex(formulas.norm_in_numbers(norm, token, look.dimension, shifts=shifts))
+    norm_check(norm)
+    learned = {"γ": norm.gamma} | ({"β": norm.beta} if shifts else {})
+    columns = {"input": norm.input[token], "normalized": norm.normalized[token]}
+    output = {"output": norm.output[token]}
+    table(columns | learned | output, "layer-norm-dimensions", index="dimension")
+
+
+def _stages(norm: NormRecord) -> dict[str, Array]:
+    return {"input": norm.input, "normalized": norm.normalized, "output": norm.output}
 
 
 def _change_of_size(look: NormLook) -> str:
@@ -78,58 +88,150 @@ def _span(values: np.ndarray) -> str:
     return f"are all {least}" if least == most else f"run from {least} to {most}"
 
 
-def _rows(look: NormLook, stage: str) -> None:
-    stages: dict[str, tuple[np.ndarray, QuantityName]] = {
-        "Input": (look.norm.input, "stream"),
-        "Normalized": (look.norm.normalized, "stream"),
-        "Output": (look.norm.output, "output"),
-    }
-    values, quantity = stages[stage]
-    norm_rows(look, values, quantity, f"layer-norm-{stage}", colour_end(values))
-
-
 def _statistics(look: NormLook) -> None:
-    """A row a token: mean, variance and deviation before, normalized and after."""
+    """A row for each token: mean, variance and deviation before, normalized and after."""
     frame = pd.DataFrame({"token": [token_label(token) for token in look.tokens]})
-    stages = {
-        "input": look.norm.input,
-        "normalized": look.norm.normalized,
-        "output": look.norm.output,
-    }
-    for name, values in stages.items():
+    for name, values in _stages(look.norm).items():
         found = token_statistics(values)
         frame[f"{name}: mean"] = found.mean.round(6) + 0.0  # no "-0.0000"
         frame[f"{name}: variance"] = found.variance
         frame[f"{name}: deviation"] = found.deviation
-    key = f"layer-norm-statistics-{look.token}"
-    st.dataframe(
-        sheltered_table(frame),
-        key=key,
-        on_select=partial(_take_row, key),
-        selection_mode="single-row",
-        column_config=dict.fromkeys(frame.columns[1:], FOUR_DECIMALS),
-    )
+
+    def take(token: int) -> None:
+        st.session_state[TOKEN] = token
+
+    choosable_table(frame, f"layer-norm-statistics-{look.token}", take)
     st.caption("Choose a row to fill the formula with that token's numbers.")
 
 
-def _take_row(key: str) -> None:
-    rows = st.session_state[key].selection.rows
-    if rows:
-        st.session_state[TOKEN] = int(rows[0])
+OWN: dict[NormKind, str] = {"layer": "The model's layer norm", "rms": "The model's RMS norm"}
+DERIVED: dict[NormKind, str] = {
+    "layer": "What a layer norm would make of it",
+    "rms": "What an RMS norm would make of it",
+}
 
 
-def _dimensions(look: NormLook) -> pd.DataFrame:
-    """The chosen token's row through every stage."""
-    norm, token = look.norm, look.token
-    return pd.DataFrame(
-        {
-            "input": norm.input[token],
-            "normalized": norm.normalized[token],
-            "γ": norm.gamma,
-        }
-        | ({"β": norm.beta} if look.seen.model.config.shifts else {})
-        | {"output": norm.output[token]}
-    ).rename_axis("dimension")
+def two_variances(look: NormLook) -> None:
+    norm, token, dimension = look.norm, look.token, look.dimension
+    width = norm.input.shape[1]
+    biased = layer_normalized(norm.input, norm.epsilon)
+    unbiased = layer_normalized(norm.input, norm.epsilon, unbiased=True)
+    apart = np.abs(biased - unbiased).max(-1)
+    look_for(
+        f"{'On' if norm.kind == 'layer' else 'In a layer norm, on'} token {look.chosen} the two differ "
+        f"most, of {width} dimensions, by **{apart[token]:.5f}**. At width 4 they are 13.4 % apart."
+    )
+    picture, formula = st.columns([2, 1], gap="large")
+    with picture:
+        chart(variance_gap(width), "layer-norm-variances")
+    with formula:
+        st.latex(formulas.TWO_VARIANCES)
+        squares = token_statistics(norm.input).variance * width
+        units = float(biased[token, dimension]), float(unbiased[token, dimension])
+        st.latex(formulas.variances_in_numbers(width, float(squares[token]), units, dimension))
+        st.markdown(f"PyTorch, GPT-2 and BERT use the first one{_USES[norm.kind]}")
+    norm_check(norm)
+    columns = {
+        "token": [token_label(text) for text in look.tokens],
+        "divided by d": squares / width,
+        "divided by d − 1": squares / (width - 1),
+        "largest difference normalized": apart,
+    }
+    table(columns, "layer-norm-variances", decimals=5)
+
+
+def beside(look: NormLook) -> None:
+    """The model's norm, the other kind on the same input, and their difference."""
+    norm = look.norm
+    values: dict[NormKind, np.ndarray] = {
+        "layer": layer_normalized(norm.input, norm.epsilon),
+        "rms": rms_normalized(norm.input, norm.epsilon),
+    }
+    other: NormKind = "rms" if norm.kind == "layer" else "layer"
+    found = token_statistics(norm.input)
+    apart = np.abs(values["rms"] - values["layer"]).max(-1)
+    worst = int(apart.argmax())
+    look_for(
+        f"An RMS norm subtracts no mean. The two differ most on token {worst} "
+        f"**{plain(token_label(look.tokens[worst]))}**: mean {found.mean[worst]:.3f} beside "
+        f"deviation {found.deviation[worst]:.3f}, and up to {apart[worst]:.3f} apart."
+    )
+    stages: dict[str, tuple[np.ndarray, QuantityName]] = {
+        OWN[norm.kind]: (values[norm.kind], "stream"),
+        DERIVED[other]: (values[other], "stream"),
+        "Difference": (values[other] - values[norm.kind], "difference"),
+    }
+    stage = one_of(
+        "Stage", list(stages), f"layer-norm-beside-{norm.kind}", default=DERIVED[other], quiet=True
+    )
+    shown, quantity = stages[stage]
+    both = np.concatenate(list(values.values())) if quantity == "stream" else shown
+    picture, formula = st.columns([2, 1], gap="large")
+    with picture:
+        name = f"layer-norm-beside-{list(stages).index(stage)}"
+        norm_rows(look, shown, quantity, name, colour_end(both))
+    columns = {
+        "mean": found.mean,
+        "deviation": found.deviation,
+        "root mean square": np.hypot(found.mean, found.deviation),
+    }
+    with formula:
+        st.latex(formulas.ROOT_MEAN_SQUARE)
+        here = ", ".join(f"{name} {each[look.token]:.4f}" for name, each in columns.items())
+        st.markdown(
+            f"Token {look.chosen}: {here}. The two norms differ most by **{apart[look.token]:.4f}** here."
+        )
+        st.caption(
+            f"Derived from the recorded input, before {_LEARNED[look.seen.model.config.shifts]} for the "
+            "model's own norm. Llama, for instance, has an RMS norm, because it saves the mean."
+        )
+    norm_check(norm)
+    tokens = {"token": [token_label(text) for text in look.tokens]}
+    table(tokens | columns | {"largest difference": apart}, "layer-norm-beside")
+
+
+def where(look: NormLook) -> None:
+    seen, norm = look.seen, look.norm
+    place = seen.model.config.norm_place
+    apart = float(np.abs(norm_reads(seen.model, seen.trace, norm.name) - norm.input).max())
+    picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        chart(norm_orders(place), "layer-norm-orders")
+    with words:
+        st.markdown(f"**{look.title}.** {_reads(seen, norm.name)}")
+        st.markdown(_PLACES[place])
+    st.caption(
+        "Check: the norm's recorded input differs from that sum, recomputed from the stream and the "
+        f"sub-layers, by at most {difference(apart)}."
+    )
+
+
+_USES: dict[NormKind, str] = {
+    "layer": ", and so does this model.",
+    "rms": ". This model uses neither: its RMS norm takes no mean away.",
+}
+_LEARNED = {True: "γ and β: those were learned", False: "γ: that was learned"}
+_PLACES = {
+    "pre": "This model is **pre-norm**, as GPT-2 is: each sub-layer reads a normalized copy, and "
+    "the stream itself is never rescaled. A pre-norm stack therefore ends with one more norm.",
+    "post": "This model is **post-norm**, as the 2017 transformer and BERT are: the norm stands "
+    "after the sum, so the stream itself is rescaled at every sub-layer. No final norm is needed.",
+}
+
+
+def _reads(seen: Look, name: str) -> str:
+    """What the norm's input is, in one sentence."""
+    config = seen.model.config
+    if ".embedding." in name:
+        added = {"its position's": config.adds_positions, "its segment's": config.segments}
+        parts = " and ".join(part for part, is_added in added.items() if is_added)
+        vector = f"sum of the token's vector and {parts}" if parts else "token's vector"
+        return f"Its input is the {vector}."
+    if ".final." in name:
+        return "Its input is the last state of the stream, after every sub-layer has added to it."
+    if config.norm_place == "pre":
+        return "Its input is x, the stream as the sub-layer finds it. f reads the norm's output."
+    return "Its input is x + f(x): the stream plus what the sub-layer adds to it."
 
 
 VIEWS: dict[str, Callable[[NormLook], None]] = {

@@ -1,13 +1,12 @@
 """Token vector plus position vector: what the first layer starts from."""
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.stream.positions import Sum, summed
 from viz.figures.summands import NAMES, summands
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.shell.token_select import pick_token
 from viz.state.look import Look
 from viz.views.positions.formulas import sum_of
@@ -22,14 +21,23 @@ WITHOUT = {
 def position_sum(seen: Look) -> None:
     """One token's vector, its position's, and their sum, checked against the recorded state."""
     found = summed(seen.trace)
-    st.markdown(f"**What to look for.** {_look(seen, found)}")
+    look_for(_look(seen, found))
     picture, formula = st.columns([3, 2], gap="large")
     with formula:
         place = pick_token(seen.trace.tokens, "positions-sum")
         st.latex(sum_of(tuple(found.parts), scaled=seen.model.config.scaled_embedding))
-        st.caption(_sizes(found, place))
+        total = found.total[place]
+        names = {
+            "tokens": "the token's vector",
+            "positions": "its position's",
+            "segments": "segment's",
+        }
+        lengths = ", ".join(
+            f"{names[name]} {np.linalg.norm(values[place]):.3f}"
+            for name, values in found.parts.items()
+        )
+        st.caption(f"Lengths: {lengths}, the sum {np.linalg.norm(total):.3f}.")
     parts = {name: values[place] for name, values in found.parts.items()}
-    total = found.total[place]
     with picture:
         chart(summands(parts, total), "positions-sum-picture")
         where = "what the norm after the embeddings reads" if found.into else "the first state"
@@ -38,7 +46,7 @@ def position_sum(seen: Look) -> None:
             f"as recorded in this pass, by at most {difference(found.check())}."
         )
     columns = {NAMES[name]: values for name, values in parts.items()} | {"= sum": total}
-    table(pd.DataFrame(columns).rename_axis("dimension"), "positions-sum")
+    table(columns, "positions-sum", index="dimension")
 
 
 def _look(seen: Look, found: Sum) -> str:
@@ -51,13 +59,3 @@ def _look(seen: Look, found: Sum) -> str:
     if "segments" in found.parts:
         said += " The segment tells two sentences of a pair apart; here there is only one."
     return said
-
-
-def _sizes(found: Sum, place: int) -> str:
-    """How long each vector of one token is."""
-    names = {"tokens": "the token's vector", "positions": "its position's", "segments": "segment's"}
-    lengths = [
-        f"{names[name]} {np.linalg.norm(values[place]):.3f}" for name, values in found.parts.items()
-    ]
-    total = float(np.linalg.norm(found.total[place]))
-    return f"Lengths: {', '.join(lengths)}, the sum {total:.3f}."

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -17,7 +15,7 @@ from viz.figures.position_curves import COLOURS, position_curves
 from viz.figures.position_maps import likeness_map, position_map
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.shell.way_out import offer_model
 from viz.state.look import Look
 from viz.views.positions.formulas import (
@@ -65,17 +63,17 @@ class PositionTable:
     own: bool  # whether these are the live model's positions
 
     @property
+    def turned(self) -> bool:
+        return self.kind == "rotary"
+
+    @property
     def shown(self) -> Array:
         """(position, column): what is drawn; an angle as its cosine."""
-        return np.cos(self.values) if self.kind == "rotary" else self.values
+        return np.cos(self.values) if self.turned else self.values
 
     @property
     def column(self) -> str:
-        return "pair" if self.kind == "rotary" else "dimension"
-
-    @property
-    def value(self) -> str:
-        return "cosine of the angle" if self.kind == "rotary" else "value"
+        return "pair" if self.turned else "dimension"
 
 
 def position_table(seen: Look) -> None:
@@ -90,10 +88,16 @@ def position_table(seen: Look) -> None:
         columns = _drawn_columns(found)
         _cell(seen, found)
     with picture:
-        chart(_map(found) if columns is None else _curves(found, columns), "positions-drawn")
+        value = "cosine of the angle" if found.turned else "value"
+        names = {"column_name": found.column, "value_name": value}
+        if columns is None:
+            figure = position_map(found.shown, **names)
+        else:
+            figure = position_curves(found.shown, columns, **names)
+        chart(figure, "positions-drawn")
         st.caption(_said(seen, whole))
-    names = [f"{found.column} {column}" for column in range(found.shown.shape[1])]
-    table(pd.DataFrame(found.shown, columns=names).rename_axis("position"), "positions-table")
+    named = {f"{found.column} {at}": values for at, values in enumerate(found.shown.T)}
+    table(named, "positions-table", index="position")
 
 
 def position_likeness(seen: Look) -> None:
@@ -102,17 +106,16 @@ def position_likeness(seen: Look) -> None:
     if opened is None:
         return
     whole, picture, choices = opened
-    turned = whole.kind == "rotary"
     with choices:
-        st.latex(ROTARY_LIKENESS if turned else LIKENESS)
+        st.latex(ROTARY_LIKENESS if whole.turned else LIKENESS)
         found = _cut(whole)
-        if not turned:
+        if not whole.turned:
             st.caption("1: the same direction. 0: a right angle. -1: opposite.")
-    alike = (rotary_likeness if turned else likeness)(found.values)
+    alike = (rotary_likeness if whole.turned else likeness)(found.values)
     with picture:
         chart(likeness_map(alike), "positions-likeness")
         st.caption(_said(seen, whole))
-    table(pd.DataFrame(alike).rename_axis("position"), "positions-likeness")
+    table({str(at): row for at, row in enumerate(alike.T)}, "positions-likeness", index="position")
 
 
 def _opened(
@@ -122,30 +125,31 @@ def _opened(
 
     None where this model has no such table, which is then said in place of the picture.
     """
-    look_for = st.container()
+    above = st.container()
     picture, choices = st.columns([3, 2], gap="large")
-    with choices:
-        kind = _kind(seen)
-    whole = _table(seen, kind)
-    if whole is None:
-        with picture:
-            _no_table(seen)
-        return None
-    look_for.markdown(f"**What to look for.** {looks[kind]}")
-    return whole, picture, choices
-
-
-def _kind(seen: Look) -> Kind:
-    """The kind that is chosen, at first the model's own."""
     own = seen.model.config.positions
-    return one_of(
+    kind: Kind = one_of(
         "Kind of positions",
         list(NAMES),
         f"positions-kind-{seen.model.name}",
         default="sinusoidal" if own == "none" else own,
         named=NAMES.__getitem__,
+        box=choices,
         quiet=True,
     )
+    whole = _table(seen, kind)
+    if whole is None:
+        with picture:
+            st.info(
+                plain(
+                    f"{seen.model.name} has {OWN[own]}, and a learned table cannot be computed from a "
+                    "formula. The stories model has one."
+                )
+            )
+            offer_model("stories")
+        return None
+    look_for(looks[kind], above)
+    return whole, picture, choices
 
 
 def _table(seen: Look, kind: Kind) -> PositionTable | None:
@@ -158,27 +162,15 @@ def _table(seen: Look, kind: Kind) -> PositionTable | None:
         formula = sinusoidal(config.context, config.width)
     else:
         formula = rotary(config.context, config.turned_width, config.rotary_base)
-    own = config.positions == kind and _is_used(seen, formula)
-    return PositionTable(kind, formula, own)
-
-
-def _is_used(seen: Look, formula: Array) -> bool:
-    """Whether the pass used the formula's numbers: models of the hub may turn a part of each head,
-    stretch the angles, or order the columns otherwise."""
+    # Models of the hub may turn a part of each head, stretch the angles, or order the columns otherwise.
     used = seen.trace.positions
-    if used is None or used.shape[-1] != formula.shape[-1]:
-        return False
-    return bool(np.abs(formula[: len(used)] - used).max() < SAME)
-
-
-def _no_table(seen: Look) -> None:
-    st.info(
-        plain(
-            f"{seen.model.name} has {OWN[seen.model.config.positions]}, and a learned table cannot "
-            "be computed from a formula. The stories model has one."
-        )
+    own = (
+        config.positions == kind
+        and used is not None
+        and used.shape[-1] == formula.shape[-1]
+        and bool(np.abs(formula[: len(used)] - used).max() < SAME)
     )
-    offer_model("stories")
+    return PositionTable(kind, formula, own)
 
 
 def _cut(whole: PositionTable) -> PositionTable:
@@ -224,24 +216,16 @@ def _cell(seen: Look, found: PositionTable) -> None:
             position,
             column,
             float(found.values[position, column]),
-            width=config.turned_width if found.kind == "rotary" else config.width,
+            width=config.turned_width if found.turned else config.width,
             base=config.rotary_base,
         )
     )
 
 
-def _map(found: PositionTable) -> go.Figure:
-    return position_map(found.shown, column_name=found.column, value_name=found.value)
-
-
-def _curves(found: PositionTable, columns: list[int]) -> go.Figure:
-    return position_curves(found.shown, columns, column_name=found.column, value_name=found.value)
-
-
 def _said(seen: Look, whole: PositionTable) -> str:
     """Whose positions these are; where they are the model's, how far the table is from the pass."""
     config = seen.model.config
-    width = config.turned_width if whole.kind == "rotary" else config.width
+    width = config.turned_width if whole.turned else config.width
     used = seen.trace.positions
     if not whole.own or used is None:
         return plain(

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.tokens.word_order import Reordered, reordered, same_tokens
@@ -17,7 +16,7 @@ from viz.figures.word_pairs import DIMENSIONS, PAIRS, word_pairs
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.views.positions.formulas import ORDER_BLIND
@@ -30,8 +29,6 @@ PAIRS_OF_SENTENCES: tuple[Pair, ...] = (
 TEXT_LIMIT = 500  # characters of one of these sentences
 WORDS = 6  # of the visitor's sentence, where the model knows no lion
 EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
-
-
 ON, OFF, LIFTED = "Positions on", "Positions off", "Off, mask lifted"
 CHANGES = {
     ON: Intervention(),
@@ -42,17 +39,26 @@ CHANGES = {
 
 def word_order(seen: Look) -> None:
     """Two sentences of the same words; how far each word's vectors lie apart, each way."""
-    look_for = st.empty()
+    above = st.empty()
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
         texts = _sentences(seen)
         ways = (ON, OFF, LIFTED) if seen.trace.source == "decoder" else (ON, OFF)
-        found = _runs(seen, texts, ways)
-        if found is None:
+        try:
+            found = {
+                way: reordered(*(traced(_request(seen, text, way)) for text in texts))
+                for way in ways
+            }
+        except ValueError as refusal:
+            st.markdown(plain(f"These two sentences cannot be laid side by side. {refusal}"))
             return
-        look_for.markdown(f"**What to look for.** {_look(found)}")
+        look_for(_look(found), above)
         way = one_of("Draw", ways, f"positions-way-{len(ways)}", default=OFF)
-        _verdicts(found)
+        for name, run in found.items():
+            size, equal = f"{run.largest:.4f}", "different"
+            if _is_equal(run):
+                size, equal = difference(run.largest), "equal up to rounding"
+            st.markdown(f"{name}: largest difference **{size}**, {equal}.")
         st.caption(_why(seen, found))
         st.latex(ORDER_BLIND)
         st.caption("P puts the tokens in another order. What obeys this is blind to order.")
@@ -62,7 +68,9 @@ def word_order(seen: Look) -> None:
     with picture:
         chart(word_pairs(shown.first, shown.second, texts=tokens, end=end), "positions-word-pairs")
         st.caption(_drawn(way, shown, tokens))
-    _table(found, tokens)
+    columns: dict[str, object] = {"token": list(map(token_label, tokens))}
+    columns |= {f"{way}, largest difference": run.differences for way, run in found.items()}
+    table(columns, "positions-order", index="position", decimals=8)
 
 
 def _look(found: dict[str, Reordered]) -> str:
@@ -137,25 +145,6 @@ def _request(seen: Look, text: str, way: str) -> Request:
     return replace(seen.request, text=text, intervention=CHANGES[way])
 
 
-def _runs(seen: Look, texts: tuple[str, str], ways: tuple[str, ...]) -> dict[str, Reordered] | None:
-    """Both sentences run each way and laid word beside word; a sentence where that cannot be."""
-    try:
-        return {
-            way: reordered(*(traced(_request(seen, text, way)) for text in texts)) for way in ways
-        }
-    except ValueError as refusal:
-        st.markdown(plain(f"These two sentences cannot be laid side by side. {refusal}"))
-        return None
-
-
-def _verdicts(found: dict[str, Reordered]) -> None:
-    """The largest difference each way, really computed."""
-    for way, run in found.items():
-        size = difference(run.largest) if _is_equal(run) else f"{run.largest:.4f}"
-        equal = "equal up to rounding" if _is_equal(run) else "different"
-        st.markdown(f"{way}: largest difference **{size}**, {equal}.")
-
-
 def _why(seen: Look, found: dict[str, Reordered]) -> str:
     """What these numbers mean for this model."""
     if seen.model.config.positions == "none":
@@ -169,12 +158,6 @@ def _why(seen: Look, found: dict[str, Reordered]) -> str:
     if _is_equal(found[OFF]):
         said += " Differences of that size come from rounding: sums are taken in another order."
     return said
-
-
-def _table(found: dict[str, Reordered], tokens: list[str]) -> None:
-    columns: dict[str, object] = {"token": list(map(token_label, tokens))}
-    columns |= {f"{way}, largest difference": run.differences for way, run in found.items()}
-    table(pd.DataFrame(columns).rename_axis("position"), "positions-order", decimals=8)
 
 
 def _drawn(way: str, run: Reordered, tokens: list[str]) -> str:

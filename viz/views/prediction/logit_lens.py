@@ -1,18 +1,19 @@
 """The logit lens: every state of the stream read as if it were the last."""
 
-import pandas as pd
+import numpy as np
 import streamlit as st
 
 from model.analysis.run_comparison import rounding
-from model.analysis.tokens.prediction import Lens, lens
+from model.analysis.tokens.prediction import lens
 from viz.figures.lens import lens_table
-from viz.notation.labels import token_label
+from viz.notation.labels import numbered_labels, token_label
 from viz.notation.names import state_names
 from viz.notation.numbers import counted, difference, significant
 from viz.shell.pictures import chart, table
 from viz.state.look import Look
-from viz.views.prediction.formulas import LENS, LENS_WITHOUT_NORM
 
+LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
+LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
 COLUMNS = 12  # tokens side by side: more, and their words no longer fit the cells
 SCROLLING = """<style>
 .st-key-prediction-lens-scrolls { overflow-x: auto }
@@ -36,59 +37,33 @@ def logit_lens(seen: Look) -> None:
     shown = choice.radio(
         "Colour: the probability", (OWN, FINAL), horizontal=True, key="prediction-lens"
     )
-    with window:
-        first, last = _window(len(tokens))
+    first, last = 0, len(tokens)  # the end of a long text
+    if last > COLUMNS:
+        key, end = f"prediction-window-{last}", last - 1
+        last = window.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
+        first = last - COLUMNS
     formula.latex(LENS if seen.model.config.norm_place == "pre" else LENS_WITHOUT_NORM)
     states = [state[first:last] for state in trace.states["decoder"]]
     logits = trace.prediction.rows(first, last)
     found, error = lens(seen.model.unembed, states, logits), rounding(trace, logits)
-    names = state_names(trace, "decoder")
-    predicted = _texts(seen, found)
+    names, named = state_names(trace, "decoder"), seen.model.tokenizer.named
+    predicted = [[token.text for token in named(row.tolist())] for row in found.ids]
     shares = found.shares if shown == OWN else found.final
     with st.container(key="prediction-lens-scrolls"):
         figure = lens_table(shares, predicted, states=names, tokens=tokens[first:last], error=error)
         st.html(SCROLLING % figure.layout.width)
         chart(figure, "prediction-lens-table")
-    share = f"%.{significant(error)}g"
-    table(
-        _frame(found, predicted, names, tokens[first:last], first),
-        "prediction-lens-rows",
-        formats={"its probability": share, "the final token's": share},
-    )
+    share, width = f"%.{significant(error)}g", last - first
+    columns = {
+        "state": np.repeat(names, width),
+        "after": numbered_labels(tokens)[first:last] * len(names),
+        "predicts": [token_label(text) for row in predicted for text in row],
+        "its probability": found.shares.ravel(),
+        "the final token's": found.final.ravel(),
+    }
+    formats = {"its probability": share, "the final token's": share}
+    table(columns, "prediction-lens-rows", formats=formats)
     st.caption(
         "Check: the logits read from the last state differ from the model's own output by at most "
-        f"{difference(found.difference)}, over {counted(last - first, 'position')}."
-    )
-
-
-def _window(length: int) -> tuple[int, int]:
-    """The positions shown, from the first up to but without the second: the end of a long text."""
-    if length <= COLUMNS:
-        return 0, length
-    key = f"prediction-window-{length}"
-    last = st.slider("Last token shown", COLUMNS - 1, length - 1, value=length - 1, key=key)
-    return last + 1 - COLUMNS, last + 1
-
-
-def _texts(seen: Look, found: Lens) -> list[list[str]]:
-    named = seen.model.tokenizer.named
-    return [[token.text for token in named([int(id_) for id_ in row])] for row in found.ids]
-
-
-def _frame(
-    found: Lens, predicted: list[list[str]], names: tuple[str, ...], tokens: list[str], first: int
-) -> pd.DataFrame:
-    places = range(len(tokens))
-    return pd.DataFrame(
-        [
-            {
-                "state": name,
-                "after": f"{first + place} {token_label(tokens[place])}",
-                "predicts": token_label(predicted[row][place]),
-                "its probability": found.shares[row, place],
-                "the final token's": found.final[row, place],
-            }
-            for row, name in enumerate(names)
-            for place in places
-        ]
+        f"{difference(found.difference)}, over {counted(width, 'position')}."
     )

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.heads.statistics import entropy
@@ -19,15 +18,17 @@ from model.analysis.tokens.prediction import (
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
+from viz.elements.one_of import one_listed
 from viz.figures.distribution import Bars, distribution
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import nats, probability, rounded, settled, significant
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.prediction.formulas import SOFTMAX, Way, with_numbers
 from viz.views.prediction.sampling import UNCHANGED, in_words, sampling_controls
 
+SOFTMAX = r"p_i = \frac{e^{\,z_i / T}}{\sum_j e^{\,z_j / T}}"
+ENTROPY = r"H = -\sum_i p_i \ln p_i"
 LISTED = 10
 
 
@@ -54,7 +55,6 @@ class Row:
 
 
 def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
-    """One row of a run's logits, with the digits of it that hold."""
     return Row(logits, sampling, rounding(trace, logits))
 
 
@@ -63,9 +63,9 @@ def next_token(seen: Look) -> None:
     prediction = seen.trace.prediction
     if prediction is None:
         return
-    st.markdown(
-        "**What to look for.** The first bar is the token that the model expects most. Raise the "
-        "temperature, and that bar shrinks; or choose an earlier token."
+    look_for(
+        "The first bar is the token that the model expects most. Raise the temperature, and that bar "
+        "shrinks; or choose an earlier token."
     )
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
@@ -77,7 +77,13 @@ def next_token(seen: Look) -> None:
         st.caption(_sums(row, ids))
         _what_follows(seen, row, position)
     with choices:
-        _numbers_of_one(seen, row, ids)
+        st.latex(SOFTMAX)
+        tokens = seen.model.tokenizer.named(ids)
+        names = [f"{token_label(one.text, 24)} ({rank})" for rank, one in enumerate(tokens, 1)]
+        listed = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
+        st.latex(with_numbers(row, ids[listed]))
+        for sentence in in_words(sampling, row.logits, row.drawn_error):
+            st.caption(plain(sentence))
 
 
 def draw_row(
@@ -87,27 +93,32 @@ def draw_row(
 
     chosen: the id of a token that was chosen: it is listed and marked in any case.
     """
-    own, drawn = row.own, row.drawn
-    ids = likeliest(own, drawn, count).ids
+    ids = likeliest(row.own, row.drawn, count).ids
     if chosen is not None and chosen not in ids:
         ids = (*ids[:-1], chosen)
     texts = [token.text for token in seen.model.tokenizer.named(ids)]
+    logits = [float(row.logits[id_]) for id_ in ids]
+    own, drawn = _bars(row.own, ids, row.error), _bars(row.drawn, ids, row.drawn_error)
     changed = row.sampling != UNCHANGED
     figure = distribution(
         texts,
-        [float(row.logits[id_]) for id_ in ids],
-        _bars(own, ids, row.error),
-        _bars(drawn, ids, row.drawn_error) if changed else None,
+        logits,
+        own,
+        drawn if changed else None,
         chosen=None if chosen is None else ids.index(chosen),
     )
     chart(figure, key)
     shares = f"%.{significant(max(row.error, row.drawn_error))}g"
-    table(
-        _frame(row, ids, texts, changed),
-        key,
-        decimals=settled(row.error),
-        formats={"probability": shares, "drawn with": shares},
-    )
+    columns: dict[str, object] = {
+        "token": [*map(token_label, texts), "all others"],
+        "id": [*map(str, ids), "—"],
+        "logit": [*logits, None],
+        "probability": own.all,
+    }
+    if changed:
+        columns["drawn with"] = drawn.all
+    formats = {"probability": shares, "drawn with": shares}
+    table(columns, key, decimals=settled(row.error), formats=formats)
     return ids
 
 
@@ -115,17 +126,6 @@ def _bars(shares: Distribution, ids: Sequence[int], error: float) -> Bars:
     listed = shares[list(ids)]
     unlisted = np.delete(shares, list(ids))
     return Bars([float(share) for share in listed], float(unlisted.sum()), error)
-
-
-def _frame(row: Row, ids: Sequence[int], texts: Sequence[str], changed: bool) -> pd.DataFrame:
-    own, drawn = _bars(row.own, ids, row.error), _bars(row.drawn, ids, row.drawn_error)
-    columns: dict[str, object] = {
-        "token": [*map(token_label, texts), "all others"],
-        "id": [*map(str, ids), "—"],
-        "logit": [*(float(row.logits[id_]) for id_ in ids), None],
-        "probability": own.all,
-    }
-    return pd.DataFrame(columns | ({"drawn with": drawn.all} if changed else {}))
 
 
 def _sums(row: Row, ids: Sequence[int]) -> str:
@@ -166,7 +166,6 @@ def _position(seen: Look) -> int:
 
 
 def _what_follows(seen: Look, row: Row, position: int) -> None:
-    """What the model gave the token that really comes next in the text, where there is one."""
     tokens = seen.trace.tokens_of("decoder")
     if position + 1 >= len(tokens):
         return
@@ -178,33 +177,26 @@ def _what_follows(seen: Look, row: Row, position: int) -> None:
     )
 
 
-def _numbers_of_one(seen: Look, row: Row, ids: Sequence[int]) -> None:
-    """The formula, with the numbers of one token of the list, and the three changes in words."""
-    st.latex(SOFTMAX)
-    names = [token_label(token.text, 24) for token in seen.model.tokenizer.named(ids)]
-    listed: int = st.selectbox(
-        "Fill the formula with the numbers of",
-        range(len(ids)),
-        format_func=lambda place: f"{names[place]} ({place + 1})",
-        key="prediction-filled",
-    )
-    st.latex(with_numbers(way(row, ids[listed])))
-    for sentence in in_words(row.sampling, row.logits, row.drawn_error):
-        st.caption(plain(sentence))
+def with_numbers(row: Row, id_: int) -> str:
+    """The softmax of one token with its own numbers, as it is computed: the largest logit is taken
+    off first, so that no exponential overflows. Token text never enters LaTeX."""
+    logits, divisor, blur = row.logits.astype(np.float64), row.sampling.temperature, row.drawn_error
+    warmed, drawn = temperature(row.logits, divisor), row.drawn
+    total = np.exp((logits - logits.max()) / divisor).sum()
+    logit, largest = (nats(value, row.error) for value in (logits[id_], logits.max()))
+    if largest.startswith("-"):
+        largest = f"({largest})"
+    summed, result = nats(total, total * blur), probability(warmed[id_], blur)
+    share = rf"\frac{{e^{{\,({logit} - {largest}) / {divisor:g}}}}}{{{summed}}}"
+    lines = [rf"p_i &= {_equated(share, result)}"]
+    kept = warmed[drawn > 0].sum()
+    if drawn[id_] == 0:
+        lines.append(r"\text{then} &\;\; \text{cut: } \mathbf{0}")
+    elif kept < 1 - 1e-12:
+        share = rf"\frac{{{result}}}{{{probability(kept, blur)}}}"
+        lines.append(rf"\text{{then}} &\;\; {_equated(share, probability(drawn[id_], blur))}")
+    return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
 
 
-def way(row: Row, id_: int) -> Way:
-    """The numbers on one token's way from its logit to the share it is drawn with."""
-    logits = row.logits.astype(np.float64)
-    warmed = temperature(row.logits, row.sampling.temperature)
-    drawn = row.drawn
-    return Way(
-        logit=float(logits[id_]),
-        largest=float(logits.max()),
-        temperature=row.sampling.temperature,
-        total=float(np.exp((logits - logits.max()) / row.sampling.temperature).sum()),
-        warmed=float(warmed[id_]),
-        kept=float(warmed[drawn > 0].sum()),
-        drawn=float(drawn[id_]),
-        error=row.error,
-    )
+def _equated(share: str, result: str) -> str:
+    return rf"{share} {sign(share, result)} \mathbf{{{result}}}"

@@ -58,41 +58,33 @@ def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
     far rounding may move the logarithm of what is drawn with."""
     warmed = temperature(logits, chosen.temperature)
     cut = warmed if chosen.top_k is None else top_k(warmed, chosen.top_k)
-    return [
-        _temperature_in_words(chosen.temperature),
-        _top_k_in_words(chosen.top_k, warmed, cut, error),
-        _top_p_in_words(chosen.top_p, cut, chosen.of(logits), error),
+    said = [
+        "Temperature 1 leaves the probabilities as they are.",
+        "Top-k is off: all tokens stay.",
+        "Top-p is off: no share is cut.",
     ]
+    if chosen.temperature != 1:
+        divisor, gain = (
+            f"{chosen.temperature:g}",
+            "Likely" if chosen.temperature < 1 else "Unlikely",
+        )
+        said[0] = f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain."
+    if chosen.top_k is not None:
+        kept, held = _kept(warmed, cut, error)
+        said[1] = f"Top-k keeps {kept} of {len(cut):,} tokens. They held {held} together."
+    if chosen.top_p != 1:
+        kept, held = _kept(cut, chosen.of(logits), error)
+        said[2] = (
+            f"Top-p keeps the fewest likely tokens that hold at least {chosen.top_p:g}: {kept} of "
+            f"{np.count_nonzero(cut):,}, which held {held}."
+        )
+    return said
 
 
-def _temperature_in_words(divisor: float) -> str:
-    if divisor == 1:
-        return "Temperature 1 leaves the probabilities as they are."
-    gain = "Likely tokens gain" if divisor < 1 else "Unlikely tokens gain"
-    return f"Temperature {divisor:g} divides every logit by {divisor:g}. {gain}."
-
-
-def _top_k_in_words(
-    count: int | None, before: Distribution, after: Distribution, error: float
-) -> str:
-    if count is None:
-        return "Top-k is off: all tokens stay."
-    held = probability(before[after > 0].sum(), error)
-    return f"Top-k keeps {_kept(after):,} of {len(after):,} tokens. They held {held} together."
-
-
-def _top_p_in_words(share: float, before: Distribution, after: Distribution, error: float) -> str:
-    if share == 1:
-        return "Top-p is off: no share is cut."
-    held = probability(before[after > 0].sum(), error)
-    return (
-        f"Top-p keeps the fewest likely tokens that hold at least {share:g}: "
-        f"{_kept(after):,} of {_kept(before):,}, which held {held}."
-    )
-
-
-def _kept(distribution: Distribution) -> int:
-    return int(np.count_nonzero(distribution))
+def _kept(before: Distribution, after: Distribution, error: float) -> tuple[str, str]:
+    """How many tokens stay, and what they held before."""
+    stays = after > 0
+    return f"{np.count_nonzero(stays):,}", probability(before[stays].sum(), error)
 
 
 def _back() -> None:

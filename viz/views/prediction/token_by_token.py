@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-import pandas as pd
 import streamlit as st
 
 from model.analysis.tokens.prediction import Sampling
@@ -13,18 +12,21 @@ from model.analysis.tokens.sampling import Choice, written
 from model.serving.engine import Request
 from model.trace.records import Token
 from model.trace.trace import Trace
+from viz.elements.one_of import one_of, one_step
+from viz.explorer.endpoint import labels_of
 from viz.figures.reading import reading
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, difference
 from viz.notation.theme import WEIGHT, rgba
-from viz.shell.controls import choose_head, choose_layer
-from viz.shell.pictures import chart, table
+from viz.shell.controls import choose_layer_and_head
+from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.views.prediction.formulas import DRAWN, GREEDY
 from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.sampling import sampling_controls
 
+GREEDY = r"y_t = \mathrm{arg\,max}_i\; p_i(y_1, \ldots, y_{t-1})"
+DRAWN = r"y_t \sim p(y_1, \ldots, y_{t-1})"
 STEPS = 16
 LISTED = 6
 SHOWN = 160  # tokens of the text so far: the end of a long one
@@ -35,9 +37,9 @@ _STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 def token_by_token(seen: Look) -> None:
     """The page's third view: go forward and back through what the model writes."""
     context = seen.model.config.context
-    st.markdown(
-        "**What to look for.** Each step adds the underlined token. The second picture shows which "
-        "tokens the last one read for it."
+    look_for(
+        "Each step adds the underlined token. The second picture shows which tokens the last one read for "
+        "it."
     )
     read = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
     room = min(STEPS, context - read + 1)
@@ -66,35 +68,25 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
             draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
         st.latex(GREEDY if choice.seed is None else DRAWN)
     with read:
-        layer, head = st.columns(2)
-        with layer:
-            names = [name for name in seen.model.attention_names if name.startswith("decoder.")]
-            attention = run.find(choose_layer(names))
-        with head:
-            chosen = choose_head(attention.heads)
-        weights = attention.weights(chosen)[-1]
-        texts = [token.text for token in run.keys_of(attention)]
+        names = [name for name in seen.model.attention_names if name.startswith("decoder.")]
+        attention, head = choose_layer_and_head(run, names)
+        weights = attention.weights(head)[-1]
+        queries, texts = labels_of(run, attention)
         new = 0 if attention.kind == "cross" else len(ids) - 1
-        last = token_label(run.queries_of(attention)[-1].text, 24)
         chart(reading(weights, texts, written=new), "prediction-step-reading")
         st.caption(
             f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
             f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
             f"differ from the model's own by at most {difference(run.check())}."
         )
-        table(
-            pd.DataFrame({"query": last, "key": list(map(token_label, texts)), "weight": weights}),
-            "prediction-step-weights",
-        )
+        keys, last = list(map(token_label, texts)), token_label(queries[-1], 24)
+        table({"query": last, "key": keys, "weight": weights}, "prediction-step-weights")
 
 
 def _choice(seen: Look) -> Choice:
     """Greedy, or drawn with a seed under the reader's temperature, top-k and top-p."""
     likeliest, draw = "the likeliest token", "a token drawn by chance"
-    how = st.segmented_control(
-        "At each step, take", (likeliest, draw), default=likeliest, required=True,
-        key="prediction-how", bind="query-params",
-    )  # fmt: skip
+    how = one_of("At each step, take", (likeliest, draw), "prediction-how", bind="query-params")
     if how != draw:
         return Choice(Sampling())
     with st.popover("Temperature, top-k, top-p and seed"):
@@ -111,14 +103,8 @@ def _step(seen: Look, room: int) -> int:
         st.session_state[_STEP] = 1
     if room <= 1:
         return 1
-    st.session_state[_STEP] = min(st.session_state[_STEP], room)
-    slider, back, forward = st.columns([2, 1, 1], vertical_alignment="bottom")
-    step: int = slider.slider("Step", 1, room, key=_STEP)
-    back.button("Back", key="prediction-step-back", on_click=_go, args=(-1,),
-                disabled=step == 1, width="stretch")  # fmt: skip
-    forward.button("Next", key="prediction-step-next", on_click=_go, args=(1,),
-                   disabled=step == room, type="primary", width="stretch")  # fmt: skip
-    return step
+    boxes = st.columns([2, 1, 1], vertical_alignment="bottom")
+    return one_step(_STEP, room, boxes, _go, _STEP)
 
 
 def _go(by: int) -> None:
@@ -142,7 +128,6 @@ def _written(seen: Look, choice: Choice, steps: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def _next(request: Request, choice: Choice) -> int:
-    """The id that is chosen after what a request reads."""
     prediction = traced(request, passing=True).prediction
     if prediction is None:
         raise ValueError("An encoder without a head predicts no next token.")

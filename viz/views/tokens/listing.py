@@ -1,8 +1,8 @@
-"""The tokens of the sentence with ids and bytes, and the same text cut by another tokenizer."""
+"""The tokens of the sentence as boxes with ids and bytes, and the same text cut by another tokenizer."""
 
+import html
 from collections.abc import Sequence
 
-import pandas as pd
 import streamlit as st
 
 from model.loading.registry import models
@@ -12,29 +12,41 @@ from model.run.tokenizers import GPT2Subset, gpt2
 from viz.elements.one_of import one_of
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted
-from viz.shell.pictures import table
+from viz.notation.theme import KEY, MASKED, STREAM, rgba
+from viz.shell.pictures import look_for, table
 from viz.state.look import Look
-from viz.views.tokens.strip import token_strip
 
 UNKNOWN = "[UNK]"  # of word pieces
 MANY = 90  # tokens; a longer row scrolls
 GPT2_NAME = "GPT-2, all its byte pairs"
+_ROW = "display:flex;flex-wrap:wrap;gap:4px;padding:0;margin:0;list-style:none"
+_BOX = (
+    "display:flex;flex-direction:column;align-items:center;padding:4px 7px;margin:0;"
+    "border-radius:4px;font-family:monospace;max-width:13rem;min-width:2.2rem"
+)
+_SMALL = "font-size:0.7rem;opacity:0.75;text-align:center;overflow-wrap:anywhere"
+_TINTS = (rgba(STREAM, 0.20), rgba(STREAM, 0.09))
 
 
 def token_list(seen: Look) -> None:
-    """The model's own tokens, in boxes."""
     found = pieces(seen.trace.tokens)
-    st.markdown(f"**What to look for.** {_surprise(seen, found)}")
+    look_for(_surprise(seen, found))
     _strip(found, "tokens-own", "Tokens of your sentence")
-    st.caption(_legend(found))
-    table(_frame(found), "tokens-own")
+    legend = "Each box: the token's text, its id, and its bytes in hexadecimal."
+    if not any(piece.hexadecimal for piece in found):
+        legend = (
+            "Each box: the token's text and its id. This tokenizer works on characters, not bytes."
+        )
+    if any(piece.token.special for piece in found):
+        legend += " Dashed: added by the tokenizer, not typed."
+    st.caption(legend)
+    _table(found, "tokens-own")
 
 
 def two_tokenizers(seen: Look) -> None:
-    """GPT-2's cut of the text above another's."""
-    st.markdown(
-        "**What to look for.** Each tokenizer has its own list of pieces, so the same text gets "
-        "other ids and often other tokens. Rare words often fall into more pieces than common ones."
+    look_for(
+        "Each tokenizer has its own list of pieces, so the same text gets other ids and often other "
+        "tokens. Rare words often fall into more pieces than common ones."
     )
     text = seen.request.text
     offered = {"own": f"{seen.model.name}, the chosen model"}
@@ -43,15 +55,9 @@ def two_tokenizers(seen: Look) -> None:
         offered[WORD_PIECES] = f"{models[WORD_PIECES].title}: word pieces"
     chosen = "own"
     if len(offered) > 1:
-        chosen = one_of(
-            "Beside GPT-2's",
-            list(offered),
-            "tokens-beside",
-            default="own",
-            named=offered.__getitem__,
-        )
-    tokens = seen.trace.tokens
-    size = seen.model.tokenizer.size
+        names = list(offered)
+        chosen = one_of("Beside GPT-2's", names, "tokens-beside", named=offered.__getitem__)
+    tokens, size = seen.trace.tokens, seen.model.tokenizer.size
     if chosen == WORD_PIECES and others is not None:
         tokens, size = others.tokens(text), others.size
     full, other = pieces(gpt2_tokens(text)), pieces(tokens)
@@ -76,7 +82,7 @@ def _side(name: str, vocabulary: int, found: Sequence[Piece], text: str, key: st
         f"The vocabulary has {vocabulary:,} tokens."
     )
     _strip(found, key, name)
-    table(_frame(found), key)
+    _table(found, key)
 
 
 def _strip(found: Sequence[Piece], key: str, name: str) -> None:
@@ -86,7 +92,6 @@ def _strip(found: Sequence[Piece], key: str, name: str) -> None:
 
 
 def _surprise(seen: Look, found: Sequence[Piece]) -> str:
-    """What is worth noticing in this sentence's tokens."""
     if any(piece.part_of for piece in found):
         return (
             "The framed boxes hold bytes that are no whole character. Together with their "
@@ -108,24 +113,40 @@ def _surprise(seen: Look, found: Sequence[Piece]) -> str:
     return "Each box is one token: what the model reads as one unit. The number is its id."
 
 
-def _legend(found: Sequence[Piece]) -> str:
-    lines = ["Each box: the token's text, its id, and its bytes in hexadecimal."]
-    if not any(piece.hexadecimal for piece in found):
-        lines = [
-            "Each box: the token's text and its id. This tokenizer works on characters, not bytes."
-        ]
-    if any(piece.token.special for piece in found):
-        lines.append("Dashed: added by the tokenizer, not typed.")
-    return " ".join(lines)
+def _table(found: Sequence[Piece], key: str) -> None:
+    columns = {
+        "token": [token_label(piece.spelled) for piece in found],
+        "id": [str(piece.token.id) for piece in found],
+        "bytes": [piece.hexadecimal or "—" for piece in found],
+        "part of": [token_label(piece.part_of) if piece.part_of else "" for piece in found],
+        "added": ["yes" if piece.token.special else "" for piece in found],
+    }
+    table(columns, key, index="position")
 
 
-def _frame(found: Sequence[Piece]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "token": [token_label(piece.spelled) for piece in found],
-            "id": [str(piece.token.id) for piece in found],
-            "bytes": [piece.hexadecimal or "—" for piece in found],
-            "part of": [token_label(piece.part_of) if piece.part_of else "" for piece in found],
-            "added": ["yes" if piece.token.special else "" for piece in found],
-        }
-    ).rename_axis("position")
+def token_strip(pieces: Sequence[Piece], name: str) -> str:
+    """One box a token, in order. Torn characters are framed, added tokens dashed. name: what a
+    screen reader calls the row."""
+    boxes = "".join(_box(piece, number) for number, piece in enumerate(pieces))
+    return f'<ol style="{_ROW}" aria-label="{html.escape(name)}">{boxes}</ol>'
+
+
+def _box(piece: Piece, number: int) -> str:
+    lines = [
+        f'<span style="font-size:0.95rem">{html.escape(token_label(piece.spelled))}</span>',
+        f'<span style="{_SMALL}">{piece.token.id}</span>',
+    ]
+    if piece.hexadecimal:
+        lines.append(f'<span style="{_SMALL};font-size:0.62rem">{piece.hexadecimal}</span>')
+    if piece.part_of:
+        part = html.escape(token_label(piece.part_of))
+        lines.append(f'<span style="{_SMALL}">part of {part}</span>')
+    return f'<li style="{_BOX};{_paint(piece, number)}">{"".join(lines)}</li>'
+
+
+def _paint(piece: Piece, number: int) -> str:
+    if piece.token.special:
+        return f"border:1px dashed {MASKED}"
+    if piece.part_of:
+        return f"border:1px solid {KEY};background:{rgba(KEY, 0.12)}"
+    return f"border:1px solid transparent;background:{_TINTS[number % 2]}"

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.tokens.same_word import likeness, places_of, shared_tokens
@@ -13,11 +12,11 @@ from viz.figures.likeness import likeness_lines
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import state_names
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.state.view import TEXT_LIMIT
-from viz.views.tokens.formulas import COSINE
+from viz.views.tokens.vectors import COSINE
 
 SECOND = (
     "The dog found the ball near the river",
@@ -29,8 +28,8 @@ SHORTEST = 3  # letters of a word worth comparing
 
 def two_sentences(seen: Look) -> None:
     """The second sentence, the word, and how alike its vectors are, state by state."""
-    look_for = st.empty()
-    look_for.markdown(f"**What to look for.** {_START}")
+    above = st.empty()
+    look_for(_START, above)
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
         text = st.text_input(
@@ -39,22 +38,27 @@ def two_sentences(seen: Look) -> None:
             max_chars=TEXT_LIMIT,
             key=f"tokens-second-{hash(seen.request)}",
         )
-        other = _read(seen, text)
-        places = None if other is None else _word(seen.trace, other)
+        try:
+            other = traced(replace(seen.request, text=text))
+        except ValueError as refusal:
+            st.warning(plain(str(refusal)))
+            st.latex(COSINE)
+            return
+        places = _word(seen.trace, other)
         st.latex(COSINE)
-    if other is None or places is None:
+    if places is None:
         return
     found = likeness(seen.trace, other, places)
     names = _names(seen.trace)
-    look_for.markdown(f"**What to look for.** {_START} {_course(seen.trace, found.word, places)}")
+    look_for(f"{_START} {_course(seen.trace, found.word, places)}", above)
     with picture:
         chart(likeness_lines(found.word, found.others, states=names), "tokens-likeness")
     with choices:
         st.caption(_verdict(seen, other, places, found.word))
-    columns = {"state": names, "the word": found.word}
+    columns: dict[str, object] = {"state": names, "the word": found.word}
     if found.others is not None:
         columns["the other tokens, mean"] = found.others
-    table(pd.DataFrame(columns), "tokens-likeness")
+    table(columns, "tokens-likeness")
 
 
 def _second_for(seen: Look) -> str:
@@ -70,15 +74,6 @@ def _second_for(seen: Look) -> str:
         if length > longest:
             best, longest = sentence, length
     return best
-
-
-def _read(seen: Look, text: str) -> Trace | None:
-    """A run of the same model on the second sentence; a sentence where it cannot be run."""
-    try:
-        return traced(replace(seen.request, text=text))
-    except ValueError as refusal:
-        st.warning(plain(str(refusal)))
-        return None
 
 
 def _word(one: Trace, other: Trace) -> tuple[int, int] | None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.tokens.embeddings import cosines, neighbours, one_hot_product
@@ -14,19 +13,21 @@ from viz.figures.neighbours import neighbours_bars
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.shell.token_select import pick_token
 from viz.state.look import Look
-from viz.views.tokens.formulas import COSINE, ONE_HOT, look_up_of
 
+LOOK_UP = r"h_{\mathrm{id}}\, E = E_{\mathrm{id}}"
+ONE_HOT = r"h_{\mathrm{id}} = (0, \ldots, 0, \underset{\mathrm{id}}{1}, 0, \ldots, 0)"
+COSINE = r"\cos(u, v) = \frac{u \cdot v}{\lVert u \rVert \, \lVert v \rVert}"
 LISTED = 12
 
 
 def vector_look_up(seen: Look) -> None:
     """One-hot times table, computed as a product over the whole vocabulary."""
-    st.markdown(
-        "**What to look for.** Every row is multiplied by 0, only the framed one by 1. So the sum of "
-        "all rows, at the bottom, is that row: a product of matrices that only copies."
+    look_for(
+        "Every row is multiplied by 0, only the framed one by 1. So the sum of all rows, at the bottom, "
+        "is that row: a product of matrices that only copies."
     )
     picture, formula = st.columns([3, 2], gap="large")
     with formula:
@@ -39,15 +40,15 @@ def vector_look_up(seen: Look) -> None:
         texts = _texts(seen, rows_around(id_, len(matrix)))
         chart(look_up(matrix, texts, id_=id_, product=product), "tokens-look-up-picture")
         st.caption(_look_up_check(seen, place, product))
-    frame = {"one-hot × matrix": product, f"row {id_}": matrix[id_]}
-    table(pd.DataFrame(frame).rename_axis("dimension"), "tokens-look-up")
+    columns = {"one-hot × matrix": product, f"row {id_}": matrix[id_]}
+    table(columns, "tokens-look-up", index="dimension")
 
 
 def nearest(seen: Look) -> None:
     """The tokens of the vocabulary nearest to one of the sentence."""
-    st.markdown(
-        "**What to look for.** Tokens that are used alike get vectors that point alike. Nobody "
-        "told the model: it was learned from text alone."
+    look_for(
+        "Tokens that are used alike get vectors that point alike. Nobody told the model: it was learned "
+        "from text alone."
     )
     picture, formula = st.columns([3, 2], gap="large")
     with formula:
@@ -56,19 +57,29 @@ def nearest(seen: Look) -> None:
     id_, matrix = seen.trace.tokens[place].id, seen.model.embedding
     found = neighbours(matrix, id_, LISTED)
     texts = _texts(seen, [neighbour.id for neighbour in found])
+    alike = [neighbour.cosine for neighbour in found]
     with picture:
-        chart(neighbours_bars(texts, [neighbour.cosine for neighbour in found]), "tokens-bars")
-    formula.caption(_nearest_words(seen, place))
-    table(
-        pd.DataFrame(
-            {
-                "token": list(map(token_label, texts)),
-                "id": [str(neighbour.id) for neighbour in found],
-                "cosine": [neighbour.cosine for neighbour in found],
-            }
-        ),
-        "tokens-nearest",
-        decimals=6,
+        chart(neighbours_bars(texts, alike), "tokens-bars")
+    usual = float(cosines(matrix, matrix[id_]).mean())
+    formula.caption(
+        f"Sought among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the same "
+        f"direction; the mean over the whole vocabulary is {usual:.4f}. The table of embeddings "
+        f"knows no sentence: {plain(token_label(seen.trace.tokens[place].text))} has this one vector "
+        "everywhere."
+    )
+    columns = {
+        "token": list(map(token_label, texts)),
+        "id": [str(neighbour.id) for neighbour in found],
+        "cosine": alike,
+    }
+    table(columns, "tokens-nearest", decimals=6)
+
+
+def look_up_of(id_: int, vocabulary: int, width: int) -> str:
+    return (
+        rf"\underset{{1 \times {vocabulary}}}{{h_{{{id_}}}}}\;"
+        rf"\underset{{{vocabulary} \times {width}}}{{E}} ="
+        rf" \underset{{1 \times {width}}}{{E_{{{id_}}}}}"
     )
 
 
@@ -86,15 +97,4 @@ def _look_up_check(seen: Look, place: int, product: Array) -> str:
         f"Check: the product over all {len(seen.model.embedding):,} rows differs from the row by "
         f"at most {difference(float(np.abs(product - row).max()))}, and{times} from the vector "
         f"that the model used in this pass by {difference(float(np.abs(product * factor - used).max()))}."
-    )
-
-
-def _nearest_words(seen: Look, place: int) -> str:
-    """Over how many tokens the nearest were sought, and what is usual."""
-    matrix, token = seen.model.embedding, seen.trace.tokens[place]
-    usual = float(cosines(matrix, matrix[token.id]).mean())
-    return (
-        f"Sought among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the same "
-        f"direction; the mean over the whole vocabulary is {usual:.4f}. The table of embeddings "
-        f"knows no sentence: {plain(token_label(token.text))} has this one vector everywhere."
     )

@@ -1,6 +1,6 @@
 """Windows over the sentence's own tokens: length, stride, and the target moved on by one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
@@ -13,10 +13,13 @@ from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted
 from viz.notation.visible import visible
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.tokens.formulas import INPUTS, number_of_windows
 
+INPUTS = (
+    r"\begin{aligned} x_k &= (t_{sk}, \ldots, t_{sk+n-1}) \\"
+    r" y_k &= (t_{sk+1}, \ldots, t_{sk+n}) \end{aligned}"
+)
 DRAWN = 8  # windows at most
 LONGEST, WIDEST_STEP = 16, 16
 
@@ -31,10 +34,9 @@ def token_windows(seen: Look) -> None:
             "Type a longer sentence."
         )
         return
-    st.markdown(
-        "**What to look for.** Below each window lies its target: the same tokens moved on by one. "
-        "The stride is another thing: how far the next window starts. A stride below the length "
-        "makes windows overlap."
+    look_for(
+        "Below each window lies its target: the same tokens moved on by one. The stride is another thing: "
+        "how far the next window starts. A stride below the length makes windows overlap."
     )
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
@@ -42,22 +44,29 @@ def token_windows(seen: Look) -> None:
         found = windows(range(len(texts)), length, stride)
         st.latex(INPUTS)
         st.latex(number_of_windows(len(texts), length, stride, len(found)))
+        chosen: int = st.selectbox("Window", range(len(found)), key=f"tokens-window-{len(found)}")
+        _pairs(seen.model.tokenizer, found[chosen], typed)
     shown = found[:DRAWN]
-    with choices:
-        chosen = _window(len(found))
     with picture:
-        chart(
-            sliding_windows(shown, texts, chosen=chosen if chosen < len(shown) else None),
-            "tokens-windows-picture",
-        )
+        figure = sliding_windows(shown, texts, chosen=chosen if chosen < len(shown) else None)
+        chart(figure, "tokens-windows-picture")
         st.caption(_caption(seen, found, len(texts), stride))
-    with choices:
-        _pairs(
-            found[chosen],
-            texts,
-            lambda places: read_as(seen.model.tokenizer, [typed[place] for place in places]),
-        )
-    table(_frame(found, texts), "tokens-windows")
+    labels = list(map(token_label, texts))
+    columns = {
+        "starts at": [str(window.start) for window in found],
+        "input": [" ".join(labels[place] for place in window.inputs) for window in found],
+        "target": [" ".join(labels[place] for place in window.target) for window in found],
+    }
+    table(columns, "tokens-windows", index="window")
+
+
+def number_of_windows(tokens: int, length: int, stride: int, found: int) -> str:
+    """How many windows fit, in general and with the numbers of one text."""
+    return (
+        r"\begin{aligned} \#\text{windows} &= \left\lceil \frac{N - n}{s} \right\rceil \\ &="
+        rf" \left\lceil \frac{{{tokens} - {length}}}{{{stride}}} \right\rceil = {found}"
+        r" \end{aligned}"
+    )
 
 
 def _sliders(count: int) -> tuple[int, int]:
@@ -72,30 +81,16 @@ def _sliders(count: int) -> tuple[int, int]:
     return length, stride
 
 
-def _window(count: int) -> int:
-    """The number of the window whose pairs are listed."""
-    chosen: int = st.selectbox("Window", range(count), key=f"tokens-window-{count}")
-    return chosen
-
-
-def _pairs(window: Window[int], texts: Sequence[str], read: Callable[[Sequence[int]], str]) -> None:
-    """Every position of one window with the token it is to predict."""
-    labels = [token_label(text) for text in texts]
-    st.dataframe(
-        sheltered_table(
-            pd.DataFrame(
-                {
-                    "after reading": [
-                        visible(read(range(window.start, place + 1))) for place in window.inputs
-                    ],
-                    "predict": [labels[place] for place in window.target],
-                }
-            )
-        ),
-        hide_index=True,
-        key="tokens-pairs",
-        height=min(36 * (len(window.inputs) + 1), 190),
+def _pairs(tokenizer: Tokenizer, window: Window[int], typed: Sequence[Piece]) -> None:
+    read = (read_as(tokenizer, typed[window.start : place + 1]) for place in window.inputs)
+    frame = pd.DataFrame(
+        {
+            "after reading": list(map(visible, read)),
+            "predict": [token_label(typed[place].spelled) for place in window.target],
+        }
     )
+    height = min(36 * (len(window.inputs) + 1), 190)
+    st.dataframe(sheltered_table(frame), hide_index=True, key="tokens-pairs", height=height)
 
 
 def read_as(tokenizer: Tokenizer, tokens: Sequence[Piece]) -> str:
@@ -127,18 +122,3 @@ def _caption(seen: Look, found: Sequence[Window[int]], count: int, stride: int) 
             "Its tokens are used here all the same."
         )
     return " ".join(words)
-
-
-def _frame(found: Sequence[Window[int]], texts: Sequence[str]) -> pd.DataFrame:
-    labels = [token_label(text) for text in texts]
-
-    def written(places: Sequence[int]) -> str:
-        return " ".join(labels[place] for place in places)
-
-    return pd.DataFrame(
-        {
-            "starts at": [str(window.start) for window in found],
-            "input": [written(window.inputs) for window in found],
-            "target": [written(window.target) for window in found],
-        }
-    ).rename_axis("window")

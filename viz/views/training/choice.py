@@ -1,16 +1,22 @@
 """Whose training is looked at, on which text, in which head: chosen on the page and kept in the link."""
 
 import random
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 
 import streamlit as st
 
-from model.training.checkpoints import Course, Film, shipped_course, shipped_courses
+from model.serving.engine import Background
+from model.training.checkpoints import Archive, Course, Film, shipped_course, shipped_courses
 from model.training.induction import SYMBOLS
+from model.training.workshop import Workshop
+from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
+from viz.state.engine import engine
 from viz.state.session import current
 from viz.views.training.film.message import head_name
-from viz.views.training.shared import archive
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {
@@ -48,44 +54,50 @@ class Seen:
         return head_name(self.place, self.head)
 
 
+@cache
+def archive() -> Archive:
+    """The checkpoints of this process, shared by all visitors."""
+
+    def turn() -> AbstractContextManager[None]:
+        return engine().turn(lambda place: None)
+
+    return Archive(turn=turn)
+
+
+@cache
+def workshop() -> Workshop:
+    def turn(visitor: Hashable) -> AbstractContextManager[None]:
+        return engine().turn(lambda place: None, Background(visitor))
+
+    return Workshop(turn=turn)
+
+
 def seen_training() -> Seen | None:
     """What the visitor chose; None where a sentence on the page says why it cannot be read."""
     which, box, head = st.columns([9, 10, 8], vertical_alignment="bottom")
-    with which:
-        names = ordered(shipped_courses())
-        name = st.segmented_control(
-            "Whose training",
-            names,
-            default=names[0],
-            required=True,
-            format_func=lambda one: TITLES.get(one, one),
-            key="training",
-            bind="query-params",
-        )
+    shipped = shipped_courses()
+    names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
+    name = one_of(
+        "Whose training",
+        names,
+        "training",
+        named=lambda one: TITLES.get(one, one),
+        box=which,
+        bind="query-params",
+    )
+    view = current()
+    text, first = TEXTS.get(name, OTHER_TEXT), None
+    if view.model == name:  # the visitor's own
+        text, first = view.text, (view.place, view.head)
     with box:
-        text = text_box(f"training-text-{name}", own_text(name), listed=name == "induction")
+        text = text_box(f"training-text-{name}", text, listed=name == "induction")
     course = shipped_course(name)
     film = read(course, text)
     if film is None:
         return None
     with head:
-        place, number = choose_head(f"training-head-{name}", course, film, first=own_head(name))
+        place, number = choose_head(f"training-head-{name}", course, film, first=first)
     return Seen(course, film, place, number)
-
-
-def ordered(names: tuple[str, ...]) -> list[str]:
-    """The trainings in the order of their titles, then the others."""
-    return [*(name for name in TITLES if name in names), *(n for n in names if n not in TITLES)]
-
-
-def own_text(name: str) -> str:
-    """The visitor's own sentence where it is one of this model, else a text that shows something."""
-    return current().text if current().model == name else TEXTS.get(name, OTHER_TEXT)
-
-
-def own_head(name: str) -> tuple[str, int] | None:
-    """The visitor's own layer and head where they are of this model."""
-    return (current().place, current().head) if current().model == name else None
 
 
 def text_box(key: str, default: str, *, listed: bool) -> str:
@@ -120,7 +132,7 @@ def read(course: Course, text: str) -> Film | None:
 
 
 def choose_head(
-    key: str, course: Course, film: Film, *, first: tuple[str, int] | None = None
+    key: str, course: Course, film: Film, *, first: tuple[str, int] | None
 ) -> tuple[str, int]:
     """A sub-layer and head: those that were found to do something come first."""
     every = [
@@ -128,20 +140,18 @@ def choose_head(
         for attention in film.last.attention.values()
         for head in range(attention.heads)
     ]
-    found = {course.found(what): ROLES.get(what, what) for what in course.heads}
-    options = dict.fromkeys(head_name(*one) for one in (*found, *every) if one in every)
-    of_name = {head_name(*one): one for one in every}
-    roles = {head_name(*one): f", {role}" for one, role in found.items()}
-    wanted = head_name(*first) if first in every else next(iter(options))
+    roles = {course.found(what): f", {ROLES.get(what, what)}" for what in course.heads}
+    heads = {head_name(*one): one for one in [*roles, *every] if one in every}
+    names = list(heads)
     chosen = st.selectbox(
         "Head",
-        list(options),
-        index=list(options).index(wanted),
-        format_func=lambda name: f"{name}{roles.get(name, '')}",
+        names,
+        index=names.index(head_name(*first)) if first and first in every else 0,
+        format_func=lambda name: f"{name}{roles.get(heads[name], '')}",
         key=key,
         bind="query-params",
     )
-    return of_name[chosen]
+    return heads[chosen]
 
 
 def _shuffle(key: str) -> None:

@@ -1,4 +1,4 @@
-"""A small model trained while the visitor looks on, in the browser's sight and the server's background."""
+"""A small model trained in the background while the visitor looks on."""
 
 import streamlit as st
 
@@ -6,10 +6,10 @@ from model.training.checkpoints import Course
 from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
 from viz.notation.markdown import plain
+from viz.shell.pictures import look_for
 from viz.state.engine import visitor
-from viz.views.training.choice import LIST, read, text_box
+from viz.views.training.choice import LIST, archive, read, text_box, workshop
 from viz.views.training.film import film, message
-from viz.views.training.shared import archive, workshop
 from viz.views.training.views import checked, say_what_is_cut
 
 TICKET = "training-ticket"  # session state: the visitor's own run
@@ -27,10 +27,10 @@ HEADS = (*BEST, *(f"L{layer}H{head}" for layer in range(2) for head in range(4))
 
 def here() -> None:
     """Train one here: the choices, then the run as far as it is."""
-    st.markdown(
-        "**What to look for.** In the shipped model's training the loss stayed above 2.6 for 300 steps, "
-        "then dropped, and the induction score leapt up in the same steps. Another seed has steps of "
-        "its own, and 200 may be too few."
+    look_for(
+        "In the shipped model's training the loss stayed above 2.6 for 300 steps, then dropped, and the "
+        "induction score leapt up in the same steps. Another seed has steps of its own, and 200 may be "
+        "too few."
     )
     with st.container():
         if REFUSAL in st.session_state:
@@ -83,11 +83,9 @@ def _run() -> None:
     with st.container():
         if report is None:
             _nothing_yet()
-        elif report.state == "waiting":
-            _in_line(report)
         else:
             _progress(report)
-    if report is not None and report.course is not None:
+    if report is not None:
         _film(report)
     running = report is not None and not report.over
     if st.session_state.get(RUNNING) and not running:
@@ -107,24 +105,20 @@ def _nothing_yet() -> None:
     )
 
 
-def _in_line(report: Report) -> None:
-    place = "You are next." if report.place == 1 else f"You are number {report.place} in the line."
-    words, button = st.columns([5, 1], vertical_alignment="center")
-    words.info(f"Somebody is training. {place} Your run begins by itself.")
-    button.button("Leave the line", key="training-leave", on_click=_stop, width="stretch")
-
-
 def _progress(report: Report) -> None:
-    steps = report.recipe.steps
-    bar, button = st.columns([5, 1], vertical_alignment="center")
-    bar.progress(report.step / steps, text=_where(report))
-    button.button(
-        "Stop", key="training-stop", on_click=_stop, disabled=report.over, width="stretch"
-    )
+    """How far the run is, or its place in the line, with a button that ends it."""
+    words, button = st.columns([5, 1], vertical_alignment="center")
+    label, key = "Stop", "training-stop"
+    if report.state == "waiting":
+        label, key = "Leave the line", "training-leave"
+        place = "next" if report.place == 1 else f"number {report.place} in the line"
+        words.info(f"Somebody is training. You are {place}. Your run begins by itself.")
+    else:
+        words.progress(report.step / report.recipe.steps, text=_where(report))
+    button.button(label, key=key, on_click=_stop, disabled=report.over, width="stretch")
 
 
 def _where(report: Report) -> str:
-    """Where a run stands, in words."""
     done = f"step {report.step:,} of {report.recipe.steps:,}"
     if report.state == "training":
         if report.seconds_left is None:
@@ -135,20 +129,36 @@ def _where(report: Report) -> str:
         return f"Stopped at {done}. What was reached stays below."
     if report.state == "gone":
         return f"Ended at {done}, because you had left this view. What was reached stays below."
-    return f"Done: {done}. {_verdict(report)}"
-
-
-def _verdict(report: Report) -> str:
     if report.course is None:
-        return ""
+        return f"Done: {done}."
     scores, heads = report.course.history[-1], report.course.heads
-    found = (
-        f"Induction {scores['induction']:.2f} in {heads['induction']}, previous token "
-        f"{scores['previous_token']:.2f} in {heads['previous_token']}."
+    gates = "It would pass the gates of the shipped model."
+    if report.missed:
+        gates = f"The shipped model's gates would refuse it: {' '.join(report.missed)}"
+    return (
+        f"Done: {done}. Induction {scores['induction']:.2f} in {heads['induction']}, previous token "
+        f"{scores['previous_token']:.2f} in {heads['previous_token']}. {gates}"
     )
-    if not report.missed:
-        return f"{found} It would pass the gates of the shipped model."
-    return f"{found} The shipped model's gates would refuse it: {' '.join(report.missed)}"
+
+
+def _film(report: Report) -> None:
+    course = report.course
+    shown = None if course is None else read(course, st.session_state[TEXT])
+    if course is None or shown is None:
+        return
+    place, head = _chosen_head(course)
+    say_what_is_cut(shown)
+    drawn = message(
+        course,
+        shown,
+        archive().movement(course),
+        place=place,
+        head=head,
+        losses=report.losses,
+        planned=report.recipe.steps,
+    )
+    film(drawn, mount="training-here")
+    checked(shown)
 
 
 def _chosen_head(course: Course) -> tuple[str, int]:
@@ -159,27 +169,3 @@ def _chosen_head(course: Course) -> tuple[str, int]:
         return course.found(what) if what in course.heads else ("decoder.1.self", 0)
     layer, _, head = label.removeprefix("L").partition("H")
     return f"decoder.{layer}.self", int(head)
-
-
-def _film(report: Report) -> None:
-    course = report.course
-    if course is None:
-        return
-    shown = read(course, st.session_state[TEXT])
-    if shown is None:
-        return
-    place, head = _chosen_head(course)
-    say_what_is_cut(shown)
-    film(
-        message(
-            course,
-            shown,
-            archive().movement(course),
-            place=place,
-            head=head,
-            losses=report.losses,
-            planned=report.recipe.steps,
-        ),
-        mount="training-here",
-    )
-    checked(shown)

@@ -1,22 +1,83 @@
-"""Trainings that were shipped: one head along the checkpoints, and untrained beside trained."""
+"""What training is, and the shipped trainings: one head along the checkpoints, untrained beside trained."""
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
-from model.training.checkpoints import Film
+from model.training.checkpoints import Film, shipped_course
 from viz.figures.heatmap import weights_of_head
-from viz.notation.labels import token_label
+from viz.figures.training_curves import Curve, training_curves
+from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, table
+from viz.shell.pictures import chart, look_for, table
 from viz.state.examples import EXAMPLES
-from viz.views.training.choice import Seen, seen_training
+from viz.views.glossary.glossary import glossary_link
+from viz.views.training.choice import Seen, archive, seen_training
 from viz.views.training.film import film, message
 from viz.views.training.film.message import PATTERN_NAMES, measures, patterns
-from viz.views.training.formulas import BEFORE, MOVED, SHARPEST, STRIPE
-from viz.views.training.shared import archive
 
+LOSS = r"""L = -\frac{1}{n} \sum_{t=1}^{n} \ln p\left(x_{t+1} \mid x_1 \dots x_t\right)"""
+STEP = r"""\theta \leftarrow \theta - \eta\, \frac{\partial L}{\partial \theta}"""
+SHOWN = {
+    "induction": "induction head",
+    "previous_token": "previous-token head",
+    "repeat_accuracy": "second half of lists foretold",
+}
+
+
+def idea() -> None:
+    words, picture = st.columns(2, gap="large")
+    with words:
+        st.markdown(
+            f"""
+A model starts as random numbers. It reads a text and gives each possible next token a
+{glossary_link("probability")}. The **{glossary_link("cross-entropy loss", "loss")}** is the mean of
+−ln p over the tokens that really came: 0 for a prophet, ln V for a model that gives all V tokens
+the same.
+"""
+        )
+        st.latex(LOSS)
+        st.markdown(
+            """
+Back-propagation gives the slope of the loss for every weight θ: its **gradient**. One **step** moves
+every weight a little against its slope; η is the learning rate. Then the next batch of texts comes,
+and so on. The models here use AdamW, which gives each weight a rate of its own.
+"""
+        )
+        st.latex(STEP)
+        st.markdown(
+            f"""
+A **{glossary_link("checkpoint")}** is a copy of all weights at one step. Laid one after another,
+checkpoints show when a head finds its job.
+
+That need not go evenly. Here the loss stays high for 300 steps. Then a
+{glossary_link("previous-token head")} in layer 0 and an {glossary_link("induction head")} in layer 1
+form together, and the loss drops: a **phase change**. Nobody told the model to build these heads.
+They make the next token easier to foretell.
+"""
+        )
+    with picture:
+        _curves()
+
+
+def _curves() -> None:
+    history = shipped_course("induction").history
+    steps = [int(record["step"]) for record in history]
+    losses = Curve(steps[1:], [record["loss"] for record in history if "loss" in record])
+    scores = {
+        name: Curve(steps, [record[score] for record in history]) for score, name in SHOWN.items()
+    }
+    st.markdown("**The induction model's training: a plain, a drop, a plain**")
+    chart(training_curves({"loss": losses}, scores), "training-idea")
+    st.caption("Each loss is the mean of the 100 steps before it. Scores: on new lists said twice.")
+    columns = {name: line.values for name, line in scores.items()}
+    table({"step": steps, "loss": [None, *losses.values], **columns}, "idea")
+
+
+MOVED = r"""\frac{\lVert \theta_{\text{now}} - \theta_{\text{then}} \rVert}
+{\lVert \theta_{\text{step } 0} \rVert}"""
+STRIPE = r"""\frac{1}{|R|} \sum_{i \in R}\ \sum_{j < i,\ x_{j-1} = x_i} w_{ij}"""
+BEFORE = r"""\frac{1}{n-1} \sum_{i=1}^{n-1} w_{i,\,i-1}"""
+SHARPEST = r"""\frac{1}{n} \sum_{i} \max_j w_{ij}"""
 ROLES = {
     "induction": "In a list said twice the framed cells are what followed each token the first time.",
     "previous_token": "The induction head of the next layer needs this one: on lists said twice both "
@@ -27,11 +88,10 @@ ROLES = {
 
 
 def watch() -> None:
-    """The slider over the checkpoints."""
     seen = seen_training()
     if seen is None:
         return
-    st.markdown(f"**What to look for.** {_look_for(seen)}")
+    look_for(_look_for(seen))
     say_what_is_cut(seen.film)
     movement = archive().movement(seen.course)
     film(
@@ -47,20 +107,20 @@ def beside() -> None:
     seen = seen_training()
     if seen is None:
         return
-    st.markdown(
-        "**What to look for.** Left, a head of the model as it was drawn at random. Right, the same "
-        "head after training. Both have one scale, 0 to 1. The numbers below say what moved."
+    look_for(
+        "Left, a head of the model as it was drawn at random. Right, the same head after training. Both "
+        "have one scale, 0 to 1. The numbers below say what moved."
     )
     say_what_is_cut(seen.film)
     steps = seen.film.steps
     queries = [token.text for token in seen.film.queries(seen.place)]
     keys = [token.text for token in seen.film.keys(seen.place)]
     numbers = measures(seen.film, seen.place, seen.head)
-    for column, at in zip(st.columns(2, gap="large"), (0, -1), strict=True):
-        reading = seen.film.readings[at]
-        attention = reading.attention[seen.place]
+    for column, at, which in zip(
+        st.columns(2, gap="large"), (0, -1), ("untrained", "trained"), strict=True
+    ):
+        attention = seen.film.readings[at].attention[seen.place]
         with column:
-            which = "untrained" if at == 0 else "trained"
             st.markdown(f"**Head {seen.name}, {which}: step {steps[at]:,}**")
             chart(
                 weights_of_head(attention, seen.head, queries=queries, keys=keys),
@@ -68,30 +128,23 @@ def beside() -> None:
             )
             for one in numbers:
                 st.caption(f"{one.name}: {one.values[at]:.4f}")
-            labels = [f"{n} {token_label(key)}" for n, key in enumerate(keys)]
-            frame = pd.DataFrame(np.asarray(attention.weights(seen.head)), columns=labels)
-            frame.insert(
-                0, "query", [f"{n} {token_label(query)}" for n, query in enumerate(queries)]
-            )
-            table(frame, f"training-beside-{which}")
+            weights = attention.weights(seen.head)
+            columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
+            table({"query": numbered_labels(queries), **columns}, f"training-beside-{which}")
     checked(seen.film)
 
 
 def formulas(seen: Seen) -> None:
-    """The formulas of the numbers beside the film."""
+    shown = {"Largest weight of a row": SHARPEST, "How far weights moved": MOVED}
     found = {pattern.name for pattern in patterns(seen.film, seen.place)}
-    shown = [
-        (
-            "What followed the same token earlier; R: the rows with such a key",
-            STRIPE,
-            "induction" in found,
-        ),
-        ("The token before", BEFORE, "previous_token" in found),
-        ("Largest weight of a row", SHARPEST, True),
-        ("How far weights moved", MOVED, True),
-    ]
-    kept = [(name, formula) for name, formula, holds in shown if holds]
-    for column, (name, formula) in zip(st.columns(len(kept)), kept, strict=True):
+    if "previous_token" in found:
+        shown = {"The token before": BEFORE, **shown}
+    if "induction" in found:
+        shown = {
+            "What followed the same token earlier; R: the rows with such a key": STRIPE,
+            **shown,
+        }
+    for column, (name, formula) in zip(st.columns(len(shown)), shown.items(), strict=True):
         column.caption(name)
         column.latex(formula)
 
@@ -105,7 +158,6 @@ def say_what_is_cut(shown: Film) -> None:
 
 
 def checked(shown: Film) -> None:
-    """The check line."""
     st.caption(
         f"Check: at all {len(shown.steps)} checkpoints, attention outputs and norms recomputed from "
         f"what was recorded differ from the model's own by at most {difference(shown.check)}."
@@ -117,19 +169,16 @@ def _look_for(seen: Seen) -> str:
         where = (example.model, example.text, example.place, example.head)
         if where == (seen.course.key, seen.film.text, seen.place, seen.head):
             return plain(f"Press Play. {example.look_for}")
-    said = f"Press Play, or move the slider. {_moved(seen)}"
-    for what in seen.course.heads:
-        if what in ROLES and seen.course.found(what) == (seen.place, seen.head):
-            said += f" {ROLES[what]}"
-    return plain(said)
-
-
-def _moved(seen: Seen) -> str:
-    """How the number that tells most of this head goes from the first checkpoint to the last."""
-    numbers = measures(seen.film, seen.place, seen.head)
     roles = [
         what for what in seen.course.heads if seen.course.found(what) == (seen.place, seen.head)
     ]
+    # The number that says most of this head, from the first checkpoint to the last.
+    numbers = measures(seen.film, seen.place, seen.head)
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
     one = next((one for one in numbers if one.name in named), numbers[-1])
-    return f"{one.name}: {one.values[0]:.2f} at the first checkpoint, {one.values[-1]:.2f} at the last."
+    said = [
+        "Press Play, or move the slider.",
+        f"{one.name}: {one.values[0]:.2f} at the first checkpoint, {one.values[-1]:.2f} at the last.",
+        *(ROLES[what] for what in roles if what in ROLES),
+    ]
+    return plain(" ".join(said))

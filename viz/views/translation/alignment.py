@@ -1,12 +1,13 @@
-"""The alignment of a translation: lines between two sentences, and the gold beneath them."""
+"""What the translator reads: the alignment, with the gold beneath it, and the three attentions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.trace.arrays import Array
+from model.trace.trace import Trace
 from model.training.alignment import (
     Links,
     crossings,
@@ -17,80 +18,70 @@ from model.training.alignment import (
     source_words,
     target_words,
 )
+from viz.elements.one_of import one_listed
 from viz.figures.alignment import alignment
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.shell.pictures import chart, checked, table
+from viz.shell.controls import choose_layer
+from viz.shell.page import explore
+from viz.shell.pictures import chart, checked, look_for, table
 from viz.state.look import Look
-from viz.state.session import current
+from viz.state.session import current, shown
 from viz.views.translation.formulas import CROSS, ON_GOLD
-from viz.views.translation.head import choose_cross_head
-from viz.views.translation.run import whose_french, with_target
-from viz.views.translation.sentences import look_for
+from viz.views.translation.run import (
+    best_cross_head,
+    choose_cross_head,
+    open_cross_head,
+    whose_french,
+    with_target,
+)
+from viz.views.translation.sentences import seen_in
 from viz.views.translation.steps import NAMES
-
-_WORD = "encoder-alignment-word"
-_ALL = -1
 
 
 def show_alignment(seen: Look) -> None:
     """The page's second view, for the model's own French or the reader's."""
     look = with_target(seen, current().target)
     trace = look.trace
-    source, target = source_words(trace), target_words(trace)
-    seen_here = look_for(look.request.text, look.request.model) if current().target is None else ""
-    st.markdown(
-        "**What to look for.** "
-        + (seen_here or "Do lines cross? There the two languages put the words in another order.")
-    )
+    source, target, links = source_words(trace), target_words(trace), links_of(trace)
+    known = seen_in(look.request.text, look.request.model) if current().target is None else ""
+    look_for(known or "Do lines cross? There the two languages put the words in another order.")
     whose_french()
-    links = links_of(trace)
     picture, words = st.columns([3, 2], gap="large")
     with words:
         attention, head = choose_cross_head(trace, links)
         weights = attention.weights(head)[: len(target)]
-        chosen = _word(target)
-        _shares(weights, links, source, target)
+        names = ["all words", *(f"{token_label(word)} ({at})" for at, word in enumerate(target))]
+        chosen = one_listed("Show the lines of", names, "encoder-alignment-word") - 1
+        if links is not None:
+            _shares(weights, links, source, target)
         _grammar(source, target)
         st.latex(CROSS)
         if links is not None:
             st.latex(ON_GOLD)
     with picture:
-        chart(
-            alignment(
-                weights, source=source, target=target, gold=links, chosen=chosen, names=NAMES
-            ),
-            "encoder-alignment",
+        figure = alignment(
+            weights,
+            source=source,
+            target=target,
+            gold=links,
+            chosen=chosen if chosen >= 0 else None,
+            names=NAMES,
         )
+        chart(figure, "encoder-alignment")
         st.caption(
             "A word's lines are the row of the query that writes it, which stands one word earlier. "
             "Each row sums to 1; weights under 0.02 are not drawn."
         )
-        table(_frame(weights, links, source, target), "encoder-alignment")
+        table(_columns(weights, links, source, target), "encoder-alignment")
     checked(look)
 
 
-def _word(target: Sequence[str]) -> int | None:
-    """The word whose lines stand out; None: all."""
-    options = [_ALL, *range(len(target))]
-    if st.session_state.get(_WORD) not in options:
-        st.session_state[_WORD] = _ALL
-    chosen: int = st.selectbox(
-        "Show the lines of",
-        options,
-        format_func=lambda at: "all words" if at == _ALL else f"{token_label(target[at])} ({at})",
-        key=_WORD,
-    )
-    return None if chosen == _ALL else chosen
-
-
-def _shares(
-    weights: Array, links: Links | None, source: Sequence[str], target: Sequence[str]
-) -> None:
+def _shares(weights: Array, links: Links, source: Sequence[str], target: Sequence[str]) -> None:
     """How much of the weight lies on gold, word by word for those that changed places."""
-    mean = None if links is None else share_on_gold(weights, links)
-    if links is None or mean is None:
+    mean = share_on_gold(weights, links)
+    if mean is None:
         return
     shares = shares_on_gold(weights, links)
     count = sum(share is not None for share in shares)
@@ -115,17 +106,13 @@ def _grammar(source: tuple[str, ...], target: tuple[str, ...]) -> None:
             "The grammar has no such sentence, so there is no gold to lay beneath the lines."
         )
     elif phrase.french != target:
-        st.caption(
-            plain(
-                f"The grammar says “{' '.join(phrase.french)}”. The words that both have keep "
-                "their gold."
-            )
-        )
+        french = " ".join(phrase.french)
+        st.caption(plain(f"The grammar says “{french}”. The words that both have keep their gold."))
 
 
-def _frame(
+def _columns(
     weights: Array, links: Links | None, source: Sequence[str], target: Sequence[str]
-) -> pd.DataFrame:
+) -> dict[str, object]:
     """For each target word the source word that is read most, and the gold."""
     most = weights.argmax(-1)
     columns: dict[str, object] = {
@@ -136,4 +123,72 @@ def _frame(
     if links is not None:
         columns["gold"] = [" ".join(source[at] for at in link) or "—" for link in links]
         columns["weight on gold"] = shares_on_gold(weights, links)
-    return pd.DataFrame(columns)
+    return columns
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of attention: which sub-layers it has, and who looks at whom."""
+
+    title: str
+    stack: str
+    layer: str
+    look_for: str
+
+    def names(self, trace: Trace) -> list[str]:
+        return [
+            attention.name
+            for attention in trace.attention
+            if attention.stack == self.stack and attention.name.endswith(f".{self.layer}")
+        ]
+
+
+KINDS = (
+    Kind(
+        "Encoder self-attention",
+        "encoder",
+        "self",
+        "English looks at English, in both directions: nothing is masked.",
+    ),
+    Kind(
+        "Masked decoder self-attention",
+        "decoder",
+        "self",
+        "French looks at French. The grey cells are the future, which is not allowed.",
+    ),
+    Kind(
+        "Cross-attention",
+        "decoder",
+        "cross",
+        "French (rows) looks at English (columns): queries from the decoder, keys and values from "
+        "the encoder. The row of a word is what is read to write the next one.",
+    ),
+)
+
+
+def three_attentions(seen: Look) -> None:
+    """The page's third view: any layer and head of the chosen kind, cell by cell."""
+    look = with_target(seen, current().target)
+    trace = look.trace
+
+    def take(title: str) -> None:
+        """The first layer of the kind; of cross-attention the head that aligns best."""
+        kind = next(kind for kind in KINDS if kind.title == title)
+        cross = kind.layer == "cross"
+        open_cross_head(
+            best_cross_head(trace, links_of(trace)) if cross else (kind.names(trace)[0], 0)
+        )
+
+    here = next((kind for kind in KINDS if current().place in kind.names(trace)), KINDS[2])
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    left.segmented_control(
+        "Which attention",
+        [kind.title for kind in KINDS],
+        required=True,
+        **shown("encoder-kind", here.title, take),
+    )
+    with right:
+        choose_layer(here.names(trace))
+    look_for(here.look_for)
+    whose_french()
+    explore(look)

@@ -1,4 +1,4 @@
-"""The French that the decoder reads: the model's own, or what the reader wrote."""
+"""What the views of a translation share: the French that the decoder reads, and a cross-attention head."""
 
 import html
 from collections.abc import Sequence
@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.trace.records import Token
+from model.trace.records import Attention, Token
 from model.trace.trace import Trace
+from model.training.alignment import Links, aligning_head, heads_by_gold
 from viz.notation.labels import token_label
 from viz.notation.theme import WEIGHT, rgba
 from viz.state.look import Look
-from viz.state.session import change_view, current
+from viz.state.session import change_view, current, shown, write_link
 
-_STYLE = "font-size:1.15rem; line-height:1.7; overflow-wrap:anywhere; margin:0"
+_LINE = "font-size:1.15rem; line-height:1.7; overflow-wrap:anywhere; margin:0"
+_NEW = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px;padding:0 3px"
 
 
 def with_target(seen: Look, target: str | None) -> Look:
@@ -22,8 +24,8 @@ def with_target(seen: Look, target: str | None) -> Look:
 
 
 def written_ids(trace: Trace) -> tuple[int, ...]:
-    """The ids that the target consists of, without its start token, and the one that the model
-    would write after them. Raises ValueError for a model that predicts nothing."""
+    """The ids of the target without its start token, and the one that the model would write next. Raises
+    ValueError for a model that predicts nothing."""
     if trace.prediction is None:
         raise ValueError(f"{trace.model} predicts no next word.")
     return (
@@ -44,10 +46,53 @@ def whose_french() -> None:
             )
 
 
-def french_line(words: Sequence[Token], new: int | None = None) -> None:
-    """Words in a row; the one at `new` is marked."""
-    mark = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px;padding:0 3px"
-    texts = [html.escape(token_label(word.text)) for word in words]
-    if new is not None:
-        texts[new] = f'<mark style="{mark}"><b><u>{texts[new]}</u></b></mark>'
-    st.html(f'<p style="{_STYLE}">{" ".join(texts)}</p>')
+def french_line(words: Sequence[Token]) -> None:
+    """Words in a row; the last one, which is new, is marked."""
+    *before, new = (html.escape(token_label(word.text)) for word in words)
+    marked = f'<mark style="{_NEW}"><b><u>{new}</u></b></mark>'
+    st.html(f'<p style="{_LINE}">{" ".join([*before, marked])}</p>')
+
+
+def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int]:
+    """A layer and a head that read the source, those that align best with the gold links first; both join
+    the link. Where the view stands elsewhere, it is brought to `best_cross_head`."""
+    shares = {(head.place, head.number): head.share for head in heads_by_gold(trace, links or ())}
+    heads = list(dict.fromkeys([*shares, *_cross_heads(trace)]))
+    if (current().place, current().head) not in heads:
+        open_cross_head(best_cross_head(trace, links))
+        write_link()
+
+    def label(head: tuple[str, int]) -> str:
+        name = f"L{head[0].split('.')[1]}H{head[1]}"
+        return f"{name}: {shares[head]:.3f} on gold" if head in shares else name
+
+    st.selectbox(
+        "Layer and head" + (", by their weight on gold" if shares else ""),
+        heads,
+        format_func=label,
+        **shown("encoder-cross-head", (current().place, current().head), open_cross_head),
+    )
+    return trace.find(current().place), current().head
+
+
+def open_cross_head(head: tuple[str, int]) -> None:
+    change_view(replace(current(), place=head[0], head=head[1]))
+
+
+def best_cross_head(trace: Trace, links: Links | None) -> tuple[str, int]:
+    """The sub-layer and head that align best with the gold links; without any, the one that the
+    model's card names, or the first."""
+    ranked = heads_by_gold(trace, links or ())
+    if ranked:
+        return ranked[0].place, ranked[0].number
+    named, heads = aligning_head(trace.model), _cross_heads(trace)
+    return named if named in heads and named is not None else heads[0]
+
+
+def _cross_heads(trace: Trace) -> list[tuple[str, int]]:
+    return [
+        (attention.name, head)
+        for attention in trace.attention
+        if attention.kind == "cross"
+        for head in range(attention.heads)
+    ]

@@ -1,71 +1,121 @@
-"""English sentences for the translator: good ones to start from, and made-up ones by their seed."""
+"""The words that the translator knows, sentences of them to start from, and what is said of other words."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
 
 import numpy as np
 import streamlit as st
 
 from model.loading.registry import models
+from model.run.tokenizers import Words
 from model.training import grammar
 from model.training.alignment import aligning_head
+from model.training.lexicon import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
+from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.state.session import arrived, change_view, current, kept_view, lend_view, open_view
 from viz.state.view import View
-from viz.views.translation.words import TRANSLATOR, advise, english_groups, known_words, unknown
 
+TRANSLATOR = "translate-en-fr"
+Groups = dict[str, tuple[str, ...]]
+NAMED = 6  # new words that are named
 SHAPE = "encoder-decoder"
 _SEED, _DRAWN = "encoder-seed", "encoder-drawn"
 _SHOWN = 60  # characters of a sentence that is kept
+SENTENCES = {  # English: what there is to see in its translation
+    "the black cat sleeps": "“black cat” becomes “chat noir”: the two lines cross.",
+    "the tired doctor opens the red door": "Two pairs change places: “tired doctor” and “red door”.",
+    "the old house": "“vieille” stays before its noun, so no lines cross; but “la” and “vieille” "
+    "are feminine because of “house”.",
+    "the beautiful white dress": "One adjective stays before the noun, the other goes behind it.",
+    "the student does not read the letter.": "“ne” and “pas” both come from “not”; “does” has "
+    "no word in French.",
+    "an old man and a young woman are not very tired": "“vieil” instead of “vieux” before a vowel; "
+    "“fatigués” agrees with both.",
+    "my white dog eats a small apple.": "“blanc” goes behind its noun, “petite” stays before it.",
+    "this young woman sees the old tree": "“this” becomes “cette”: the choice needs “woman”, two words on.",
+    "these three brown dogs": "Not a phrase that the grammar makes: it has no gold, and the model "
+    "leaves a word out.",
+}
+FIRST = next(iter(SENTENCES))
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """An English sentence, and what is to be seen in its translation."""
+@cache
+def english_groups() -> Groups:
+    return {
+        "Nouns": _each((noun.english, noun.english_plural) for noun in NOUNS),
+        "Adjectives": _each((adjective.english,) for adjective in ADJECTIVES),
+        "Verbs": _each((verb.english, verb.english_plural) for verb in VERBS),
+        "Articles and the like": _each([(*DETERMINERS, "an")]),
+        "Pronouns": tuple(PRONOUNS),
+        "Places": tuple(PREPOSITIONS),
+        "Small words": ("is", "are", "does", "do", "not", "very", "and", "."),
+    }
 
-    english: str
-    look_for: str
+
+@cache
+def french_groups() -> Groups:
+    """The French words, by kind: all that the model knows and that are not English alone."""
+    forms = [(feminine, plural) for plural in (False, True) for feminine in (False, True)]
+    kinds: dict[str, Iterable[tuple[str, ...]]] = {
+        "Noms (nouns)": ((noun.french, noun.french_plural) for noun in NOUNS),
+        "Adjectifs (adjectives)": (
+            (
+                *(one.french(feminine=feminine, plural=plural) for feminine, plural in forms),
+                one.masculine_vowel,
+            )
+            for one in ADJECTIVES
+        ),
+        "Verbes (verbs)": ((verb.french, verb.french_plural) for verb in VERBS),
+        "Articles and the like": (tuple(filter(None, forms)) for forms in DETERMINERS.values()),
+        "Pronoms (pronouns)": ((french,) for french, _ in PRONOUNS.values()),
+        "Lieux (places)": ((french,) for french in PREPOSITIONS.values()),
+    }
+    small = ("est", "sont", "ne", "n'", "pas", "de", "d'", "cet", "très", "et", ".")
+    return {kind: _each(words) for kind, words in kinds.items()} | {"Small words": small}
 
 
-SENTENCES: tuple[Sentence, ...] = (
-    Sentence(
-        "the black cat sleeps",
-        "“black cat” becomes “chat noir”: the two lines cross.",
-    ),
-    Sentence(
-        "the tired doctor opens the red door",
-        "Two pairs change places: “tired doctor” and “red door”.",
-    ),
-    Sentence(
-        "the old house",
-        "“vieille” stays before its noun, so no lines cross; but “la” and “vieille” are feminine "
-        "because of “house”.",
-    ),
-    Sentence(
-        "the beautiful white dress",
-        "One adjective stays before the noun, the other goes behind it.",
-    ),
-    Sentence(
-        "the student does not read the letter.",
-        "“ne” and “pas” both come from “not”; “does” has no word in French.",
-    ),
-    Sentence(
-        "an old man and a young woman are not very tired",
-        "“vieil” instead of “vieux” before a vowel; “fatigués” agrees with both.",
-    ),
-    Sentence(
-        "my white dog eats a small apple.",
-        "“blanc” goes behind its noun, “petite” stays before it.",
-    ),
-    Sentence(
-        "this young woman sees the old tree",
-        "“this” becomes “cette”: the choice needs “woman”, two words on.",
-    ),
-    Sentence(
-        "these three brown dogs",
-        "Not a phrase that the grammar makes: it has no gold, and the model leaves a word out.",
-    ),
-)
-FIRST = SENTENCES[0].english
+def unknown(text: str, groups: Groups) -> tuple[str, ...]:
+    """The words of a text that none of the groups holds, in order, each once."""
+    return Words(_each(groups.values())).new_words(text)
+
+
+def near(word: str, groups: Groups) -> tuple[str, ...]:
+    """Known words that are spelled much like this one, the nearest first; at most three."""
+    return tuple(get_close_matches(word, _each(groups.values()), n=3, cutoff=0.72))
+
+
+def advise(text: str, groups: Groups, language: str) -> None:
+    """What to do about the words of a text that the translator cannot read in this language."""
+    words = unknown(text, groups)
+    if not words:
+        return
+    listed = ", ".join(f"“{word}”" for word in words[:NAMED])
+    listed += " and more" if len(words) > NAMED else ""
+    alike = [
+        f"for “{word}” perhaps " + " or ".join(f"“{found}”" for found in near(word, groups))
+        for word in words[:NAMED]
+        if near(word, groups)
+    ]
+    st.info(
+        plain(
+            f"Not {language} words that the translator knows: {listed}. It was trained on "
+            f"{len(_each(groups.values()))} {language} words; the list shows them all."
+            + (f" Try {'; '.join(alike)}." if alike else "")
+        )
+    )
+
+
+def known_words(groups: Groups, language: str) -> None:
+    with st.popover(f"The {language} words it knows", width="stretch"):
+        for kind, words in groups.items():
+            st.markdown(f"**{plain(kind)}:** {plain(', '.join(words))}")
+
+
+def _each(words: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for forms in words for word in forms))
 
 
 def made_up(seed: int) -> str:
@@ -74,10 +124,9 @@ def made_up(seed: int) -> str:
     return " ".join(phrase.english).replace(" .", ".")
 
 
-def look_for(text: str, model: str) -> str:
-    """What is to be seen in a sentence of the list; "" for others, and in another model."""
-    known = SENTENCES if model == TRANSLATOR else ()
-    return next((found.look_for for found in known if found.english == text), "")
+def seen_in(text: str, model: str) -> str:
+    """What there is to see in a sentence of the list; "" for others, and in another model."""
+    return SENTENCES.get(text, "") if model == TRANSLATOR else ""
 
 
 def translated_here(name: str) -> bool:
@@ -89,25 +138,23 @@ def translated_here(name: str) -> bool:
 def sentence_row() -> None:
     """Sentences to choose, one made up, and the words that can be used."""
     listed, number, draw, words = st.columns([3, 1, 1.4, 2.2], vertical_alignment="bottom")
-    listed.selectbox(
+    open_one(
         "Sentences that show something",
-        SENTENCES,
-        index=None,
-        format_func=lambda sentence: sentence.english,
+        list(SENTENCES),
+        "encoder-sentence",
         placeholder="Choose an English sentence",
-        key="encoder-sentence",
-        on_change=_open_listed,
+        take=_open,
+        box=listed,
     )
     st.session_state.setdefault(_SEED, 1)
     number.number_input("Seed", 0, 999_999, step=1, key=_SEED)
     draw.button("A made-up sentence", key="encoder-made-up", on_click=_draw, width="stretch")
-    if current().model == TRANSLATOR:
-        with words:
-            known_words(english_groups(), "English")
     drawn: tuple[int, str] = st.session_state.get(_DRAWN, (0, ""))
     if drawn[1] and drawn[1] == current().text:
         st.caption(f"Drawn from the grammar with seed {drawn[0]}.")
     if current().model == TRANSLATOR:
+        with words:
+            known_words(english_groups(), "English")
         advise(current().text, english_groups(), "English")
 
 
@@ -125,10 +172,13 @@ def open_on_translator() -> None:
         lend_view(translator_view(sentence_to_open()))
     kept = kept_view()
     if kept is not None:
+        text = kept.text if len(kept.text) <= _SHOWN else kept.text[: _SHOWN - 1] + "…"
+        entry = models.found(kept.model)
+        title = kept.model if entry is None else entry.title
         st.caption(
             plain(
-                f"This page needs an encoder and a decoder, so it opened the translator. "
-                f"“{_short(kept.text)}” and {_title(kept.model)} are kept for the other pages."
+                "This page needs an encoder and a decoder, so it opened the translator. "
+                f"“{text}” and {title} are kept for the other pages."
             )
         )
 
@@ -155,13 +205,6 @@ def offer_translator(name: str) -> None:
     )
 
 
-def _open_listed() -> None:
-    sentence: Sentence | None = st.session_state["encoder-sentence"]
-    if sentence is not None:
-        _open(sentence.english)
-        st.session_state["encoder-sentence"] = None
-
-
 def _draw() -> None:
     seed = st.session_state[_SEED]
     text = made_up(seed)
@@ -176,12 +219,3 @@ def _open(text: str) -> None:
         change_view(replace(current(), text=text, target=None))
     else:
         open_view(translator_view(text))
-
-
-def _title(model: str) -> str:
-    entry = models.found(model)
-    return model if entry is None else entry.title
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

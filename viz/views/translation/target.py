@@ -4,27 +4,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
-from model.trace.trace import Trace
 from model.training.alignment import links_of, source_words, target_words
 from viz.figures.alignment import alignment
 from viz.figures.word_probabilities import Given, word_probabilities
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import nats, probability, significant
-from viz.shell.pictures import chart, checked, table
+from viz.shell.pictures import chart, checked, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.state.session import change_view, current
 from viz.state.view import TEXT_LIMIT
 from viz.views.translation.formulas import FORCED
-from viz.views.translation.head import choose_cross_head
-from viz.views.translation.run import with_target
-from viz.views.translation.words import TRANSLATOR, advise, french_groups, known_words
+from viz.views.translation.run import choose_cross_head, with_target
+from viz.views.translation.sentences import TRANSLATOR, advise, french_groups, known_words
 
 NAMES = ("read by the encoder", "your French")
 _BOX, _TYPED, _TYPED_FOR = "encoder-target", "encoder-target-typed", "encoder-target-for"
@@ -32,14 +29,19 @@ _BOX, _TYPED, _TYPED_FOR = "encoder-target", "encoder-target-typed", "encoder-ta
 
 def own_target(seen: Look) -> None:
     """The page's last view: teacher forcing with French of the reader's own."""
-    st.markdown(
-        "**What to look for.** Write French of your own, right or wrong. The model is asked at each "
-        "word what it expected there. A word that it did not expect has a short bar."
+    look_for(
+        "Write French of your own, right or wrong. The model is asked at each word what it expected "
+        "there. A word that it did not expect has a short bar."
     )
     _box(seen)
-    look = _readable(with_target(seen, current().target), seen)
-    if look is None:
+    typed = st.session_state[_BOX]
+    refusal = _refusal(seen, typed) if typed.strip() else ""
+    if refusal:
+        st.error(plain(f"{refusal} Until then the model's own French stays."))
         return
+    look = with_target(seen, current().target)
+    if look.request.target is None:
+        st.caption("There is no French of yours yet: this is the model's own.")
     given, error = _given(look), rounding(look.trace)
     bars, lines = st.columns(2, gap="large")
     with bars:
@@ -47,12 +49,22 @@ def own_target(seen: Look) -> None:
         chart(word_probabilities(given, error), "encoder-forced")
         _product(look, given, with_target(seen, None))
         st.latex(FORCED)
-        share = f"%.{significant(error)}g"
-        formats = {"probability": share, "its probability": share}
-        table(_frame(given), "encoder-forced", formats=formats)
+        columns = {
+            "word": [token_label(word.word) for word in given],
+            "probability": [word.share for word in given],
+            "model's first choice": [token_label(word.first) for word in given],
+            "its probability": [word.first_share for word in given],
+        }
+        shares = dict.fromkeys(columns, f"%.{significant(error)}g")
+        table(columns, "encoder-forced", formats=shares)
     with lines:
         st.markdown("**What is read to write it**")
-        _lines(look.trace)
+        trace = look.trace
+        links, target = links_of(trace), target_words(trace)
+        attention, head = choose_cross_head(trace, links)
+        weights, source = attention.weights(head)[: len(target)], source_words(trace)
+        figure = alignment(weights, source=source, target=target, gold=links, names=NAMES)
+        chart(figure, "encoder-forced-lines")
     checked(look)
 
 
@@ -62,7 +74,7 @@ def _box(seen: Look) -> None:
     models_own = seen.model.tokenizer.decode([token.id for token in own.trace.target_tokens[1:]])
     typed = st.session_state.get(_TYPED)
     if typed is None or st.session_state.get(_TYPED_FOR) != current().target:
-        typed = current().target or ""  # a link, an example or another view has the say
+        typed = current().target or ""  # a link, an example or another view decides
     st.session_state[_BOX] = typed
     box, take, clear, words = st.columns([3, 1.3, 1.3, 1.6], vertical_alignment="bottom")
     box.text_input(
@@ -84,7 +96,7 @@ def _box(seen: Look) -> None:
 
 
 def _take(seen: Look) -> None:
-    """What was typed is kept; it becomes the target where the model can read it."""
+    """Keeps what was typed; it becomes the target where the model can read it."""
     typed: str = st.session_state[_BOX]
     readable = typed.strip() and not _refusal(seen, typed)
     _set(typed, typed if readable else None)
@@ -102,18 +114,6 @@ def _refusal(seen: Look, target: str) -> str:
     except ValueError as refusal:
         return str(refusal)
     return ""
-
-
-def _readable(look: Look, seen: Look) -> Look | None:
-    """The look, unless what was typed cannot be read: then the reason is said."""
-    typed = st.session_state[_BOX]
-    refusal = _refusal(seen, typed) if typed.strip() else ""
-    if refusal:
-        st.error(plain(f"{refusal} Until then the model's own French stays."))
-        return None
-    if look.request.target is None:
-        st.caption("There is no French of yours yet: this is the model's own.")
-    return look
 
 
 def _given(look: Look) -> tuple[Given, ...]:
@@ -135,7 +135,7 @@ def _given(look: Look) -> tuple[Given, ...]:
 def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
     """The probability of the whole, beside that of the model's own French."""
     error = rounding(look.trace)
-    loss = -sum(np.log(max(word.share, 1e-300)) for word in given) / len(given)
+    loss = -_logarithm(given) / len(given)
     sentence = (
         f"The product of all: **{product_in_words(given, error)}**, a loss of {nats(loss, error)} nats a "
         "word."
@@ -159,32 +159,14 @@ def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
 
 def product_in_words(given: Sequence[Given], error: float) -> str:
     """The product of the probabilities of some words. Its logarithm is a sum: the errors add up."""
-    share = float(np.exp(sum(np.log(max(word.share, 1e-300)) for word in given)))
-    return _in_words(share, len(given) * error)
+    return _in_words(float(np.exp(_logarithm(given))), len(given) * error)
+
+
+def _logarithm(given: Sequence[Given]) -> float:
+    return float(sum(np.log(max(word.share, 1e-300)) for word in given))
 
 
 def _in_words(share: float, error: float) -> str:
-    """A probability in a sentence."""
     if share >= 0.001:
         return probability(share, error)
     return f"{share:.{min(significant(error), 2)}g}"
-
-
-def _lines(trace: Trace) -> None:
-    links = links_of(trace)
-    target = target_words(trace)
-    attention, head = choose_cross_head(trace, links)
-    weights = attention.weights(head)[: len(target)]
-    figure = alignment(weights, source=source_words(trace), target=target, gold=links, names=NAMES)
-    chart(figure, "encoder-forced-lines")
-
-
-def _frame(given: tuple[Given, ...]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "word": [token_label(word.word) for word in given],
-            "probability": [word.share for word in given],
-            "model's first choice": [token_label(word.first) for word in given],
-            "its probability": [word.first_share for word in given],
-        }
-    )

@@ -14,12 +14,7 @@ from viz.views.training.film.message import message
 __all__ = ["film", "message"]
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = (
-    "map.js",
-    "chart.js",
-    "save.js",
-    "film.js",
-)  # joined: each uses the functions of those before
+_SCRIPTS = ("map", "chart", "save", "film")  # joined: each uses the functions of those before
 
 
 def _read(name: str) -> str:
@@ -30,7 +25,7 @@ _component = st.components.v2.component(
     "training_film",
     html=_read("film.html"),
     css=component_style() + _read("film.css"),
-    js="\n".join(map(_read, _SCRIPTS)),
+    js="\n".join(_read(f"{name}.js") for name in _SCRIPTS),
 )
 
 

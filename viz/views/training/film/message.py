@@ -1,19 +1,18 @@
 """What the browser gets of a training: every checkpoint's map of one head, curves, and movement. Pure.
 
-Weights travel as they are, in float32; of the cells that the mask closes none does.
+Weights are sent in float32, and only those that the mask allows.
 """
 
 import base64
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.heads.labels import goes_on_with_its_text
 from model.analysis.heads.patterns import Pattern, induction_pattern, previous_token_pattern
-from model.trace.arrays import Array
 from model.training.checkpoints import Course, Film, Movement, Record
 from viz.notation.labels import token_label
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUANTITIES, STREAM
@@ -44,8 +43,7 @@ _COLOURS = (_WEIGHT.ink, _WEIGHT.ink, (FEED_FORWARD, FEED_FORWARD), (STREAM, STR
 _DASHES = ("", "5 3", "", "2 3")
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """One number of a head's map at each checkpoint."""
 
     name: str
@@ -71,13 +69,13 @@ def patterns(film: Film, place: str) -> list[Pattern]:
 
 
 def measures(film: Film, place: str, head: int) -> tuple[Measure, ...]:
-    """What can be said of a head's map in numbers, at each checkpoint."""
     weights = film.weights(place, head)
     of_patterns = (
         Measure(f"Mean {PATTERN_NAMES[pattern.name]}", _floats(pattern.mean_weight(weights)))
         for pattern in patterns(film, place)
     )
-    return (*of_patterns, Measure("Mean largest weight of a row", _floats(_largest(weights))))
+    largest = weights.max(-1).mean(-1, dtype=np.float64)
+    return (*of_patterns, Measure("Mean largest weight of a row", _floats(largest)))
 
 
 def message(
@@ -112,31 +110,32 @@ def message(
         "framedWhy": "" if framed is None else f"framed: {PATTERN_NAMES[framed.name][10:]}",
         "queries": [token_label(token.text, LABEL) for token in film.queries(place)],
         "keys": [token_label(token.text, LABEL) for token in film.keys(place)],
-        "measures": [
-            {"name": one.name, "values": list(one.values)} for one in measures(film, place, head)
-        ],
+        "measures": [one._asdict() for one in measures(film, place, head)],
         "charts": charts(course.history, losses),
-        "movement": _movement(movement),
-        "theme": {
-            "light": _WEIGHT.light,
-            "dark": _WEIGHT.dark,
-            "masked": MASKED,
-            "accent": KEY,
+        "movement": {
+            "parts": [part_name(part) for part in movement.parts],
+            "sinceStart": [_floats(row) for row in movement.since_start],
+            "sinceLast": [_floats(row) for row in movement.since_last],
+            "colour": QUANTITIES["difference"].ink,
         },
+        "theme": {"light": _WEIGHT.light, "dark": _WEIGHT.dark, "masked": MASKED, "accent": KEY},
     }
 
 
 def charts(history: Sequence[Record], losses: Sequence[tuple[int, float]] = ()) -> list[Json]:
     """Two charts against the step: losses in nats a token, and scores from 0 to 1."""
     names = dict.fromkeys(name for record in history for name in record if name != "step")
-    lines = {name: _points(history, name) for name in names}
+    lines = {
+        name: [(int(one["step"]), float(one[name])) for one in history if name in one]
+        for name in names
+    }
     if losses:
         lines[LOSS] = list(losses)
     of_loss = {name: lines[name] for name in lines if LOSS in name}
     of_scores = {
         name: line
         for name, line in lines.items()
-        if LOSS not in name and max(value for _, value in line) <= 1
+        if LOSS not in name and max(line, key=lambda point: point[1])[1] <= 1
     }
     top = max((value for line in of_loss.values() for _, value in line), default=1.0)
     drawn = [
@@ -174,23 +173,6 @@ def _chart(title: str, lines: dict[str, list[tuple[int, float]]], high: float) -
             for at, (name, line) in enumerate(shown)
         ],
     }
-
-
-def _points(history: Sequence[Record], name: str) -> list[tuple[int, float]]:
-    return [(int(record["step"]), float(record[name])) for record in history if name in record]
-
-
-def _movement(movement: Movement) -> Json:
-    return {
-        "parts": [part_name(part) for part in movement.parts],
-        "sinceStart": [_floats(row) for row in movement.since_start],
-        "sinceLast": [_floats(row) for row in movement.since_last],
-        "colour": QUANTITIES["difference"].ink,
-    }
-
-
-def _largest(weights: Array) -> NDArray[np.float64]:
-    return weights.max(-1).mean(-1, dtype=np.float64)
 
 
 def _floats(values: Iterable[float]) -> tuple[float, ...]:
