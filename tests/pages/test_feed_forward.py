@@ -22,6 +22,9 @@ def opened(view: str = "Neurons", model: str = "stories", text: str | None = Non
     return visit("feed_forward", model=model, text=text, show=view)
 
 
+WITHOUT = "induction"  # attention only
+
+
 def traced(name: str) -> Trace:
     return own(name).trace(sentence(own(name)), record="full")
 
@@ -36,14 +39,16 @@ def test_every_view_is_drawn_for_every_model(view: str, model: str) -> None:
         assert "What to look for." in said(app)
 
 
-@pytest.mark.parametrize("model", sorted(models))
+def test_a_model_without_feed_forward_layers_says_so() -> None:
+    app = opened(model=WITHOUT)
+    assert traced(WITHOUT).feed_forward == ()
+    assert "attention only" in app.info[0].value
+    assert not app.get("plotly_chart")
+
+
+@pytest.mark.parametrize("model", sorted({*models} - {WITHOUT}))
 def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: str) -> None:
-    records = traced(model).feed_forward
-    app = opened(model=model)
-    assert bool(app.get("plotly_chart")) is bool(records)
-    if not records:
-        assert "attention only" in app.info[0].value
-        return
+    records, app = traced(model).feed_forward, opened(model=model)
     for record in (records[0], records[-1]):
         choose(app, "Layer", record.name)
         expected = record.hidden[:, strongest(record.hidden, 24)]

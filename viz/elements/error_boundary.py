@@ -1,7 +1,6 @@
-"""The one place where a mistake of ours is caught: written to the log, and told without its details.
+"""The error boundary: an error that nobody foresaw is logged, and the rest of the page goes on.
 
-Refusals are told where they arise. What arrives here nobody foresaw: the part of the page that broke
-says so in a sentence, and the rest of the page and everybody else go on.
+Refusals are shown where they arise; only what is left arrives here.
 """
 
 import logging
@@ -15,29 +14,26 @@ from streamlit.errors import FragmentHandledException
 from viz.notation.markdown import plain
 
 OWN = "attention"  # the logger of the app's events
-_DIGITS = 3  # bytes of a report's number
 
 
 @contextmanager
 def border() -> Iterator[None]:
-    """Whatever breaks in the body ends it, is told in its place, and ends nothing else."""
+    """Shows a message in place of a part of the page that breaks."""
     try:
         yield
-    except FragmentHandledException:  # a fragment inside has told it
+    except FragmentHandledException:  # a fragment inside has shown its own message
         return
     except Exception as error:
         tell(error)
 
 
 def tell(error: Exception) -> bool:
-    """Tells the visitor and the log that a part of the page broke. Returns True: it has been told.
-
-    A refusal of the model, which has a class of its own, is told by its own sentence.
-    """
-    if _is_refusal(error):
+    """Logs an error and shows a message without its details; True, for it has been handled. A refusal of the
+    model, which has a class of its own, is shown by its own sentence."""
+    if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] == "model":
         st.error(plain(str(error)))
         return True
-    report = secrets.token_hex(_DIGITS)
+    report = secrets.token_hex(3)
     logging.getLogger(OWN).error("page broke", exc_info=error, extra={"facts": {"report": report}})
     with st.container(key=f"broken-{report}"):
         st.error(
@@ -47,8 +43,3 @@ def tell(error: Exception) -> bool:
         )
         st.button("Try again", key=f"try-again-{report}")
     return True
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether it is a ValueError of a class of ours; a plain one may come from anywhere."""
-    return isinstance(error, ValueError) and type(error).__module__.partition(".")[0] == "model"

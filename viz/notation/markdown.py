@@ -2,6 +2,7 @@
 
 import re
 
+from viz.notation.labels import token_label
 from viz.notation.visible import WORD_JOINER, visible
 
 _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
@@ -18,3 +19,9 @@ def plain(text: str) -> str:
     """
     shown = visible(" ".join(text.split()))
     return _SIGNS.sub(r"\\\1", _REPLACED.sub(rf"\g<0>{WORD_JOINER}", shown))
+
+
+def bold_token(text: str, position: int | None = None) -> str:
+    """A token in bold, "**·cat**", and where it stands: "**·cat** (position 3)"."""
+    place = "" if position is None else f" (position {position})"
+    return f"**{plain(token_label(text))}**{place}"

@@ -20,7 +20,7 @@ from viz.notation.labels import token_label
 from viz.notation.numbers import difference, nats
 from viz.notation.theme import QUANTITIES
 from viz.saving.offline_page import HeadPicture, picture_figures, standalone
-from viz.state.intervention_words import parts
+from viz.state.intervention_words import COUNTERFACTUAL, parts
 
 _INK = re.compile(r"@ink:(\w+)@")
 
@@ -69,8 +69,7 @@ def _settings(subject: Subject) -> str:
         "Link": f"<code>{html.escape(subject.link)}</code>",
     }
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items() if value)
-    note = "<p>A trained model run this way is a counterfactual: it never learned to.</p>"
-    return f"<dl>{listed}</dl>{note if changed else ''}"
+    return f"<dl>{listed}</dl>{f'<p>{COUNTERFACTUAL}</p>' if changed else ''}"
 
 
 def _tokens(labels: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from model.nn.intervention import Intervention, MaskChoice
 from viz.notation.markdown import plain
 from viz.shell.way_out import offer_knowing
 from viz.state.examples import EXAMPLES, Example
+from viz.state.intervention_words import COUNTERFACTUAL
 from viz.state.navigation import page_link
 from viz.state.session import (
     change_view,
@@ -115,7 +116,7 @@ def choose_change(model: "Model") -> None:
             st.caption("More than this is changed: see the laboratory.")
             page_link("pages/laboratory.py", "Open the laboratory →")
         if change.changes:
-            st.caption("A trained model run this way is a counterfactual: it never learned to.")
+            st.caption(COUNTERFACTUAL)
 
 
 def fitting(change: Intervention, model: "Model") -> Intervention:

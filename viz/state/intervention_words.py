@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from model.nn.intervention import Intervention
 
 FILLS = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
+COUNTERFACTUAL = "A counterfactual: the model was not trained this way. This shows what it loses."
 LISTED = 4  # members of a set that are named one by one; more are counted
 
 

@@ -17,7 +17,7 @@ from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
-from viz.notation.markdown import plain
+from viz.notation.markdown import bold_token
 from viz.notation.numbers import moves, settled
 from viz.notation.superlatives import led_by
 from viz.shell.pictures import look_for
@@ -127,7 +127,7 @@ def _work(model: "Model", trace: Trace, run: Run) -> Iterator[Ablations]:
 
 @st.fragment(run_every=SECONDS)
 def _under_way(seen: Look, run: Run, heads: int) -> None:
-    """How far the run is, with a way to stop. Who stops looks no longer, and so it ends."""
+    """The progress of the run, with a button to stop: a run that nobody looks at ends."""
     if run.ended.is_set() or st.session_state.get(STOPPED) == seen.request:
         st.rerun()
     run.look()
@@ -217,7 +217,7 @@ def _largest(
     if values.ndim > 1:
         (token,) = seen.model.tokenizer.named([found.watched[watched]])
         values, before = values[:, watched], before[watched]
-        what = f"{measure} of **{plain(token_label(token.text))}**"
+        what = f"{measure} of {bold_token(token.text)}"
     else:
         what = measure
     if measure in ("probability", "logit", "loss"):

@@ -13,8 +13,8 @@ from model.trace.arrays import Array
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import MEAN, ROLLOUT
-from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import plain
+from viz.notation.labels import numbered_labels
+from viz.notation.markdown import bold_token
 from viz.notation.numbers import difference
 from viz.notation.superlatives import leaders
 from viz.shell.pictures import chart, look_for, table
@@ -86,7 +86,7 @@ def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> st
     most = int(share.argmax())
     if len(leaders(share, decimals=2)) > 1:
         return f"No token stands out: several get {share[most]:.2f} of an average row."
-    place = f"**{plain(token_label(keys[most]))}** (position {most})"
+    place = bold_token(keys[most], most)
     if kind != ROLLED:
         return f"{place} gets {share[most]:.2f} of an average row, more than any other token."
     gain = ", and early tokens gain whatever the heads do, for every path ends there"

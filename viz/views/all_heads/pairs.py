@@ -8,8 +8,8 @@ import streamlit as st
 from model.analysis.heads.ranking import looking
 from model.trace.records import Token
 from viz.notation.head_formulas import PAIR
-from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import plain
+from viz.notation.labels import numbered_labels
+from viz.notation.markdown import bold_token, plain
 from viz.notation.superlatives import led_by
 from viz.shell.pictures import look_for
 from viz.state.look import Look
@@ -33,10 +33,7 @@ def from_word_to_word(seen: Look) -> None:
     queries, keys = family.queries(seen.trace), family.keys(seen.trace)
     query, key = pick_pair(queries, keys)
     found, heads = looking(seen.trace, family, query, key), family.heads(seen.trace)
-    one, other = (
-        f"**{plain(token_label(tokens[at].text))}** (position {at})"
-        for tokens, at in ((queries, query), (keys, key))
-    )
+    one, other = bold_token(queries[query].text, query), bold_token(keys[key].text, key)
     first = seen.trace.find(heads[0][0])
     if first.mask is not None and not first.mask[query, key]:
         st.markdown(

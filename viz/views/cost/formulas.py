@@ -45,7 +45,7 @@ def parameters(config: TransformerConfig) -> str:
 
 
 def memory(config: TransformerConfig) -> str:
-    """The attention matrices and, where the model writes on, what it keeps to do so."""
+    """The attention matrices and, where the model generates text, its key–value cache."""
     if config.shape == "encoder-decoder":
         matrices = r"3\, B\, h\, (L_e\, n^2 + L_d\, m^2 + L_d\, m\, n)"
         cache = rf"2\, L_d\, B\, (m + n)\, {_kept(config)}"

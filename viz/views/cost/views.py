@@ -62,7 +62,7 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
             "training. A fused kernel never keeps the matrices."
         )
         if config.decoder_layers:
-            said += " The cache is what writing on, token by token, keeps."
+            said += " The cache is what generating token by token keeps."
         if config.turns_positions:
             said += " Q and K are counted once, not again after their turn by position."
         st.markdown(said)
@@ -81,7 +81,7 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
         ]
         chart(amounts(bars, unit=long), "cost-memory")
         if not needed.cache:
-            st.caption("An encoder writes nothing on, so it keeps no cache.")
+            st.caption("An encoder generates no text, so it keeps no cache.")
         columns = {
             "what": list(rows),
             "numbers": [f"{count:,}" for count, _ in rows.values()],

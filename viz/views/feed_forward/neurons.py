@@ -19,8 +19,8 @@ from viz.elements.one_of import one_of
 from viz.figures.activation import Line, activation_curves, curve_over_values
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
-from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import plain
+from viz.notation.labels import numbered_labels
+from viz.notation.markdown import bold_token, plain
 from viz.notation.names import sublayer_name
 from viz.notation.numbers import counted, difference
 from viz.shell.pictures import chart, look_for, table
@@ -58,7 +58,7 @@ def neurons(seen: Look) -> None:
         return
     tokens = tokens_of(seen, record)
     token = choose_token(token_box, tokens, TOKEN)
-    bold = [f"{at} **{plain(token_label(text))}**" for at, text in enumerate(tokens)]
+    bold = [f"{at} {bold_token(text)}" for at, text in enumerate(tokens)]
     found = neuron_statistics(record)
     look_for(
         "Which neurons are loud, and on which tokens? The strongest here is neuron "

@@ -7,7 +7,7 @@ from viz.elements.one_of import open_one
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.shell.pictures import look_for
-from viz.state.intervention_words import parts
+from viz.state.intervention_words import COUNTERFACTUAL, parts
 from viz.state.look import Look
 from viz.state.presets import PRESETS, Preset, opened, preset_of
 from viz.state.session import can_undo, current, open_view, set_change, undo
@@ -87,4 +87,4 @@ def _listed(seen: Look) -> None:
             args=(Intervention(),),
         )
         if change.changes:
-            st.caption("A trained model run this way is a counterfactual: it never learned to.")
+            st.caption(COUNTERFACTUAL)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from viz.state.session import current, set_change, shown, switch
+from viz.state.session import Control, current, set_change, shown, switch
 
 CLICKED = 64  # up to so many options are buttons; more are a list
 
@@ -15,13 +15,19 @@ def changed(**fields: object) -> None:
     set_change(replace(current().change, **fields))  # type: ignore[arg-type]
 
 
+def field(name: str) -> Control:
+    """The widget that shows a field of the change and sets it."""
+    value = getattr(current().change, name)
+    return switch(f"laboratory-{name}", value, lambda value: changed(**{name: value}))
+
+
 def heading(words: str) -> None:
     """What a row of choices is about, in front of it."""
     st.markdown(words, width="content")
 
 
 def value_or_number(
-    field: str,
+    name: str,
     words: str,
     named: Mapping[str, float | None],
     *,
@@ -32,12 +38,12 @@ def value_or_number(
 
     other: what a number is called, and the first one. number: its label, bound and step.
     """
-    value = getattr(current().change, field)
-    names = {each: name for name, each in named.items()}
+    value = getattr(current().change, name)
+    names = {each: kind for kind, each in named.items()}
     label, bound, step = number
 
     def take_kind(kind: str) -> None:
-        changed(**{field: named.get(kind, other[1])})
+        changed(**{name: named.get(kind, other[1])})
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         heading(words)
@@ -47,7 +53,7 @@ def value_or_number(
             horizontal=True,
             label_visibility="collapsed",
             width="content",
-            **switch(f"laboratory-{field}", names.get(value, other[0]), take_kind),
+            **switch(f"laboratory-{name}", names.get(value, other[0]), take_kind),
         )
         if value not in names:
             st.number_input(
@@ -59,7 +65,7 @@ def value_or_number(
                 format="%g",
                 width=160,
                 **switch(
-                    f"laboratory-{field}-number", value, lambda number: changed(**{field: number})
+                    f"laboratory-{name}-number", value, lambda number: changed(**{name: number})
                 ),
             )
 

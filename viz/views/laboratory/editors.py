@@ -14,7 +14,7 @@ from viz.shell.controls import MASK_NAMES, MASKS_OF_SHAPE
 from viz.state.intervention_words import FILLS, fill_name, layer_name
 from viz.state.look import Look
 from viz.state.session import current, switch
-from viz.views.laboratory.controls import changed, heading, several, value_or_number
+from viz.views.laboratory.controls import changed, field, heading, several, value_or_number
 from viz.views.laboratory.edges import LABEL, edges_editor
 
 
@@ -55,7 +55,7 @@ def _mask(seen: Look) -> None:
             format_func=MASK_NAMES.__getitem__,
             horizontal=True,
             label_visibility="collapsed",
-            **switch("laboratory-mask", current().change.mask, lambda mask: changed(mask=mask)),
+            **field("mask"),
         )
 
 
@@ -71,13 +71,8 @@ def _padding(seen: Look) -> None:
 
 
 def _positions(seen: Look) -> None:
-    st.toggle(
-        "Positions",
-        help="Off: added positions are zero, rotary angles are zero.",
-        **switch(
-            "laboratory-positions", current().change.positions, lambda on: changed(positions=on)
-        ),
-    )
+    off = "Off: added positions are zero, rotary angles are zero."
+    st.toggle("Positions", help=off, **field("positions"))
     if seen.model.config.positions == "none":
         st.caption("This model has no positions: switching them off changes nothing.")
 
@@ -118,14 +113,7 @@ def _dropout(seen: Look) -> None:
                 "laboratory-dropout", min(change.dropout, 0.9), lambda rate: changed(dropout=rate)
             ),
         )
-        st.number_input(
-            "Seed",
-            min_value=0,
-            max_value=999_999_999,
-            step=1,
-            width=160,
-            **switch("laboratory-seed", change.seed, lambda seed: changed(seed=int(seed))),
-        )
+        st.number_input("Seed", 0, 999_999_999, step=1, width=160, **field("seed"))
     if change.dropout:
         _what_dropped(seen)
 

@@ -15,7 +15,7 @@ from viz.figures.before_after import before_and_after
 from viz.figures.next_tokens import next_tokens
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import plain
+from viz.notation.markdown import bold_token
 from viz.notation.numbers import counted, difference, nats, settled
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, table
@@ -40,13 +40,13 @@ def effect_on_prediction(seen: Look) -> None:
         return
     if seen.request.intervention.mask == "none":
         _what_leaks(before, after)
-    last = plain(token_label(after.tokens_of("decoder")[-1].text))
+    last = bold_token(after.tokens_of("decoder")[-1].text)
     st.header("The next token, before and after", anchor=False)
     picture, words = st.columns([2, 1], gap="large")
     with picture:
         apart, (first, then) = _draw_expected(seen, -1, "next-tokens")
     words.markdown(
-        f"What the model expects after **{last}**. All tokens that are not listed share {first} before "
+        f"What the model expects after {last}. All tokens that are not listed share {first} before "
         f"and {then} after the change. The two distributions are **{apart}** nats apart "
         "(KL divergence over the whole vocabulary)."
     )
@@ -79,8 +79,7 @@ def _what_leaks(before: Trace, after: Trace) -> None:
         if gained[most] > 0:
             said += (
                 f" It falls at {int((gained > 0).sum())} of them, most at "
-                f"**{plain(token_label(tokens[most + 1]))}** ({most + 1}): by "
-                f"{gained[most]:.{decimals}f} nats."
+                f"{bold_token(tokens[most + 1], most + 1)}: by {gained[most]:.{decimals}f} nats."
             )
         st.markdown(said)
         st.caption(
@@ -111,7 +110,7 @@ def next_token_effect(seen: Look) -> None:
     with words:
         st.latex(DIVERGENCE)
         st.markdown(
-            f"After **{plain(token_label(tokens[at].text))}** the two distributions are **{apart}** nats "
+            f"After {bold_token(tokens[at].text)} the two distributions are **{apart}** nats "
             f"apart, over the whole vocabulary of {len(ours):,} tokens."
         )
         shares = st.column_config.NumberColumn(format=f"%.{settled(_error(before, after))}f")
@@ -208,8 +207,8 @@ def _moved_most(tokens: Sequence[str], apart: np.ndarray, error: float) -> str:
     moved = f"**{most}** nats, {nats(apart.mean(), blurred)} on average."
     if len(leading) > 1:
         return f"The predictions moved by at most {moved}"
-    place = f"**{plain(token_label(tokens[leading[0]]))}** (position {leading[0]})"
-    return f"The predictions moved most after {place}: {moved}"
+    (at,) = leading
+    return f"The predictions moved most after {bold_token(tokens[at], at)}: {moved}"
 
 
 def _check(seen: Look, loss: float) -> None:

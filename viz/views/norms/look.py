@@ -11,8 +11,7 @@ from model.nn.config import Stack
 from model.trace.records import NormRecord
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import ColourEnd
-from viz.notation.labels import token_label
-from viz.notation.markdown import plain
+from viz.notation.markdown import bold_token
 from viz.notation.names import norm_name
 from viz.notation.numbers import difference
 from viz.notation.theme import QuantityName
@@ -39,7 +38,7 @@ class NormLook:
     @property
     def chosen(self) -> str:
         """The chosen token, safe in Markdown."""
-        return f"{self.token} **{plain(token_label(self.tokens[self.token]))}**"
+        return f"{self.token} {bold_token(self.tokens[self.token])}"
 
 
 def choose_norm(seen: Look) -> NormLook:

@@ -16,7 +16,7 @@ from viz.figures.norm_order import norm_orders
 from viz.figures.token_rows import colour_end
 from viz.figures.variance_gap import variance_gap
 from viz.notation.labels import token_label
-from viz.notation.markdown import plain
+from viz.notation.markdown import bold_token
 from viz.notation.numbers import difference
 from viz.notation.theme import QuantityName
 from viz.shell.page import chosen_view
@@ -153,7 +153,7 @@ def beside(look: NormLook) -> None:
     worst = int(apart.argmax())
     look_for(
         f"An RMS norm subtracts no mean. The two differ most on token {worst} "
-        f"**{plain(token_label(look.tokens[worst]))}**: mean {found.mean[worst]:.3f} beside "
+        f"{bold_token(look.tokens[worst])}: mean {found.mean[worst]:.3f} beside "
         f"deviation {found.deviation[worst]:.3f}, and up to {apart[worst]:.3f} apart."
     )
     stages: dict[str, tuple[np.ndarray, QuantityName]] = {

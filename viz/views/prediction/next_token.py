@@ -21,7 +21,7 @@ from model.worked.equality import sign
 from viz.elements.one_of import one_listed
 from viz.figures.distribution import Bars, distribution
 from viz.notation.labels import token_label
-from viz.notation.markdown import plain
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import nats, probability, rounded, settled, significant
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
@@ -172,7 +172,7 @@ def _what_follows(seen: Look, row: Row, position: int) -> None:
     following, own = tokens[position + 1], row.own
     rank = int((own > own[following.id]).sum()) + 1
     st.markdown(
-        f"In your text **{plain(token_label(following.text))}** comes next. The model gave it "
+        f"In your text {bold_token(following.text)} comes next. The model gave it "
         f"{probability(own[following.id], row.error)}, rank {rank:,} of {len(own):,}."
     )
 
