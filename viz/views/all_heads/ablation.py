@@ -57,7 +57,7 @@ MEANINGS: dict[Measure, str] = {
     "probability": f"the probability {_OF_A_TOKEN}",
     "logit": f"the logit {_OF_A_TOKEN}",
     "divergence": "how far the whole prediction at the end of the text moves, in nats (KL).",
-    "loss": "the mean −ln p of the text's own tokens, without the head minus with it, in nats a "
+    "loss": "the mean −ln p of the text's own tokens, without the head minus with it, in nats per "
     "token. Red: the head helped.",
     "moved": "the mean distance by which the final vectors of all tokens move, as a share of their "
     "length.",

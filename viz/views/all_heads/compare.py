@@ -39,7 +39,7 @@ class Side:
 def compare(seen: Look) -> None:
     """Two heatmaps on one scale, of heads that are chosen above them."""
     look_for(
-        "A head that looks by position draws the same figure on any sentence; one that looks by content "
+        "A head that attends by position shows the same pattern on any sentence; one that attends by content "
         "changes with the words."
     )
     family = choose_family(seen)

@@ -57,7 +57,7 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
     rows = compared(steps, recorded_shapes(seen.trace) if own else {})
     said = (
         "Only the scores and weights have two axes of tokens, queries and keys. "
-        "Cutting into heads makes no new number."
+        "Splitting into heads creates no new numbers."
     )
     if sizes.config.groups_keys:
         said += (
@@ -147,7 +147,7 @@ def _check(seen: Look, rows: Sequence[Row]) -> None:
         f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of each "
         "stack, are those of the formula, without the batch axis. A dash: a view of another array, or "
         f"not kept. Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
-        f"{words / max(typed, 1):.2f} words a token."
+        f"{words / max(typed, 1):.2f} words per token."
     )
     if added := len(seen.trace.tokens) - typed:
         said += f" The model puts {added} of its own around it: {added + typed:,} in all."
@@ -189,7 +189,7 @@ def what_adds(config: TransformerConfig) -> list[str]:
     """Which of the sizes besides width and layers change the number of parameters, in sentences."""
     none, others = ["Dropout"], []
     if config.head_size:
-        others.append("Each head more adds its own rows and columns to the projections.")
+        others.append("Each further head adds its own rows and columns to the projections.")
     elif config.groups_keys:
         shared = config.key_head_count
         others.append(
@@ -202,7 +202,7 @@ def what_adds(config: TransformerConfig) -> list[str]:
         none.append("heads")
     if config.positions == "learned":
         others.append(
-            f"Up to {config.context:,} tokens the length adds none; each position more adds a row of "
+            f"Up to {config.context:,} tokens the length adds none; each further position adds a row of "
             f"{config.width:,} to the table of positions."
         )
     else:

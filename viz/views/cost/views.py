@@ -64,7 +64,7 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
         if config.decoder_layers:
             said += " The cache is what generating token by token keeps."
         if config.turns_positions:
-            said += " Q and K are counted once, not again after their turn by position."
+            said += " Q and K are counted once, not again after they are rotated by position."
         st.markdown(said)
     rows = {
         "Weights": (needed.weights, MASKED),
@@ -112,7 +112,7 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
     total = sum(parts.values())
     unit, short, long = _fitting(total, FLOP_UNITS)
     look_for(
-        "At short lengths most operations lie in the maps of single tokens. Lengthen the text until the "
+        "In a short text most operations are spent on single tokens. Lengthen the text until the "
         "pairs of tokens cost more."
     )
     picture, words = st.columns([3, 2], gap="large")
@@ -134,10 +134,10 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
         tokens = sizes.lengths.batch * sizes.lengths.tokens
         masked = " The masked half of a causal pass is counted." * sizes.config.masks_future
         st.caption(
-            f"{total / tokens / 1e6:,.2f} MFLOP a token of the text. A product and its sum count as "
+            f"{total / tokens / 1e6:,.2f} MFLOP per token of the text. A product and its sum count as "
             "two operations, the scaling as one and a softmax as five a score; the formula above has "
-            "the products alone. Norms, activations, sums, look-ups and turns by position grow with the "
-            f"tokens only and are left out.{masked}"
+            "the products alone. Norms, activations, sums, look-ups and rotary positions grow only with the "
+            f"number of tokens and are left out.{masked}"
         )
 
 
@@ -183,7 +183,7 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
         f"One attention layer of width {width:,} with {heads:,} heads, each with keys and values of its "
         f"own, reads one sequence of {LENGTHS[0]:,} to {LENGTHS[-1]:,} tokens, several times each, on "
         "this machine. That takes a few seconds. **What to look for.** How far the measured lines lie "
-        "from the dashed one, which knows nothing but the operations; and what it costs to keep every "
+        "from the dashed one, which follows from the operations alone; and what it costs to keep every "
         "score."
     )
     key = "cost-measured"

@@ -126,7 +126,7 @@ def _check(activation: Activation, record: FeedForwardRecord) -> None:
     found = activation_check(activation, record.before, record.hidden)
     if found is None:
         st.caption(
-            "The gate's value and a second map's are multiplied; the view of contributions checks them."
+            "The gate's value is multiplied by that of a second map; the view of contributions checks both."
         )
         return
     st.caption(

@@ -11,7 +11,7 @@ def pipeline(seen: Look) -> None:
     layers = config.encoder_layers + config.decoder_layers
     cards = [
         ("Tokens", f"{len(trace.tokens)}", "the sentence, cut into pieces"),
-        ("Vectors", f"{len(trace.tokens)} × {config.width}", "one row of numbers a token"),
+        ("Vectors", f"{len(trace.tokens)} × {config.width}", "one row of numbers for each token"),
         ("Attention", f"{layers} × {config.heads}", "layers × heads that mix the rows"),
     ]
     if config.hidden:
@@ -19,7 +19,7 @@ def pipeline(seen: Look) -> None:
         cards.append(("Feed-forward", wide, "each row by itself"))
     if trace.prediction is None:
         size = f"{len(trace.tokens)} × {config.width}"
-        cards.append(("Result", size, "one vector a token, in its context"))
+        cards.append(("Result", size, "one vector for each token, in its context"))
     else:
         size = f"{trace.prediction.vocabulary:,}"
         cards.append(("Prediction", size, "scores for the next token"))

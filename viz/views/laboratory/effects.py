@@ -44,7 +44,8 @@ def effect_on_prediction(seen: Look) -> None:
     st.header("The next token, before and after", anchor=False)
     picture, words = st.columns([2, 1], gap="large")
     with picture:
-        apart, (first, then) = _draw_expected(seen, -1, "next-tokens")
+        ours, theirs = before.prediction.after(-1), after.prediction.after(-1)
+        apart, (first, then) = _draw_expected(seen, ours, theirs, "next-tokens")
     words.markdown(
         f"What the model expects after {last}. All tokens that are not listed share {first} before "
         f"and {then} after the change. The two distributions are **{apart}** nats apart "
@@ -103,10 +104,10 @@ def next_token_effect(seen: Look) -> None:
             f"laboratory-after-{hash(tuple(token.id for token in tokens))}",
             first=len(tokens) - 1,
         )
-    with picture:
-        apart, (first, then) = _draw_expected(seen, at, "laboratory-next")
-        st.caption(f"All other tokens share {first} before and {then} after.")
     ours, theirs = before.prediction.after(at), after.prediction.after(at)
+    with picture:
+        apart, (first, then) = _draw_expected(seen, ours, theirs, "laboratory-next")
+        st.caption(f"All other tokens share {first} before and {then} after.")
     with words:
         st.latex(DIVERGENCE)
         st.markdown(
@@ -121,14 +122,10 @@ def next_token_effect(seen: Look) -> None:
         )
 
 
-def _draw_expected(seen: Look, at: int, key: str) -> tuple[str, tuple[str, str]]:
-    """Draws the likeliest tokens after one token in both runs. Gives the divergence of the two runs in nats,
-    and what all other tokens share in each."""
-    before, after = runs(seen)
-    if before.prediction is None or after.prediction is None:
-        raise ValueError("An encoder without a head predicts no next token.")
-    ours, theirs = before.prediction.after(at), after.prediction.after(at)
-    error = _error(before, after)
+def _draw_expected(seen: Look, ours: Array, theirs: Array, key: str) -> tuple[str, tuple[str, str]]:
+    """Draws the likeliest next tokens of both runs, from their logits. Gives the divergence of the runs in
+    nats, and what all other tokens share in each."""
+    error = _error(*runs(seen))
     likely, decimals = expectation(ours, theirs, LISTED), settled(error)
     labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
     chart(next_tokens(labels, likely.before, likely.after, decimals=decimals), key)

@@ -208,7 +208,7 @@ def where(look: NormLook) -> None:
 
 _USES: dict[NormKind, str] = {
     "layer": ", and so does this model.",
-    "rms": ". This model uses neither: its RMS norm takes no mean away.",
+    "rms": ". This model uses neither: its RMS norm subtracts no mean.",
 }
 _LEARNED = {True: "γ and β: those were learned", False: "γ: that was learned"}
 _PLACES = {

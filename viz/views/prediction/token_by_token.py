@@ -117,7 +117,7 @@ def _request(seen: Look, ids: tuple[int, ...]) -> Request:
 
 
 def _written(seen: Look, choice: Choice, steps: int) -> tuple[int, ...]:
-    """The ids of the first steps, one pass a step; what was chosen before is remembered."""
+    """The ids of the first steps, one pass for each; what was chosen before is remembered."""
     with st.spinner("The model is writing. Choose another step to stop it.", show_time=True):
         return written(
             lambda ids: _next(_request(seen, ids), choice),

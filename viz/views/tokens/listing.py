@@ -125,7 +125,7 @@ def _table(found: Sequence[Piece], key: str) -> None:
 
 
 def token_strip(pieces: Sequence[Piece], name: str) -> str:
-    """One box a token, in order. Torn characters are framed, added tokens dashed. name: what a
+    """One box for each token, in order. Torn characters are framed, added tokens dashed. name: what a
     screen reader calls the row."""
     boxes = "".join(_box(piece, number) for number, piece in enumerate(pieces))
     return f'<ol style="{_ROW}" aria-label="{html.escape(name)}">{boxes}</ol>'

@@ -166,8 +166,8 @@ def translator_view(text: str = FIRST) -> View:
 
 
 def open_on_translator() -> None:
-    """Whoever comes with a model of another shape finds the translator open, and the own sentence
-    kept for the other pages."""
+    """Opens the translator where the visitor's model has another shape. The visitor's own sentence and
+    model are kept for the other pages."""
     if arrived() and not translated_here(current().model):
         lend_view(translator_view(sentence_to_open()))
     kept = kept_view()

@@ -137,7 +137,7 @@ def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
     error = rounding(look.trace)
     loss = -_logarithm(given) / len(given)
     sentence = (
-        f"The product of all: **{product_in_words(given, error)}**, a loss of {nats(loss, error)} nats a "
+        f"The product of all: **{product_in_words(given, error)}**, a loss of {nats(loss, error)} nats per "
         "word."
     )
     if look.request.target is not None:
