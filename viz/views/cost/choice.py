@@ -139,7 +139,7 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
 
 
 def _numbers(basis: Basis, given: Numbers) -> Numbers:
-    """One control for each number. What the reader changes is kept, in the link too, until the basis changes."""
+    """One control for each number. Changed numbers are kept, in the link too, until the basis changes."""
     _fill_controls(basis, given)
     numbers = tuple(
         int(st.number_input(field.label, 1, field.most, step=1, key=field.key, width=field.wide))

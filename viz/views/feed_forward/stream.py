@@ -47,7 +47,8 @@ def contributions_view(seen: Look) -> None:
     largest = int(added.mean(1).argmax())
     look_for(
         f"{names[largest]} adds most: a vector of length {added[largest].mean():.1f} on average, to a "
-        f"stream of length {found[largest].mean():.1f}. Vectors of different directions do not add up in length."
+        f"stream of length {found[largest].mean():.1f}. Vectors of different directions do not add up in "
+        "length."
     )
     picture, formula = st.columns([2, 1], gap="large")
     with picture:
