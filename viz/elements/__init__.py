@@ -1,1 +1,1 @@
-"""What a page is put together from: a plot, an error boundary."""
+"""What pages are put together from: choices, a plot, an error boundary."""

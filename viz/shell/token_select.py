@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
-from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.records import Token
 from viz.elements.one_of import one_listed
@@ -17,11 +16,6 @@ from viz.notation.theme import QuantityName
 
 LISTED = 24  # characters of a token in a list
 HINT = "Click a mark on the left to fill the formula with that token's numbers."
-
-
-def choose_token(box: DeltaGenerator, tokens: Sequence[str], key: str) -> int:
-    """The chosen token's position."""
-    return one_listed("Token", numbered_labels(tokens, LISTED), key, box=box)
 
 
 def pick_token(tokens: Sequence[Token], key: str) -> int:

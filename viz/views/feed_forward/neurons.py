@@ -15,7 +15,7 @@ from model.analysis.stream.activation_curves import (
 from model.analysis.stream.neurons import histogram, neuron_statistics, strongest
 from model.nn.config import Activation
 from model.trace.records import FeedForwardRecord
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.figures.activation import Line, activation_curves, curve_over_values
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
@@ -24,7 +24,7 @@ from viz.notation.markdown import bold_token, plain
 from viz.notation.names import sublayer_name
 from viz.notation.numbers import counted, difference
 from viz.shell.pictures import chart, look_for, table
-from viz.shell.token_select import choosable_rows, choose_token
+from viz.shell.token_select import LISTED, choosable_rows
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
@@ -57,7 +57,7 @@ def neurons(seen: Look) -> None:
     if record is None:
         return
     tokens = tokens_of(seen, record)
-    token = choose_token(token_box, tokens, TOKEN)
+    token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, box=token_box)
     bold = [f"{at} {bold_token(text)}" for at, text in enumerate(tokens)]
     found = neuron_statistics(record)
     look_for(

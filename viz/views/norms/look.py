@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from model.analysis.stream.norms import kernel_check
 from model.nn.config import Stack
 from model.trace.records import NormRecord
+from viz.elements.one_of import keep_within, one_listed
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import ColourEnd
+from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
 from viz.notation.names import norm_name
 from viz.notation.numbers import difference
 from viz.notation.theme import QuantityName
-from viz.shell.token_select import choosable_rows, choose_token, keep_within
+from viz.shell.token_select import LISTED, choosable_rows
 from viz.state.look import Look
 
 TOKEN, DIMENSION, NORM = "layer-norm-token", "layer-norm-dimension", "layer-norm-norm"
@@ -56,7 +58,7 @@ def choose_norm(seen: Look) -> NormLook:
     stack: Stack = "encoder" if name.startswith("encoder.") else "decoder"
     norm = norms[name]
     tokens = [token.text for token in seen.trace.tokens_of(stack)]
-    token = choose_token(token_box, tokens, TOKEN)
+    token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, box=token_box)
     width = norm.input.shape[1]
     keep_within(DIMENSION, width)
     dimension = dimension_box.number_input("Dimension", 0, width - 1, step=1, key=DIMENSION)
