@@ -42,7 +42,8 @@ def table(
     row = st.expander("The numbers as a table", key=f"numbers-{key}", on_change="rerun")
     if row.open:
         frame = pd.DataFrame(columns)
-        frame = frame.rename_axis(index or frame.index.name)
+        if index is not None:
+            frame = frame.rename_axis(index)
         numbers = frame.select_dtypes("number")
         shown = {
             str(name): st.column_config.NumberColumn(

@@ -187,12 +187,10 @@ def _show(seen: Look, found: Ablations) -> None:
             "was never trained. Heads can stand in for one another, so a small effect does not say "
             "that a head does nothing."
         )
-        view, head = current(), (current().place, current().head)
-        view_link(
-            "pages/laboratory.py",
-            f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →",
-            replace(view, show="", change=Intervention(ablated=frozenset({head}))),
-        )
+        head = current().place, current().head
+        without = Intervention(ablated=frozenset({head}))
+        label = f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →"
+        view_link("pages/laboratory.py", label, replace(current(), show="", change=without))
 
 
 def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:

@@ -79,7 +79,7 @@ def _statistic(known: Scores) -> Statistic:
     name = st.segmented_control(
         "Rank by", present, required=True, format_func=lambda one: BY_NAME[one].title, key=KEY
     )
-    return BY_NAME[name]
+    return BY_NAME[name or present[0]]
 
 
 def _list(seen: Look, known: Scores, statistic: Statistic) -> None:
