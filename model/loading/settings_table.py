@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from model.loading.marked import put_between, rewrite
-from model.system.settings import SETTINGS
+from model.system.settings import VARIABLES
 
 README = Path(__file__).parents[2] / "README.md"
 BEGIN, END = (
@@ -14,7 +14,7 @@ BEGIN, END = (
 
 def table() -> str:
     """One row a setting: variable, meaning, default."""
-    rows = [f"| `{one.variable}` | {one.meaning} | {one.told} |" for one in SETTINGS.values()]
+    rows = [f"| `{one.alias}` | {one.description} | {one.title} |" for one in VARIABLES.values()]
     return "\n".join(["| variable | meaning | default |", "|---|---|---|", *rows])
 
 

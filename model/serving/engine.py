@@ -19,8 +19,7 @@ from model.loading.registry import load_model
 from model.nn.intervention import Intervention
 from model.serving.events import Event, Found, Loaded, Passed, Refused
 from model.system import allocator, deadline
-from model.system.setting import MEGABYTE
-from model.system.settings import settings
+from model.system.settings import MEGABYTE, settings
 from model.system.waiting_line import KeyLocks, Line, nothing
 from model.trace.trace import Trace
 

@@ -4,195 +4,171 @@
 """
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, Literal
 
-from model.system.setting import (
-    Metrics,
-    Setting,
-    address_of,
-    always,
-    check_folder,
-    default_trace_megabytes,
-    device_of,
-    is_loopback,
-    metrics_of,
-    names_of,
-    number,
-    switch,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, HttpUrl, ValidationError
 
 ADDRESS = "STREAMLIT_SERVER_ADDRESS"
+MEGABYTE = 1_000_000
+LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
+OPEN_HERE = "`on` for who asks from this computer, not through a proxy, else `off`"
+
+Switch = Annotated[bool, BeforeValidator({"on": True, "off": False}.get)]
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[
+    tuple[Name, ...], BeforeValidator(lambda written: [name.strip() for name in written.split(",")])
+]
+Address = Annotated[str, AfterValidator(lambda written: HttpUrl(written) and written.rstrip("/"))]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the server's owner has decided. Made by `read`; the fields are explained there."""
+def variable(
+    name: str, default: object, meaning: str, *, told: str = "", must: str = "", **checks: Any
+) -> Any:
+    """The field of a variable. told: the default in words; must: what a value must be; checks: of pydantic.
+    A default that is a function is called, with the fields above it where it takes an argument."""
+    filled: dict[str, Any] = {"default_factory" if callable(default) else "default": default}
+    told = told or (f"`{default}`" if isinstance(default, str) else str(default))
+    return Field(alias=name, description=meaning, title=told, examples=[must], **filled, **checks)
 
-    address: Annotated[
-        str,
-        Setting(
-            ADDRESS,
-            "address that the server listens on; `0.0.0.0` is every one",
-            "`127.0.0.1`",
-            str,
-            always("127.0.0.1"),
-        ),
-    ]
-    models: Annotated[
-        tuple[str, ...] | None,
-        Setting(
-            "ATTENTION_MODELS",
-            "models of the hub that visitors may choose beside the first five of the table above: names "
-            "or hub ids, with commas between them; then nothing else is opened",
-            "as the next two say",
-            names_of,
-            always(None),
-        ),
-    ]
-    other_models: Annotated[
-        bool,
-        Setting(
-            "ATTENTION_OTHER_MODELS",
-            "whether visitors may open, and so download, any model of the hub",
-            "`on` for who asks from this computer, not through a proxy, else `off`",
-            switch,
-            lambda local: local,
-        ),
-    ]
-    folders: Annotated[
-        bool,
-        Setting(
-            "ATTENTION_FOLDERS",
-            "whether visitors may open a model from a folder of the server",
-            "`on` for who asks from this computer, not through a proxy, else `off`",
-            switch,
-            lambda local: local,
-        ),
-    ]
-    cache: Annotated[
-        Path | None,
-        Setting(
-            "ATTENTION_CACHE",
-            "folder for downloaded models",
-            "`attention-visualizer` in the user's cache folder",
-            Path,
-            always(None),
-        ),
-    ]
-    model_megabytes: Annotated[
-        int,
-        Setting(
-            "ATTENTION_MODEL_MB",
-            "megabytes of loaded models; the one used least recently makes room",
-            "2000",
-            number(1, 10**7),
-            always(2000),
-        ),
-    ]
-    trace_megabytes: Annotated[
-        int,
-        Setting(
-            "ATTENTION_TRACE_MB",
-            "megabytes of recent traces, shared by all visitors",
-            "a tenth of the memory, 300 to 2000",
-            number(1, 10**7),
-            lambda local: default_trace_megabytes(),
-        ),
-    ]
-    longest_text: Annotated[
-        int,
-        Setting(
-            "ATTENTION_LONGEST_TEXT",
-            "characters of a sentence, in the box or in a link",
-            "20000",
-            number(100, 10**6),
-            always(20_000),
-        ),
-    ]
-    pass_seconds: Annotated[
-        int,
-        Setting(
-            "ATTENTION_PASS_SECONDS",
-            "seconds after which a pass is ended with a sentence",
-            "60",
-            number(1, 86_400),
-            always(60),
-        ),
-    ]
-    longest_line: Annotated[
-        int,
-        Setting(
-            "ATTENTION_LINE",
-            "visitors who may wait in line for a pass; the next one is asked to come back",
-            "200",
-            number(1, 10**6),
-            always(200),
-        ),
-    ]
-    threads: Annotated[
-        int | None,
-        Setting(
-            "ATTENTION_THREADS",
-            "threads of one pass",
-            "PyTorch's own choice, the number of cores",
-            number(1, 1024),
-            always(None),
-        ),
-    ]
-    device: Annotated[
-        str,
-        Setting(
-            "ATTENTION_DEVICE",
-            "where models run: `cpu`, `cuda`, `cuda:1`, …; `auto`: CUDA where there is one",
-            "`auto`",
-            device_of,
-            always("auto"),
-        ),
-    ]
-    metrics: Annotated[
-        Metrics,
-        Setting(
-            "ATTENTION_METRICS",
-            "who may read `/metrics`: `local`: this computer, not through a proxy; `on`: everybody who "
-            "reaches the server; `off`: nobody",
-            "`local`",
-            metrics_of,
-            always("local"),
-        ),
-    ]
-    hub: Annotated[
-        str,
-        Setting(
-            "HF_ENDPOINT",
-            "another hub than Hugging Face's",
-            "`https://huggingface.co`",
-            address_of,
-            always("https://huggingface.co"),
-        ),
-    ]
-    hub_home: Annotated[
-        Path | None,
-        Setting(
-            "HF_HOME", "folder of the hub's library", "`~/.cache/huggingface`", Path, always(None)
-        ),
-    ]
-    hub_cache: Annotated[
-        Path | None,
-        Setting(
-            "HF_HUB_CACHE",
-            "folder with models that other programs fetched from the hub",
-            "`hub` in the folder of the hub's library",
-            Path,
-            always(None),
-        ),
-    ]
-    user_cache: Annotated[
-        Path | None,
-        Setting("XDG_CACHE_HOME", "the user's cache folder", "`~/.cache`", Path, always(None)),
-    ]
+
+def number(
+    name: str, default: object, bounds: tuple[int, int], meaning: str, told: str = ""
+) -> Any:
+    """The field of a variable that holds a whole number within bounds."""
+    least, most = bounds
+    must = f"a whole number from {least:,} to {most:,}"
+    return variable(name, default, meaning, told=told, must=must, ge=least, le=most)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address reaches this computer alone."""
+    try:
+        return ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def asked_at_this_computer(above: Mapping[str, Any]) -> bool:
+    return above["asked_here"] and is_loopback(above["address"])
+
+
+def default_trace_megabytes() -> int:
+    """A tenth of the machine's memory. A trace of 1,024 tokens of a GPT-2 takes 440 MB, and an intervention
+    is shown beside the unchanged run, so two of them are kept."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MEGABYTE
+    return min(max(machine // 10, LEAST_TRACE_MB), MOST_TRACE_MB)
+
+
+class Settings(BaseModel, frozen=True):
+    """What the server's owner has decided. Made by `read`."""
+
+    asked_here: bool = True  # whether these settings are for somebody at this computer
+    address: str = variable(
+        ADDRESS, "127.0.0.1", "address that the server listens on; `0.0.0.0` is every one"
+    )
+    models: Names | None = variable(
+        "ATTENTION_MODELS",
+        None,
+        "models of the hub that visitors may choose beside the first five of the table above: names "
+        "or hub ids, with commas between them; then nothing else is opened",
+        told="as the next two say",
+        must="names with commas between them",
+    )
+    other_models: Switch = variable(
+        "ATTENTION_OTHER_MODELS",
+        asked_at_this_computer,
+        "whether visitors may open, and so download, any model of the hub",
+        told=OPEN_HERE,
+        must="on or off",
+    )
+    folders: Switch = variable(
+        "ATTENTION_FOLDERS",
+        asked_at_this_computer,
+        "whether visitors may open a model from a folder of the server",
+        told=OPEN_HERE,
+        must="on or off",
+    )
+    cache: Path | None = variable(
+        "ATTENTION_CACHE",
+        None,
+        "folder for downloaded models",
+        told="`attention-visualizer` in the user's cache folder",
+    )
+    model_megabytes: int = number(
+        "ATTENTION_MODEL_MB",
+        2000,
+        (1, 10**7),
+        "megabytes of loaded models; the one used least recently makes room",
+    )
+    trace_megabytes: int = number(
+        "ATTENTION_TRACE_MB",
+        default_trace_megabytes,
+        (1, 10**7),
+        "megabytes of recent traces, shared by all visitors",
+        told="a tenth of the memory, 300 to 2000",
+    )
+    longest_text: int = number(
+        "ATTENTION_LONGEST_TEXT",
+        20_000,
+        (100, 10**6),
+        "characters of a sentence, in the box or in a link",
+    )
+    pass_seconds: int = number(
+        "ATTENTION_PASS_SECONDS",
+        60,
+        (1, 86_400),
+        "seconds after which a pass is ended with a sentence",
+    )
+    longest_line: int = number(
+        "ATTENTION_LINE",
+        200,
+        (1, 10**6),
+        "visitors who may wait in line for a pass; the next one is asked to come back",
+    )
+    threads: int | None = number(
+        "ATTENTION_THREADS",
+        None,
+        (1, 1024),
+        "threads of one pass",
+        told="PyTorch's own choice, the number of cores",
+    )
+    device: str = variable(
+        "ATTENTION_DEVICE",
+        "auto",
+        "where models run: `cpu`, `cuda`, `cuda:1`, …; `auto`: CUDA where there is one",
+        must="auto, cpu, cuda, or cuda:1 and the like",
+        pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$",
+    )
+    metrics: Literal["local", "on", "off"] = variable(
+        "ATTENTION_METRICS",
+        "local",
+        "who may read `/metrics`: `local`: this computer, not through a proxy; `on`: everybody who "
+        "reaches the server; `off`: nobody",
+        must="local, on or off",
+    )
+    hub: Address = variable(
+        "HF_ENDPOINT",
+        "https://huggingface.co",
+        "another hub than Hugging Face's",
+        must="an address that begins with http:// or https://",
+    )
+    hub_home: Path | None = variable(
+        "HF_HOME", None, "folder of the hub's library", told="`~/.cache/huggingface`"
+    )
+    hub_cache: Path | None = variable(
+        "HF_HUB_CACHE",
+        None,
+        "folder with models that other programs fetched from the hub",
+        told="`hub` in the folder of the hub's library",
+    )
+    user_cache: Path | None = variable(
+        "XDG_CACHE_HOME", None, "the user's cache folder", told="`~/.cache`"
+    )
 
     @property
     def is_local(self) -> bool:
@@ -214,10 +190,9 @@ class Settings:
         return self.user_cache or Path.home() / ".cache"
 
 
-SETTINGS: dict[str, Setting] = {
-    name: hint.__metadata__[0]
-    for name, hint in get_type_hints(Settings, include_extras=True).items()
-}
+# The field of each variable: its alias is the variable's name, its description what it means, its title the
+# default in words, and its example what a value must be.
+VARIABLES = {field.alias: field for field in Settings.model_fields.values() if field.alias}
 
 
 def read(environment: Mapping[str, str], *, asked_here: bool = True) -> Settings:
@@ -227,31 +202,34 @@ def read(environment: Mapping[str, str], *, asked_here: bool = True) -> Settings
     everybody else.
     Raises ValueError with a sentence that names the variable for a value that makes no sense.
     """
-    local = asked_here and is_loopback(environment.get(ADDRESS) or "127.0.0.1")
-    values: dict[str, object] = {}
-    for name, one in SETTINGS.items():
-        written = environment.get(one.variable, "").strip()
-        try:
-            values[name] = one.read(written) if written else one.default(local)
-        except ValueError as error:
-            raise _refusal(one, written, error) from error
-    return Settings(**values)  # type: ignore[arg-type]
+    written = {name: environment.get(name, "").strip() for name in VARIABLES}
+    given = {name: value for name, value in written.items() if value}
+    try:
+        return Settings.model_validate({"asked_here": asked_here, **given})
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        must = (VARIABLES[name].examples or [""])[0]
+        raise _refusal(name, written[name], f"it must be {must}") from error
 
 
 def check_at_start() -> None:
-    """Raises ValueError as `read`, and for a folder of the settings that is none. A folder that breaks
-    later is told where it is needed."""
-    found = settings()
-    for name, one in SETTINGS.items():
-        if isinstance(folder := getattr(found, name), Path):
-            try:
-                check_folder(folder)
-            except ValueError as error:
-                raise _refusal(one, str(folder), error) from error
+    """Raises ValueError as `read`, and for a folder of the settings that is none. One that does not exist is
+    made when it is needed; one that breaks later is told there."""
+    for name, value in settings().model_dump(by_alias=True).items():
+        if not isinstance(value, Path):
+            continue
+        try:
+            is_folder = stat.S_ISDIR(value.stat().st_mode)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise _refusal(name, str(value), f"it must be a folder ({error.strerror})") from error
+        if not is_folder or not os.access(value, os.R_OK | os.X_OK):
+            raise _refusal(name, str(value), "it must be a folder that can be read")
 
 
-def _refusal(setting: Setting, written: str, error: ValueError) -> ValueError:
-    return ValueError(f"{setting.variable} is {written[:60]!r}; {error}.")
+def _refusal(name: str, written: str, why: str) -> ValueError:
+    return ValueError(f"{name} is {written[:60]!r}; {why}.")
 
 
 @dataclass
@@ -265,8 +243,8 @@ _server = _Server()
 
 
 def settings() -> Settings:
-    """The settings of this process, for whom this thread works, read anew: they cost microseconds. Raises
-    ValueError as `read`."""
+    """The settings of this process, for the visitor for whom this thread works. They are read anew each time,
+    which takes microseconds. Raises ValueError as `read`."""
     return read(os.environ, asked_here=_server.asked_here())
 
 

@@ -1,5 +1,6 @@
 """The books as token ids: a compact vocabulary, a part to learn from and a part held out."""
 
+import lzma
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +12,8 @@ from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
 from model.training.bigrams import Ids
 from model.training.recipe import Random
-from model.training.texts import BOOKS, books
 
+BOOKS = Path(__file__).with_name("books")
 SHARES = {"bible": 0.40, "austen": 0.45, "shakespeare": 0.15}  # of the rows that are book text
 VOCABULARY = 8192
 _PARTS = 50  # each collection is cut into so many; one in 25 is held out
@@ -64,9 +65,10 @@ class Corpus:
         return np.concatenate([each.learned for each in self.collections.values()]).astype(np.int64)
 
 
-def load(folder: Path) -> Corpus:
-    """The corpus from books in a folder, fetched when missing. Raises ValueError like `books`."""
-    return from_texts(books(folder))
+def load() -> Corpus:
+    """The corpus of the books that house-gpt learns from."""
+    files = {name: BOOKS / f"{name}.txt.xz" for name in SHARES}
+    return from_texts({name: lzma.open(file, "rt").read() for name, file in files.items()})
 
 
 def from_texts(texts: dict[str, str]) -> Corpus:
@@ -75,10 +77,8 @@ def from_texts(texts: dict[str, str]) -> Corpus:
     tokenizer = GPT2Subset(kept_ids({name: learned for name, (learned, _) in parts.items()}))
     newline = tokenizer.encode("\n")[0]
     collections = {}
-    for name in BOOKS:
-        learned, held_out = (
-            np.array(tokenizer.encode(text), dtype=np.uint16) for text in parts[name]
-        )
+    for name, both in parts.items():
+        learned, held_out = (np.array(tokenizer.encode(text), dtype=np.uint16) for text in both)
         beginnings = np.flatnonzero(learned[:-1] == newline) + 1
         collections[name] = Collection(learned, held_out, beginnings)
     return Corpus(tokenizer, collections)

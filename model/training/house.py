@@ -1,7 +1,6 @@
 """house-gpt: GPT-2's architecture, small, on public-domain books: any typed sentence works."""
 
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,7 +16,6 @@ from model.training.induction import repeat_exam
 from model.training.recipe import Batch, Exam, Gate, Random, Recipe
 from model.training.stories import story_row
 
-TEXTS = Path(".training/texts")
 _CONTEXT = 256
 _LONG_FROM = 600  # steps: before, rows are half as long and more of them follow a rule
 _EXAM_ROWS = 16  # of each collection
@@ -26,12 +24,9 @@ _EXAM_ROWS = 16  # of each collection
 class HouseTask:
     """Books and micro-stories; one row in five, at first two in five, is random words with a rule."""
 
-    def __init__(self, folder: Path = TEXTS) -> None:
-        self._folder = folder
-
     @cached_property
     def corpus(self) -> Corpus:
-        return corpus.load(self._folder)
+        return corpus.load()
 
     @property
     def tokenizer(self) -> GPT2Subset:

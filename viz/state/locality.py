@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from model.system.setting import is_loopback
+from model.system.settings import is_loopback
 
 FORWARDED = {"forwarded", "via"}  # headers that a proxy adds, and all that begin with these:
 FORWARDED_BEGIN = ("x-forwarded", "x-real-ip", "cf-", "true-client-ip")
