@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from weakref import WeakValueDictionary
 
 SECONDS_BETWEEN_NEWS = 0.2
 ROUND = 64  # turns for which a visitor who had one lets those who had none go first
@@ -21,12 +22,16 @@ class LineFullError(ValueError):
         )
 
 
+class LeftError(Exception):
+    """A ticket was taken out of the line while somebody waited with it."""
+
+
 def nothing() -> None:
-    """What a wait without conditions asks now and then."""
+    """A callback that does nothing."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Ticket:
+class Ticket:
     """One wait in the line."""
 
     visitor: Hashable
@@ -44,7 +49,7 @@ class Line:
     def __init__(self, at_once: int, longest: int | None = None) -> None:
         self._free = at_once
         self._longest = longest
-        self._waiting: list[_Ticket] = []  # who is next stands first
+        self._waiting: list[Ticket] = []  # who is next stands first
         self._tickets = count()
         self._turns = 0  # given so far
         self._last: dict[Hashable, int] = {}  # visitor -> turn, for those of the last ROUND turns
@@ -64,24 +69,46 @@ class Line:
         visitor: Hashable = None,
         however_long: bool = False,
     ) -> Iterator[None]:
-        """Waits for a turn of the visitor's. `waiting` hears the place in line (1 = next) when it
-        changes; `wanted` is called now and then, and whatever it raises leaves the line.
+        """Waits for a turn of the visitor's and holds it. As `join` and `turn`."""
+        with self.turn(self.join(visitor, however_long=however_long), waiting, wanted):
+            yield
 
-        Raises LineFullError where too many stand before it, unless it may be `however_long`.
-        """
+    def join(self, visitor: Hashable = None, *, however_long: bool = False) -> Ticket:
+        """A place in the line, to be taken to `turn`. Raises LineFullError where too many stand before it,
+        unless it may be `however_long`."""
         with self._moved:
-            ticket = _Ticket(visitor, next(self._tickets), self._turns)
+            ticket = Ticket(visitor, next(self._tickets), self._turns)
             before = bisect_right(self._waiting, self._due(ticket), key=self._due)
             if self._longest is not None and before >= self._longest and not however_long:
                 raise LineFullError(before)
             self._waiting.insert(before, ticket)
+            return ticket
+
+    def place_of(self, ticket: Ticket) -> int:
+        """Where a ticket stands: 1 is next, 0 is not in the line."""
+        with self._moved:
+            return self._waiting.index(ticket) + 1 if ticket in self._waiting else 0
+
+    def leave(self, ticket: Ticket) -> None:
+        """Takes a ticket out of the line, if it still stands there."""
+        with self._moved:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+                self._moved.notify_all()
+
+    @contextmanager
+    def turn(
+        self, ticket: Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
+    ) -> Iterator[None]:
+        """Waits for a ticket's turn and holds it. `waiting` hears the place in line (1 = next) when it
+        changes; `wanted` is called now and then, and whatever it raises leaves the line.
+
+        Raises LeftError where the ticket was taken out of the line.
+        """
         try:
             self._stand(ticket, waiting, wanted)
         except BaseException:
-            with self._moved:
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                    self._moved.notify_all()
+            self.leave(ticket)
             raise
         try:
             yield
@@ -91,11 +118,13 @@ class Line:
                 self._moved.notify_all()
 
     def _stand(
-        self, ticket: _Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
+        self, ticket: Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
     ) -> None:
         told = 0
         while True:
             with self._moved:
+                if ticket not in self._waiting:
+                    raise LeftError
                 place = self._waiting.index(ticket) + 1
                 if place <= self._free:
                     self._waiting.remove(ticket)
@@ -111,7 +140,7 @@ class Line:
                 waiting(place)
                 told = place
 
-    def _due(self, ticket: _Ticket) -> tuple[int, int]:
+    def _due(self, ticket: Ticket) -> tuple[int, int]:
         """The turn at which a ticket counts as come, for a visitor's last turn puts off the next; of those
         that are equal, the earlier one goes first."""
         last = self._last.get(ticket.visitor)
@@ -129,29 +158,21 @@ class Line:
 
 
 class KeyLocks:
-    """One lock a key, so that two who ask for the same thing do the work once."""
+    """One lock for a key, so that two who ask for the same thing do the work once."""
 
     def __init__(self) -> None:
-        self._locks: dict[object, tuple[threading.RLock, int]] = {}
+        self._locks: WeakValueDictionary[object, threading.RLock] = WeakValueDictionary()
         self._guard = threading.Lock()
 
     @contextmanager
     def held(self, key: object, meanwhile: Callable[[], object] = nothing) -> Iterator[None]:
-        """Holds the key's lock; calls `meanwhile` now and then while somebody else holds it."""
+        """Holds the key's lock; calls `meanwhile` now and then while somebody else holds it. The lock is
+        forgotten with its last user."""
         with self._guard:
-            lock, users = self._locks.get(key, (threading.RLock(), 0))
-            self._locks[key] = (lock, users + 1)
+            lock = self._locks.setdefault(key, threading.RLock())
+        while not lock.acquire(timeout=SECONDS_BETWEEN_NEWS):
+            meanwhile()
         try:
-            while not lock.acquire(timeout=SECONDS_BETWEEN_NEWS):
-                meanwhile()
-            try:
-                yield
-            finally:
-                lock.release()
+            yield
         finally:
-            with self._guard:
-                lock, users = self._locks[key]
-                if users == 1:
-                    del self._locks[key]
-                else:
-                    self._locks[key] = (lock, users - 1)
+            lock.release()

@@ -1,16 +1,14 @@
-"""Training on demand: one run at a time for the whole process, the others stand in line.
+"""Training on demand: one run at a time for the whole process; the others wait in a line.
 
-A run takes its turn with everybody's passes, one step at a time, on one thread of torch, and ends when
-its visitor asks for it or is no longer there. Nothing is written to disk.
+A run takes its turns with everybody's passes, one step at a time, on one thread of torch. It ends when its
+visitor asks for it or is no longer there. Nothing is written to disk.
 """
 
 import itertools
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from time import monotonic
 from typing import Literal
 
 import torch
@@ -18,8 +16,10 @@ from torch import Tensor
 
 from model.nn.transformer import Transformer
 from model.run.model import Model
+from model.system.jobs import Job, Jobs
+from model.system.waiting_line import Line, LineFullError
 from model.training import trainer
-from model.training.checkpoints import Course, Record
+from model.training.checkpoints import Course
 from model.training.recipe import Recipe
 from model.training.trainer import Progress, Run
 
@@ -55,173 +55,96 @@ class Report:
         return self.recipe.failures(scores)
 
 
-@dataclass
-class _Job:
-    """One visitor's run. Changed under the workshop's guard only."""
+class _Training(Job):
+    """One visitor's run and what it has reached."""
 
-    ticket: int
-    visitor: Hashable
-    recipe: Recipe
-    seen: float
-    state: State = "waiting"
-    step: int = 0
-    began: float = 0.0
-    now: float = 0.0
-    recent: list[float] = field(default_factory=list)
-    losses: list[tuple[int, float]] = field(default_factory=list)
-    history: tuple[Record, ...] = ()
-    heads: dict[str, str] = field(default_factory=dict)
-    weights: dict[int, dict[str, Tensor]] = field(default_factory=dict)
+    patience = PATIENCE
+
+    def __init__(self, visitor: Hashable, recipe: Recipe, ticket: int) -> None:
+        super().__init__(visitor)
+        self.recipe, self.number = recipe, ticket
+        self.step, self.seconds = 0, 0.0
+        self.losses: tuple[tuple[int, float], ...] = ()
+        self.course: Course | None = None
+        self._recent: list[float] = []
+        self._heads: dict[str, str] = {}
+
+    def note(self, run: Run, progress: Progress, seconds: float) -> None:
+        """Keeps what a step has reached."""
+        self._recent.append(progress.loss)
+        if len(self._recent) == AVERAGED or progress.step == progress.steps:
+            self.losses += ((progress.step, sum(self._recent) / len(self._recent)),)
+            self._recent.clear()
+        if progress.exam is not None:
+            self._heads = progress.exam.heads
+        if progress.exam is not None or progress.step == 1:
+            key = f"{self.recipe.name}, run {self.number}"
+            self.course = _course(key, self.recipe, run, self._heads)
+        self.step, self.seconds = progress.step, seconds
 
 
 class Workshop:
     """Where visitors have a model trained. Safe to share between threads.
 
     turn: given the visitor, what is held around each step, so that steps share the cores with the
-    app's passes. clock: seconds.
+    app's passes.
     """
 
     def __init__(
-        self,
-        *,
-        turn: Callable[[Hashable], AbstractContextManager[object]] = nullcontext,
-        clock: Callable[[], float] = time.monotonic,
+        self, *, turn: Callable[[Hashable], AbstractContextManager[object]] = nullcontext
     ) -> None:
-        self._turn, self._clock = turn, clock
-        self._jobs: OrderedDict[int, _Job] = OrderedDict()  # the one looked at last is last
-        self._line: list[_Job] = []
+        self._turn = turn
+        self._jobs: Jobs[int, _Training] = Jobs(KEPT, Line(1, LINE_AT_MOST))
         self._tickets = itertools.count(1)
-        self._guard = threading.RLock()
-        self._worker: threading.Thread | None = None
 
     def ask(self, recipe: Recipe, visitor: Hashable = None) -> int:
         """Puts a run in the line and returns its ticket. Raises ValueError if the line is full."""
-        with self._guard:
-            self._leave_absent()
-            if len(self._line) >= LINE_AT_MOST:
-                raise ValueError("Too many are waiting for a training. Try again in some minutes.")
-            job = _Job(next(self._tickets), visitor, recipe, seen=self._clock())
-            self._jobs[job.ticket] = job
-            self._line.append(job)
-            self._forget_old()
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="training", daemon=True)
-                self._worker.start()
-            return job.ticket
+        ticket = next(self._tickets)
+        try:
+            self._jobs.start(ticket, _Training(visitor, recipe, ticket), self._train)
+        except LineFullError as error:
+            sentence = "Too many are waiting for a training. Try again in some minutes."
+            raise ValueError(sentence) from error
+        return ticket
 
     def look(self, ticket: int) -> Report | None:
         """Where a run stands; also the sign that its visitor is there. None if it was let go."""
-        with self._guard:
-            job = self._jobs.get(ticket)
-            if job is None:
-                return None
-            job.seen = self._clock()
-            self._jobs.move_to_end(ticket)
-            self._leave_absent()
-            return self._report(job)
+        job = self._jobs.looked_at(ticket)
+        if job is None:
+            return None
+        state: State = "training" if job.state == "running" else job.state
+        left = job.seconds / job.step * (job.recipe.steps - job.step) if job.step else None
+        place = self._jobs.place(job)
+        return Report(state, place, job.recipe, job.step, job.losses, left, job.course)
 
     def stop(self, ticket: int) -> None:
         """Ends a run, or takes it out of the line; what it has reached stays."""
-        with self._guard:
-            job = self._jobs.get(ticket)
-            if job is not None:
-                self._end(job, "stopped")
+        self._jobs.stop(ticket)
 
     def wait(self, seconds: float) -> None:
-        """Returns when nobody trains any more, or after so many seconds."""
-        worker = self._worker
-        if worker is not None:
-            worker.join(seconds)
+        """Returns when nobody trains any more, or when a run takes longer than so many seconds to end."""
+        self._jobs.wait(seconds)
 
-    def _report(self, job: _Job) -> Report:
-        left = None
-        if job.step:
-            left = (job.now - job.began) / job.step * (job.recipe.steps - job.step)
-        place = self._line.index(job) + 1 if job in self._line else 0
-        losses = tuple(job.losses)
-        return Report(job.state, place, job.recipe, job.step, losses, left, _course(job))
-
-    def _leave_absent(self) -> None:
-        """Ends the runs whose visitors have not been seen for a while."""
-        for job in [*self._jobs.values()]:
-            if self._clock() - job.seen > PATIENCE:
-                self._end(job, "gone")
-
-    def _end(self, job: _Job, state: State) -> None:
-        if job.state in ("waiting", "training"):
-            job.state = state
-        if job in self._line:
-            self._line.remove(job)
-
-    def _forget_old(self) -> None:
-        over = [job for job in self._jobs.values() if job.state not in ("waiting", "training")]
-        for job in over[: max(0, len(self._jobs) - KEPT)]:
-            del self._jobs[job.ticket]
-
-    def _work(self) -> None:
-        with self._at_work(), _one_thread():
-            while (job := self._next()) is not None:
-                try:
-                    self._train(job)
-                finally:
-                    with self._guard:
-                        self._end(job, "stopped")
-
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """Even where a run breaks off with an error, the next visitor's can begin."""
-        try:
-            yield
-        except BaseException:
-            with self._guard:
-                self._worker = None
-            raise
-
-    def _next(self) -> _Job | None:
-        with self._guard:
-            self._leave_absent()
-            if not self._line:
-                self._worker = None
-                return None
-            job = self._line.pop(0)
-            job.state, job.began = "training", self._clock()
-            return job
-
-    def _train(self, job: _Job) -> None:
-        run = trainer.begin(job.recipe)
-        steps = trainer.train(run)
-        while self._goes_on(job):
-            with self._turn(job.visitor):
-                progress = next(steps, None)
-            if progress is None:
-                with self._guard:
-                    self._end(job, "done")
-                return
-            self._note(job, run, progress)
-
-    def _goes_on(self, job: _Job) -> bool:
-        with self._guard:
-            self._leave_absent()
-            return job.state == "training"
-
-    def _note(self, job: _Job, run: Run, progress: Progress) -> None:
-        with self._guard:
-            job.step, job.now = progress.step, self._clock()
-            job.recent.append(progress.loss)
-            if len(job.recent) == AVERAGED or progress.step == progress.steps:
-                job.losses.append((progress.step, sum(job.recent) / len(job.recent)))
-                job.recent.clear()
-            if progress.step == 1 or progress.exam is not None:
-                job.history, job.weights = tuple(run.history), dict(run.checkpoints)
-            if progress.exam is not None:
-                job.heads = progress.exam.heads
+    def _train(self, job: _Training) -> None:
+        began = monotonic()
+        with _one_thread():
+            run = trainer.begin(job.recipe)
+            steps = trainer.train(run)
+            while True:
+                job.still_wanted()
+                with self._turn(job.visitor):
+                    progress = next(steps, None)
+                if progress is None:
+                    return
+                job.note(run, progress, monotonic() - began)
 
 
-def _course(job: _Job) -> Course | None:
-    """What a run has reached so far, as a course. It holds the job's weights, not the job."""
-    if not job.weights:
+def _course(key: str, recipe: Recipe, run: Run, heads: dict[str, str]) -> Course | None:
+    """What a run has reached so far, as a course; None before its first checkpoint. It holds the
+    checkpoints' weights, not the run."""
+    weights: dict[int, dict[str, Tensor]] = dict(run.checkpoints)
+    if not weights:
         return None
-    weights, recipe = job.weights, job.recipe
 
     def model(step: int) -> Model:
         with torch.device("meta"):
@@ -230,8 +153,7 @@ def _course(job: _Job) -> Course | None:
         module.load_state_dict(floats, assign=True)
         return Model(recipe.name, module, recipe.task.tokenizer)
 
-    key = f"{recipe.name}, run {job.ticket}"
-    return Course(key, job.history, job.heads, tuple(sorted(weights)), model)
+    return Course(key, tuple(run.history), heads, tuple(sorted(weights)), model)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from model.download.transfer import arrived
 from model.download.wheel import Progress
 from model.loading.registry import Entry, hub_models, models, others_allowed
 from viz.notation.markdown import plain
-from viz.shell.downloads import Fetching, Job
+from viz.shell.downloads import Download, Fetching
 from viz.state.engine import engine
 from viz.state.session import change_view, current, shown
 
@@ -201,7 +201,7 @@ def _start(entry: Entry | None) -> None:
             fetched(entry, progress, cancelled)
         return engine().model(entry.name, progress)
 
-    _fetching().start(entry.name, work)
+    _fetching().fetch(entry.name, work)
     st.session_state[WAITED] = entry.name
 
 
@@ -212,15 +212,15 @@ def _forget_said() -> None:
 @st.fragment(run_every=SECONDS)
 def _under_way(name: str) -> None:
     """The progress of a model that the visitor waits for, with a way to stop."""
-    job = _fetching().job(name)
-    if job is None or job.done:
+    job = _fetching().known(name)
+    if job is None or job.ended.is_set():
         _arrive(name, job)
         st.rerun()
     st.progress(job.share or 0.0, text=plain(job.sentence))
     st.button("Stop", key="picker-stop", on_click=_fetching().stop, args=(name,))
 
 
-def _arrive(name: str, job: Job | None) -> None:
+def _arrive(name: str, job: Download | None) -> None:
     """Opens a model that has come, or says why it has not: the view then stays as it was."""
     st.session_state.pop(WAITED, None)
     _is_here.cache_clear()

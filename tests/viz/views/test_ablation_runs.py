@@ -12,7 +12,6 @@ from model.analysis.heads.ablations import Ablations
 from model.analysis.heads.families import Head
 from model.serving.engine import Engine, Request
 from viz.views.all_heads import ablation
-from viz.views.all_heads import runs as ablation_runs
 from viz.views.all_heads.runs import Run, Runs
 
 REQUEST = Request("stories", "the cat")
@@ -53,7 +52,7 @@ def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
 ) -> None:
     runs, steps = Runs(), Steps()
     run = runs.started(REQUEST, steps)
-    monkeypatch.setattr(ablation_runs, "PATIENCE", -1.0)
+    monkeypatch.setattr(Run, "patience", -1.0)
     steps.go.release(1)
     assert run.ended.wait(20)
     assert not run.complete
@@ -125,7 +124,7 @@ def test_a_run_that_nobody_looks_at_leaves_the_line(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ablation, "engine", lambda: engine)
     model = engine.model("stories", lambda sentence, share: None)
     trace = engine.trace(REQUEST, lambda place: None)
-    monkeypatch.setattr(ablation_runs, "PATIENCE", -1.0)
+    monkeypatch.setattr(Run, "patience", -1.0)
     with engine.turn(lambda place: None):
         run = Runs().started(REQUEST, partial(ablation._work, model, trace))
         assert run.ended.wait(60)
@@ -140,3 +139,4 @@ def test_a_mistake_ends_the_run_and_is_known() -> None:
     run = Runs().started(REQUEST, work)
     assert run.ended.wait(20)
     assert run.failed
+    assert not run.complete

@@ -1,0 +1,135 @@
+"""Work in the background: one job for a key, until it is done, is stopped, or nobody looks at it."""
+
+import logging
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
+from typing import Generic, Literal, TypeVar
+
+from model.system.waiting_line import LeftError, Line, Ticket
+
+State = Literal["waiting", "running", "done", "stopped", "gone"]
+UNEXPECTED = "It ended in an unexpected way; the server's log says more."
+
+
+class UnwantedError(Exception):
+    """A job was stopped, or nobody has looked at it for its patience."""
+
+
+class Job:
+    """Work for a visitor. Whoever looks at it keeps it going. What it found is in fields of a class below
+    this one, and is kept however it ends."""
+
+    patience = math.inf  # seconds without a look after which it ends
+
+    def __init__(self, visitor: Hashable = None) -> None:
+        self.visitor = visitor
+        self.state: State = "waiting"
+        self.refusal: str | None = None  # why it was not done, in a sentence
+        self.failed = False  # by a fault in our code
+        self.stopped, self.ended = threading.Event(), threading.Event()
+        self.ticket: Ticket | None = None
+        self._seen = monotonic()
+
+    def look(self) -> None:
+        """Says that somebody still waits for it."""
+        self._seen = monotonic()
+
+    def still_wanted(self) -> None:
+        """Raises UnwantedError where it was stopped, or nobody has looked at it for a while."""
+        if self.stopped.is_set() or monotonic() - self._seen > self.patience:
+            raise UnwantedError
+
+
+K = TypeVar("K", bound=Hashable)
+J = TypeVar("J", bound=Job)
+
+
+class Jobs(Generic[K, J]):
+    """At most one job for a key, each in a thread of its own. Of those that ended, `kept` stay, those looked
+    at last. line: in which they wait for their turns; without one all run at once."""
+
+    def __init__(self, kept: int, line: Line | None = None) -> None:
+        self._kept, self._line = kept, line
+        self._jobs: OrderedDict[K, J] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def known(self, key: K) -> J | None:
+        """The job of a key, running or ended. This is no look at it."""
+        with self._guard:
+            return self._jobs.get(key)
+
+    def looked_at(self, key: K) -> J | None:
+        """The same, and the sign that somebody waits for it."""
+        with self._guard:
+            if (job := self._jobs.get(key)) is not None:
+                job.look()
+                self._jobs.move_to_end(key)
+            return job
+
+    def start(self, key: K, job: J, work: Callable[[J], object], *, again: bool = False) -> J:
+        """The job of a key that is under way or done; else this one, which begins now. again: what is done is
+        done once more. Raises LineFullError."""
+        with self._guard:
+            known = self._jobs.get(key)
+            if known is not None and (
+                not known.ended.is_set() or (known.state == "done" and not again)
+            ):
+                known.look()
+                return known
+            if self._line is not None:
+                job.ticket = self._line.join(job.visitor)
+            self._jobs[key] = job
+            self._jobs.move_to_end(key)
+            ended = [other for other, one in self._jobs.items() if one.ended.is_set()]
+            for other in ended[: max(0, len(self._jobs) - self._kept)]:
+                del self._jobs[other]
+        threading.Thread(target=self._run, args=(job, work), name="job", daemon=True).start()
+        return job
+
+    def stop(self, key: K) -> None:
+        """Ends a job at its next step, or takes it out of the line."""
+        job = self.known(key)
+        if job is None:
+            return
+        job.stopped.set()
+        if not job.ended.is_set():
+            job.state = "stopped"
+        if self._line is not None and job.ticket is not None:
+            self._line.leave(job.ticket)
+
+    def place(self, job: J) -> int:
+        """Where a job stands in the line: 1 is next, 0 is not in it."""
+        return 0 if self._line is None or job.ticket is None else self._line.place_of(job.ticket)
+
+    def wait(self, seconds: float) -> None:
+        """Returns when no job is under way, or when one takes longer than so many seconds to end."""
+        with self._guard:
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.ended.wait(seconds)
+
+    def _run(self, job: J, work: Callable[[J], object]) -> None:
+        try:
+            with self._turn(job):
+                job.still_wanted()
+                job.state = "running"
+                work(job)
+            job.state = "done"
+        except (UnwantedError, LeftError):
+            job.state = "stopped" if job.stopped.is_set() else "gone"
+        except ValueError as refusal:
+            job.state, job.refusal = "stopped", str(refusal)
+        except BaseException:  # a fault in our code: the visitor must not wait for ever
+            job.state, job.refusal, job.failed = "stopped", UNEXPECTED, True
+            logging.getLogger(__name__).exception("A job in the background broke.")
+        finally:
+            job.ended.set()
+
+    def _turn(self, job: J) -> AbstractContextManager[None]:
+        if self._line is None or job.ticket is None:
+            return nullcontext()
+        return self._line.turn(job.ticket, lambda place: None, job.still_wanted)
