@@ -91,10 +91,10 @@ audit: .venv/.installed-run
 
 # IMAGE_OPTIONS: --build-arg NAME=VALUE as for docker build; --share FOLDER for wheels on this machine.
 image-check: .venv/.installed-dev
-	$(BIN)/python -m deploy.try_image $(IMAGE_OPTIONS)
+	$(BIN)/python -m tests.deploy.try_image $(IMAGE_OPTIONS)
 
 proxy-check: .venv/.installed-dev
-	$(BIN)/python -m deploy.try_proxy
+	$(BIN)/python -m tests.deploy.try_proxy
 
 fuzz: .venv/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.hostile.fuzz --inputs $(INPUTS) --workers $(WORKERS)

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from deploy.audit import report
-from deploy.dockerfile import Instruction, context, instructions
 from deploy.healthy import healthy
+from tests.deploy.dockerfile import Instruction, context, instructions
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 STEPS = instructions((REPOSITORY / "Dockerfile").read_text())

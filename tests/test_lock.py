@@ -10,7 +10,7 @@ import torch
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from deploy.lock import NOT_LOCKED, Pin, locked, otherwise_installed, problems, requirements
+from tests.deploy.lock import NOT_LOCKED, Pin, locked, otherwise_installed, problems, requirements
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 NAMES = ("requirements", "requirements-dev", "requirements-uv")

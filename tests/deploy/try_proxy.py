@@ -24,7 +24,7 @@ from websockets.asyncio.client import connect
 
 from tests.bench.visitor import Visitor
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 REPLICAS = ("127.0.0.2", "127.0.0.3")
 PROXY = "http://localhost"
 SETTINGS = {

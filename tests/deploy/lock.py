@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-SETTINGS = tomllib.loads(Path(__file__).with_name("lock.toml").read_text())
+SETTINGS = tomllib.loads((Path(__file__).parents[2] / "deploy" / "lock.toml").read_text())
 NOT_LOCKED = {
     package["name"]: package["requires-dist"] for package in SETTINGS["dependency-metadata"]
 }

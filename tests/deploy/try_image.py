@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.dockerfile import Instruction, context, instructions
+from tests.deploy.dockerfile import Instruction, context, instructions
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS_TO_BUILD, SECONDS_TO_START = 1800, 180
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 
