@@ -19,8 +19,11 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
     """
     blocks = [block for stack in anatomy.stacks for block in stack.blocks]
     layers = {stack.stack: len(stack.blocks) for stack in anatomy.stacks}
-    heads, key_heads, head_width = _one({_heads(part) for part in anatomy.attentions()}, "heads")
-    hidden = _one({_hidden(block) for block in blocks}, "feed-forward sizes")
+    heads, key_heads, head_width = _one(
+        {(part.heads, part.key_heads, part.head_width) for part in anatomy.attentions()}, "heads"
+    )
+    feeds = [block.feed_forward for block in blocks]
+    hidden = _one({part.parts.hidden if part else 0 for part in feeds}, "feed-forward sizes")
     first, source = blocks[0], anatomy.stacks[0]
     norm = first.attentions[0].norm
     table, output = body.get_input_embeddings().weight, body.get_output_embeddings()
@@ -69,14 +72,6 @@ def context_of(source: StackPart, described: Any) -> int:
     ):
         found.append(_rows(source.positions) - source.first_position)
     return min([*found, LONGEST])
-
-
-def _heads(part: Any) -> tuple[int, int, int]:
-    return part.heads, part.key_heads, part.head_width
-
-
-def _hidden(block: BlockPart) -> int:
-    return 0 if block.feed_forward is None else block.feed_forward.parts.hidden
 
 
 def _one(found: set[Any], what: str) -> Any:

@@ -21,7 +21,7 @@ from model.hub.claims import check_numbers, check_shape
 from model.hub.config import config_of, shape_of
 from model.hub.empty import CLASSES, empty_body
 from model.hub.handed_over import handed_over
-from model.hub.module import HubTransformer
+from model.hub.module import HubTransformer, run
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
 from model.hub.tokenizer import HubTokenizer, encoded, load_tokenizer
@@ -67,7 +67,7 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
     def probed() -> Probe:
         return probe(
             body,
-            lambda: _result(_pass(body, shape, source, target), shape),
+            lambda: run(body, shape, source, target)[1],
             source=source.shape[1],
             target=0 if target is None else target.shape[1],
         )
@@ -176,24 +176,11 @@ def _probe_ids(
     return torch.tensor([ids]), target if shape == "encoder-decoder" else None
 
 
-def _pass(body: Any, shape: Shape, source: Tensor, target: Tensor | None, **others: bool) -> Any:
-    if shape == "encoder":
-        return body(input_ids=source, **others)
-    if target is not None:
-        return body(input_ids=source, decoder_input_ids=target, use_cache=False, **others)
-    return body(input_ids=source, use_cache=False, **others)
-
-
-def _result(passed: Any, shape: Shape) -> Tensor:
-    result: Tensor = passed.last_hidden_state if shape == "encoder" else passed.logits
-    return result
-
-
 def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -> Reference:
     """What the library's eager attention makes of the probe."""
     try:
         with torch.inference_mode():
-            passed = _pass(body, shape, source, target, output_attentions=True)
+            passed, result = run(body, shape, source, target, output_attentions=True)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise ValueError(f"Hugging Face's library cannot run it ({error})") from error
     weights: dict[str, tuple[Tensor, ...] | None]
@@ -210,4 +197,4 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
             "the library does not hand out its attention weights, so that ours cannot be checked"
         )
     known = {kind: found for kind, found in weights.items() if found is not None}
-    return Reference(source, target, known, _result(passed, shape))
+    return Reference(source, target, known, result)

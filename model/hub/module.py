@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from model.hub.beyond_sizes import beyond_sizes
 from model.hub.hooks import hook_model
 from model.hub.parts import Anatomy, StackPart
-from model.nn.config import TransformerConfig
+from model.nn.config import Shape, TransformerConfig
 from model.nn.recorder import Place, current
 
 
@@ -97,16 +97,7 @@ class HubTransformer(nn.Module):
 
     def forward(self, ids: Tensor, target: Tensor | None = None) -> Tensor:
         """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C)."""
-        if self.config.shape == "encoder-decoder":
-            logits: Tensor = self.body(
-                input_ids=ids, decoder_input_ids=target, use_cache=False
-            ).logits
-            return logits
-        if self.config.shape == "encoder":
-            states: Tensor = self.body(input_ids=ids).last_hidden_state
-            return states
-        logits = self.body(input_ids=ids, use_cache=False).logits
-        return logits
+        return run(self.body, self.config.shape, ids, target)[1]
 
     def unembed(self, stream: Tensor) -> Tensor:
         """A state of the stream (…, C) read as a prediction (…, V): final norm, output matrix.
@@ -171,6 +162,16 @@ class HubTransformer(nn.Module):
                 ids, attention_mask=torch.ones_like(ids), generation_config=settings
             )
         return [int(id_) for id_ in made[0, 1:]]
+
+
+def run(
+    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool
+) -> tuple[Any, Tensor]:
+    """A pass of the library's model: all that it hands out, and its logits or an encoder's states."""
+    fed = {} if target is None else {"decoder_input_ids": target}
+    cache = {} if shape == "encoder" else {"use_cache": False}
+    made = body(input_ids=source, **fed, **cache, **options)
+    return made, made.last_hidden_state if shape == "encoder" else made.logits
 
 
 def as_linear(map_: nn.Module) -> nn.Linear:

@@ -1,6 +1,8 @@
 """A grammar that draws sentences, each in English and in French, and which of them are held out."""
 
 import zlib
+from collections.abc import Sequence
+from typing import TypeVar
 
 from model.training.lexicon import (
     ADJECTIVES,
@@ -24,10 +26,13 @@ from model.training.phrases import (
 )
 from model.training.recipe import Random
 
+T = TypeVar("T")
+
 _AT = {
     "in": ("place",), "on": ("thing",), "under": ("thing",), "behind": ("place", "thing"),
     "with": ("person", "animal"),
 }  # fmt: skip
+_FUNCTION_WORDS = ". an and et do does not ne n' pas de d' cet is are est sont very très"
 _ALIVE = frozenset({"person", "animal"})
 
 
@@ -49,13 +54,11 @@ def sentence(random: Random) -> Phrase:
 
 def noun_phrase(random: Random, kinds: frozenset[str] | None = None) -> Subject:
     """A determiner, at most two adjectives and a noun of one of the kinds."""
-    fitting = [noun for noun in NOUNS if kinds is None or noun.kinds & kinds]
-    noun = fitting[random.integers(len(fitting))]
+    noun = _one(random, [noun for noun in NOUNS if kinds is None or noun.kinds & kinds])
     plural = random.random() < 0.25 and "drink" not in noun.kinds
     column = 3 if plural else 0
     determiners = [english for english, french in DETERMINERS.items() if french[column]]
-    common = random.random() < 0.4
-    determiner = "the" if common else determiners[random.integers(len(determiners))]
+    determiner = "the" if random.random() < 0.4 else _one(random, determiners)
     before, after = _adjectives(random, noun)
     phrase = described(determiner, noun, plural=plural, before=before, after=after)
     return Subject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
@@ -72,13 +75,15 @@ def _adjectives(random: Random, noun: Noun) -> tuple[Adjective | None, Adjective
 def _adjective(random: Random, noun: Noun, *, before: bool | None = None) -> Adjective:
     """Mostly one that suits the noun, now and then any."""
     anything = random.random() < 0.2
-    fitting = [
-        adjective
-        for adjective in ADJECTIVES
-        if (before is None or adjective.before == before)
-        and (anything or adjective.of & noun.kinds)
-    ]
-    return fitting[random.integers(len(fitting))]
+    return _one(
+        random,
+        [
+            adjective
+            for adjective in ADJECTIVES
+            if (before is None or adjective.before == before)
+            and (anything or adjective.of & noun.kinds)
+        ],
+    )
 
 
 def _clause(random: Random) -> Phrase:
@@ -87,8 +92,7 @@ def _clause(random: Random) -> Phrase:
     if choice < 0.3:
         return _is(random, _subject(random))
     subject = _subject(random, alive=True)
-    verbs = [verb for verb in VERBS if subject.kind in verb.by]
-    verb = verbs[random.integers(len(verbs))]
+    verb = _one(random, [verb for verb in VERBS if subject.kind in verb.by])
     negated = random.random() < 0.2
     french = verb.french_plural if subject.plural else verb.french
     if negated:
@@ -106,8 +110,7 @@ def _subject(random: Random, *, alive: bool = False) -> Subject:
     """A noun phrase, a pronoun, or two noun phrases joined by "and"."""
     choice = random.random()
     if choice < 0.12:
-        english = tuple(PRONOUNS)[random.integers(len(PRONOUNS))]
-        french, feminine = PRONOUNS[english]
+        english, (french, feminine) = _one(random, [*PRONOUNS.items()])
         return Subject(word(english, french), feminine, english == "they", "person", "")
     first = noun_phrase(random, _ALIVE if alive else None)
     if choice < 0.2:
@@ -129,27 +132,20 @@ def _is(random: Random, subject: Subject) -> Phrase:
 
 
 def _place(random: Random) -> Phrase:
-    english = tuple(PREPOSITIONS)[random.integers(len(PREPOSITIONS))]
-    kinds = frozenset(_AT[english])
-    return word(english, PREPOSITIONS[english]) + noun_phrase(random, kinds).phrase
+    english, french = _one(random, [*PREPOSITIONS.items()])
+    return word(english, french) + noun_phrase(random, frozenset(_AT[english])).phrase
+
+
+def _one(random: Random, fitting: Sequence[T]) -> T:
+    return fitting[random.integers(len(fitting))]
 
 
 def words() -> tuple[str, ...]:
     """Every word of both languages, sorted."""
-    found = {".", "an", "and", "et", "do", "does", "not", "ne", "n'", "pas", "de", "d'", "cet"}
-    found |= {"is", "are", "est", "sont", "very", "très"}
+    found = set(_FUNCTION_WORDS.split())
     found |= {form for english, forms in DETERMINERS.items() for form in (english, *forms) if form}
     found |= {form for english, (french, _) in PRONOUNS.items() for form in (english, french)}
     found |= {form for pair in PREPOSITIONS.items() for form in pair}
-    for noun in NOUNS:
-        found |= {noun.english, noun.english_plural, noun.french, noun.french_plural}
-    for adjective in ADJECTIVES:
-        found |= {adjective.english, adjective.masculine_vowel}
-        found |= {
-            adjective.french(feminine=feminine, plural=plural)
-            for feminine in (True, False)
-            for plural in (True, False)
-        }
-    for verb in VERBS:
-        found |= {verb.english, verb.english_plural, verb.french, verb.french_plural}
+    for entry in (*NOUNS, *ADJECTIVES, *VERBS):
+        found |= {form for form in vars(entry).values() if isinstance(form, str)}
     return tuple(sorted(found))

@@ -3,13 +3,14 @@
 import copy
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from model.loading.shipped import save_asset
 from model.nn.transformer import Transformer
 from model.training import trainer
-from model.training.recipe import Exam, Gate, Recipe
+from model.training.recipe import Exam, Recipe
 from model.training.trainer import Run
 
 GATE_SEED = 2_000_003  # added to the recipe's seed: data that neither training nor its exams saw
@@ -51,8 +52,8 @@ def shipped(module: Transformer) -> Transformer:
     return rounded
 
 
-def model_card(run: Run, exam: Exam) -> dict[str, object]:
-    """Everything about a run that a page shows or a reader asks."""
+def model_card(run: Run, exam: Exam) -> dict[str, Any]:
+    """All that a page shows of a run, or a reader asks."""
     recipe = run.recipe
     return {
         "name": recipe.name,
@@ -74,24 +75,19 @@ def model_card(run: Run, exam: Exam) -> dict[str, object]:
         "machine": MACHINE,
         "scores": {name: round(value, 4) for name, value in exam.scores.items()},
         "heads": exam.heads,
-        "gates": {gate.score: _bound(gate) for gate in recipe.gates},
+        "gates": {gate.score: gate.bound for gate in recipe.gates},
         "checkpoints": sorted(run.checkpoints),
         "history": run.history,
     }
 
 
-def _bound(gate: Gate) -> str:
-    """The bound of a gate as readers write it."""
-    return f"≥ {gate.at_least:g}" if gate.at_least > -float("inf") else f"≤ {gate.at_most:g}"
-
-
-def card_text(card: dict[str, object], recipe: Recipe) -> str:
+def card_text(card: dict[str, Any], recipe: Recipe) -> str:
     """The card as Markdown, for readers of the folder."""
-    scores, gates, found = (_table(card[key]) for key in ("scores", "gates", "heads"))
     rows = "\n".join(
-        f"| {name} | {value} | {gates.get(name, '')} |" for name, value in scores.items()
+        f"| {name} | {value} | {card['gates'].get(name, '')} |"
+        for name, value in card["scores"].items()
     )
-    named = "".join(f"- {what.replace('_', ' ')}: {head}\n" for what, head in found.items())
+    named = "".join(f"- {what.replace('_', ' ')}: {head}\n" for what, head in card["heads"].items())
     config = recipe.config
     return (
         f"# {recipe.name}\n\n{recipe.about}\n\n"
@@ -105,7 +101,3 @@ def card_text(card: dict[str, object], recipe: Recipe) -> str:
         f"## Scores on fresh data of another seed, of the shipped weights\n\n"
         f"| score | value | gate |\n| --- | --- | --- |\n{rows}\n\n## Heads\n\n{named}"
     )
-
-
-def _table(value: object) -> dict[str, object]:
-    return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""What one training run is made of: sizes, data, schedule, and the scores it must reach."""
+"""What a training run is made of: sizes, data, schedule, and the scores that it must reach."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from model.nn.config import TransformerConfig
@@ -27,6 +28,10 @@ class Batch:
     source: Tensor | None = None  # (B, S): what the encoder reads
     padding: Tensor | None = None  # (B, S) bool, True = real token
 
+    def to(self, device: torch.device) -> "Batch":
+        """The same on a device."""
+        return Batch(*(None if ids is None else ids.to(device) for ids in vars(self).values()))
+
 
 @dataclass(frozen=True)
 class Exam:
@@ -37,7 +42,7 @@ class Exam:
 
 
 class Task(Protocol):
-    """A source of batches, and the exam that shows what was learned from them."""
+    """Where batches come from, and the exam that shows what was learned from them."""
 
     @property
     def tokenizer(self) -> GPT2Subset | Words: ...
@@ -55,14 +60,17 @@ class Gate:
     at_least: float = -math.inf
     at_most: float = math.inf
 
+    @property
+    def bound(self) -> str:
+        """The bound as readers write it."""
+        return f"≥ {self.at_least:g}" if self.at_least > -math.inf else f"≤ {self.at_most:g}"
+
     def failure(self, scores: dict[str, float]) -> str | None:
         """The sentence that says what is wrong, or None. A score that is missing or NaN fails."""
         value = scores.get(self.score, math.nan)
         if self.at_least <= value <= self.at_most:
             return None
-        wanted = f"at least {self.at_least:g}" if self.at_least > -math.inf else ""
-        wanted = wanted or f"at most {self.at_most:g}"
-        return f"{self.score} is {value:.4f}; it must be {wanted}."
+        return f"{self.score} is {value:.4f}; it must be {self.bound}."
 
 
 @dataclass(frozen=True)

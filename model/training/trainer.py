@@ -1,7 +1,7 @@
-"""One trainer for every shape: a generator that trains as long as somebody asks for the next step.
+"""One trainer for every shape: a generator that trains for as long as somebody asks for the next step.
 
-State is saved whole and at once, so that a run can be stopped anywhere and taken up again. Every
-step draws its data from its own seed: a run taken up again gives the weights of an unbroken one.
+A run can be stopped anywhere and resumed. Each step draws its data from a seed of its own, so a resumed run
+gives the weights of an unbroken one.
 """
 
 import os
@@ -18,11 +18,12 @@ from torch import Tensor
 from model.nn.transformer import Transformer
 from model.training import saved_run
 from model.training.loss import batch_loss
-from model.training.recipe import Batch, Exam, Recipe, learning_rate
+from model.training.recipe import Exam, Recipe, learning_rate
 
 EXAM_SEED = 1_000_003  # added to the recipe's seed: exams never see the training draws
 SAVE_EVERY = 60.0  # seconds
 STATE = "state.safetensors"
+FACTS = ("step", "seconds", "history", "recent")  # what a saved run keeps beside its weights
 
 Record = dict[str, float]
 
@@ -62,27 +63,24 @@ def begin(recipe: Recipe, *, device: str = "cpu") -> Run:
 
 
 def _drawn(recipe: Recipe, device: str) -> Run:
-    place = torch.device(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        module = Transformer(recipe.config).to(place)
-    matrices = [weight for weight in module.parameters() if weight.ndim > 1]
-    vectors = [weight for weight in module.parameters() if weight.ndim <= 1]
-    groups: list[dict[str, object]] = [
-        {"params": matrices},
-        {"params": vectors, "weight_decay": 0.0},
+        module = Transformer(recipe.config).to(device)
+    groups = [
+        {"params": [weight for weight in module.parameters() if weight.ndim > 1]},
+        {"params": [w for w in module.parameters() if w.ndim <= 1], "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(
         groups, lr=recipe.rate, betas=(0.9, 0.99), weight_decay=recipe.decay, fused=True
     )
-    return Run(recipe, module, optimizer, place)
+    return Run(recipe, module, optimizer, torch.device(device))
 
 
 def train(run: Run, *, folder: Path | None = None, until: float = np.inf) -> Iterator[Progress]:
-    """Trains step by step; each step done is yielded. Stop asking, and the run stops.
+    """Trains step by step and yields each step; the run stops when nobody asks for the next one.
 
-    Where `folder` is given, the state is saved there about once a minute and when the run stops.
-    `until` is a time of `time.monotonic()` at which to stop.
+    folder: where the state is saved, about once a minute and when the run stops. until: a time of
+    `time.monotonic()` at which to stop.
     """
     saved = time.monotonic()
     try:
@@ -110,7 +108,7 @@ def _advance(run: Run) -> float:
     """One step of the optimizer; the loss before it."""
     recipe = run.recipe
     random = np.random.default_rng([recipe.seed, run.step])
-    batch = _on(recipe.task.batch(random, run.step), run.device)
+    batch = recipe.task.batch(random, run.step).to(run.device)
     run.module.train()
     for group in run.optimizer.param_groups:
         group["lr"] = learning_rate(recipe, run.step)
@@ -127,14 +125,6 @@ def _advance(run: Run) -> float:
     return run.recent[-1]
 
 
-def _on(batch: Batch, device: torch.device) -> Batch:
-    def moved(ids: Tensor | None) -> Tensor | None:
-        return None if ids is None else ids.to(device)
-
-    inputs, targets = batch.inputs.to(device), batch.targets.to(device)
-    return Batch(inputs, targets, moved(batch.source), moved(batch.padding))
-
-
 def _keep_checkpoint(run: Run) -> None:
     if run.step in run.recipe.checkpoints:
         run.checkpoints[run.step] = {
@@ -144,9 +134,9 @@ def _keep_checkpoint(run: Run) -> None:
 
 
 def _examine(run: Run) -> Exam | None:
-    """The exam, where one is due, noted in the history with the mean loss since the last one."""
-    due = run.step % run.recipe.measure_every == 0 or run.step in run.recipe.checkpoints
-    if not due and run.step != run.recipe.steps:
+    """The exam, where one is due; it stands in the history with the mean loss since the last one."""
+    always = {*run.recipe.checkpoints, run.recipe.steps}
+    if run.step % run.recipe.measure_every and run.step not in always:
         return None
     exam = examine(run.recipe, run.module, seed=run.recipe.seed + EXAM_SEED)
     record: Record = {"step": run.step, **exam.scores}
@@ -168,16 +158,11 @@ def examine(recipe: Recipe, module: Transformer, *, seed: int) -> Exam:
 
 
 def save(run: Run, folder: Path) -> None:
-    """Writes the whole state in one move: a run killed while saving keeps the one before."""
+    """Writes the whole state. A run that is killed while it saves keeps the state before."""
     folder.mkdir(parents=True, exist_ok=True)
     states = {"module": run.module.state_dict()}
     states |= {str(step): weights for step, weights in run.checkpoints.items()}
-    facts = {
-        "step": run.step,
-        "seconds": run.seconds,
-        "history": run.history,
-        "recent": run.recent,
-    }
+    facts = {name: getattr(run, name) for name in FACTS}
     partial = folder / "state.partial"
     saved_run.write(partial, states, run.optimizer, facts)
     os.replace(partial, folder / STATE)
@@ -193,7 +178,7 @@ def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> Run:
         raise ValueError(f"There is no saved run of {recipe.name} to go on with.") from error
     except (RuntimeError, ValueError, SafetensorError) as error:
         raise ValueError(f"The saved run of {recipe.name} does not fit its recipe.") from error
-    run.step, run.seconds = facts["step"], facts["seconds"]
-    run.history, run.recent = facts["history"], facts["recent"]
+    for name in FACTS:
+        setattr(run, name, facts[name])
     run.checkpoints = {int(step): weights for step, weights in states.items()}
     return run

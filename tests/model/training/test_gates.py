@@ -28,7 +28,7 @@ def trained(*gates: Gate) -> Run:
 
 def test_an_untrained_model_misses_the_gates_of_its_recipe(tmp_path: Path) -> None:
     run = trained(*induction.recipe().gates)
-    with pytest.raises(GateError, match=r"induction is 0\.\d+; it must be at least"):
+    with pytest.raises(GateError, match=r"induction is 0\.\d+; it must be ≥"):
         publishing.publish(run, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -48,9 +48,7 @@ def test_a_score_that_is_missing_or_nan_or_too_low_fails(scores: dict[str, float
 
 def test_bounds_hold_on_the_side_they_name() -> None:
     assert Gate("loss", at_most=4.0).failure({"loss": 3.9}) is None
-    assert (
-        Gate("loss", at_most=4.0).failure({"loss": 4.1}) == "loss is 4.1000; it must be at most 4."
-    )
+    assert Gate("loss", at_most=4.0).failure({"loss": 4.1}) == "loss is 4.1000; it must be ≤ 4."
     assert Gate("match", at_least=0.9).failure({"match": 0.9}) is None
 
 
