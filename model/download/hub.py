@@ -1,4 +1,4 @@
-"""Models on the Hugging Face hub: what it lists of one, with sizes and hashes, and what of it is here.
+"""Models on the Hugging Face hub: what the hub lists of one, with sizes and hashes, and what of it is here.
 
 Only configs, tokenizers and safetensors count.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.download.hub_folder import WANTED, weight_files
+from model.download.hub_folder import TOKENIZERS, WANTED, weight_files
 from model.download.wheel import cache_folder
 from model.system.model_folders import check_files, damaged, manifest
 from model.system.settings import settings
@@ -23,7 +23,7 @@ MEANWHILE = "The models that are on this computer work meanwhile"
 
 
 class UnreachableError(ValueError):
-    """The hub did not answer, or this computer is told not to ask it."""
+    """The hub did not answer, or this computer must not ask it."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,9 @@ class Listing:
 
 
 def bytes_text(size: int) -> str:
-    """A size for readers: kB, MB or GB of 1,000 each."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB")):
-        if size >= unit:
-            return f"{size / unit:,.1f} {name}"
-    return f"{size / 1e3:,.1f} kB"
+    """A size in kB, MB or GB, of 1,000 each."""
+    unit, name = next((u for u in ((1e9, "GB"), (1e6, "MB")) if size >= u[0]), (1e3, "kB"))
+    return f"{size / unit:,.1f} {name}"
 
 
 def endpoint() -> str:
@@ -69,8 +67,7 @@ def is_hub_id(name: str) -> bool:
 
 
 def hub_folder(repository: str) -> Path:
-    """Where a model of the hub lies once it is here: our own folder, or that of the hub's library
-    where it was fetched by another program."""
+    """The folder of a hub model: our own, or that of the hub's library if another program fetched it."""
     own = cache_folder(repository.replace("/", "--"))
     if is_whole(own):
         return own
@@ -79,7 +76,7 @@ def hub_folder(repository: str) -> Path:
 
 
 def _shared_folder(repository: str) -> Path | None:
-    """The newest snapshot in the cache of the hub's own library, which takes a while to import."""
+    """The newest snapshot in the cache of the hub's library. (To import the library takes long.)"""
     place = settings().hub_cache_folder / f"models--{repository.replace('/', '--')}"
     try:
         revision = (place / "refs" / "main").read_text(encoding="ascii").strip()
@@ -182,6 +179,5 @@ def _check_listing(repository: str, files: tuple[HubFile, ...], everything: list
         raise ValueError(
             f"The hub has the weights of {repository} {why}. Only safetensors are read."
         )
-    if not names & {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "source.spm",
-                    "spiece.model", "sentencepiece.bpe.model"}:  # fmt: skip
+    if not names & TOKENIZERS:
         raise ValueError(f"{repository} has no tokenizer on the hub.")

@@ -1,4 +1,4 @@
-"""A folder in the hub's layout, looked at before anything of it is loaded.
+"""A folder in the hub's layout, checked before anything of it is loaded.
 
 Weights are read from safetensors only: a pickle can run code when it is opened.
 """
@@ -22,6 +22,10 @@ WANTED = re.compile(  # what a model needs
     r"|model\.safetensors|model-\d+-of-\d+\.safetensors|model\.safetensors\.index\.json"
     r"|[\w.-]+\.spm|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
 )
+TOKENIZERS = {  # one of them has to be there
+    "tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "source.spm", "spiece.model",
+    "sentencepiece.bpe.model",
+}  # fmt: skip
 FLOAT_BYTES = 4  # what each number takes once it is loaded
 
 
@@ -97,8 +101,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def check_file(folder: Path, file: Path) -> None:
-    """Raises ValueError for a file that another program is to read whole and that lies elsewhere, is no
-    ordinary one, or is too large."""
+    """Raises ValueError for a file that lies elsewhere, is not an ordinary one, or is too large. For files
+    that a library reads whole."""
     _check_places(folder, [file])
     try:
         with open_file(file) as opened:
@@ -110,8 +114,8 @@ def check_file(folder: Path, file: Path) -> None:
 
 
 def _check_places(folder: Path, files: Iterable[Path]) -> None:
-    """Raises ValueError for files that lie elsewhere: reached by "..", or by a link that leads
-    out of the folder. The hub's own cache links into the folder of its blobs."""
+    """Raises ValueError for files outside the folder, reached by ".." or by a link. The hub's own cache links
+    into the folder of its blobs."""
     home = folder.resolve()
     allowed = (home, home.parent.parent / "blobs")
     for file in files:

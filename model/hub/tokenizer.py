@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from model.download.hub_folder import TOKENIZERS
 from model.hub.apart import Apart
 from model.run.tokenizers import clean, spelled
 from model.trace.records import Token
@@ -124,9 +125,7 @@ def load_tokenizer(folder: Path) -> Any:
     """The library's tokenizer of a folder. Raises ValueError where there is none that works."""
     from transformers import AutoTokenizer
 
-    names = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "source.spm", "spiece.model",
-             "sentencepiece.bpe.model")  # fmt: skip
-    if not any((folder / name).is_file() for name in names):
+    if not any((folder / name).is_file() for name in TOKENIZERS):
         raise ValueError("it has no tokenizer (tokenizer.json)")
     try:
         tokenizer = AutoTokenizer.from_pretrained(

@@ -1,7 +1,7 @@
 """Loaded models and recent traces, shared by all visitors and bounded in bytes.
 
-Forward passes share the cores, so they stand in one line, in which visitors take turns; whoever waits
-is told the place, and a pass whose visitor has left is ended.
+Forward passes share the cores, so they wait in one queue, in which visitors take turns. Who waits is told the
+place. When a visitor leaves, the pass is cancelled.
 """
 
 import gc
@@ -34,7 +34,7 @@ PASSES_AT_ONCE = 1  # torch itself spreads one pass over the cores
 
 @dataclass(frozen=True)
 class Request:
-    """One pass that a visitor asks for. Its values are the key under which the result is kept."""
+    """One pass that a visitor asks for, and the key of its trace in the cache."""
 
     model: str
     text: str
@@ -46,7 +46,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Background:
-    """Work for a visitor in a thread of its own. wanted: ends a pass of it by raising."""
+    """Work for a visitor outside the page's own thread. wanted: cancels a pass by raising."""
 
     visitor: Hashable
     wanted: Callable[[], object] = nothing
@@ -54,7 +54,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Eviction:
-    """A model that was put away to make room for another one. Chosen again, it is loaded anew."""
+    """A model that was unloaded to make room for another one."""
 
     name: str
     newcomer: str
@@ -72,11 +72,11 @@ class Holdings:
 
 
 class Engine:
-    """Loads each model once, traces each request once, keeps what was used last.
+    """Loads each model once, traces each request once, and keeps what was used most recently.
 
-    The bounds are those of the settings unless given. wanted: called now and then by whoever waits or
-    computes; it ends a pass by raising, where the visitor has left. visitor: whose work this thread
-    does. tell: hears what happens.
+    model_bytes, trace_bytes: bounds, those of the settings unless given. wanted: called often while somebody
+    waits or computes; it raises where the visitor has left, and so cancels the pass. visitor: for whom
+    this thread works. tell: is told what happens.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Engine:
         bounds = settings()
         self._models = _Models(model_bytes or bounds.model_megabytes * MEGABYTE)
         self._traces: LRUCache[Request, Trace] = LRUCache(
-            trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=trace_size
+            trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
         )
         self._line = Line(PASSES_AT_ONCE, bounds.longest_line)
         self._seconds = bounds.pass_seconds
@@ -122,7 +122,7 @@ class Engine:
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
-        """Every model that was put away since the start, the oldest first."""
+        """Every model that was unloaded since the start, the oldest first."""
         with self._guard:
             return tuple(self._evictions)
 
@@ -167,18 +167,18 @@ class Engine:
             return trace
 
     def can_keep(self, trace: Trace) -> bool:
-        """Whether a trace is within the bound. One that is not lives as long as somebody reads it."""
-        return trace_size(trace) <= self._traces.maxsize
+        """Whether a trace is within the bound. A larger one lives only while somebody reads it."""
+        return trace.nbytes <= self._traces.maxsize
 
     @contextmanager
     def turn(
         self, waiting: Callable[[int], object], background: Background | None = None
     ) -> Iterator[None]:
-        """A turn in the line of passes, also for a computation that is no single trace. Whoever has
-        much to compute takes many short turns, so that others come in between.
+        """Holds a turn in the queue of passes, for a trace or any other computation. A long computation takes
+        many short turns, so that other visitors come in between.
 
-        Passes in it end when its visitor leaves or the time is over. background: for work that goes
-        on beside the page; as it takes its visitor's turns alone, it is never turned away.
+        Passes in it are cancelled when the visitor leaves or the time is over. background: for work beside
+        the page; it is never turned away, because it takes its own visitor's turns only.
         Raises LineFullError and PassTooLongError.
         """
         work = background or Background(self._visitor(), self._wanted)
@@ -197,8 +197,9 @@ class Engine:
                 model = load_model(name, progress=announced, most_bytes=bound)
         finally:
             self._news.pop(name, None)
-        # Streamlit collects garbage after every rerun; with torch in the heap that takes 0.2 s. What
-        # was frozen when an earlier model came may be garbage by now: it gets its chance.
+        # Streamlit collects garbage after every rerun, and that takes 0.2 s while torch is in the heap
+        # and not frozen. What was frozen for an earlier model may be garbage now, so it is collected
+        # first.
         gc.unfreeze()
         gc.collect()
         gc.freeze()
@@ -207,7 +208,7 @@ class Engine:
         return model
 
     def _announcing(self, name: str, progress: Progress) -> Progress:
-        """Progress told to whoever loads the model, and kept for those who wait for it."""
+        """Tells progress to the visitor who loads the model, and keeps it for others who wait."""
 
         def announce(sentence: str, share: float | None) -> None:
             self._news[name] = (sentence, share)
@@ -217,7 +218,7 @@ class Engine:
 
     @contextmanager
     def _refusals(self, model: str) -> Iterator[None]:
-        """Tells of the refusals of the body, and lets them go on."""
+        """Tells of the refusals of the body, and raises them again."""
         try:
             yield
         except ValueError as refusal:
@@ -225,7 +226,7 @@ class Engine:
             raise
 
     def _note_evictions(self, newcomer: str) -> None:
-        """Notes which models made room, and drops their traces: those of long texts share the model's
+        """Notes which models were unloaded, and drops their traces: traces of long texts share the model's
         output matrix."""
         with self._guard:
             gone, self._models.gone = self._models.gone, []
@@ -244,7 +245,7 @@ class Engine:
 
 
 class _Models(LRUCache[str, "Model"]):
-    """Loaded models within a bound of bytes; `gone` are the names that had to make room."""
+    """Loaded models within a bound of bytes; `gone` are the names of those that were unloaded."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(most_bytes, getsizeof=model_size)
@@ -260,8 +261,3 @@ def model_size(model: "Model") -> int:
     """Bytes of a model's weights, shared ones once."""
     weights = model.module.state_dict().values()
     return sum({weight.data_ptr(): weight.nbytes for weight in weights}.values())
-
-
-def trace_size(trace: Trace) -> int:
-    """Bytes that a trace keeps from being freed."""
-    return trace.nbytes

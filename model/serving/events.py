@@ -1,4 +1,4 @@
-"""What happens in the engine, as plain values for whoever counts or logs. None holds a visitor's text."""
+"""What happens in the engine, to be counted and logged. No event holds a visitor's text."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Found:
-    """A trace was asked for: it was there already, or it had to be made."""
+    """A trace was asked for; hit: it was in the cache."""
 
     model: str
     hit: bool
@@ -22,7 +22,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Passed:
-    """A pass was run; `waited` is the time in line before it."""
+    """A pass was run; `waited` is its time in the queue."""
 
     model: str
     tokens: int
@@ -32,7 +32,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Refused:
-    """A model or a trace was refused; `kind` is the name of the error's class, not its sentence."""
+    """A model or a trace was refused; `kind` is the class of the error."""
 
     model: str
     kind: str

@@ -1,1 +1,1 @@
-"""What this machine and its owner allow: settings, memory, deadlines, the queue, folders on disk."""
+"""What this machine and its owner allow: settings, memory, deadlines, the queue, files on disk."""

@@ -1,4 +1,4 @@
-"""What glibc does with memory that is freed. Where there is no glibc, nothing is done."""
+"""How glibc returns freed memory to the system. Without glibc nothing is done."""
 
 import ctypes
 from functools import cache
@@ -18,13 +18,13 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def give_back() -> None:
-    """Freed memory goes back to the system, gaps between used pieces included."""
+    """Returns freed memory to the system, with the gaps between used pieces."""
     if library := _glibc():
         library.malloc_trim(0)
 
 
 class _Account(ctypes.Structure):
-    """The heap's own account, as glibc gives it (mallinfo2); free are the gaps between used pieces."""
+    """glibc's mallinfo2; `free` are the gaps between used pieces."""
 
     _fields_ = tuple(
         (name, ctypes.c_size_t)
@@ -36,8 +36,8 @@ class _Account(ctypes.Structure):
 
 
 def give_back_spare() -> None:
-    """Freed memory goes back to the system where it is more than the next passes may use again. Without
-    this the gaps that models and traces leave add up, however little of them is kept."""
+    """Returns freed memory to the system where it is more than the next passes will need. Without this the
+    gaps that models and traces leave behind add up, however few of these are kept."""
     library = _glibc()
     if library is None or not hasattr(library, "mallinfo2"):  # an older glibc
         return
@@ -47,11 +47,10 @@ def give_back_spare() -> None:
 
 
 def reuse() -> None:
-    """From now on, in the whole process, tables of a pass are made in memory that earlier ones freed.
+    """Lets all passes of this process reuse the memory of earlier ones. Call it before other threads start.
 
-    By itself glibc gives each large table back to the system, and each thread a heap of its own, so
-    that every pass asks for new pages: at 1,024 tokens of a GPT-2-sized model 100,000 of them, a
-    quarter of its time. To be called before other threads start.
+    By itself glibc returns each large table to the system and gives each thread a heap of its own, so every
+    pass asks for new pages. At 1,024 tokens of a GPT-2-sized model that takes a quarter of its time.
     """
     if library := _glibc():
         library.mallopt(_ARENA_MAX, 1)

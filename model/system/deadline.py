@@ -1,7 +1,7 @@
-"""What ends a pass before its time: its visitor has left, or it takes too long.
+"""Ends a pass early: when its visitor has left, or when it takes too long.
 
-The limits are those of the current context, as the recorder is, so that passes of different threads
-do not end each other. They are looked at between sub-layers: a pass that is ended leaves nothing.
+The limits belong to the current context, as the recorder does, so each thread has its own. They are checked
+between sub-layers. A pass that is ended leaves nothing behind.
 """
 
 import time
@@ -36,7 +36,7 @@ _current: ContextVar[_Limits | None] = ContextVar("limits", default=None)
 
 @contextmanager
 def within(seconds: float, wanted: Callable[[], object]) -> Iterator[None]:
-    """Passes in the body end after so many seconds, or when `wanted` raises what ends them."""
+    """Ends passes in the body after so many seconds, or when `wanted` raises an exception."""
     now = time.monotonic()
     token = _current.set(_Limits(now, seconds, wanted, now))
     try:
@@ -46,8 +46,8 @@ def within(seconds: float, wanted: Callable[[], object]) -> Iterator[None]:
 
 
 def look() -> None:
-    """Called between sub-layers. Raises PassTooLongError, or what `wanted` raises; does nothing
-    outside `within`."""
+    """Called between sub-layers. Raises PassTooLongError, or what `wanted` raises. Outside `within` it does
+    nothing."""
     limits = _current.get()
     if limits is None:
         return

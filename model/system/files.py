@@ -1,4 +1,4 @@
-"""Files that must be exactly the ones we mean: ordinary ones, read to a known size."""
+"""Reads ordinary files only, and none beyond a known size."""
 
 import hashlib
 import json
@@ -13,12 +13,11 @@ _WITHOUT_WAITING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXE
 
 
 class OddFileError(ValueError):
-    """A file is no ordinary one, or holds more bytes than it may."""
+    """A file is not an ordinary one, or is larger than it may be."""
 
 
 def open_file(path: Path) -> BinaryIO:
-    """An ordinary file, opened to be read. Raises OddFileError for what would wait for a writer or never
-    end: a pipe, a device."""
+    """Opens an ordinary file to be read. Raises OddFileError for a pipe or a device, which may never end."""
     descriptor = os.open(path, os.O_RDONLY | _WITHOUT_WAITING)
     kind = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(kind):
@@ -30,7 +29,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_text(path: Path, most: int) -> str:
-    """The text of an ordinary file. Raises OddFileError where it is more than so many bytes."""
+    """The text of an ordinary file. Raises OddFileError where it has more than `most` bytes."""
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
@@ -39,12 +38,12 @@ def read_text(path: Path, most: int) -> str:
     return content.decode("utf-8")
 
 
-# What says that there is no such file; of other errors of the system, none says anything of its content.
+# These errors say that there is no such file. No other error of the system says anything about the content.
 ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class NotReadError(ValueError):
-    """A file could not be read now. What is in it stays unknown, so it is neither damaged nor removed."""
+    """A file could not be read now. Its content is unknown, so it is not called damaged and not removed."""
 
     def __init__(self, file: str, title: str, error: OSError) -> None:
         why = error.strerror or str(error)
@@ -72,7 +71,7 @@ def json_object(path: Path) -> dict[str, Any]:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of an ordinary file, as hexadecimal digits; of one that grows meanwhile, of its beginning."""
+    """SHA-256 of an ordinary file in hexadecimal digits. What is added to the file meanwhile is not read."""
     digest = hashlib.sha256()
     with open_file(path) as file:
         left = os.fstat(file.fileno()).st_size

@@ -1,4 +1,4 @@
-"""Memory: given back to the system before a large table is made, and a sentence where it runs out."""
+"""Memory: returned to the system before a large table is made, and a sentence when it runs out."""
 
 import gc
 import traceback
@@ -33,7 +33,7 @@ class OutOfMemoryError(ValueError):
 
 @contextmanager
 def enough_memory(what: str) -> Iterator[None]:
-    """Raises OutOfMemoryError where the body runs out of memory, after all that it held is freed."""
+    """Raises OutOfMemoryError where the body runs out of memory. What it held is freed first."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -59,10 +59,10 @@ def _give_back() -> None:
 
 
 def into_memory(weights: Iterable[Tensor]) -> None:
-    """Copies, in their places, the weights that are still read from their file.
+    """Copies into memory the weights that are still mapped to their file.
 
-    safetensors hands out weights that the system reads from the disk when they are first used. Were
-    the file cut short or changed meanwhile, the process would be killed, or would show other numbers.
+    safetensors maps weights, and the system reads them from the disk when they are first used. If the file
+    were cut short or changed by then, the process would be killed or would show other numbers.
     """
     for weight in weights:
         if not weight.untyped_storage().resizable():  # memory that is not PyTorch's own
@@ -72,8 +72,8 @@ def into_memory(weights: Iterable[Tensor]) -> None:
 def make_room(numbers: int) -> None:
     """Called before a table of so many float32 numbers is made while a pass is recorded.
 
-    The tensors that a recorder keeps lie among freed ones, and glibc holds on to the gaps: at 1,024
-    tokens of a GPT-2-sized model a tenth of the peak.
+    The tensors that a recorder keeps lie among freed ones, and glibc keeps the gaps. At 1,024 tokens of a
+    GPT-2-sized model these are a tenth of the peak.
     """
     if 4 * numbers >= _LARGE:
         allocator.give_back()

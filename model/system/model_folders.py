@@ -1,6 +1,6 @@
-"""Folders of downloaded models: one writer at a time, whole or not there, checked before use.
+"""Folders of downloaded models: written by one process at a time, complete or absent, checked before use.
 
-Whatever the disk does, the reader gets a sentence: full, read-only, a file damaged or gone.
+Whatever is wrong with the disk, the visitor reads a sentence.
 """
 
 import errno
@@ -44,7 +44,7 @@ class NotStoredError(ValueError):
 
 
 def is_full(error: Exception | str) -> bool:
-    """Whether an error, or what a program said, tells of a disk without room."""
+    """Whether an error, or the output of a program, says that the disk is full."""
     return getattr(error, "errno", None) in _NO_ROOM or any(
         text in str(error) for text in _NO_ROOM_TEXTS
     )
@@ -52,10 +52,10 @@ def is_full(error: Exception | str) -> bool:
 
 @contextmanager
 def alone(folder: Path, title: str, progress: Progress) -> Iterator[None]:
-    """Holds a model's folder against every other thread and process that would write it.
+    """Lets only this thread of this process write a model's folder.
 
-    Who has to wait says so through `progress`, which may end the waiting. A process that dies lets
-    go. Raises NotStoredError where the folder cannot be written.
+    While another one writes, `progress` is told, and may end the wait by raising. A process that dies
+    releases the folder. Raises NotStoredError where the folder cannot be written.
     """
     lock = FileLock(folder.parent / LOCKS / f"{folder.name}.lock")
     try:
@@ -75,10 +75,10 @@ def alone(folder: Path, title: str, progress: Progress) -> Iterator[None]:
 
 @contextmanager
 def whole(folder: Path, title: str) -> Iterator[Path]:
-    """A place to write a model in; it becomes `folder` when the body ends, and is gone if it fails.
+    """A place to write a model in. It becomes `folder` when the body ends, and is removed if the body fails.
 
-    Call it inside `alone`. What a process that died left behind is cleared away. Raises
-    NotStoredError where the disk does not take it.
+    Call it inside `alone`. What a dead process left behind is removed. Raises NotStoredError where the disk
+    refuses it.
     """
     place = folder.parent / f".arriving-{folder.name.lstrip('.')}"
     try:
@@ -108,7 +108,7 @@ def check_files(folder: Path, hashes: Mapping[str, str], title: str) -> None:
 
 
 def manifest(path: Path, title: str) -> dict[str, Any]:
-    """What a folder's own list of files says; its folder is removed if that is no list.
+    """A folder's own list of its files. Raises ValueError, and removes the folder, where that is damaged.
     Raises NotReadError, and removes nothing, where it cannot be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def manifest(path: Path, title: str) -> dict[str, Any]:
 
 
 def damaged(folder: Path, file: str, title: str) -> ValueError:
-    """Removes a folder with a damaged file, so that it is fetched anew; the refusal to raise."""
+    """Removes a folder with a damaged file, so that it is fetched again. Returns the refusal to raise."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         return ValueError(

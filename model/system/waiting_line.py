@@ -1,4 +1,4 @@
-"""A line in front of something that few can use at once, and locks of keys."""
+"""A queue for what only a few can use at once, and one lock for each key."""
 
 import threading
 from bisect import bisect_right
@@ -9,11 +9,11 @@ from itertools import count
 from weakref import WeakValueDictionary
 
 SECONDS_BETWEEN_NEWS = 0.2
-ROUND = 64  # turns for which a visitor who had one lets those who had none go first
+ROUND = 64  # turns for which a visitor who had one lets others go first
 
 
 class LineFullError(ValueError):
-    """So many wait already that one more would wait in vain."""
+    """As many wait as may."""
 
     def __init__(self, waiting: int) -> None:
         super().__init__(
@@ -23,7 +23,7 @@ class LineFullError(ValueError):
 
 
 class LeftError(Exception):
-    """A ticket was taken out of the line while somebody waited with it."""
+    """A ticket was taken out of the queue while its owner waited."""
 
 
 def nothing() -> None:
@@ -32,7 +32,7 @@ def nothing() -> None:
 
 @dataclass(frozen=True, eq=False)
 class Ticket:
-    """One wait in the line."""
+    """One wait in the queue."""
 
     visitor: Hashable
     number: int  # in order of arrival
@@ -40,10 +40,10 @@ class Ticket:
 
 
 class Line:
-    """Visitors take turns: of all who wait, the one whose last turn is longest ago is next. So a
-    visitor with much to do gets no more than one with little, and who had no turn in the last ROUND
-    waits for the turn under way and for others like that. At most `longest` stand before anybody;
-    None: as many as come.
+    """A fair queue. Of all visitors who wait, the one whose last turn is longest ago is next, so a visitor
+    with much to compute gets no more than one with little. A visitor without a turn among the last ROUND
+    waits only for the present turn and for others like him. At most `longest` stand before anybody;
+    None: there is no bound.
     """
 
     def __init__(self, at_once: int, longest: int | None = None) -> None:
@@ -52,12 +52,12 @@ class Line:
         self._waiting: list[Ticket] = []  # who is next stands first
         self._tickets = count()
         self._turns = 0  # given so far
-        self._last: dict[Hashable, int] = {}  # visitor -> turn, for those of the last ROUND turns
+        self._last: dict[Hashable, int] = {}  # visitor -> last turn, within the last ROUND turns
         self._moved = threading.Condition()
 
     @property
     def waiting(self) -> int:
-        """How many stand in the line now."""
+        """How many wait now."""
         return len(self._waiting)
 
     @contextmanager
@@ -69,13 +69,13 @@ class Line:
         visitor: Hashable = None,
         however_long: bool = False,
     ) -> Iterator[None]:
-        """Waits for a turn of the visitor's and holds it. As `join` and `turn`."""
+        """Joins the queue, waits for the visitor's turn and holds it: `join` and `turn` in one."""
         with self.turn(self.join(visitor, however_long=however_long), waiting, wanted):
             yield
 
     def join(self, visitor: Hashable = None, *, however_long: bool = False) -> Ticket:
-        """A place in the line, to be taken to `turn`. Raises LineFullError where too many stand before it,
-        unless it may be `however_long`."""
+        """Joins the queue; the ticket is for `turn`. Raises LineFullError where too many stand before it.
+        however_long: the bound does not count."""
         with self._moved:
             ticket = Ticket(visitor, next(self._tickets), self._turns)
             before = bisect_right(self._waiting, self._due(ticket), key=self._due)
@@ -85,12 +85,12 @@ class Line:
             return ticket
 
     def place_of(self, ticket: Ticket) -> int:
-        """Where a ticket stands: 1 is next, 0 is not in the line."""
+        """Where a ticket stands: 1 is next; 0: it does not wait."""
         with self._moved:
             return self._waiting.index(ticket) + 1 if ticket in self._waiting else 0
 
     def leave(self, ticket: Ticket) -> None:
-        """Takes a ticket out of the line, if it still stands there."""
+        """Takes a ticket out of the queue, if it still waits."""
         with self._moved:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
@@ -100,10 +100,10 @@ class Line:
     def turn(
         self, ticket: Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
     ) -> Iterator[None]:
-        """Waits for a ticket's turn and holds it. `waiting` hears the place in line (1 = next) when it
-        changes; `wanted` is called now and then, and whatever it raises leaves the line.
+        """Waits for a ticket's turn and holds it. `waiting` is told the place (1 = next) when it changes.
+        `wanted` is called every 0.2 seconds; what it raises ends the wait.
 
-        Raises LeftError where the ticket was taken out of the line.
+        Raises LeftError where the ticket was taken out of the queue.
         """
         try:
             self._stand(ticket, waiting, wanted)
@@ -133,7 +133,7 @@ class Line:
                     return
                 if place == told:
                     self._moved.wait(SECONDS_BETWEEN_NEWS)
-            # Outside the lock: both may draw on a page, or be ended with it.
+            # Outside the lock, because both may draw on a page, or raise.
             if place == told:
                 wanted()
             else:
@@ -141,8 +141,8 @@ class Line:
                 told = place
 
     def _due(self, ticket: Ticket) -> tuple[int, int]:
-        """The turn at which a ticket counts as come, for a visitor's last turn puts off the next; of those
-        that are equal, the earlier one goes first."""
+        """What tickets are sorted by: the turn at which they came, put off by ROUND after the visitor's last
+        turn; then the order of arrival."""
         last = self._last.get(ticket.visitor)
         turn = ticket.arrived if last is None else max(ticket.arrived, last + ROUND)
         return turn, ticket.number
@@ -166,8 +166,7 @@ class KeyLocks:
 
     @contextmanager
     def held(self, key: object, meanwhile: Callable[[], object] = nothing) -> Iterator[None]:
-        """Holds the key's lock; calls `meanwhile` now and then while somebody else holds it. The lock is
-        forgotten with its last user."""
+        """Holds the key's lock. While somebody else holds it, `meanwhile` is called every 0.2 seconds."""
         with self._guard:
             lock = self._locks.setdefault(key, threading.RLock())
         while not lock.acquire(timeout=SECONDS_BETWEEN_NEWS):

@@ -1,5 +1,5 @@
-"""`python -m viz.server` is what `make run` starts: a command line, so that STREAMLIT_SERVER_PORT and the
-like count."""
+"""`python -m viz.server`, which `make run` starts. It runs Streamlit's command line, so that variables
+such as STREAMLIT_SERVER_PORT count."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""The ASGI face of the app: starts the engine before the first visitor, says when it is ready, counts, and
-stands behind the checks of `viz.server.security`."""
+"""The app as an ASGI application: loads the default model at the start, says when it is ready, counts
+requests, and puts the checks of `viz.server.security` before Streamlit."""
 
 import asyncio
 import threading
@@ -45,18 +45,18 @@ async def plotly_script(_: Request) -> Response:
 
 
 def preload() -> None:
-    """Loads the default model. A refusal is left to the page, which says it to the visitor."""
+    """Loads the default model. Where it is refused, the page says so."""
     began = time.monotonic()
     try:
         engine().model(FIRST.model, lambda sentence, share: None)
-    except ValueError as error:  # the sentence holds nobody's text: nobody was there yet
+    except ValueError as error:  # it holds no visitor's text: there are none yet
         logs.event("not ready", model=FIRST.model, reason=str(error))
     else:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
 
 
 async def tend_memory() -> None:
-    """Keeps the process near what its bounds allow, until it is cancelled."""
+    """Returns freed memory to the system every few seconds, until it is cancelled."""
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_TRIMS)
         await asyncio.to_thread(allocator.give_back_spare)

@@ -1,7 +1,7 @@
-"""Bounds on connections: how many there are, how long a request may take to arrive, how long a reader may
-take nothing of its answer. Who is turned away hears a sentence, while there are descriptors to say it with.
+"""Bounds on connections: how many are open, how long a request may take to arrive, and how long a reader may
+take nothing of its answer. Who is refused reads a sentence, as long as a descriptor is left to send it.
 
-uvicorn has none of these bounds by itself, and Streamlit starts it; so its classes are given to Streamlit.
+uvicorn has none of these bounds. Streamlit starts it, so Streamlit is given these classes for it.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ if sys.platform != "win32":  # which has no such limit
 MOST_DESCRIPTORS = 65_536  # the limit is raised no further
 MOST_CONNECTIONS = 2_000
 RESERVE = 64  # descriptors for files, models and answers, beyond those of the sessions
-# New connections a turn; those of the few turns until one is looked at fit in what is kept.
+# New connections in one turn of the loop. Those of the turns until one is checked fit into RESERVE.
 ACCEPTED_AT_ONCE = 4
 HEAD_SECONDS = 20.0  # for a whole request to arrive
-STILL_SECONDS = 30.0  # a reader may take nothing of what waits for it
-SECONDS_TO_ANSWER = 3  # for answers and websockets, once the server is told to end
+STILL_SECONDS = 30.0  # for which a reader may take nothing of its answer
+SECONDS_TO_ANSWER = 3  # for answers and websockets after the server is told to end
 ALWAYS_ANSWERED = {"/readyz", "/_stcore/health"}
 SENTENCE = "This app has as many visitors as it can serve now. Try again in a minute."
 _IN_USE = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
@@ -37,7 +37,7 @@ _RAW = (
 
 
 def raise_limit() -> None:
-    """Lets this process open as many files and connections as the system allows it, within reason."""
+    """Lets this process open as many files and connections as the system allows, up to a bound."""
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -55,12 +55,12 @@ def descriptors() -> int:
 
 
 def reserve() -> int:
-    """Descriptors that are kept back from visitors."""
+    """Descriptors that visitors do not get."""
     return min(RESERVE, descriptors() // 4)
 
 
 def free_descriptors() -> int:
-    """How many descriptors are free now. A list of those in use takes one itself."""
+    """How many descriptors are free now. To list those in use takes one."""
     if sys.platform == "win32":
         return MOST_DESCRIPTORS
     try:
@@ -70,7 +70,7 @@ def free_descriptors() -> int:
 
 
 def no_room(scope: Scope) -> tuple[int, str] | None:
-    """No more visitors: new pages are refused first, so that those that are open keep their connection."""
+    """A request for which there is no room. New pages are refused first, so that open ones stay connected."""
     if scope["path"] in ALWAYS_ANSWERED:
         return None
     kept = reserve() if scope["type"] == "websocket" or _is_part(scope["path"]) else 2 * reserve()
@@ -80,7 +80,7 @@ def no_room(scope: Scope) -> tuple[int, str] | None:
 
 
 def _is_part(path: str) -> bool:
-    """Whether a path is of something that an open page asks for; the others are pages."""
+    """Whether an open page asks for this path; other paths are pages."""
     return "." in path.rpartition("/")[2] or path.startswith(("/_stcore/", "/app/", "/layers"))
 
 
@@ -104,8 +104,9 @@ class _Watched(asyncio.Protocol):
         super().resume_writing()
 
     def tend(self, now: float) -> None:
-        """Ends the connection where its reader has taken nothing for too long. What waits for it only grows
-        after it was read, so it grew since, or shrank, or nothing was taken."""
+        """Closes the connection where its reader has taken nothing for too long. The reader took
+        something if the waiting bytes are none or fewer than before, or if the transport asked for
+        more."""
         unread = self.transport.get_write_buffer_size()
         if unread == 0 or unread < self._unread or self._drained:
             self._taken_at = now
@@ -125,7 +126,7 @@ _server = _Server()
 
 
 class Http(_Watched, H11Protocol):
-    """A connection that asks, which has to come to its point."""
+    """A connection for requests, which must arrive in time."""
 
     _asked_at, _last = 0.0, cast(Any, None)
 
@@ -155,9 +156,9 @@ class Stream(_Watched, WebSocketsSansIOProtocol):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """Python's own loop, which takes in a few connections at a time: the bounds see each before the next.
-    The system keeps the others waiting. Without descriptors, Python's would try as often as there may wait,
-    write a line for each, and do it all again for each of these a second later."""
+    """Python's own loop, but it accepts only a few connections at a time, so that the bounds see each of
+    them; the others wait in the system. Without descriptors, Python's own would try to accept all that
+    may wait, log a line for each, and repeat this for each of them a second later."""
 
     def _start_serving(  # Python's own name: the one place that knows how many are accepted at once
         self,
@@ -173,7 +174,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 async def tend_connections() -> None:
-    """Looks after all connections until it is cancelled."""
+    """Checks all connections every second until it is cancelled."""
     while True:
         await asyncio.sleep(1)
         now = time.monotonic()
@@ -182,7 +183,7 @@ async def tend_connections() -> None:
 
 
 def bound_the_server() -> None:
-    """Gives these bounds to the server that Streamlit starts after this."""
+    """Gives these bounds to the server that Streamlit starts later."""
     chosen = starlette_server._get_uvicorn_config_kwargs
 
     def bounded() -> dict[str, Any]:

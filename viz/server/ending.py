@@ -1,4 +1,4 @@
-"""The process ends when it is told to, whatever it is doing."""
+"""Ends the process in time when it gets a signal, whatever it is doing."""
 
 import os
 import signal
@@ -13,8 +13,9 @@ _SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
 def end_in_time() -> None:
-    """From the first signal to end, the process has some seconds to do so by itself. Call it in the main
-    thread. It needs no turn of that thread later: the system's own handler tells a thread of the signal."""
+    """After the first signal to end, the process has some seconds to end by itself; then it is ended by
+    force. Call this in the main thread. That thread may hang later: Python's C code tells another one of
+    the signal."""
     heard, told = socket.socketpair()
     told.setblocking(False)
     signal.set_wakeup_fd(told.detach(), warn_on_full_buffer=False)

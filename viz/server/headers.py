@@ -1,4 +1,4 @@
-"""What the app tells a visitor's browser to forbid: the content security policy and its neighbours."""
+"""What the app tells a visitor's browser to forbid: the content security policy and related headers."""
 
 import base64
 import hashlib
@@ -11,21 +11,13 @@ import streamlit
 _INDEX = Path(streamlit.__file__).parent / "static" / "index.html"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FORBIDDEN_DEVICES = (
-    "accelerometer",
-    "camera",
-    "display-capture",
-    "geolocation",
-    "gyroscope",
-    "magnetometer",
-    "microphone",
-    "midi",
-    "payment",
-    "usb",
+    "accelerometer camera display-capture geolocation gyroscope magnetometer microphone midi "
+    "payment usb"
 )
 
 
 def inline_script_hashes(page: str) -> list[str]:
-    """The sources of a policy that let exactly this page's own inline scripts run."""
+    """The sources for a policy that allows exactly this page's own inline scripts."""
     digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(page))
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
 
@@ -64,7 +56,7 @@ def browser_rules(*, encrypted: bool) -> dict[str, str]:
         "content-security-policy": content_policy(),
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
-        "permissions-policy": ", ".join(f"{device}=()" for device in _FORBIDDEN_DEVICES),
+        "permissions-policy": ", ".join(f"{device}=()" for device in _FORBIDDEN_DEVICES.split()),
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",

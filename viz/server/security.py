@@ -1,8 +1,8 @@
-"""What the app answers to, and what it refuses before any of its code runs.
+"""Which requests are refused before any other code of the app runs.
 
-The order, from the outside: every answer gets the browser's rules and no error its details; then
-what a request wants, its size, where it comes from, and by which name it reached us. Streamlit's own
-checks of hosts and origins stay on behind these.
+In order, from the outside: every answer gets the browser's rules, and no error shows its details. Then
+come checks of what a request wants, its size, its origin, and the host name that it used. Streamlit's own
+checks of hosts and origins follow.
 """
 
 import logging
@@ -23,10 +23,10 @@ from viz.server.headers import browser_rules
 from viz.server.websocket_messages import UsedMessages
 from viz.state.locality import is_local
 
-HEADER_BYTES = 48 * 1024  # of a request's line and headers; a link with two long sentences is 30 KB
+HEADER_BYTES = 48 * 1024  # of the address, or the headers; a link with two long texts has 30 KB
 READING = {"GET", "HEAD"}
 OPEN_TO_ANY_HOST = {"/readyz"}  # an orchestrator asks by the machine's number, and learns one word
-# Streamlit's own doors that this app does not use: uploads, its metrics, its agent API, its log-in.
+# Addresses of Streamlit's that this app does not use: uploads, metrics, its interface for agents, log-in.
 CLOSED = (
     "/_stcore/agent",
     "/_stcore/metrics",
@@ -43,7 +43,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Rule(Protocol):
-    """One reason to refuse: the status and the sentence, or None where the request may pass."""
+    """A reason to refuse: status and sentence, or None where the request may pass."""
 
     def __call__(self, scope: Scope) -> tuple[int, str] | None: ...
 
@@ -70,7 +70,7 @@ def web_security() -> list[Middleware]:
 
 
 class BrowserRules:
-    """Adds the browser's rules to every answer, and keeps the details of an error on the server."""
+    """Adds the browser's rules to every answer. The details of an error stay on the server."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -104,14 +104,14 @@ _NEXT = {name: "answered" for name in (*_ANSWERS, "websocket.close")} | {"websoc
 
 
 def _put_rules(headers: MutableHeaders, scope: Scope) -> None:
-    """Nothing of ours is meant for pages of others, so no answer carries a permission for them."""
+    """No answer may be read by pages of other sites, so permissions for them are removed."""
     for name in [name for name in headers if name.startswith("access-control-")]:
         del headers[name]
     headers.update(browser_rules(encrypted=scope["scheme"] in {"https", "wss"}))
 
 
 class Refusals:
-    """Answers with the first rule that refuses, before the app has seen the request."""
+    """Answers by the first rule that refuses a request, before the app sees it."""
 
     def __init__(self, app: ASGIApp, rules: Sequence[Rule]) -> None:
         self.app = app
@@ -131,7 +131,7 @@ class Refusals:
 
 
 def too_large(scope: Scope) -> tuple[int, str] | None:
-    """A long address, many headers, or a body, where nothing here reads one."""
+    """A long address, many headers, or a body: nothing here reads bodies."""
     address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
     if address > HEADER_BYTES:
         return 414, f"The address is longer than {HEADER_BYTES // 1024} KB."
@@ -144,23 +144,23 @@ def too_large(scope: Scope) -> tuple[int, str] | None:
 
 
 def changes_something(scope: Scope) -> tuple[int, str] | None:
-    """Whatever a visitor changes goes through the websocket, so every other request only reads."""
+    """All changes go through the websocket, so every other request only reads."""
     if scope["type"] == "http" and scope["method"] not in READING:
         return 405, "Requests to this app only read."
     return None
 
 
 def closed_door(scope: Scope) -> tuple[int, str] | None:
-    """A part of Streamlit's server that this app has no use for, also under a folder."""
+    """An address of Streamlit's that this app does not use, also under a folder."""
     if any(f"{door}/" in f"{scope['path']}/" for door in CLOSED):
         return _NOTHING
     return None
 
 
 def not_the_root(scope: Scope) -> tuple[int, str] | None:
-    """Opened at /page, Streamlit's own script asks first whether the app lives there, then at the root.
+    """Opened at /page, Streamlit's own script first asks whether the app lives there, then at the root.
 
-    It goes on after any answer that is no success; the browser logs one of 400 and above as an error.
+    It goes on after any answer that is not a success. 300 is used because the browser logs 400 and above.
     """
     folders = {scope["path"].removesuffix(question) for question in ROOT_QUESTIONS}
     folders -= {scope["path"], ""}
@@ -172,10 +172,10 @@ def not_the_root(scope: Scope) -> tuple[int, str] | None:
 
 
 def foreign_origin(scope: Scope) -> tuple[int, str] | None:
-    """A page of another site, or of another port of this machine, that reaches for ours.
+    """A request from a page of another site, or of another port of this machine.
 
-    Browsers name a page's origin on every websocket and cannot be made to lie about it. Programs
-    that are no browsers name none, and carry no visitor's cookies.
+    Browsers send a page's origin with every websocket, and a page cannot change it. Other programs send none,
+    and they have no visitor's cookies.
     """
     headers = Headers(scope=scope)
     origin = headers.get("origin")
@@ -192,7 +192,7 @@ def foreign_origin(scope: Scope) -> tuple[int, str] | None:
 
 
 def closed_numbers(scope: Scope) -> tuple[int, str] | None:
-    """`/metrics`, for whom the server's owner does not let read it."""
+    """`/metrics`, for those who may not read it."""
     allowed = settings().metrics
     if scope["path"] != "/metrics" or allowed == "on":
         return None
@@ -206,8 +206,8 @@ def closed_numbers(scope: Scope) -> tuple[int, str] | None:
 class AllowedHosts:
     """Starlette's check of the Host header, with Streamlit's list of names.
 
-    A page elsewhere can have its name resolved to this machine (DNS rebinding); the Host header
-    then still holds that page's name.
+    Another site can let its name resolve to this machine (DNS rebinding). The Host header then still
+    holds that name.
     """
 
     def __init__(self, app: ASGIApp) -> None:

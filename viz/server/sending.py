@@ -1,7 +1,7 @@
-"""Answers go out in pieces, each when the reader has taken the one before it.
+"""Sends answers in pieces, each when the reader has taken the one before it.
 
-An answer that is handed over whole is copied for its connection, and kept there until the last byte is read:
-many slow readers of one large answer would take all memory.
+An answer that is sent whole is copied for its connection and kept until its last byte is read. Many slow
+readers of one large answer would take all memory.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,15 +17,15 @@ _waiting = 0
 
 
 def is_crowded() -> bool:
-    """Whether so much waits for its readers that nothing large should be added."""
+    """Whether too much waits for its readers to add anything large."""
     return _waiting > MOST_WAITING
 
 
 def unless_crowded(
     offer: Callable[[Request], Awaitable[Response]],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """An address that is refused (503) while others have too much to read: who asked there asks through the
-    page then."""
+    """Refuses an address (503) while too much waits for its readers. The explorer then asks through the
+    page."""
 
     async def offered(request: Request) -> Response:
         if is_crowded():
@@ -37,7 +37,7 @@ def unless_crowded(
 
 
 class InPieces:
-    """Sends large bodies piece by piece."""
+    """Sends large bodies in pieces."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""A start that fails ends with one sentence; one whose output finds no room goes on without it."""
+"""A start that fails ends with one sentence. A start without room for its output goes on without output."""
 
 import os
 import sys
@@ -12,8 +12,8 @@ from streamlit import config
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Ends the process with a sentence on standard error where the body fails before the server is up. What
-    fails later is left to the log's own hook."""
+    """Ends the process with a sentence on standard error where the body fails before the server is up. Later
+    failures belong to the log."""
     before = sys.excepthook
     sys.stdout = _Unfailing(sys.stdout)
     try:
@@ -27,7 +27,7 @@ def starting() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Why a start failed, in one line. The system does not say where it could not listen."""
+    """Why a start failed, in one line. The address is added, because the system's message lacks it."""
     told = error.format_message() if isinstance(error, click.ClickException) else str(error)
     said = " ".join(told.split()) or type(error).__name__
     if isinstance(error, OSError | OverflowError) and not isinstance(error, FileNotFoundError):
@@ -37,7 +37,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Unfailing:
-    """Standard output that stays silent from the first write that the system refuses."""
+    """Standard output that stays silent after the system has refused a write."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

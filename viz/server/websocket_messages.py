@@ -1,8 +1,8 @@
-"""What a browser may say on the websocket: run the page, stop it, ask for a file that is made on request.
+"""The messages that a browser may send on the websocket: run the page, stop it, ask for a file.
 
-Streamlit knows more messages. Some act on everybody (`clear_cache` empties all caches), some on the server
-itself (`load_git_info` runs git while everybody waits and names its files, `install_skills` writes folders).
-This app uses none of them, so they never reach Streamlit.
+Streamlit has more. Some of them act on all visitors (`clear_cache` empties all caches) or on the server
+(`load_git_info` runs git and names files, `install_skills` writes folders). This app uses none of these,
+so they never reach Streamlit.
 """
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -16,7 +16,7 @@ OPERATIONS = {"deferred_file"}  # of `backend_operation_request`
 
 
 class UsedMessages:
-    """Hands on the messages that this app uses; others are counted and dropped. The websocket stays open."""
+    """Passes on the messages that this app uses. Others are counted and dropped; the websocket stays open."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -33,8 +33,8 @@ class UsedMessages:
 
 
 def is_used(message: Message) -> bool:
-    """Whether Streamlit is to see what came: everything but messages that can be read and are not used.
-    It closes the websocket itself where a message is too large or none of its own."""
+    """Whether Streamlit gets a message: all but those that can be read and are not used. Streamlit itself
+    closes the websocket where a message is too large or is not one of its own."""
     content = message.get("bytes")
     if message["type"] != "websocket.receive" or content is None:
         return True

@@ -1,7 +1,7 @@
-"""The server's log: one JSON object a line on standard error, and never what a visitor typed.
+"""The server's log: one JSON object in each line of standard error, and never what a visitor typed.
 
-An error's sentence may quote the visitor, so of an error only its kind and the way to it are written.
-The same holds for the libraries: of their messages only the fixed part is, or the place in their code.
+An error's message may quote the visitor, so only its class and traceback are written. Of a library's messages
+only the fixed part is, or the place in its code.
 """
 
 import json
@@ -31,31 +31,29 @@ def event(name: str, **facts: object) -> None:
 
 
 def note(happened: Event) -> None:
-    """Writes what happened in the engine; every answer from the cache would be too much."""
+    """Writes an event of the engine, except for traces that were found."""
     if isinstance(happened, Found):
         return
     facts = asdict(happened)
     facts["model"] = known(happened.model)
-    for unit in ("seconds", "waited"):
-        if unit in facts:
-            facts[f"{'ms' if unit == 'seconds' else 'waited_ms'}"] = round(
-                facts.pop(unit) * 1000, 1
-            )
+    for seconds, name in (("seconds", "ms"), ("waited", "waited_ms")):
+        if seconds in facts:
+            facts[name] = round(facts.pop(seconds) * 1000, 1)
     event(type(happened).__name__.lower(), **facts)
 
 
 def kept_back() -> int:
-    """Lines that were like one before, and are in no count yet."""
+    """Repeated lines that no later line has counted yet."""
     return _repeats.count()
 
 
 def known(model: str) -> str:
-    """A model's name if it is one that everybody knows; else it is what somebody typed."""
+    """A model's name if it is a public one, else "other": somebody typed it."""
     return model if model in {*models, *hub_models} else "other"
 
 
 def set_up() -> None:
-    """Brings every logger of this process under one handler that writes JSON lines."""
+    """Gives every logger of this process one handler, which writes JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
     handler.addFilter(_repeats)
@@ -77,8 +75,8 @@ def _take_over(logger: logging.Logger) -> None:
 
 
 class Repeats(logging.Filter):
-    """Lets one line through of those that a place in the code writes again and again, and the next one after
-    `SECONDS_BETWEEN` with the count of what was kept back. The app's own events all pass."""
+    """Of the lines that one place in the code repeats, lets through one in `SECONDS_BETWEEN`, with the count
+    of those before it that were not written. The app's own events all pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +100,7 @@ class Repeats(logging.Filter):
         return True
 
     def count(self) -> int:
-        """Lines that were kept back and stand in no line yet."""
+        """Lines that were not written, and that no later line has counted yet."""
         with self._guard:
             return sum(kept for _, kept in self._seen.values())
 
@@ -111,7 +109,7 @@ _repeats = Repeats()
 
 
 def _origin(error: BaseException | None) -> tuple[str, int | None] | None:
-    """The line of code that an error comes from."""
+    """The line of code that raised an error."""
     steps = traceback.extract_tb(error.__traceback__, -1) if error is not None else ()
     return (steps[0].filename, steps[0].lineno) if steps else None
 
@@ -139,7 +137,7 @@ class Lines(logging.Formatter):
 
 
 def frames(error: BaseException) -> list[str]:
-    """The way to an error, outermost first, causes before: places in the code, no values."""
+    """An error's traceback without values, outermost call first; the traceback of its cause before it."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     before = [] if cause is None else [*frames(cause), f"{type(cause).__name__}, and then"]
     steps = traceback.extract_tb(error.__traceback__)
@@ -147,7 +145,7 @@ def frames(error: BaseException) -> list[str]:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Our own modules write fixed sentences; a library may have put one together from anything."""
+    """Our own messages are fixed sentences; a library's may contain anything."""
     return record.name.partition(".")[0] in ("viz", "model")
 
 

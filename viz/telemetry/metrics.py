@@ -1,6 +1,4 @@
-"""What the server counts, in Prometheus' format at `/metrics`: no visitor's text, no visitor's address."""
-
-from collections.abc import Iterator
+"""What the server counts, in Prometheus's format at `/metrics`. No visitor's text or address is in it."""
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -12,8 +10,6 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -68,36 +64,29 @@ _passes = Histogram(
 )
 
 
-class _Holdings(Collector):
-    """What an engine keeps, asked for when the numbers are read."""
-
-    engine: Engine | None = None
-
-    def collect(self) -> Iterator[Metric]:
-        if self.engine is None:
-            return
-        now = self.engine.holdings
-        for name, meaning, value in (
-            ("attention_line_length", "Passes waiting in line", now.waiting),
-            ("attention_cache_bytes", "Bytes of the traces that are kept", now.trace_bytes),
-            ("attention_cache_traces", "Traces that are kept", now.traces),
-            ("attention_model_bytes", "Bytes of the loaded models", now.model_bytes),
-            ("attention_models_loaded", "Models that are loaded", len(now.models)),
-        ):
-            yield GaugeMetricFamily(name, meaning, value=value)
-
-
-_holdings = _Holdings()
-REGISTRY.register(_holdings)
+_line, _trace_bytes, _traces, _model_bytes, _models = (
+    Gauge(f"attention_{name}", meaning, registry=REGISTRY)
+    for name, meaning in (
+        ("line_length", "Passes waiting in line"),
+        ("cache_bytes", "Bytes of the traces that are kept"),
+        ("cache_traces", "Traces that are kept"),
+        ("model_bytes", "Bytes of the loaded models"),
+        ("models_loaded", "Models that are loaded"),
+    )
+)
 
 
 def watch(engine: Engine) -> None:
-    """Tells from now on what this engine keeps."""
-    _holdings.engine = engine
+    """From now on `/metrics` tells what this engine keeps."""
+    _line.set_function(lambda: engine.holdings.waiting)
+    _trace_bytes.set_function(lambda: engine.holdings.trace_bytes)
+    _traces.set_function(lambda: engine.holdings.traces)
+    _model_bytes.set_function(lambda: engine.holdings.model_bytes)
+    _models.set_function(lambda: len(engine.holdings.models))
 
 
 def count(event: Event) -> None:
-    """Counts what happened in the engine."""
+    """Counts an event of the engine."""
     if isinstance(event, Found):
         _asked.labels("yes" if event.hit else "no").inc()
     elif isinstance(event, Loaded):
@@ -110,7 +99,7 @@ def count(event: Event) -> None:
 
 
 def count_unused_message() -> None:
-    """Counts a message that was not handed on."""
+    """Counts a message that was dropped."""
     _unused.inc()
 
 
@@ -125,7 +114,7 @@ async def metrics(_: Request) -> Response:
 
 
 class Counting:
-    """Counts requests, and the websockets that are open: one a page that somebody has before them."""
+    """Counts requests, and the websockets that are open: one for each open page."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
