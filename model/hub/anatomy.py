@@ -1,7 +1,7 @@
-"""Which part of a Hugging Face model plays which role, read from one pass and proven on it.
+"""Which part of a Hugging Face model does what, read from one pass and checked against it.
 
-What cannot be told is refused with a sentence: a number under a wrong name would be worse than no
-picture. Axes: B batch, T tokens, C width of the model.
+A model whose parts cannot be told apart is refused with a sentence: a number under a wrong name would be
+worse than no picture. Axes: B batch, T tokens, C width of the model.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def _layers(
 def _placed(
     attended: Sequence[tuple[int, Attended]], found: Probe, shape: Shape
 ) -> list[tuple[int, Place, Attended]]:
-    """Where each call of the attention function stands, told by the lengths of both sequences."""
+    """The place of each call of the attention function, told by the lengths of both sequences."""
     counted: dict[tuple[str, str], int] = {}
     placed = []
     for at, event in attended:
@@ -94,7 +94,7 @@ def _looks_back_only(event: Attended) -> bool:
 
 
 def _block_of(module: nn.Module, lists: Sequence[nn.ModuleList]) -> nn.Module:
-    """The layer that an attention module belongs to: the element of the outermost list around it."""
+    """The layer of an attention module: its element of the outermost list of modules."""
     for parts in lists:  # outer lists come first
         for part in parts:
             if any(inner is module for inner in part.modules()):
@@ -102,12 +102,7 @@ def _block_of(module: nn.Module, lists: Sequence[nn.ModuleList]) -> nn.Module:
     raise ValueError("its layers are not a list of layers")
 
 
-def _stack(
-    stack: Stack,
-    layers: Sequence[Layer],
-    found: Probe,
-    width: int,
-) -> StackPart:
+def _stack(stack: Stack, layers: Sequence[Layer], found: Probe, width: int) -> StackPart:
     length = found.target if found.target and stack == "decoder" else found.source
     first = min(layer.span[0] for layer in layers)
     embedding_norm, final_norm = _norms_around(stack, layers, found, (length, width))
@@ -189,21 +184,23 @@ def _block(stack: Stack, number: int, layer: Layer, width: int) -> BlockPart:
 
 
 def _norm(call: Call, name: str) -> NormPart:
-    """The kind of norm, and the offset of its γ, that give what this norm gave in the probe. Raises
+    """The kind of norm, and the offset of γ, that reproduce this norm's output in the probe. Raises
     ValueError where none does."""
     module, weight, epsilon = call.module, call.module.weight, _epsilon(call.module)
     its = f"its {name} ({type(module).__name__})"
     if call.read is None or epsilon is None or not isinstance(weight, Tensor):
         raise ValueError(f"{its} cannot be read")
     kinds: tuple[NormKind, ...] = ("layer", "rms")
-    parts = [
-        NormPart(name, module, kind, epsilon, offset) for kind in kinds for offset in (0.0, 1.0)
-    ]
-    differences = [_difference(part, weight, call.read, call.gave) for part in parts]
-    least = min(differences)
-    if least > CLOSE:
+    differences = {
+        part: _difference(part, weight, call.read, call.gave)
+        for kind in kinds
+        for offset in (0.0, 1.0)
+        for part in [NormPart(name, module, kind, epsilon, offset)]
+    }
+    nearest = min(differences, key=differences.__getitem__)
+    if differences[nearest] > CLOSE:
         raise ValueError(f"{its} is neither a layer norm nor an RMS norm")
-    return parts[differences.index(least)]
+    return nearest
 
 
 def _epsilon(norm: nn.Module) -> float | None:
@@ -213,7 +210,7 @@ def _epsilon(norm: nn.Module) -> float | None:
 
 
 def _difference(norm: NormPart, weight: Tensor, read: Tensor, gave: Tensor) -> float:
-    """How far a norm as described lies from what it gave, relative to the largest number of that."""
+    """How far a norm's output is from the described one's, relative to its largest number."""
     x, beta = read.double(), getattr(norm.module, "bias", None)
     centred = x - x.mean(-1, keepdim=True) if norm.kind == "layer" else x
     normed = centred / (centred.square().mean(-1, keepdim=True) + norm.epsilon).sqrt()

@@ -1,5 +1,5 @@
-"""The Rust part of a library's tokenizer, asked in a process of its own: what a file makes it compute over a
-text can be neither foreseen nor ended inside the server."""
+"""Runs the Rust part of a tokenizer in a process of its own. How long it computes over a text depends on the
+model's file, and inside the server it could not be ended."""
 
 import json
 import subprocess
@@ -15,12 +15,12 @@ from model.hub import tokenizer_process
 from model.hub.tokenizer_process import TO_ANSWER
 from model.system.settings import environment_with, settings
 
-CLOSED_IDLE = 0  # how a process ends that nobody asked for a while
+CLOSED_IDLE = 0  # exit status of a process that was not used for a while
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """What a text becomes, under the names that the library reads."""
+    """The encoding of a text, under the names that the library reads."""
 
     ids: list[int]
     type_ids: list[int]
@@ -31,8 +31,8 @@ class Encoding:
 
 
 class Apart:
-    """Stands in a library's tokenizer for its Rust part. What reads or writes a text is asked of the other
-    process, which starts when it is first needed; anything else is the Rust part's own."""
+    """Takes the place of the Rust part in a tokenizer of the library. The other process encodes and
+    decodes; it starts when it is first needed. All else is left to the Rust part."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -70,7 +70,7 @@ class Apart:
         return answer
 
     def _exchange(self, question: bytes) -> tuple[bytes, int | None]:
-        """The answer; where the process has ended instead, how."""
+        """The answer, or the exit status of a process that ended instead."""
         process = self._process = self._process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -107,6 +107,6 @@ class Apart:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.kill()
-    # Its pipes are closed and its end is waited for; a question that it never read is lost with it.
+    # Closes its pipes and waits for its end. A question that it has not read is lost.
     with suppress(BrokenPipeError), process:
         pass

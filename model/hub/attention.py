@@ -1,7 +1,7 @@
-"""The one `attend` inside models of Hugging Face's library, through its two public registries.
+"""Makes models of Hugging Face's library use our `attend`, through the library's two public registries.
 
-Registered under one name: the attention function, and the function that makes its masks. Without
-the second the mask would arrive as None, and sliding windows would be lost.
+One name stands for the attention function and for the function that makes its masks. Without the second
+the mask would be None, and sliding windows would be lost.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from model.nn.attention import attend
 from model.nn.recorder import Place
 
 NAME = "attend"
-PLACE = "attention_place"  # what an attention module of a loaded model carries: where it stands
+PLACE = "attention_place"  # the attribute of an attention module that holds its place
 _CHANGES_SCORES = {
     "softcap": "caps its attention scores",
     "position_bias": "adds a position bias to its attention scores",
@@ -27,7 +27,7 @@ _CHANGES_SCORES = {
 
 @dataclass(frozen=True, eq=False)
 class Attended:
-    """One call of the attention function, as it is seen before the places are known."""
+    """One call of the attention function, before places are known."""
 
     module: nn.Module
     query: Tensor  # (B, H, T, D)
@@ -42,7 +42,7 @@ _witness: ContextVar[list[object] | None] = ContextVar("witness", default=None)
 
 @contextmanager
 def witnessed(calls: list[object]) -> Iterator[None]:
-    """Notes every call of the attention function in this context."""
+    """Appends every call of the attention function in this context."""
     token = _witness.set(calls)
     try:
         yield
@@ -61,10 +61,10 @@ def hub_attention(
     is_causal: bool | None = None,
     **others: object,
 ) -> tuple[Tensor, None]:
-    """What the library calls in each attention layer: (B, H, T, D) vectors to (B, T, H, D).
+    """The attention function that the library calls: (B, H, T, D) vectors to (B, T, H, D).
 
-    Raises ValueError, with a sentence, for a layer that does more to its scores than scale and
-    mask them.
+    Raises ValueError, with a sentence, for a layer that does more with its scores than to scale and mask
+    them.
     """
     for name, does in _CHANGES_SCORES.items():
         if others.get(name) is not None:
@@ -73,7 +73,7 @@ def hub_attention(
         raise ValueError("it adds numbers to its attention scores instead of masking them")
     own = getattr(module, "scaling", None)
     if scaling == 1.0 and isinstance(own, float) and own != 1.0:
-        # OPT has scaled its queries before: the factor goes back to where it can be seen.
+        # OPT has scaled its queries already: here the factor goes back to the scores.
         query, scaling = query / own, own
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     look_ahead = attention_mask is None and causal
@@ -88,6 +88,6 @@ def hub_attention(
 
 
 def register() -> None:
-    """Makes the name known to the library. Done again, it changes nothing."""
+    """Registers the name with the library."""
     AttentionInterface.register(NAME, hub_attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -1,4 +1,4 @@
-"""Parameters of a hub model that do not follow from its sizes, told from its modules."""
+"""Parameters of a hub model that do not follow from the sizes in its config."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, o
 
 
 def beyond_sizes(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, int]:
-    """How many parameters stand where, beside those that `parameter_parts` counts from the config."""
+    """How many parameters each part has that `parameter_parts` does not count from the config."""
     found: dict[str, int] = {}
     known: set[int] = set()
 
@@ -50,7 +50,7 @@ def beyond_sizes(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict
 def _positions(
     stack: StackPart, is_first: bool, config: TransformerConfig, known: set[int]
 ) -> dict[str, int]:
-    """The table of positions of a stack: its rows, but for those that follow from the sizes."""
+    """Parameters of a stack's position table that do not follow from the sizes."""
     found = {}
     for table in _of(stack.positions):
         if id(table) in known:

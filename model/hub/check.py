@@ -1,4 +1,4 @@
-"""The laws that a hub model must hold before it is shown, tried on one text when it is loaded."""
+"""What must hold for a hub model before it is shown, checked on one text at load."""
 
 from dataclasses import dataclass, replace
 
@@ -18,7 +18,7 @@ SHARE = 1e-3  # largest difference of other numbers, as a share of the largest o
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What the library's eager attention makes of a text."""
+    """The result of the library's eager attention on a text."""
 
     source: Tensor  # (1, S) ids
     target: Tensor | None  # (1, T) ids of the decoder's input in an encoder–decoder
@@ -27,9 +27,9 @@ class Reference:
 
 
 def check(model: Model, reference: Reference) -> None:
-    """Holds our pass against the reference, and its records against each other.
+    """Compares our pass with the reference, and its records with each other.
 
-    Raises ValueError, with a sentence, for the first law that does not hold.
+    Raises ValueError, with a sentence, for the first difference.
     """
     trace, result = traced(model, reference, Intervention())
     _same_weights(trace, reference)
@@ -80,7 +80,7 @@ def _near(ours: Array, theirs: Array, what: str) -> None:
 
 
 def _adds_up(model: Model, trace: Trace, stack: Stack) -> None:
-    """Residual + what each sub-layer wrote = the next state."""
+    """State + output of the sub-layer = next state."""
     given = contributions(trace, stack, model.config.norm_place)
     size = max(float(np.abs(part.added).max()) for part in given)
     apart = contribution_check(model, trace, given)
@@ -91,9 +91,9 @@ def _adds_up(model: Model, trace: Trace, stack: Stack) -> None:
 
 
 def _forgets_positions(model: Model, reference: Reference) -> None:
-    """Without positions and without a mask, texts read backwards give their states backwards.
+    """Without positions and masks, a reversed text must give the same states in reverse order.
 
-    A layer that keeps another mask, such as a window, is not held to it.
+    A model with another mask, such as a window, is not checked.
     """
     change = Intervention(positions=False, mask="none")
     turned = replace(

@@ -1,7 +1,8 @@
-"""What a config claims, held against the weights that are there, before memory is taken for it.
+"""Compares the sizes in a config with its weights, before memory is allocated.
 
-A file of a few bytes can ask for a model of any size; the weights cannot lie about theirs. Only what takes
-memory is a claim: a size that the library merely compares with another may be any number.
+A config of a few bytes can describe a model of any size, but weights cannot be larger than their files.
+Only a size that needs memory is checked: one that the library merely compares with others may be any
+number.
 """
 
 import math
@@ -17,8 +18,8 @@ from model.download.hub_folder import FLOAT_BYTES, described, tensor_shapes
 from model.hub.handed_over import for_library
 
 ROOM = 2**30  # bytes that a table of positions may take where the weights are small
-MOST_OTHERS = 2**20  # a number of another name beyond this is a claim, if something grows with it
-SLACK = 2**24  # weights that a library makes itself, such as tables of positions
+MOST_OTHERS = 2**20  # of numbers with other names, if the model grows with them
+SLACK = 2**24  # weights that the library makes itself, such as tables of positions
 _WIDE = 8  # bytes of a number in such a table while it is made
 _POSITIONS = re.compile(r"(max_position_embeddings|n_positions|n_ctx|max_sequence_length)")
 _WIDTHS = re.compile(r"hidden_size|d_model|n_embd|dim")
@@ -30,8 +31,8 @@ _SIZES = re.compile(
 
 
 def check_claims(folder: Path) -> None:
-    """Raises ValueError for a config whose sizes are negative, or beyond what its weights hold, where
-    these sizes take memory."""
+    """Raises ValueError for a size in the config that is negative or larger than the weights, if it needs
+    memory."""
     beyond = dict(_beyond(folder))
     if not beyond:
         return
@@ -44,7 +45,7 @@ def check_claims(folder: Path) -> None:
 
 
 def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each size that is negative or beyond what the weights hold, and a sentence that says so."""
+    """Each size that is negative or larger than the weights, with a sentence that says so."""
     shapes = tensor_shapes(folder)
     numbers = sum(math.prod(shape) for shape in shapes.values())
     claims = list(_whole_numbers(for_library(described(folder))))
@@ -66,10 +67,10 @@ def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def check_shape(body: nn.Module, folder: Path) -> None:
-    """Raises ValueError where a model, built without memory, is far larger than its weights, or where
-    the tables are that it computes itself.
+    """Raises ValueError for a model, built without memory, that is far larger than its files, or that has far
+    larger tables of its own.
 
-    What is kept once in the files may stand in the model twice.
+    Tied weights are in the files once and in the model twice.
     """
     numbers = sum(math.prod(shape) for shape in tensor_shapes(folder).values())
     claimed = sum(weight.numel() for weight in body.parameters())
@@ -85,7 +86,7 @@ def check_shape(body: nn.Module, folder: Path) -> None:
 
 
 def check_numbers(body: nn.Module) -> None:
-    """Raises ValueError for weights that are no finite numbers."""
+    """Raises ValueError for weights that are not finite."""
     for name, weight in body.named_parameters():
         if weight.numel() and not all(math.isfinite(end) for end in torch.aminmax(weight.detach())):
             raise ValueError(f"its weights {name} are not all finite numbers")

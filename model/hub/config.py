@@ -1,4 +1,4 @@
-"""The sizes and choices of a hub model, read from its parts rather than from what it says."""
+"""The config of a hub model, read from its parts instead of its own config."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _CONTEXTS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n
 
 
 def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> TransformerConfig:
-    """The config of a model. turned: which dimensions of a head turn in pairs, and how many do.
+    """The config of a model. turned: which dimensions of a head are rotated in pairs, and how many.
 
     Raises ValueError where layers differ in size.
     """
@@ -116,7 +116,7 @@ def _rotary_base(described: Any) -> float:
 
 
 def shape_of(described: Any) -> Shape:
-    """Which of the three shapes a config describes. Raises ValueError for what reads no text."""
+    """Which of the three shapes a config describes. Raises ValueError for a model that does not read text."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,

@@ -1,6 +1,6 @@
-"""What a Hugging Face model looks up before its first layer: tokens, positions, segments.
+"""The embedding tables of a Hugging Face model: tokens, positions, segments.
 
-Told by the names of the tables, and proven on what the first layer reads.
+They are told by their names, and checked against the input of the first layer.
 """
 
 import math
@@ -13,7 +13,7 @@ from model.nn.config import Stack
 
 
 def model_width(found: Probe) -> int:
-    """The width of the rows that are looked up first. Raises ValueError where none are."""
+    """The width of the first embedding. Raises ValueError where there is none."""
     for _, call in found.calls():
         if is_table(call.module):
             return call.gave.shape[-1]
@@ -50,7 +50,7 @@ def _role(name: str) -> str:
 def token_factor(
     tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None, width: int
 ) -> float:
-    """1, or the root of the width, whichever makes the sum of what was looked up the first state."""
+    """1 or √width: the factor of the token embedding in the sum that the first layer reads."""
     if entered is None:
         raise ValueError("what its first layer reads was not seen")
     weight = getattr(tokens.module, "weight", None)
@@ -65,7 +65,7 @@ def token_factor(
 
 
 def first_row(positions: Call) -> int:
-    """The row of its table that the first position uses; -1 where positions are no table."""
+    """The row of the table that position 0 uses; -1 where there is no table."""
     table = getattr(positions.module, "weight", None)
     if not isinstance(table, Tensor):
         return -1

@@ -1,4 +1,4 @@
-"""A model of Hugging Face's library as its config describes it, built without memory for its tensors."""
+"""Builds a model of Hugging Face's library from its config, without memory for its tensors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,16 +19,15 @@ _FEW, _MORE = 8, 16
 
 
 def empty_body(settings: Any, shape: Shape) -> nn.Module:
-    """The library's model on a device without memory. Raises whatever the library does for sizes that
-    do not fit."""
+    """The library's model on the meta device. Raises what the library raises for sizes that do not fit."""
     with torch.device("meta"):
         body: nn.Module = CLASSES[shape].from_config(settings, attn_implementation="eager")
     return body
 
 
 def grows_with(described: Mapping[str, Any], name: str, others: Mapping[str, object]) -> bool:
-    """Whether a model takes more memory the larger its config says `name` is: tried with two small
-    values of it. others: those that are kept small meanwhile. True too where it cannot be tried.
+    """Whether a model needs more memory when its config gives `name` a larger value: tried with two small
+    values. others: sizes that are kept small meanwhile. True where it cannot be tried.
     """
     try:
         few, more = (

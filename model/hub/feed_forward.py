@@ -1,4 +1,4 @@
-"""The maps of a feed-forward layer and its activation, told by their numbers on one pass."""
+"""The linear maps of a feed-forward layer and its activation, told by the numbers of one pass."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ class FeedForwardParts:
     hidden: int
 
     def activated(self, values: Tensor) -> Tensor:
-        """(…, M): the values before the activation, among all that the map gave."""
+        """(…, M): the values before the activation, out of the map's output."""
         if self.half == "all":
             return values
         return values.chunk(2, -1)[0 if self.half == "first" else 1]
 
 
 def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
-    """The parts of a layer with one map before the activation, or two, or two in one.
+    """The parts of a layer with one map before the activation, or two (gated), or two in one matrix.
 
-    Of the known activations the nearest is taken. Raises ValueError where none is near.
+    The nearest of the known activations is taken. Raises ValueError where none is near.
     """
     *inner, outer = maps
     hidden = outer.read
@@ -58,7 +58,7 @@ def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
 def _candidates(
     inner: Sequence[Call], width: int
 ) -> list[tuple[nn.Module, Tensor, Half, Tensor | None]]:
-    """What may be activated: the map, its values; and what these may be multiplied by."""
+    """What may be activated: a map with its values, and what these are multiplied by."""
     module, first = inner[0].module, inner[0].gave
     if len(inner) == 2:
         second = inner[1].gave

@@ -1,6 +1,6 @@
-"""What the library is given of a folder: files that were looked at, and settings that are the model's.
+"""The files that the library gets of a folder: checked ones only, with the model's own settings.
 
-Templates of chats, adapters and code are left out, and so is whatever a config says of how to run it.
+Chat templates, adapters and code are left out, and all that a config says of how to run the model.
 """
 
 import json
@@ -14,8 +14,8 @@ from model.download.hub_folder import CONFIG, WANTED, check_file, described, rea
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 _KINDS = (".json", ".txt", ".model", ".spm", ".codes")
-_WRITTEN = (CONFIG, TOKENIZER_CONFIG, "adapter_config.json", "chat_template.json")  # anew or never
-_OURS = (  # which code runs is for us to say, and the models shown have no labels
+_WRITTEN = (CONFIG, TOKENIZER_CONFIG, "adapter_config.json", "chat_template.json")  # never linked
+_OURS = (  # we decide which code runs, and the models shown have no labels
     "attn_implementation",
     "_attn_implementation",
     "_attn_implementation_internal",
@@ -28,7 +28,7 @@ _OURS = (  # which code runs is for us to say, and the models shown have no labe
 
 
 def for_library(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A config without what is not the model's own, at any depth. Raises ValueError for too great a depth."""
+    """A config with the model's own settings only. Raises ValueError where it is nested too deeply."""
     try:
         return _own(settings)
     except RecursionError as error:
@@ -45,8 +45,8 @@ def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def handed_over(folder: Path) -> Iterator[Path]:
-    """A folder for the library, gone when the body ends. Raises ValueError for a file that the model needs
-    and that is no ordinary one, and where no such folder can be made."""
+    """A folder for the library, removed when the body ends. Raises ValueError for a needed file that is
+    not an ordinary one, and where the folder cannot be made."""
     config, links = for_library(described(folder)), [*_read_whole(folder), *weight_files(folder)]
     with ExitStack() as stack:
         try:
@@ -64,8 +64,8 @@ def handed_over(folder: Path) -> Iterator[Path]:
 
 
 def _read_whole(folder: Path) -> Iterator[Path]:
-    """The files beside the weights that the library may read. One that is no ordinary file is left out
-    where a model needs none of its name."""
+    """The files beside the weights that the library may read. One that is not ordinary is left out, unless a
+    model needs it."""
     for file in folder.iterdir():
         if file.suffix not in _KINDS or file.name in _WRITTEN:
             continue

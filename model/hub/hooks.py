@@ -1,7 +1,7 @@
-"""What a Hugging Face model tells of a pass: hooks that write into the current recorder.
+"""Hooks that record a pass of a Hugging Face model in the current recorder.
 
-They are registered once, when the model is loaded, and do nothing where nobody records: one model
-serves many sessions. Axes: B batch, T tokens, C width of the model.
+They are registered once, at load, because one model serves many sessions. Without a recorder they do nothing.
+Axes: B batch, T tokens, C width of the model.
 """
 
 import torch
@@ -15,7 +15,7 @@ from model.nn.recorder import FeedForwardTensors, NormTensors, current
 
 
 def hook_model(anatomy: Anatomy) -> None:
-    """Registers the hooks of a whole model, and tells each attention its place."""
+    """Registers the hooks of a model, and gives each attention module its place."""
     for part in anatomy.attentions():
         setattr(part.module, PLACE, part.place)
     for stack in anatomy.stacks:
@@ -25,7 +25,7 @@ def hook_model(anatomy: Anatomy) -> None:
 
 
 def _held_still(module: nn.Module, read: object, gave: tuple[Tensor, Tensor]) -> object:
-    """Rotary cosines and sines as they are, or held still by an intervention."""
+    """Rotary cosines and sines, or those of position 0 where an intervention leaves positions out."""
     return gave if current().intervention.positions else unturned(gave)
 
 
@@ -65,7 +65,7 @@ def _states(stack: StackPart, name: Stack) -> dict[str, Stack]:
 
 
 def _hook_norm(part: NormPart, *, before: Stack | None = None, after: Stack | None = None) -> None:
-    """Notes a norm with the kernel's own statistics, and the state before or after it."""
+    """Records a norm with the kernel's own statistics, and the state before or after it."""
 
     def hook(module: nn.Module, read: tuple[Tensor, ...], gave: Tensor) -> None:
         recorder, x = current(), _batched(read[0])
@@ -90,7 +90,7 @@ def _hook_norm(part: NormPart, *, before: Stack | None = None, after: Stack | No
 
 
 def _hook_state(block: nn.Module, stack: Stack) -> None:
-    """Notes what a block reads."""
+    """Records the input of a block as a state."""
 
     def hook(module: nn.Module, read: tuple[object, ...], named: dict[str, object]) -> None:
         states = [value for value in (*read, *named.values()) if isinstance(value, Tensor)]
@@ -100,7 +100,7 @@ def _hook_state(block: nn.Module, stack: Stack) -> None:
 
 
 def _hook_last(block: nn.Module, stack: Stack) -> None:
-    """Notes what the last block gives."""
+    """Records the output of the last block as a state."""
 
     def hook(module: nn.Module, read: object, gave: Tensor | tuple[Tensor, ...]) -> None:
         current().stream(stack, gave if isinstance(gave, Tensor) else gave[0])
@@ -109,7 +109,7 @@ def _hook_last(block: nn.Module, stack: Stack) -> None:
 
 
 def _hook_sum(output: nn.Module, stack: Stack) -> None:
-    """Notes the state before plus what attention wrote, where both sub-layers read one state."""
+    """Records the state after attention, where both sub-layers read the same state."""
 
     def hook(module: nn.Module, read: object, gave: Tensor) -> None:
         recorder = current()
@@ -120,7 +120,7 @@ def _hook_sum(output: nn.Module, stack: Stack) -> None:
 
 
 def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
-    """Notes the values before the activation, and what the second map reads."""
+    """Records the values before and after the activation."""
 
     def inner(module: nn.Module, read: object, gave: Tensor) -> None:
         recorder = current()
@@ -138,9 +138,9 @@ def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
 
 
 def _hook_tables(stack: StackPart) -> None:
-    """Notes what is looked up; positions are zero when an intervention leaves them out.
+    """Records embeddings. Positions are zero where an intervention leaves them out.
 
-    Both stacks of an encoder–decoder may share a table, and then both are told of each look-up.
+    Where both stacks of an encoder–decoder share a table, both hooks run at each look-up.
     """
 
     def tokens(module: nn.Module, read: tuple[Tensor, ...], gave: Tensor) -> None:
@@ -180,7 +180,7 @@ def _batched(x: Tensor) -> Tensor:
 
 
 def _gamma_and_beta(part: NormPart) -> tuple[Tensor, Tensor | None]:
-    """(C,) each: what a norm multiplies by and what it adds, if anything."""
+    """(C,) each: γ, and β or None."""
     gamma, beta = part.module.weight, getattr(part.module, "bias", None)
     if not isinstance(gamma, Tensor):
         raise ValueError(f"{part.name} has no weight")

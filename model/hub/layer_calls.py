@@ -1,4 +1,4 @@
-"""What ran inside one layer of a hub model: its attention, its maps, its norms, in order."""
+"""The calls inside one layer of a hub model, in order: attention, linear maps, norms."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from model.nn.recorder import Place
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One layer with what ran in it; numbers are places in the order of the whole pass."""
+    """One layer and its calls. The numbers are positions in the order of the whole pass."""
 
     module: nn.Module
     attended: list[tuple[int, Place, Attended]]
@@ -21,7 +21,7 @@ class Layer:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The places of the first and the last thing that ran."""
+        """The positions of the first and the last call."""
         places = [at for at, _ in self.calls] + [at for at, _, _ in self.attended]
         return min(places), max(places)
 
@@ -31,7 +31,7 @@ class Layer:
 
     @property
     def norms(self) -> list[tuple[int, Call]]:
-        """Its norms, without those of queries and keys."""
+        """The norms, except those of queries and keys."""
         inner = {id(part) for _, _, event in self.attended for part in event.module.modules()}
         return [
             (at, call)
@@ -82,5 +82,5 @@ class Layer:
         )
 
     def entered(self, place: NormPlace) -> Tensor | None:
-        """What the layer reads: by its first norm, or by the first map of its attention."""
+        """The input of the layer, as its first norm or the first map of its attention reads it."""
         return (self.norms if place == "pre" else self.maps)[0][1].read

@@ -1,8 +1,8 @@
-"""Any model of Hugging Face's library from a folder in the hub's layout: loaded, proven, or refused.
+"""Loads any model of Hugging Face's library from a folder in the hub's layout, and checks it.
 
-Nothing of a model is taken on trust. What each part does is read from one pass, and at load the
-same text is run by the library's own eager attention: weights and logits must agree. Where they do
-not, or where a part cannot be told, the model is refused with a sentence.
+What each part does is read from one pass. The library's own eager attention runs the same text, and its
+weights and logits must be equal to ours. Where they are not, or where a part is unknown, the model is
+refused with a sentence.
 """
 
 from pathlib import Path
@@ -87,7 +87,7 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
 
 
 def _settings(folder: Path, files: Path) -> Any:
-    """The library's config of a folder, of which the files are handed over."""
+    """The library's config of a folder."""
     raw = described(folder)
     kind = raw.get("model_type")
     if raw.get("quantization_config"):
@@ -162,7 +162,7 @@ def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | 
 def _probe_ids(
     tokenizer: Any, body: Any, shape: Shape, start: int | None
 ) -> tuple[Tensor, Tensor | None]:
-    """A text to try the model with, (1, S), and another (1, T) of another length for a decoder."""
+    """The ids of a test text (1, S), and others (1, T) of another length for the decoder of two stacks."""
     ids = [int(id_) for id_ in encoded(tokenizer, TEXT)]
     rows = body.get_input_embeddings().weight.shape[0]
     if max(ids, default=rows) >= rows:
@@ -177,7 +177,7 @@ def _probe_ids(
 
 
 def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -> Reference:
-    """What the library's eager attention makes of the probe."""
+    """The result of the library's eager attention on the test text."""
     try:
         with torch.inference_mode():
             passed, result = run(body, shape, source, target, output_attentions=True)

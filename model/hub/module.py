@@ -1,6 +1,6 @@
-"""A Hugging Face model behind the same face as our own transformer.
+"""A Hugging Face model with the interface of our own transformer.
 
-Nothing of a pass is kept on it: its hooks write into the recorder of the current context.
+It keeps nothing of a pass: its hooks write into the recorder of the current context.
 Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.
 """
 
@@ -33,7 +33,7 @@ class HubAttention:
         return as_linear(self.output_map)
 
     def write_of(self, context: Tensor, head: int) -> Tensor:
-        """What one head's context (T, D) adds to the stream through its slice of W_O: (T, C)."""
+        """The result of one head: its context (T, D) through its slice of W_O, (T, C)."""
         width = context.shape[-1]
         return context @ self.output.weight[:, head * width : (head + 1) * width].T
 
@@ -49,7 +49,7 @@ class HubTables:
 
     @property
     def added(self) -> Tensor | None:
-        """(position, C), learned or not; read anew, for the model moves between devices."""
+        """(position, C), learned or not. Read each time, because the model moves between devices."""
         return _position_rows(self._source)
 
     @property
@@ -59,8 +59,8 @@ class HubTables:
         return None if added is None else nn.Embedding.from_pretrained(added)
 
     def angles(self, length: int, device: torch.device) -> Tensor | None:
-        """(T, pairs): zero when an intervention leaves positions out; None if not rotary, or where
-        the layers turn by different tables."""
+        """(T, pairs): zero where an intervention leaves positions out. None without rotary positions, or
+        where layers use different tables."""
         if len(self._rotary) != 1:
             return None
         frequencies = getattr(self._rotary[0], "inv_freq", None)
@@ -72,7 +72,7 @@ class HubTables:
 
 
 class HubTransformer(nn.Module):
-    """A loaded model of Hugging Face's library, recorded and changed as our own are."""
+    """A loaded model of Hugging Face's library."""
 
     def __init__(self, body: Any, anatomy: Anatomy, config: TransformerConfig) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class HubTransformer(nn.Module):
 
     @property
     def output_matrix(self) -> None:
-        """Not told apart from the pass: what follows it (a bias, a scale, a cap) is the library's own."""
+        """None: what follows the matrix (a bias, a scale, a cap) is the library's own."""
         return None
 
     def forward(self, ids: Tensor, target: Tensor | None = None) -> Tensor:
@@ -129,11 +129,10 @@ class HubTransformer(nn.Module):
         raise ValueError(f"There is no feed-forward {name!r}.")
 
     def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
-        """The most probable next token, again and again; stops at an end token, at `limit` tokens
-        or at the model's context.
+        """Greedy decoding. It stops at an end token, at `limit` tokens, or at the model's context.
 
-        An encoder–decoder keeps to its own generation settings (forced first and last tokens,
-        tokens that it must not say), with one beam and no chance.
+        An encoder–decoder uses its own generation settings (forced first and last tokens, forbidden tokens),
+        with one beam and without sampling.
         """
         if self.config.shape == "encoder-decoder":
             return self._translated(ids, limit)
@@ -175,7 +174,7 @@ def run(
 
 
 def as_linear(map_: nn.Module) -> nn.Linear:
-    """A linear map as one, whichever way its matrix lies; the weights are shared."""
+    """Any linear map as `nn.Linear`, which shares its weights."""
     if isinstance(map_, nn.Linear):
         return map_
     weight, bias = map_.weight, getattr(map_, "bias", None)

@@ -1,4 +1,4 @@
-"""The parts of a Hugging Face model that play a role here, each with its name and its module.
+"""The parts of a Hugging Face model that are shown, each with its name and its module.
 
 Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
 """
@@ -25,7 +25,7 @@ class NormPart:
 
 @dataclass(frozen=True, eq=False)
 class AttentionPart:
-    """An attention sub-layer: where the library calls the attention function, and W_O."""
+    """An attention sub-layer: the module that calls the attention function, and W_O."""
 
     place: Place
     module: nn.Module
@@ -56,7 +56,7 @@ class BlockPart:
 
 @dataclass(frozen=True, eq=False)
 class StackPart:
-    """One stack: what it looks up, its layers, the norms around them."""
+    """One stack: its embeddings, its layers, and the norms before and after them."""
 
     stack: Stack
     tokens: nn.Module

@@ -1,6 +1,6 @@
-"""One pass of a freshly loaded model in which every part says when it ran, what it read and gave.
+"""One pass of a new model that records the order, the input and the output of each part.
 
-From this a model's anatomy is read, so that no family has to be described by hand.
+The model's anatomy is read from this, so that no family of models has to be described by hand.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ CLOSE = 1e-4  # of the largest number: what rounding in single precision explain
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One part that ran: what it read first, and what it gave first."""
+    """One call of a part, with its first input and its first output."""
 
     name: str  # its path inside the model
     module: nn.Module
@@ -56,7 +56,7 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def is_table(module: nn.Module) -> bool:
-    """Whether a part looks vectors up: tokens, positions, segments."""
+    """Whether a part is an embedding: of tokens, positions, segments."""
     return type(module).__name__.endswith("Embedding") and not is_rotary(module)
 
 
@@ -64,14 +64,8 @@ def is_rotary(module: nn.Module) -> bool:
     return type(module).__name__.endswith("RotaryEmbedding")
 
 
-def probe(
-    model: nn.Module,
-    run: Callable[[], Tensor],
-    *,
-    source: int,
-    target: int,
-) -> Probe:
-    """Runs the model once and notes every map, norm, table and call of the attention function."""
+def probe(model: nn.Module, run: Callable[[], Tensor], *, source: int, target: int) -> Probe:
+    """Runs the model once and records each linear map, norm, embedding and attention function."""
     events: list[object] = []
     with _watched(model, events), witnessed(events), torch.inference_mode():
         result = run()

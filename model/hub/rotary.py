@@ -1,6 +1,6 @@
-"""How a hub model turns its queries: which dimensions turn together, told by holding them still.
+"""How a hub model rotates its queries: which dimensions form a pair, found by a pass without rotation.
 
-A turn keeps the length of each pair, so the pairs whose lengths stay are those that are turned.
+A rotation keeps the length of each pair, so the pairs are those whose lengths are equal in both passes.
 Axes: B batch, H heads, T tokens, D width of a head, R dimensions that turn.
 """
 
@@ -17,8 +17,8 @@ from model.nn.config import RotaryPairs
 def rotary_pairs(
     rotary: Sequence[nn.Module], found: Probe, again: Callable[[], Probe]
 ) -> tuple[RotaryPairs, int]:
-    """Which dimensions form a pair, and how many of a head turn; `again` makes the same pass once
-    more. A model that turns nothing has halves of 0."""
+    """Which dimensions form a pair, and how many of a head are rotated. `again` repeats the pass. Without
+    rotation these are halves of 0."""
     width = next((call.gave.shape[-1] for _, call in found.calls() if is_rotary(call.module)), 0)
     if not rotary or not width:
         return "halves", 0
@@ -29,7 +29,7 @@ def rotary_pairs(
 
 
 def _pairs(plain: Tensor, turned: Tensor) -> RotaryPairs:
-    """The pairs of (B, H, T, R) that keep their lengths."""
+    """The kind of pairs in (B, H, T, R) that keep their lengths."""
     lengths: dict[RotaryPairs, Callable[[Tensor], Tensor]] = {
         "halves": lambda x: x.unflatten(-1, (2, -1)).norm(dim=-2),
         "neighbours": lambda x: x.unflatten(-1, (-1, 2)).norm(dim=-1),

@@ -1,4 +1,4 @@
-"""The tokenizer of a hub model, shown honestly: bytes, marks of pieces, added tokens, places.
+"""The tokenizer of a hub model, with the bytes and the place of each token.
 
 Its ids are exactly those of Hugging Face's library.
 """
@@ -18,8 +18,8 @@ SPACE = "▁"  # how SentencePiece writes a space
 
 
 class HubTokenizer:
-    """A tokenizer of Hugging Face's library. `target`: it cuts the text that a decoder reads.
-    `rows`: how many tokens its model has a vector for.
+    """A tokenizer of Hugging Face's library. target: it is for the text that a decoder reads. rows: how many
+    tokens the model has a vector for.
 
     Raises ValueError, with a sentence, for a text that it or its model cannot read.
     """
@@ -43,7 +43,7 @@ class HubTokenizer:
         self.end = end
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        """The ids that the library feeds, with the place of each in the text."""
+        """The ids that the library makes, each with its place in the text."""
         cut = clean(text)
         with _refusing():
             read = self._by_places(cut) if self._tokenizer.is_fast else self._by_pieces(cut)
@@ -65,7 +65,7 @@ class HubTokenizer:
         return decoded
 
     def new_words(self, text: str) -> tuple[str, ...]:
-        """The words in which something became the unknown token."""
+        """The words that contain an unknown token."""
         unknown = self._tokenizer.unk_token_id
         if unknown is None or self._bytes:
             return ()
@@ -86,7 +86,7 @@ class HubTokenizer:
         return Token(id_, text, raw, special, span)
 
     def _raw(self, piece: str) -> bytes:
-        """The bytes of a piece where the tokenizer works on bytes; else nothing."""
+        """The bytes of a piece, where the tokenizer works on bytes."""
         letters = _bytes_of_letters()
         if self._bytes and all(letter in letters for letter in piece):
             return bytes(letters[letter] for letter in piece)
@@ -95,7 +95,7 @@ class HubTokenizer:
         return b""
 
     def _by_places(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a tokenizer that tells where each stands in the text."""
+        """The tokens of a tokenizer that gives their places."""
         encoding = self._tokenizer(text).encodings[0]
         return tuple(
             self._token(id_, special=bool(special), span=None if special else (span[0], span[1]))
@@ -105,7 +105,7 @@ class HubTokenizer:
         )
 
     def _by_pieces(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a tokenizer that tells no places: each piece is looked for in the text."""
+        """The tokens of a tokenizer that gives no places: each piece is searched for in the text."""
         fed = {"text_target": text} if self._target else {"text": text}
         ids = self._tokenizer(**fed)["input_ids"]
         added = self._tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
@@ -145,7 +145,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def encoded(tokenizer: Any, text: str) -> list[int]:
-    """The ids of a text. Raises ValueError where the tokenizer breaks over it."""
+    """The ids of a text. Raises ValueError where the tokenizer fails."""
     with _refusing():
         ids: list[int] = tokenizer(text)["input_ids"]
     return ids
@@ -153,8 +153,8 @@ def encoded(tokenizer: Any, text: str) -> list[int]:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Raises ValueError for what goes wrong in the library: a panic of its Rust part, for instance
-    over an expression that tries too many ways, is no Exception and would end the thread."""
+    """Raises ValueError for an error in the library. A panic of its Rust part is not an Exception, and
+    would end the thread."""
     try:
         yield
     except BaseException as error:

@@ -1,7 +1,7 @@
-"""A tokenizer in a process of its own, which can be ended: it imports nothing of ours.
+"""A tokenizer in a process of its own, which can be ended. It imports nothing of this project.
 
-The first line of its input holds the tokenizer, each later one a question; each gets one line of answer.
-What takes too long or too much memory ends the process, and so has no answer.
+The first line of its input is the tokenizer. Each later line is a question, answered by one line. A
+question that takes too long or too much memory ends the process.
 """
 
 import json
@@ -22,8 +22,8 @@ TOKENS_OF_A_LETTER, TOKENS_OF_NONE = 64, 4_096  # of a real tokenizer: 4 or fewe
 
 
 def main() -> None:
-    """Answers until nobody asks any more."""
-    signal.alarm(LOADING)  # nobody catches it, so it ends the process wherever that is
+    """Answers until there are no more questions."""
+    signal.alarm(LOADING)  # it is not caught, so it ends the process
     _bound(TO_LOAD)
     described = json.loads(sys.stdin.buffer.readline())
     tokenizer = Tokenizer.from_str(described["tokenizer"])
@@ -62,7 +62,7 @@ def _answer(tokenizer: Tokenizer, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _taken() -> int:
-    """Bytes of addresses that this process has; 0 where the system does not tell."""
+    """Bytes of address space that this process has; 0 where the system does not say."""
     with suppress(OSError), open("/proc/self/statm", encoding="ascii") as told:
         return int(told.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return 0
