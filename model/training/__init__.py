@@ -1,1 +1,1 @@
-"""Training of the shipped models: generators of data, one trainer for all shapes, gates, cards."""
+"""Trains the shipped models: generators of data, one trainer for all shapes, gates, cards."""

@@ -1,7 +1,7 @@
-"""Which source word each word of a translation comes from: the gold alignment, and what heads read.
+"""Which source words each word of a translation comes from: by the grammar, and by the heads.
 
-A word is written by the query before it: row f of a cross-attention belongs to word f of the target,
-its start token not counted, and the last row to what comes after the last word.
+The query before a word predicts it. So row f of a cross-attention belongs to word f of the target,
+without its start token, and the last row to what follows the last word.
 """
 
 import json
@@ -36,16 +36,16 @@ class Head:
 
 @lru_cache(maxsize=256)
 def gold_phrase(source: tuple[str, ...]) -> Phrase | None:
-    """The phrase of the grammar with these words, which holds its translation and its links; None
-    where the grammar has no such sentence."""
+    """The phrase of the grammar with these words, with its translation and its links; None where the
+    grammar has no such sentence."""
     return parsed(source)
 
 
 def gold_links(phrase: Phrase, target: Sequence[str]) -> Links:
-    """For each target word the source words that it says, as the grammar has it.
+    """For each target word the source words that it translates, by the grammar.
 
-    A target that is not the grammar's own keeps the links of the words that both have: the second
-    "le" of one belongs to the second "le" of the other. Other words have none.
+    In a target that is not the grammar's own, the second "le" has the links of the grammar's second "le",
+    and so on. Words that the grammar's translation lacks have no links.
     """
     waiting: dict[str, list[tuple[int, ...]]] = {}
     for said, link in zip(phrase.french, phrase.links, strict=True):
@@ -70,7 +70,7 @@ def links_of(trace: Trace) -> Links | None:
 
 
 def shares_on_gold(weights: Array, links: Links) -> tuple[float | None, ...]:
-    """For each target word the sum of its row's weights on the gold words; None without gold.
+    """For each target word the sum of its row's weights on its gold words; None without gold.
 
     weights: (query, key), as many queries as words or more. Raises ValueError for fewer.
     """
@@ -112,8 +112,8 @@ def heads_by_gold(trace: Trace, links: Links) -> tuple[Head, ...]:
 
 @lru_cache(maxsize=16)
 def aligning_head(model: str) -> tuple[str, int] | None:
-    """The cross-attention head that aligned best when a shipped model was examined: its sub-layer
-    and number. None where no card says so."""
+    """The sub-layer and number of the cross-attention head that aligned best in the exam of a shipped model.
+    None where no card says so."""
     try:
         card = json.loads((ASSETS / model / "card.json").read_text(encoding="utf-8"))
         layer, head = card["heads"]["alignment"].removeprefix("L").split("H")

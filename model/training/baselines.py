@@ -1,4 +1,4 @@
-"""What a model must beat: predicting from no context, and from one token of context."""
+"""What a model must beat: predictions without context, and with one token of context."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 class Unigram:
-    """How frequent each token is, whatever comes before; every count is raised by one."""
+    """The frequency of each token; one is added to every count."""
 
     def __init__(self, ids: Ids, *, vocabulary: int) -> None:
         counts = np.bincount(ids, minlength=vocabulary) + 1.0

@@ -1,4 +1,4 @@
-"""Sequences whose rule must be found in the sequence itself: what makes induction heads form."""
+"""Sequences whose rule must be found in the sequence itself. They make induction heads form."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ def in_context_bigrams(
 ) -> tuple[Ids, Ids]:
     """Inputs and targets, both (count, length): each row has 6–24 symbols and its own successor map.
 
-    The next symbol is the current one's successor with probability `faithful`, else a random one of
-    the row. A target is scored where its pair was already shown, so that it can be known.
+    The next symbol is the current one's successor with probability `faithful`, else a random one of the
+    row. A target is scored where its pair stood in the row before.
     """
     sequences = np.stack(
         [_one_sequence(random, symbols, length + 1, faithful) for _ in range(count)]
@@ -42,10 +42,8 @@ def _shown(sequences: Ids) -> NDArray[np.bool_]:
 
 
 def repeated_lists(random: Random, symbols: Ids, *, count: int, length: int) -> tuple[Ids, Ids]:
-    """Inputs and targets, both (count, length): a list of 4 to length / 2 symbols, over and over.
-
-    Scored from the second time on.
-    """
+    """Inputs and targets, both (count, length): a list of 4 to length / 2 symbols, repeated. Scored from the
+    second time on."""
     rows, targets = [], []
     for _ in range(count):
         period = int(random.integers(4, max(5, length // 2)))

@@ -1,6 +1,6 @@
-"""A training as it went: its scores, its weights at each checkpoint, and one text read at all of them.
+"""The history of a training: its scores, its weights at each checkpoint, and a text read at each of them.
 
-What is read and computed is kept in caches that are bounded in bytes and shared by all visitors.
+Models and readings are kept in caches that are bounded in bytes and shared by all visitors.
 """
 
 import json
@@ -29,16 +29,16 @@ V = TypeVar("V")
 
 CARD = "card.json"
 MEGABYTE = 1_000_000
-READ_AT_MOST = 128  # tokens of a text: one map of each checkpoint travels to the browser
+READ_AT_MOST = 128  # tokens of a text: the browser gets one map for each checkpoint
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """One training: what was measured along the way, and the model at each checkpoint."""
+    """One training: its measured scores, and the model at each checkpoint."""
 
     key: str  # names it in caches: another course, another key
     history: tuple[Record, ...]
-    heads: Mapping[str, str]  # what a head was found to do -> its label: {"induction": "L1H2"}
+    heads: Mapping[str, str]  # {"induction": "L1H2"}: what a head does, and its label
     steps: tuple[int, ...]  # of the checkpoints, rising
     model: Callable[[int], Model]  # the model at one of these steps
 
@@ -83,7 +83,7 @@ def _card(folder: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What one pass over a text left behind of attention."""
+    """The attention of one pass over a text."""
 
     tokens: tuple[Token, ...]
     target_tokens: tuple[Token, ...]
@@ -135,10 +135,8 @@ class Film:
 
 @dataclass(frozen=True, eq=False)
 class Movement:
-    """How far the weights of each part have moved, as a share of their length at the start.
-
-    Source of the measure: the Euclidean norm of the difference of all weights and biases of a part.
-    """
+    """How far each part has moved: the Euclidean norm of the change of its weights and biases, divided by
+    their norm at the start."""
 
     parts: tuple[str, ...]  # "embedding", "decoder.0.self", …
     since_start: Array  # (checkpoint, part)
@@ -146,9 +144,9 @@ class Movement:
 
 
 class Archive:
-    """Reads checkpoints and texts once, and keeps what was used last.
+    """Reads each checkpoint and each text once, and keeps what was used most recently.
 
-    turn: held around each pass, so that passes share the cores with the app's others.
+    turn: held around each pass, so that it shares the cores with the app's other passes.
     """
 
     def __init__(
@@ -171,10 +169,10 @@ class Archive:
         return self._kept(self._models, (course.key, step), lambda: course.model(step))
 
     def film(self, course: Course, text: str) -> Film:
-        """A text read at every checkpoint, at most its first 128 tokens or what the model can read.
+        """A text read at every checkpoint: its first 128 tokens, or as many as the model can read.
 
-        What an encoder–decoder's decoder reads is the last checkpoint's own translation. Raises
-        ValueError, with a sentence for the page, for a text that cannot be read.
+        The decoder of an encoder–decoder reads the last checkpoint's own translation. Raises ValueError,
+        with a sentence for the page, for a text that cannot be read.
         """
         last = self.model(course, course.steps[-1])
         count = len(last.tokens(text))
@@ -194,7 +192,7 @@ class Archive:
     def _reading(
         self, course: Course, step: int, text: str, said: tuple[int, ...] | None
     ) -> Reading:
-        """said: ids that the decoder reads; None: the model's own output, or no such decoder."""
+        """said: ids that the decoder reads; None: the model's own output, or a model without a source."""
 
         def read() -> Reading:
             model = self.model(course, step)
@@ -209,7 +207,7 @@ class Archive:
     def _moved(self, course: Course) -> Movement:
         first = before = _vectors(self.model(course, course.steps[0]))
         parts, rows = tuple(first), []
-        for step in course.steps:  # one after another: a large model is not held many times
+        for step in course.steps:  # one after another, so that few models are in memory
             now = _vectors(self.model(course, step))
             rows.append([[_gap(now[part], old[part], first[part]) for part in parts]
                          for old in (first, before)])  # fmt: skip
@@ -222,14 +220,14 @@ class Archive:
             if key in store:
                 return store[key]
         value = make()
-        with self._guard, suppress(ValueError):  # too large to be kept: it is made anew next time
+        with self._guard, suppress(ValueError):  # too large to be kept
             store[key] = value
         return value
 
 
 def part_of(name: str) -> str:
-    """The part of a model to which a weight belongs: an embedding table, a sub-layer with the norm
-    beside it, or the final norm."""
+    """The part of a model that a weight belongs to: an embedding table, a sub-layer with its norm, or the
+    final norm."""
     stack, *rest = name.split(".")
     if rest[0] != "blocks":
         return f"{stack}.{rest[0]}"

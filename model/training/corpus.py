@@ -1,4 +1,4 @@
-"""The books as token ids: a compact vocabulary, a part to learn from and a part held out."""
+"""The books as token ids: a compact vocabulary, a part for training and a part held out."""
 
 import lzma
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from model.training.bigrams import Ids
 from model.training.recipe import Random
 
 BOOKS = Path(__file__).with_name("books")
-SHARES = {"bible": 0.40, "austen": 0.45, "shakespeare": 0.15}  # of the rows that are book text
+SHARES = {"bible": 0.40, "austen": 0.45, "shakespeare": 0.15}  # of the rows of book text
 VOCABULARY = 8192
 _PARTS = 50  # each collection is cut into so many; one in 25 is held out
 _HELD_OUT = (12, 37)
@@ -43,7 +43,7 @@ class Corpus:
     collections: dict[str, Collection]
 
     def row(self, random: Random, length: int) -> Ids:
-        """(length,) ids of running text, from the beginning of a paragraph in half of the rows."""
+        """(length,) ids of running text; half of the rows begin at a paragraph."""
         chosen = random.choice(list(SHARES), p=list(SHARES.values()))
         collection = self.collections[str(chosen)]
         last = len(collection.learned) - length
@@ -53,7 +53,7 @@ class Corpus:
         return collection.learned[begin : begin + length].astype(np.int64)
 
     def held_out_rows(self, random: Random, length: int, *, count: int) -> Ids:
-        """(collections * count, length) rows of text that is never learned from."""
+        """(collections * count, length) rows of held-out text."""
         rows = []
         for collection in self.collections.values():
             begins = random.integers(len(collection.held_out) - length, size=count)
@@ -61,7 +61,7 @@ class Corpus:
         return np.stack(rows).astype(np.int64)
 
     def learned(self) -> Ids:
-        """All ids to learn from, one collection after the other: what the baselines count."""
+        """All ids for training, one collection after the other. The baselines count them."""
         return np.concatenate([each.learned for each in self.collections.values()]).astype(np.int64)
 
 
@@ -85,7 +85,7 @@ def from_texts(texts: dict[str, str]) -> Corpus:
 
 
 def split(text: str) -> tuple[str, str]:
-    """The text to learn from and the text held out, both of whole paragraphs."""
+    """The text for training and the text held out, in whole paragraphs."""
     lines = text.splitlines()
     cuts = [round(part * len(lines) / _PARTS) for part in range(_PARTS + 1)]
     parts = ["\n".join(lines[start:stop]) for start, stop in pairwise(cuts)]

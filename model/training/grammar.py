@@ -1,4 +1,4 @@
-"""A grammar that draws sentences, each in English and in French, and which of them are held out."""
+"""A grammar that draws sentences in English and French, and which of them are held out."""
 
 import zlib
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ _ALIVE = frozenset({"person", "animal"})
 
 
 def is_held_out_pair(adjective: str, noun: str) -> bool:
-    """One adjective–noun pair in ten is never learned, whatever sentence it stands in."""
+    """One adjective–noun pair in ten is in no sentence for training."""
     return zlib.crc32(f"{adjective} {noun}".encode()) % 10 == 0
 
 
 def is_held_out_sentence(phrase: Phrase) -> bool:
-    """One English sentence in ten is never learned."""
+    """One English sentence in ten is not for training."""
     return zlib.crc32(" ".join(phrase.english).encode()) % 10 == 3
 
 
@@ -65,7 +65,7 @@ def noun_phrase(random: Random, kinds: frozenset[str] | None = None) -> Subject:
 
 
 def _adjectives(random: Random, noun: Noun) -> tuple[Adjective | None, Adjective | None]:
-    """An adjective that French puts before the noun, one that it puts after; often only one."""
+    """An adjective that French puts before the noun and one that it puts after it; often one or none."""
     amount = random.random()
     before = _adjective(random, noun, before=True) if amount < 0.3 else None
     after = _adjective(random, noun, before=False) if 0.25 < amount < 0.65 else None
@@ -73,7 +73,7 @@ def _adjectives(random: Random, noun: Noun) -> tuple[Adjective | None, Adjective
 
 
 def _adjective(random: Random, noun: Noun, *, before: bool | None = None) -> Adjective:
-    """Mostly one that suits the noun, now and then any."""
+    """One that suits the noun, or in one of five cases any."""
     anything = random.random() < 0.2
     return _one(
         random,

@@ -1,4 +1,4 @@
-"""What the heads of a model do, measured on batches of fresh sequences."""
+"""What the heads of a model do, measured on new sequences."""
 
 from collections.abc import Iterable
 
@@ -40,12 +40,13 @@ def previous_token(weights: Weights) -> dict[tuple[str, int], float]:
 
 
 def induction(weights: Weights, period: int) -> dict[tuple[str, int], float]:
-    """How much each head looks at what followed last time, in lists of `period` tokens twice."""
+    """How much of its weight each head puts on the token that followed last time, in lists of `period` tokens
+    that are repeated once."""
     return {head: statistics.induction(rows, period) for head, rows in weights.items()}
 
 
 def said_twice(random: Random, symbols: Iterable[int], *, count: int, period: int) -> Tensor:
-    """(count, 2 * period): lists of different random symbols, each said twice."""
+    """(count, 2 * period): lists of different random symbols, each repeated once."""
     pool = np.fromiter(symbols, dtype=np.int64)
     lists = np.stack([random.choice(pool, period, replace=False) for _ in range(count)])
     return torch.from_numpy(np.concatenate([lists, lists], axis=1))
@@ -54,7 +55,7 @@ def said_twice(random: Random, symbols: Iterable[int], *, count: int, period: in
 def repeat_accuracy(
     module: Transformer, lists: Tensor, *, ablated: Iterable[tuple[str, int]] = ()
 ) -> float:
-    """How often the second half of lists said twice is foretold, from its second token on."""
+    """How often the repeated half of such lists is predicted, from its second token on."""
     change = Intervention(ablated=frozenset(ablated))
     with recording(Recorder(change, source=module.config.source)), torch.inference_mode():
         guessed = module(lists).argmax(-1)

@@ -1,4 +1,4 @@
-"""house-gpt: GPT-2's architecture, small, on public-domain books: any typed sentence works."""
+"""house-gpt: a small GPT-2, trained on public-domain books, for any sentence."""
 
 from functools import cached_property
 
@@ -17,12 +17,12 @@ from model.training.recipe import Batch, Exam, Gate, Random, Recipe
 from model.training.stories import story_row
 
 _CONTEXT = 256
-_LONG_FROM = 600  # steps: before, rows are half as long and more of them follow a rule
+_LONG_FROM = 600  # steps; before, rows are half as long and more of them follow a rule
 _EXAM_ROWS = 16  # of each collection
 
 
 class HouseTask:
-    """Books and micro-stories; one row in five, at first two in five, is random words with a rule."""
+    """Books and micro-stories. One row in five, at first two in five, are random words with a rule."""
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -38,7 +38,7 @@ class HouseTask:
         return self._rows(random, told=4, ruled=1, length=_CONTEXT)
 
     def _rows(self, random: Random, *, told: int, ruled: int, length: int) -> Batch:
-        """So many rows of text and so many of random words with a rule."""
+        """`told` rows of text and `ruled` rows of random words with a rule."""
         text = np.stack([self._told(random, length + 1) for _ in range(told)])
         rule = in_context_bigrams if random.random() < 0.5 else repeated_lists
         inputs, targets = rule(random, self._words(random), count=ruled, length=length)
@@ -53,7 +53,7 @@ class HouseTask:
         return self.corpus.row(random, length)
 
     def _words(self, random: Random) -> Ids:
-        """What random rows are made of: frequent words, any word after a space, or any token."""
+        """The words of random rows: frequent ones, any after a space, or any token."""
         kind = random.random()
         if kind < 0.2:
             return np.arange(self.tokenizer.size)

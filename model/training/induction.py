@@ -1,4 +1,4 @@
-"""induction: the smallest model in which an induction head forms, in seconds."""
+"""induction: the smallest model in which an induction head forms, within seconds."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ class InductionTask:
 def repeat_exam(
     module: Transformer, random: Random, symbols: range | tuple[int, ...], *, period: int
 ) -> Exam:
-    """Scores on lists said twice: the best induction and previous-token heads, and the accuracy
-    with and without the latter."""
+    """Scores on lists that are repeated once: the best induction and previous-token heads, and the
+    accuracy with and without the latter."""
     lists = head_scores.said_twice(random, symbols, count=32, period=period)
     weights = head_scores.mean_weights(module, lists)
     inducing, induction = head_scores.best(head_scores.induction(weights, period))

@@ -1,4 +1,4 @@
-"""The words of the English–French grammar, with what each can be used for."""
+"""The words of the English–French grammar, and what each can be combined with."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ VOWELS = "aeiouyàâéèêëîïôùûœ"
 
 @dataclass(frozen=True)
 class Noun:
-    """`kinds` says what can be done with it: "person", "animal", "food", "drink", "text", …"""
+    """`kinds`: "person", "animal", "food", "drink", "text", …"""
 
     english: str
     english_plural: str
@@ -49,7 +49,7 @@ class Verb:
 
 
 def begins_with_vowel(french: str) -> bool:
-    """Whether a French word makes the word before it lose its vowel. Every h here is silent."""
+    """Whether the word before a French word loses its vowel. Every h here is silent."""
     return french[0] in VOWELS + "h"
 
 
@@ -122,7 +122,7 @@ def _plural(french: str) -> str:
 
 
 def _both(word: str, plural: str) -> tuple[str, str]:
-    """A word written "one/many", or the one and what its plural is by rule."""
+    """Singular and plural of "one/many", or of "one" with the regular plural."""
     one, _, many = word.partition("/")
     return one, many or plural
 

@@ -1,7 +1,7 @@
-"""A grammar of micro-stories: simple English in which names, things and pairs come back.
+"""A grammar of micro-stories: simple English in which names and things are mentioned again.
 
-A story keeps its people (some with a surname, which is then always said), its things with their
-adjectives and its places. So a second mention can be foretold from the first one, by copying.
+A story keeps its people (a surname is always said if there is one), its places, and its things with their
+adjectives. So a second mention can be predicted from the first one, by copying.
 """
 
 from string import Formatter
@@ -112,7 +112,7 @@ def story(random: Random) -> str:
 
 
 def _scene(random: Random) -> dict[str, str]:
-    """A filling for every slot of the templates: two of a kind always differ."""
+    """The words for all slots of the templates; two of a kind always differ."""
     is_woman = bool(random.integers(2))
     he, his = _CASES[is_woman]
     hero, friend = _people(random, is_woman)

@@ -1,4 +1,4 @@
-"""English words read back by the grammar: the phrase they are, with its French and its links."""
+"""Parses English words into a phrase of the grammar, with its French and its links."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -35,14 +35,14 @@ _NOTHING = Phrase((), (), ())
 
 
 class _NotOfTheGrammarError(Exception):
-    """The words left do not go on as the grammar does."""
+    """The words do not follow the grammar."""
 
 
 def parsed(english: Sequence[str]) -> Phrase | None:
-    """The phrase of the grammar with these English words; None if the grammar has none.
+    """The phrase of the grammar with these English words; None if there is none.
 
-    What goes together in meaning is not asked: "the house reads" is read. After a verb an object, a
-    place, both or nothing may follow, which is a little more than the grammar itself says.
+    Meaning is not checked: "the house reads" is parsed. After a verb an object, a place, both or nothing may
+    follow, which is a little more than the grammar itself makes.
     """
     reader = _Reader(english)
     try:
@@ -53,7 +53,7 @@ def parsed(english: Sequence[str]) -> Phrase | None:
 
 
 class _Reader:
-    """Words read from left to right; `_left` are those that are still to be read."""
+    """Reads words from left to right; `_left` are those still to be read."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._left = list(words)
@@ -131,12 +131,12 @@ class _Reader:
         return bool(self._left) and self._left[0] in known
 
     def _taken(self, known: Mapping[str, T]) -> T:
-        """What the next word stands for; the word is then read."""
+        """Reads the next word; returns what it stands for."""
         self._holds(self._next(known))
         return known[self._left.pop(0)]
 
     def _skipped(self, expected: str) -> bool:
-        """Whether this word comes next; it is then read."""
+        """Reads the next word if it is this one; returns whether it was."""
         found = self._next({expected})
         if found:
             self._left.pop(0)

@@ -1,7 +1,6 @@
-"""Phrases said in English and in French, with agreement, and which word comes from which.
+"""Phrases in English and French, with agreement and with word links.
 
-The links of a phrase are the gold alignment: for each French word, the English words that it
-translates.
+The links of a phrase are the gold alignment: for each French word, the English words that it translates.
 """
 
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from model.training.lexicon import DETERMINERS, Adjective, Noun, begins_with_vow
 
 @dataclass(frozen=True)
 class Phrase:
-    """The same words in both languages. `links[f]`: the English words that French word f says."""
+    """The same words in both languages. `links[f]`: the English words that French word f translates."""
 
     english: tuple[str, ...]
     french: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Gates and model cards: what stands between a trained model and the folder that is shipped."""
+"""Gates and model cards: what a trained model needs before it is shipped."""
 
 import copy
 import shutil
@@ -13,7 +13,7 @@ from model.training import trainer
 from model.training.recipe import Exam, Recipe
 from model.training.trainer import Run
 
-GATE_SEED = 2_000_003  # added to the recipe's seed: data that neither training nor its exams saw
+GATE_SEED = 2_000_003  # added to the recipe's seed: data of neither training nor its exams
 MACHINE = "2 CPU cores"
 
 
@@ -22,9 +22,9 @@ class GateError(ValueError):
 
 
 def publish(run: Run, assets: Path) -> Exam:
-    """Examines the model as it would be shipped, weights as fp16, and writes it if it passes.
+    """Examines the model as it would be shipped, with weights in fp16, and writes it if it passes.
 
-    Raises GateError, naming each score that is too low; then nothing is written.
+    Raises GateError, which names each score that fails; then nothing is written.
     """
     recipe = run.recipe
     module = shipped(run.module)
@@ -37,7 +37,7 @@ def publish(run: Run, assets: Path) -> Exam:
     save_asset(fresh, module, recipe.task.tokenizer, card=card, checkpoints=run.checkpoints)
     (fresh / "CARD.md").write_text(card_text(card, recipe), encoding="utf-8")
     for path in fresh.rglob("*.safetensors"):
-        path.chmod(0o644)  # written for the owner alone, but a server may run as somebody else
+        path.chmod(0o644)  # the server may run as another user than the owner
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
     return exam

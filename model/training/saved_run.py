@@ -1,4 +1,4 @@
-"""A run's state as one file of plain tensors and JSON (safetensors): opening it runs no code."""
+"""A run's state in one safetensors file: tensors and JSON, so that opening it runs no code."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def write(
 def read(
     file: Path, optimizer: torch.optim.Optimizer, device: torch.device
 ) -> tuple[State, dict[str, Any]]:
-    """The weights and facts of a file; the optimizer takes up its own state.
+    """The weights and facts of a file. The optimizer gets its state.
 
     Raises FileNotFoundError, SafetensorError for a damaged file, and ValueError where the
     optimizer's state is that of another model.

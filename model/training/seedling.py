@@ -1,7 +1,7 @@
-"""A small model of attention alone, in which induction heads form; a larger one grows out of it.
+"""A small attention-only model in which induction heads form. A larger model starts from it.
 
-In a large model that reads text from the start these heads did not form within hours. Here they
-form in about 600 steps, and the larger model computes the same as the small one when it begins.
+In a larger model that was trained on text from the start, these heads did not form within hours. In this
+one they form in about 600 steps, and the larger model then begins with the same outputs.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ class SeedlingTask:
 
 
 def recipe(config: TransformerConfig) -> Recipe:
-    """The seedling of a larger decoder: its width, heads and context, two layers, no feed-forward."""
+    """The seedling of a larger decoder has its width, heads and context, two layers, no feed-forward."""
     return Recipe(
         name="seedling",
         about="A 2-layer GPT of attention only, from which a larger one grows.",
@@ -57,18 +57,19 @@ def recipe(config: TransformerConfig) -> Recipe:
 
 
 def strengthen_positions(module: Transformer) -> None:
-    """Makes the learned positions large from the start, so that heads find them."""
+    """Makes the learned positions large at the start, so that heads form on them."""
     assert module.embedding.positions is not None
     with torch.no_grad():
         module.embedding.positions.weight.mul_(_STRONG_POSITIONS)
 
 
 def plant(module: Transformer, words: Ids) -> None:
-    """Trains a seedling and lets the module begin as it: the same output for the first 64 `words`.
+    """Trains a seedling and copies it into the module, which then has the same output for the first 64
+    `words`.
 
     Layers that the seedling lacks, and all feed-forward layers, add nothing at first.
     """
-    from model.training.trainer import begin, train  # it trains with what it starts
+    from model.training.trainer import begin, train  # the trainer calls `plant`
 
     run = begin(recipe(module.config), device=str(next(module.parameters()).device))
     for _ in train(run):
@@ -88,8 +89,6 @@ def graft(module: Transformer, small: Transformer, words: Ids) -> None:
         for name, value in learned.items():
             state[name].copy_(value)
         for name, value in state.items():
-            grown = (
-                int(name.split(".")[2]) >= LAYERS if name.startswith("decoder.blocks.") else False
-            )
-            if "feed_forward.outer" in name or (grown and "attention.output" in name):
+            is_new = name.startswith("decoder.blocks.") and int(name.split(".")[2]) >= LAYERS
+            if "feed_forward.outer" in name or (is_new and "attention.output" in name):
                 value.zero_()

@@ -1,4 +1,4 @@
-"""stories: a 2-layer GPT that reads micro-stories, small enough to be trained in minutes."""
+"""stories: a 2-layer GPT for micro-stories, trained in minutes."""
 
 from functools import cached_property
 
@@ -20,7 +20,7 @@ _EXAM_STORIES = 300
 
 
 class StoriesTask:
-    """Three rows of four are micro-stories; one is random words whose rule the row itself shows."""
+    """Three rows of four are micro-stories; one is random words with a rule that the row shows."""
 
     def batch(self, random: Random, step: int) -> Batch:
         told = _ROWS * 3 // 4
@@ -32,7 +32,7 @@ class StoriesTask:
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
     def words(self, random: Random) -> Ids:
-        """What random rows are made of: words after a space, now and then any token at all."""
+        """The words of random rows: those after a space, or in one of five rows any token."""
         anything = random.random() < 0.2
         return np.arange(self.tokenizer.size) if anything else self.spaced_words
 
@@ -55,7 +55,7 @@ class StoriesTask:
         return Exam(scores, repeated.heads)
 
     def _second_mentions(self, module: Transformer, random: Random) -> tuple[float, float]:
-        """How often a surname said before is foretold from the first name; the loss on stories."""
+        """How often a surname said before is predicted from the first name; the loss on stories."""
         encoded = (self.tokenizer.encode(micro_stories.story(random)) for _ in range(_EXAM_STORIES))
         ids = _padded([row[:_CONTEXT] for row in encoded])
         logits = module(torch.from_numpy(np.maximum(ids, 0)))[:, :-1]
@@ -67,7 +67,7 @@ class StoriesTask:
         return float(right[self._surnames_again(ids)].mean()), loss.item()
 
     def _surnames_again(self, ids: Ids) -> NDArray[np.bool_]:
-        """(row, token): where a first name stands whose surname follows, as it did before."""
+        """(row, token): the first names whose surname follows, as it did before."""
         spaced = {w: self.tokenizer.encode(f" {w}")[0] for w in micro_stories.vocabulary()}
         surnames = np.isin(ids[:, 1:], [spaced[name] for name in micro_stories.SURNAMES])
         first = [spaced[name] for name in micro_stories.WOMEN + micro_stories.MEN]
@@ -78,7 +78,7 @@ class StoriesTask:
 
 
 def story_row(tokenizer: GPT2Subset, random: Random, length: int) -> Ids:
-    """(length,) ids of stories, one a line, cut anywhere in half of the rows."""
+    """(length,) ids of stories, one in each line; half of the rows begin anywhere."""
     lines: list[str] = []
     ids: list[int] = []
     skipped = int(random.integers(length)) if random.random() < 0.5 else 0

@@ -1,4 +1,4 @@
-"""translate-en-fr: the 2017 encoder–decoder, small, on a grammar whose word alignment is known."""
+"""translate-en-fr: a small encoder–decoder of 2017, on a grammar whose word alignment is known."""
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ _EXAM_SENTENCES = 300
 
 
 class TranslateTask:
-    """Random sentences of the grammar, without one sentence in ten and one noun–adjective pair in ten."""
+    """Random sentences of the grammar, except the held-out sentences and noun–adjective pairs."""
 
     tokenizer = Words((*_SPECIAL, *grammar.words()), start=_SPECIAL[0], end=_SPECIAL[1])
 
@@ -61,7 +61,7 @@ class TranslateTask:
         return Exam(scores, {"alignment": head_scores.label(head)})
 
     def exact_match(self, module: Transformer, phrases: list[Phrase]) -> float:
-        """Share of sentences whose greedy translation is right in every word."""
+        """Share of sentences whose greedy translation is entirely right."""
         translated = self.translate(module, phrases)
         right = [
             ids == self.french_ids(phrase) for ids, phrase in zip(translated, phrases, strict=True)
@@ -83,8 +83,8 @@ class TranslateTask:
         return [_until_end(row) for row in ids[:, 1:].tolist()]
 
     def alignment(self, module: Transformer, phrases: list[Phrase]) -> dict[tuple[str, int], float]:
-        """For each cross-attention head: how often, where noun and adjective changed places, the query
-        that predicts a French word looks most at the English word that it translates."""
+        """For each cross-attention head: how often the query that predicts a French word looks most at
+        the English word that it translates, where noun and adjective changed places."""
         source, padding = self.sources(phrases)
         target = _filled([[_START, *self.french_ids(p)] for p in phrases], _END)
         place = next(module.parameters()).device
@@ -115,7 +115,7 @@ def _has_unseen_pair(phrase: Phrase) -> bool:
 
 
 def _drawn(random: Random, *, new_pair: bool) -> list[Phrase]:
-    """Sentences never learned: with a pair never learned, or with learned pairs only."""
+    """Held-out sentences: with a held-out pair, or with none."""
     found: list[Phrase] = []
     while len(found) < _EXAM_SENTENCES:
         phrase = grammar.sentence(random)

@@ -1,7 +1,7 @@
-"""Training on demand: one run at a time for the whole process; the others wait in a line.
+"""Training on demand: one run at a time for the whole process; the others wait in a queue.
 
-A run takes its turns with everybody's passes, one step at a time, on one thread of torch. It ends when its
-visitor asks for it or is no longer there. Nothing is written to disk.
+Each step of a run takes a turn among all visitors' passes, on one thread of torch. A run ends when its
+visitor stops it or has left. Nothing is written to disk.
 """
 
 import itertools
@@ -158,7 +158,7 @@ def _course(key: str, recipe: Recipe, run: Run, heads: dict[str, str]) -> Course
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Torch computes on one thread here. The number is shared with threads that start meanwhile."""
+    """Torch computes on one thread here. Threads that start meanwhile have the same number."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
