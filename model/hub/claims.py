@@ -63,7 +63,8 @@ def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
         else:
             continue
         if not 0 <= size <= most:
-            yield name, f"its config says {name} is {_short(size)}, and {what}"
+            said = f"{size:,}" if abs(size) < 10**18 else "a number of more than 18 digits"
+            yield name, f"its config says {name} is {said}, and {what}"
 
 
 def check_shape(body: nn.Module, folder: Path) -> None:
@@ -98,7 +99,3 @@ def _whole_numbers(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
             yield from _whole_numbers(value)
         elif isinstance(value, int) and not isinstance(value, bool):
             yield name, value
-
-
-def _short(size: int) -> str:
-    return f"{size:,}" if abs(size) < 10**18 else "a number of more than 18 digits"

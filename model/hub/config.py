@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from model.hub.parts import Anatomy, BlockPart, StackPart
+from model.hub.parts import Anatomy, StackPart
 from model.hub.probe import is_map, is_norm
 from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
@@ -54,7 +54,8 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         rotary_width=0 if turned_width == head_width else turned_width,
         key_heads=0 if key_heads == heads else key_heads,
         head_size=0 if fitting else head_width,
-        hidden_bias=_outer_bias(first),
+        hidden_bias=first.feed_forward is None
+        or getattr(first.feed_forward.parts.outer, "bias", None) is not None,
         parallel=source.parallel,
         norm_bias=getattr(norm.module, "bias", None) is not None,
         query_key_norm=_inner_norms(first.attentions[0].module),
@@ -102,11 +103,6 @@ def _inner_norms(attention: nn.Module) -> int:
     """How many numbers the norms of queries and keys hold."""
     norms = [part for part in attention.modules() if is_norm(part)]
     return sum(weight.numel() for part in norms for weight in part.parameters())
-
-
-def _outer_bias(block: BlockPart) -> bool:
-    feeds = block.feed_forward
-    return feeds is None or getattr(feeds.parts.outer, "bias", None) is not None
 
 
 def _rotary_base(described: Any) -> float:

@@ -53,7 +53,9 @@ def handed_over(folder: Path) -> Iterator[Path]:
             view = Path(stack.enter_context(TemporaryDirectory(prefix="model-")))
             _write(view / CONFIG, config)
             if (folder / TOKENIZER_CONFIG).exists():
-                _write(view / TOKENIZER_CONFIG, _without_chats(folder))
+                settings = for_library(read_json(folder / TOKENIZER_CONFIG))
+                settings.pop("chat_template", None)
+                _write(view / TOKENIZER_CONFIG, settings)
             for file in links:
                 link = view / file.relative_to(folder)
                 link.parent.mkdir(parents=True, exist_ok=True)
@@ -76,12 +78,6 @@ def _read_whole(folder: Path) -> Iterator[Path]:
                 raise
         else:
             yield file
-
-
-def _without_chats(folder: Path) -> dict[str, Any]:
-    settings = for_library(read_json(folder / TOKENIZER_CONFIG))
-    settings.pop("chat_template", None)
-    return settings
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from model.hub.beyond_sizes import beyond_sizes
 from model.hub.hooks import hook_model
-from model.hub.parts import Anatomy, StackPart
+from model.hub.parts import Anatomy
 from model.nn.config import Shape, TransformerConfig
 from model.nn.recorder import Place, current
 
@@ -50,7 +50,8 @@ class HubTables:
     @property
     def added(self) -> Tensor | None:
         """(position, C), learned or not. Read each time, because the model moves between devices."""
-        return _position_rows(self._source)
+        table = getattr(self._source.positions, "weight", None)
+        return table.detach()[self._source.first_position :] if isinstance(table, Tensor) else None
 
     @property
     def positions(self) -> nn.Embedding | None:
@@ -192,8 +193,3 @@ def _ids(given: object) -> set[int]:
     if isinstance(given, int):
         return {given}
     return {int(id_) for id_ in given} if isinstance(given, list | tuple) else set()
-
-
-def _position_rows(stack: StackPart) -> Tensor | None:
-    table = None if stack.positions is None else getattr(stack.positions, "weight", None)
-    return None if not isinstance(table, Tensor) else table.detach()[stack.first_position :]

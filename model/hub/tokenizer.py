@@ -37,7 +37,7 @@ class HubTokenizer:
         self._target = target
         self._rows = rows
         self._added = set(tokenizer.get_added_vocab().values())
-        self._bytes = _works_on_bytes(tokenizer)
+        self._bytes = tokenizer.is_fast and "ByteLevel" in str(tokenizer.backend_tokenizer.decoder)
         self.size = len(tokenizer)
         self.start = start
         self.end = end
@@ -170,10 +170,6 @@ def _is_panic(error: BaseException) -> bool:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".")[:160] if lines else type(error).__name__
-
-
-def _works_on_bytes(tokenizer: Any) -> bool:
-    return tokenizer.is_fast and "ByteLevel" in str(tokenizer.backend_tokenizer.decoder)
 
 
 @lru_cache(maxsize=1)

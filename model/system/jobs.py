@@ -29,7 +29,6 @@ class Job:
         self.visitor = visitor
         self.state: State = "waiting"
         self.refusal: str | None = None  # why it was not done, in a sentence
-        self.failed = False  # by a fault in our code
         self.stopped, self.ended = threading.Event(), threading.Event()
         self.ticket: Ticket | None = None
         self._seen = monotonic()
@@ -124,7 +123,7 @@ class Jobs(Generic[K, J]):
         except ValueError as refusal:
             job.state, job.refusal = "stopped", str(refusal)
         except BaseException:  # a fault in our code: the visitor must not wait for ever
-            job.state, job.refusal, job.failed = "stopped", UNEXPECTED, True
+            job.state, job.refusal = "stopped", UNEXPECTED
             logging.getLogger(__name__).exception("A job in the background broke.")
         finally:
             job.ended.set()

@@ -156,7 +156,10 @@ class Archive:
         reading_bytes: int = 64 * MEGABYTE,
         turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        self._models: Cache[tuple[str, int], Model] = LRUCache(model_bytes, getsizeof=_size)
+        self._models: Cache[tuple[str, int], Model] = LRUCache(
+            model_bytes,
+            getsizeof=lambda model: sum(w.nbytes for w in model.module.state_dict().values()),
+        )
         self._readings: Cache[tuple[str, int, str], Reading] = LRUCache(
             reading_bytes, getsizeof=lambda reading: reading.nbytes
         )
@@ -209,7 +212,7 @@ class Archive:
         parts, rows = tuple(first), []
         for step in course.steps:  # one after another, so that few models are in memory
             now = _vectors(self.model(course, step))
-            rows.append([[_gap(now[part], old[part], first[part]) for part in parts]
+            rows.append([[float((now[part] - old[part]).norm() / first[part].norm()) for part in parts]
                          for old in (first, before)])  # fmt: skip
             before = now
         shares = np.array(rows, np.float32)  # (checkpoint, since what, part)
@@ -241,11 +244,3 @@ def _vectors(model: Model) -> dict[str, Tensor]:
     for name, weight in model.module.state_dict().items():
         rows.setdefault(part_of(name), []).append(weight.detach().flatten().cpu())
     return {part: torch.cat(row) for part, row in rows.items()}
-
-
-def _gap(now: Tensor, old: Tensor, first: Tensor) -> float:
-    return float((now - old).norm() / first.norm())
-
-
-def _size(model: Model) -> int:
-    return sum(weight.nbytes for weight in model.module.state_dict().values())

@@ -3,7 +3,7 @@
 The links of a phrase are the gold alignment: for each French word, the English words that it translates.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.training.lexicon import DETERMINERS, Adjective, Noun, begins_with_vowel
 
@@ -56,7 +56,8 @@ def described(
     """English: determiner, adjectives, noun. French: determiner, one adjective, noun, the other."""
     adjectives = [adjective for adjective in (before, after) if adjective]
     noun_at = 1 + len(adjectives)
-    english = [determiner, *(a.english for a in adjectives), _english_noun(noun, plural)]
+    named = noun.english_plural if plural else noun.english
+    english = [determiner, *(a.english for a in adjectives), named]
     if determiner == "a" and english[1][0] in "aeiou":
         english[0] = "an"
     french = [noun.french_plural if plural else noun.french]
@@ -76,10 +77,6 @@ def described(
         tuple((adjective.english, noun.english) for adjective in adjectives),
         swapped,
     )
-
-
-def _english_noun(noun: Noun, plural: bool) -> str:
-    return noun.english_plural if plural else noun.english
 
 
 def _before(adjective: Adjective, noun: Noun, *, plural: bool) -> str:
@@ -103,16 +100,14 @@ def _french_determiner(english: str, following: str, *, feminine: bool, plural: 
 def negation(bare: str, french: str, *, plural: bool) -> Phrase:
     """ "does not sleep", "ne dort pas"."""
     helper = "do" if plural else "does"
-    ne = "n'" if begins_with_vowel(french) else "ne"
-    return Phrase((helper, "not", bare), (ne, french, "pas"), ((1,), (2,), (1,)))
+    return Phrase((helper, "not", bare), (_elided("ne", french), french, "pas"), ((1,), (2,), (1,)))
 
 
 def without_article(found: Phrase) -> Phrase:
     """French says "pas de pomme" for "not an apple"."""
     if found.french[0] not in ("un", "une"):
         return found
-    de = "d'" if begins_with_vowel(found.french[1]) else "de"
-    return Phrase(found.english, (de, *found.french[1:]), found.links, found.pairs, found.swapped)
+    return replace(found, french=(_elided("de", found.french[1]), *found.french[1:]))
 
 
 def being(*, plural: bool, negated: bool) -> Phrase:
@@ -120,8 +115,11 @@ def being(*, plural: bool, negated: bool) -> Phrase:
     english, french = ("are", "sont") if plural else ("is", "est")
     if not negated:
         return word(english, french)
-    ne = "n'" if begins_with_vowel(french) else "ne"
-    return Phrase((english, "not"), (ne, french, "pas"), ((1,), (0,), (1,)))
+    return Phrase((english, "not"), (_elided("ne", french), french, "pas"), ((1,), (0,), (1,)))
+
+
+def _elided(word: str, following: str) -> str:
+    return f"{word[0]}'" if begins_with_vowel(following) else word
 
 
 def quality(adjective: Adjective, subject: Subject, *, very: bool) -> Phrase:

@@ -5,6 +5,8 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
@@ -12,7 +14,7 @@ from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
 from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
 from model.training.induction import repeat_exam
-from model.training.recipe import Batch, Exam, Gate, Random, Recipe
+from model.training.recipe import IGNORED, Batch, Exam, Gate, Random, Recipe
 
 _CONTEXT = 128
 _ROWS = 16
@@ -57,14 +59,12 @@ class StoriesTask:
     def _second_mentions(self, module: Transformer, random: Random) -> tuple[float, float]:
         """How often a surname said before is predicted from the first name; the loss on stories."""
         encoded = (self.tokenizer.encode(micro_stories.story(random)) for _ in range(_EXAM_STORIES))
-        ids = _padded([row[:_CONTEXT] for row in encoded])
-        logits = module(torch.from_numpy(np.maximum(ids, 0)))[:, :-1]
-        targets = torch.from_numpy(ids[:, 1:])
-        loss = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), targets.flatten(), ignore_index=-1
-        )
-        right = logits.argmax(-1).numpy() == ids[:, 1:]
-        return float(right[self._surnames_again(ids)].mean()), loss.item()
+        rows = [torch.tensor(row[:_CONTEXT]) for row in encoded]
+        ids = pad_sequence(rows, batch_first=True, padding_value=IGNORED)
+        logits, targets = module(ids.clamp(min=0))[:, :-1], ids[:, 1:]
+        loss = cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+        right = (logits.argmax(-1) == targets).numpy()
+        return float(right[self._surnames_again(ids.numpy())].mean()), loss.item()
 
     def _surnames_again(self, ids: Ids) -> NDArray[np.bool_]:
         """(row, token): the first names whose surname follows, as it did before."""
@@ -86,12 +86,6 @@ def story_row(tokenizer: GPT2Subset, random: Random, length: int) -> Ids:
         lines.append(micro_stories.story(random))
         ids = tokenizer.encode("\n".join(lines))
     return np.array(ids[skipped : skipped + length])
-
-
-def _padded(rows: list[list[int]]) -> Ids:
-    """Rows of equal length, filled up with -1."""
-    longest = max(map(len, rows))
-    return np.array([row + [-1] * (longest - len(row)) for row in rows])
 
 
 def recipe() -> Recipe:

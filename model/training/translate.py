@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from model.nn.config import TransformerConfig
 from model.nn.recorder import Recorder, recording
@@ -62,11 +63,8 @@ class TranslateTask:
 
     def exact_match(self, module: Transformer, phrases: list[Phrase]) -> float:
         """Share of sentences whose greedy translation is entirely right."""
-        translated = self.translate(module, phrases)
-        right = [
-            ids == self.french_ids(phrase) for ids, phrase in zip(translated, phrases, strict=True)
-        ]
-        return float(np.mean(right))
+        translated = zip(self.translate(module, phrases), phrases, strict=True)
+        return float(np.mean([ids == self.french_ids(phrase) for ids, phrase in translated]))
 
     def translate(self, module: Transformer, phrases: list[Phrase]) -> list[list[int]]:
         """Greedy translations of a batch, without start and end."""
@@ -80,7 +78,8 @@ class TranslateTask:
                 ids = torch.cat([ids, following], 1)
                 if bool(torch.eq(ids, _END).any(1).all()):
                     break
-        return [_until_end(row) for row in ids[:, 1:].tolist()]
+        rows = ids[:, 1:].tolist()
+        return [row[: row.index(_END)] if _END in row else row for row in rows]
 
     def alignment(self, module: Transformer, phrases: list[Phrase]) -> dict[tuple[str, int], float]:
         """For each cross-attention head: how often the query that predicts a French word looks most at
@@ -106,10 +105,6 @@ class TranslateTask:
         return shares
 
 
-def _until_end(ids: list[int]) -> list[int]:
-    return ids[: ids.index(_END)] if _END in ids else ids
-
-
 def _has_unseen_pair(phrase: Phrase) -> bool:
     return any(grammar.is_held_out_pair(*pair) for pair in phrase.pairs)
 
@@ -126,8 +121,7 @@ def _drawn(random: Random, *, new_pair: bool) -> list[Phrase]:
 
 
 def _filled(rows: list[list[int]], filler: int) -> Tensor:
-    longest = max(map(len, rows))
-    return torch.tensor([row + [filler] * (longest - len(row)) for row in rows])
+    return pad_sequence([*map(torch.tensor, rows)], batch_first=True, padding_value=filler)
 
 
 def recipe() -> Recipe:

@@ -118,16 +118,14 @@ class Refusals:
         self.rules = rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = next(filter(None, (rule(scope) for rule in self._rules_for(scope))), None)
+        rules = self.rules if scope["type"] in {"http", "websocket"} else ()
+        refusal = next(filter(None, (rule(scope) for rule in rules)), None)
         if refusal is None:
             await self.app(scope, receive, send)
             return
         status, sentence = refusal
         headers = {"connection": "close", "retry-after": "60"} if status == 503 else None
         await PlainTextResponse(sentence, status, headers)(scope, receive, send)
-
-    def _rules_for(self, scope: Scope) -> Sequence[Rule]:
-        return self.rules if scope["type"] in {"http", "websocket"} else ()
 
 
 def too_large(scope: Scope) -> tuple[int, str] | None:

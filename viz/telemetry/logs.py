@@ -125,7 +125,8 @@ class Lines(logging.Formatter):
         if record.name == OWN:
             line |= {"event": record.getMessage(), **getattr(record, "facts", {})}
         else:
-            line |= {"event": "message", "logger": record.name, "at": _place(record)}
+            place = f"{record.pathname}:{record.lineno} {record.funcName}"
+            line |= {"event": "message", "logger": record.name, "at": place}
             if isinstance(record.msg, str) and (record.args or _is_ours(record)):
                 line["says"] = record.msg  # without what is filled in
         if getattr(record, "kept_back", 0):
@@ -147,10 +148,6 @@ def frames(error: BaseException) -> list[str]:
 def _is_ours(record: logging.LogRecord) -> bool:
     """Our own messages are fixed sentences; a library's may contain anything."""
     return record.name.partition(".")[0] in ("viz", "model")
-
-
-def _place(record: logging.LogRecord) -> str:
-    return f"{record.pathname}:{record.lineno} {record.funcName}"
 
 
 def _broke(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:

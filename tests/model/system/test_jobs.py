@@ -111,8 +111,8 @@ def test_a_refusal_is_told_and_a_fault_is_logged(caplog: pytest.LogCaptureFixtur
     jobs = Jobs[str, Job](kept=2)
     refused, broken = jobs.start("a", Job(), refuse), jobs.start("b", Job(), break_off)
     jobs.wait(SECONDS)
-    assert (refused.state, refused.refusal, refused.failed) == ("stopped", "No such model.", False)
-    assert (broken.state, broken.refusal, broken.failed) == ("stopped", UNEXPECTED, True)
+    assert (refused.state, refused.refusal) == ("stopped", "No such model.")
+    assert (broken.state, broken.refusal) == ("stopped", UNEXPECTED)
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 

@@ -11,6 +11,7 @@ from model.analysis.heads import ablations
 from model.analysis.heads.ablations import Ablations
 from model.analysis.heads.families import Head
 from model.serving.engine import Engine, Request
+from model.system.jobs import UNEXPECTED
 from viz.views.all_heads import ablation
 from viz.views.all_heads.runs import Run, Runs
 
@@ -128,7 +129,8 @@ def test_a_run_that_nobody_looks_at_leaves_the_line(monkeypatch: pytest.MonkeyPa
     with engine.turn(lambda place: None):
         run = Runs().started(REQUEST, partial(ablation._work, model, trace))
         assert run.ended.wait(60)
-    assert not run.failed
+    assert run.state == "gone"
+    assert run.refusal is None
     assert engine.holdings.waiting == 0
 
 
@@ -138,5 +140,4 @@ def test_a_mistake_ends_the_run_and_is_known() -> None:
 
     run = Runs().started(REQUEST, work)
     assert run.ended.wait(20)
-    assert run.failed
-    assert not run.complete
+    assert run.refusal == UNEXPECTED

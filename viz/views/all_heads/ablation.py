@@ -104,8 +104,8 @@ def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
     run = runs().started(seen.request, partial(_work, seen.model, seen.trace), visitor())
     if not run.ended.wait(AT_FIRST):
         _under_way(seen, run, heads)
-    if run.failed:
-        st.error("The runs ended in an unexpected way; the server's log says more.")
+    if run.refusal:
+        st.error(plain(run.refusal))
     return run
 
 
