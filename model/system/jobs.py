@@ -2,10 +2,10 @@
 
 import logging
 import math
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Generic, Literal, TypeVar
 
@@ -24,13 +24,13 @@ class Job:
     this one, and is kept however it ends."""
 
     patience = math.inf  # seconds without a look after which it ends
+    ticket: Ticket  # from its start on
 
     def __init__(self, visitor: Hashable = None) -> None:
         self.visitor = visitor
         self.state: State = "waiting"
         self.refusal: str | None = None  # why it was not done, in a sentence
         self.stopped, self.ended = threading.Event(), threading.Event()
-        self.ticket: Ticket | None = None
         self._seen = monotonic()
 
     def look(self) -> None:
@@ -48,11 +48,11 @@ J = TypeVar("J", bound=Job)
 
 
 class Jobs(Generic[K, J]):
-    """At most one job for a key, each in a thread of its own. Of those that ended, `kept` stay, those looked
-    at last. line: in which they wait for their turns; without one all run at once."""
+    """At most one job for a key, each in a thread of its own. Of those that ended, the `kept` that were looked
+    at last stay. line: where they wait for their turns; without one all run at once."""
 
     def __init__(self, kept: int, line: Line | None = None) -> None:
-        self._kept, self._line = kept, line
+        self._kept, self._line = kept, line or Line(sys.maxsize)
         self._jobs: OrderedDict[K, J] = OrderedDict()
         self._guard = threading.Lock()
 
@@ -79,8 +79,7 @@ class Jobs(Generic[K, J]):
             ):
                 known.look()
                 return known
-            if self._line is not None:
-                job.ticket = self._line.join(job.visitor)
+            job.ticket = self._line.join(job.visitor)
             self._jobs[key] = job
             self._jobs.move_to_end(key)
             ended = [other for other, one in self._jobs.items() if one.ended.is_set()]
@@ -97,12 +96,11 @@ class Jobs(Generic[K, J]):
         job.stopped.set()
         if not job.ended.is_set():
             job.state = "stopped"
-        if self._line is not None and job.ticket is not None:
-            self._line.leave(job.ticket)
+        self._line.leave(job.ticket)
 
     def place(self, job: J) -> int:
         """Where a job stands in the line: 1 is next, 0 is not in it."""
-        return 0 if self._line is None or job.ticket is None else self._line.place_of(job.ticket)
+        return self._line.place_of(job.ticket)
 
     def wait(self, seconds: float) -> None:
         """Returns when no job is under way, or when one takes longer than so many seconds to end."""
@@ -113,7 +111,7 @@ class Jobs(Generic[K, J]):
 
     def _run(self, job: J, work: Callable[[J], object]) -> None:
         try:
-            with self._turn(job):
+            with self._line.turn(job.ticket, lambda place: None, job.still_wanted):
                 job.still_wanted()
                 job.state = "running"
                 work(job)
@@ -127,8 +125,3 @@ class Jobs(Generic[K, J]):
             logging.getLogger(__name__).exception("A job in the background broke.")
         finally:
             job.ended.set()
-
-    def _turn(self, job: J) -> AbstractContextManager[None]:
-        if self._line is None or job.ticket is None:
-            return nullcontext()
-        return self._line.turn(job.ticket, lambda place: None, job.still_wanted)

@@ -53,6 +53,7 @@ def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
 ) -> None:
     runs, steps = Runs(), Steps()
     run = runs.started(REQUEST, steps)
+    wait_for(lambda: steps.begun == 1)
     monkeypatch.setattr(Run, "patience", -1.0)
     steps.go.release(1)
     assert run.ended.wait(20)
@@ -125,9 +126,10 @@ def test_a_run_that_nobody_looks_at_leaves_the_line(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ablation, "engine", lambda: engine)
     model = engine.model("stories", lambda sentence, share: None)
     trace = engine.trace(REQUEST, lambda place: None)
-    monkeypatch.setattr(Run, "patience", -1.0)
     with engine.turn(lambda place: None):
         run = Runs().started(REQUEST, partial(ablation._work, model, trace))
+        wait_for(lambda: engine.holdings.waiting == 1)
+        monkeypatch.setattr(Run, "patience", -1.0)
         assert run.ended.wait(60)
     assert run.state == "gone"
     assert run.refusal is None
