@@ -48,8 +48,8 @@ J = TypeVar("J", bound=Job)
 
 
 class Jobs(Generic[K, J]):
-    """At most one job for a key, each in a thread of its own. Of those that ended, the `kept` that were looked
-    at last stay. line: where they wait for their turns; without one all run at once."""
+    """At most one job for a key, each in a thread of its own. Of those that ended, the `kept` that were
+    looked at last stay. line: where they wait for their turns; without one all run at once."""
 
     def __init__(self, kept: int, line: Line | None = None) -> None:
         self._kept, self._line = kept, line or Line(sys.maxsize)

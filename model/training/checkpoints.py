@@ -6,29 +6,28 @@ Models and readings are kept in caches that are bounded in bytes and shared by a
 import json
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
-from cachetools import Cache, LRUCache
+from cachetools import Cache, LRUCache, cachedmethod
 from torch import Tensor
 
 from model.loading.shipped import ASSETS, DamagedError, checkpoint_file, load_asset
 from model.run.model import Model
 from model.system.files import NotReadError
+from model.system.settings import MEGABYTE
 from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 
 Record = Mapping[str, float]  # "step", "loss" where steps were taken, and scores by name
-K = TypeVar("K")
-V = TypeVar("V")
-
 CARD = "card.json"
-MEGABYTE = 1_000_000
+_LOCK = attrgetter("_guard")
 READ_AT_MOST = 128  # tokens of a text: the browser gets one map for each checkpoint
 
 
@@ -167,9 +166,10 @@ class Archive:
         self._guard = threading.Lock()
         self._turn = turn
 
+    @cachedmethod(attrgetter("_models"), lambda self, course, step: (course.key, step), _LOCK)
     def model(self, course: Course, step: int) -> Model:
         """The model of a course at one of its checkpoints."""
-        return self._kept(self._models, (course.key, step), lambda: course.model(step))
+        return course.model(step)
 
     def film(self, course: Course, text: str) -> Film:
         """A text read at every checkpoint: its first 128 tokens, or as many as the model can read.
@@ -188,26 +188,25 @@ class Archive:
         readings = [self._reading(course, step, read, said) for step in course.steps[:-1]]
         return Film(read, course.steps, (*readings, end), count - len(end.tokens))
 
-    def movement(self, course: Course) -> Movement:
-        """How far each part of the model had moved at each checkpoint."""
-        return self._kept(self._movements, (course.key, course.steps), lambda: self._moved(course))
-
+    @cachedmethod(
+        attrgetter("_readings"),
+        lambda self, course, step, text, said: (course.key, step, text),
+        _LOCK,
+    )
     def _reading(
         self, course: Course, step: int, text: str, said: tuple[int, ...] | None
     ) -> Reading:
         """said: ids that the decoder reads; None: the model's own output, or a model without a source."""
+        model = self.model(course, step)
+        target = None if said is None else ""
+        with self._turn():
+            trace = model.trace(text, target, continued=said or ())
+        attention = {one.name: one for one in trace.attention}
+        return Reading(trace.tokens, trace.target_tokens, attention, trace.check())
 
-        def read() -> Reading:
-            model = self.model(course, step)
-            target = None if said is None else ""
-            with self._turn():
-                trace = model.trace(text, target, continued=said or ())
-            attention = {one.name: one for one in trace.attention}
-            return Reading(trace.tokens, trace.target_tokens, attention, trace.check())
-
-        return self._kept(self._readings, (course.key, step, text), read)
-
-    def _moved(self, course: Course) -> Movement:
+    @cachedmethod(attrgetter("_movements"), lambda self, course: (course.key, course.steps), _LOCK)
+    def movement(self, course: Course) -> Movement:
+        """How far each part of the model had moved at each checkpoint."""
         first = before = _vectors(self.model(course, course.steps[0]))
         parts, rows = tuple(first), []
         for step in course.steps:  # one after another, so that few models are in memory
@@ -217,15 +216,6 @@ class Archive:
             before = now
         shares = np.array(rows, np.float32)  # (checkpoint, since what, part)
         return Movement(parts, shares[:, 0], shares[:, 1])
-
-    def _kept(self, store: Cache[K, V], key: K, make: Callable[[], V]) -> V:
-        with self._guard:
-            if key in store:
-                return store[key]
-        value = make()
-        with self._guard, suppress(ValueError):  # too large to be kept
-            store[key] = value
-        return value
 
 
 def part_of(name: str) -> str:
