@@ -72,14 +72,7 @@ class Apart:
     def _exchange(self, question: bytes) -> tuple[bytes, int | None]:
         """The answer, or the exit status of a process that ended instead."""
         process = self._process = self._process or self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(question + b"\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        except BrokenPipeError:
-            line = b""
+        line = _told(process, question)
         if line.endswith(b"\n"):
             return line, None
         self._process = None
@@ -96,13 +89,20 @@ class Apart:
             env=environment_with(TOKENIZERS_PARALLELISM="false"),
         )
         weakref.finalize(self, _end, process)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with suppress(BrokenPipeError):  # the question finds out
-            process.stdin.write(described.encode() + b"\n")
-            process.stdin.flush()
-            process.stdout.readline()
+        _told(process, described.encode())
         return process
+
+
+def _told(process: "subprocess.Popen[bytes]", line: bytes) -> bytes:
+    """Writes a line to the process; returns its answer, or nothing where it has ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(line + b"\n")
+        process.stdin.flush()
+        return process.stdout.readline()
+    except BrokenPipeError:
+        return b""
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

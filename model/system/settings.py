@@ -33,16 +33,9 @@ def variable(
     A default that is a function is called, with the fields above it where it takes an argument."""
     filled: dict[str, Any] = {"default_factory" if callable(default) else "default": default}
     told = told or (f"`{default}`" if isinstance(default, str) else str(default))
+    if checks.keys() == {"ge", "le"}:
+        must = f"a whole number from {checks['ge']:,} to {checks['le']:,}"
     return Field(alias=name, description=meaning, title=told, examples=[must], **filled, **checks)
-
-
-def number(
-    name: str, default: object, bounds: tuple[int, int], meaning: str, told: str = ""
-) -> Any:
-    """The field of a variable that holds a whole number within bounds."""
-    least, most = bounds
-    must = f"a whole number from {least:,} to {most:,}"
-    return variable(name, default, meaning, told=told, must=must, ge=least, le=most)
 
 
 def is_loopback(address: str) -> bool:
@@ -99,42 +92,48 @@ class Settings(BaseModel, frozen=True):
         "folder for downloaded models",
         told="`attention-visualizer` in the user's cache folder",
     )
-    model_megabytes: int = number(
+    model_megabytes: int = variable(
         "ATTENTION_MODEL_MB",
         2000,
-        (1, 10**7),
         "megabytes of loaded models; the one used least recently makes room",
+        ge=1,
+        le=10**7,
     )
-    trace_megabytes: int = number(
+    trace_megabytes: int = variable(
         "ATTENTION_TRACE_MB",
         default_trace_megabytes,
-        (1, 10**7),
         "megabytes of recent traces, shared by all visitors",
+        ge=1,
+        le=10**7,
         told="a tenth of the memory, 300 to 2000",
     )
-    longest_text: int = number(
+    longest_text: int = variable(
         "ATTENTION_LONGEST_TEXT",
         20_000,
-        (100, 10**6),
         "characters of a sentence, in the box or in a link",
+        ge=100,
+        le=10**6,
     )
-    pass_seconds: int = number(
+    pass_seconds: int = variable(
         "ATTENTION_PASS_SECONDS",
         60,
-        (1, 86_400),
         "seconds after which a pass is ended with a sentence",
+        ge=1,
+        le=86_400,
     )
-    longest_line: int = number(
+    longest_line: int = variable(
         "ATTENTION_LINE",
         200,
-        (1, 10**6),
         "visitors who may wait in line for a pass; the next one is asked to come back",
+        ge=1,
+        le=10**6,
     )
-    threads: int | None = number(
+    threads: int | None = variable(
         "ATTENTION_THREADS",
         None,
-        (1, 1024),
         "threads of one pass",
+        ge=1,
+        le=1024,
         told="PyTorch's own choice, the number of cores",
     )
     device: str = variable(

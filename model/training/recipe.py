@@ -30,7 +30,8 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """The same on a device."""
-        return Batch(*(None if ids is None else ids.to(device) for ids in vars(self).values()))
+        given = {name: ids for name, ids in vars(self).items() if ids is not None}
+        return Batch(**{name: ids.to(device) for name, ids in given.items()})
 
 
 @dataclass(frozen=True)
