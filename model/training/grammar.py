@@ -19,9 +19,11 @@ from model.training.phrases import (
     Subject,
     being,
     described,
-    negation,
+    doing,
+    joined,
+    pronoun,
     quality,
-    without_article,
+    thing,
     word,
 )
 from model.training.recipe import Random
@@ -60,8 +62,7 @@ def noun_phrase(random: Random, kinds: frozenset[str] | None = None) -> Subject:
     determiners = [english for english, french in DETERMINERS.items() if french[column]]
     determiner = "the" if random.random() < 0.4 else _one(random, determiners)
     before, after = _adjectives(random, noun)
-    phrase = described(determiner, noun, plural=plural, before=before, after=after)
-    return Subject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
+    return described(determiner, noun, plural=plural, before=before, after=after)
 
 
 def _adjectives(random: Random, noun: Noun) -> tuple[Adjective | None, Adjective | None]:
@@ -94,15 +95,9 @@ def _clause(random: Random) -> Phrase:
     subject = _subject(random, alive=True)
     verb = _one(random, [verb for verb in VERBS if subject.kind in verb.by])
     negated = random.random() < 0.2
-    french = verb.french_plural if subject.plural else verb.french
-    if negated:
-        phrase = subject.phrase + negation(verb.english_plural, french, plural=subject.plural)
-    else:
-        english = verb.english_plural if subject.plural else verb.english
-        phrase = subject.phrase + word(english, french)
+    phrase = subject.phrase + doing(verb, plural=subject.plural, negated=negated)
     if verb.of:
-        found = noun_phrase(random, verb.of).phrase
-        return phrase + (without_article(found) if negated else found)
+        return phrase + thing(noun_phrase(random, verb.of).phrase, negated=negated)
     return phrase + _place(random) if random.random() < 0.4 else phrase
 
 
@@ -110,13 +105,10 @@ def _subject(random: Random, *, alive: bool = False) -> Subject:
     """A noun phrase, a pronoun, or two noun phrases joined by "and"."""
     choice = random.random()
     if choice < 0.12:
-        english, (french, feminine) = _one(random, [*PRONOUNS.items()])
-        return Subject(word(english, french), feminine, english == "they", "person", "")
+        return pronoun(_one(random, [*PRONOUNS]))
     first = noun_phrase(random, _ALIVE if alive else None)
     if choice < 0.2:
-        second = noun_phrase(random, frozenset({first.kind}))
-        phrase = first.phrase + word("and", "et") + second.phrase
-        return Subject(phrase, first.feminine and second.feminine, True, first.kind, "")
+        return joined(first, noun_phrase(random, frozenset({first.kind})))
     return first
 
 

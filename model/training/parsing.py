@@ -9,9 +9,11 @@ from model.training.phrases import (
     Subject,
     being,
     described,
-    negation,
+    doing,
+    joined,
+    pronoun,
     quality,
-    without_article,
+    thing,
     word,
 )
 
@@ -70,15 +72,9 @@ class _Reader:
 
     def _subject(self) -> Subject:
         if self._next(PRONOUNS):
-            english = self._left[0]
-            french, feminine = self._taken(PRONOUNS)
-            return Subject(word(english, french), feminine, english == "they", "person", "")
+            return pronoun(self._left.pop(0))
         first = self._described()
-        if not self._skipped("and"):
-            return first
-        second = self._described()
-        phrase = first.phrase + word("and", "et") + second.phrase
-        return Subject(phrase, first.feminine and second.feminine, True, first.kind, "")
+        return joined(first, self._described()) if self._skipped("and") else first
 
     def _described(self) -> Subject:
         """A determiner, adjectives and a noun."""
@@ -87,8 +83,7 @@ class _Reader:
         after = self._taken(_AFTER) if self._next(_AFTER) else None
         noun, plural = self._taken(_NOUNS)
         self._holds(DETERMINERS[determiner][3 if plural else 0] is not None)
-        phrase = described(determiner, noun, plural=plural, before=before, after=after)
-        return Subject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
+        return described(determiner, noun, plural=plural, before=before, after=after)
 
     def _predicate(self, subject: Subject) -> Phrase:
         if self._next(_BEING):
@@ -99,11 +94,7 @@ class _Reader:
             self._holds(self._skipped("not"))
         verb, plural = self._taken(_VERBS)
         self._holds(plural == (True if negated else subject.plural))
-        french = verb.french_plural if subject.plural else verb.french
-        if negated:
-            said = negation(verb.english_plural, french, plural=subject.plural)
-        else:
-            said = word(verb.english_plural if plural else verb.english, french)
+        said = doing(verb, plural=subject.plural, negated=negated)
         return said + self._object(negated=negated) + self._place()
 
     def _being(self, subject: Subject) -> Phrase:
@@ -117,8 +108,7 @@ class _Reader:
     def _object(self, *, negated: bool) -> Phrase:
         if not self._next(_ARTICLES):
             return _NOTHING
-        found = self._described().phrase
-        return without_article(found) if negated else found
+        return thing(self._described().phrase, negated=negated)
 
     def _place(self) -> Phrase:
         if not self._next(PREPOSITIONS):

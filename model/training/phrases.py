@@ -5,7 +5,14 @@ The links of a phrase are the gold alignment: for each French word, the English 
 
 from dataclasses import dataclass, replace
 
-from model.training.lexicon import DETERMINERS, Adjective, Noun, begins_with_vowel
+from model.training.lexicon import (
+    DETERMINERS,
+    PRONOUNS,
+    Adjective,
+    Noun,
+    Verb,
+    begins_with_vowel,
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,18 @@ def word(english: str, french: str) -> Phrase:
     return Phrase((english,), (french,), ((0,),))
 
 
+def pronoun(english: str) -> Subject:
+    """ "she", "elle"."""
+    french, feminine = PRONOUNS[english]
+    return Subject(word(english, french), feminine, english == "they", "person", "")
+
+
+def joined(first: Subject, second: Subject) -> Subject:
+    """Two noun phrases with "and" between them."""
+    phrase = first.phrase + word("and", "et") + second.phrase
+    return Subject(phrase, first.feminine and second.feminine, True, first.kind, "")
+
+
 def described(
     determiner: str,
     noun: Noun,
@@ -52,7 +71,7 @@ def described(
     plural: bool,
     before: Adjective | None,
     after: Adjective | None,
-) -> Phrase:
+) -> Subject:
     """English: determiner, adjectives, noun. French: determiner, one adjective, noun, the other."""
     adjectives = [adjective for adjective in (before, after) if adjective]
     noun_at = 1 + len(adjectives)
@@ -70,13 +89,14 @@ def described(
         links.append(noun_at - 1)
     article = _french_determiner(determiner, french[0], feminine=noun.feminine, plural=plural)
     swapped = (len(french) - 1, len(french)) if after else ()
-    return Phrase(
+    phrase = Phrase(
         tuple(english),
         (article, *french),
         ((0,), *((at,) for at in links)),
         tuple((adjective.english, noun.english) for adjective in adjectives),
         swapped,
     )
+    return Subject(phrase, noun.feminine, plural, next(iter(noun.kinds)), noun.english)
 
 
 def _before(adjective: Adjective, noun: Noun, *, plural: bool) -> str:
@@ -97,15 +117,18 @@ def _french_determiner(english: str, following: str, *, feminine: bool, plural: 
     return (feminine_form if feminine else masculine) or ""
 
 
-def negation(bare: str, french: str, *, plural: bool) -> Phrase:
-    """ "does not sleep", "ne dort pas"."""
-    helper = "do" if plural else "does"
-    return Phrase((helper, "not", bare), (_elided("ne", french), french, "pas"), ((1,), (2,), (1,)))
+def doing(verb: Verb, *, plural: bool, negated: bool) -> Phrase:
+    """ "sleeps", "dort"; or "does not sleep", "ne dort pas"."""
+    french = verb.french_plural if plural else verb.french
+    if not negated:
+        return word(verb.english_plural if plural else verb.english, french)
+    english = ("do" if plural else "does", "not", verb.english_plural)
+    return Phrase(english, (_elided("ne", french), french, "pas"), ((1,), (2,), (1,)))
 
 
-def without_article(found: Phrase) -> Phrase:
-    """French says "pas de pomme" for "not an apple"."""
-    if found.french[0] not in ("un", "une"):
+def thing(found: Phrase, *, negated: bool) -> Phrase:
+    """The object of a verb. French says "pas de pomme" for "not an apple"."""
+    if not negated or found.french[0] not in ("un", "une"):
         return found
     return replace(found, french=(_elided("de", found.french[1]), *found.french[1:]))
 
