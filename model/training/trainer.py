@@ -4,6 +4,7 @@ A run can be stopped anywhere and resumed. Each step draws its data from a seed 
 gives the weights of an unbroken one.
 """
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -12,18 +13,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from model.nn.transformer import Transformer
-from model.training import saved_run
 from model.training.loss import batch_loss
 from model.training.recipe import Exam, Recipe, learning_rate
 
 EXAM_SEED = 1_000_003  # added to the recipe's seed: exams never see the training draws
 SAVE_EVERY = 60.0  # seconds
 STATE = "state.safetensors"
-FACTS = ("step", "seconds", "history", "recent")  # what a saved run keeps beside its weights
+FACTS = ("step", "seconds", "history", "recent")  # what is saved of a run beside its tensors
+_OPTIMIZER = "optimizer/"
 
 Record = dict[str, float]
 
@@ -158,27 +160,46 @@ def examine(recipe: Recipe, module: Transformer, *, seed: int) -> Exam:
 
 
 def save(run: Run, folder: Path) -> None:
-    """Writes the whole state. A run that is killed while it saves keeps the state before."""
+    """Writes the whole state in one safetensors file. A run that is killed meanwhile keeps the state
+    before."""
     folder.mkdir(parents=True, exist_ok=True)
-    states = {"module": run.module.state_dict()}
-    states |= {str(step): weights for step, weights in run.checkpoints.items()}
-    facts = {name: getattr(run, name) for name in FACTS}
+    kept = run.optimizer.state_dict()
+    parts = {"module": run.module.state_dict()}
+    parts |= {str(step): weights for step, weights in run.checkpoints.items()}
+    parts |= {f"{_OPTIMIZER}{index}": moments for index, moments in kept["state"].items()}
+    tensors = {  # clones, because tensors of a file may not share memory
+        f"{part}/{name}": value.detach().clone()
+        for part, state in parts.items()
+        for name, value in state.items()
+    }
+    facts = {"groups": kept["param_groups"], **{name: getattr(run, name) for name in FACTS}}
     partial = folder / "state.partial"
-    saved_run.write(partial, states, run.optimizer, facts)
+    save_file(tensors, partial, {"run": json.dumps(facts)})
     os.replace(partial, folder / STATE)
 
 
 def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> Run:
     """The run that was saved in a folder. Raises ValueError if there is none or it does not fit."""
+    if not (folder / STATE).is_file():
+        raise ValueError(f"There is no saved run of {recipe.name} to go on with.")
     run = _drawn(recipe, device)
+    parts: dict[str, dict[str, Tensor]] = {}
     try:
-        states, facts = saved_run.read(folder / STATE, run.optimizer, run.device)
-        run.module.load_state_dict(states.pop("module"))
-    except FileNotFoundError as error:
-        raise ValueError(f"There is no saved run of {recipe.name} to go on with.") from error
+        with safe_open(folder / STATE, "pt") as opened:
+            facts = json.loads(opened.metadata()["run"])
+            for name in opened.keys():  # noqa: SIM118 - the file is no mapping
+                part, _, rest = name.rpartition("/")
+                parts.setdefault(part, {})[rest] = opened.get_tensor(name)
+        run.module.load_state_dict(parts.pop("module"))
+        moments = {
+            int(part.removeprefix(_OPTIMIZER)): parts.pop(part)
+            for part in [*parts]
+            if part.startswith(_OPTIMIZER)
+        }
+        run.optimizer.load_state_dict({"state": moments, "param_groups": facts.pop("groups")})
     except (RuntimeError, ValueError, SafetensorError) as error:
         raise ValueError(f"The saved run of {recipe.name} does not fit its recipe.") from error
-    for name in FACTS:
-        setattr(run, name, facts[name])
-    run.checkpoints = {int(step): weights for step, weights in states.items()}
+    for name, value in facts.items():
+        setattr(run, name, value)
+    run.checkpoints = {int(step): weights for step, weights in parts.items()}
     return run
