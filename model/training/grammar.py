@@ -1,7 +1,6 @@
 """A grammar that draws sentences in English and French, and which of them are held out."""
 
 import zlib
-from collections.abc import Sequence
 from typing import TypeVar
 
 from model.training.lexicon import (
@@ -128,7 +127,7 @@ def _place(random: Random) -> Phrase:
     return word(english, french) + noun_phrase(random, frozenset(_AT[english])).phrase
 
 
-def _one(random: Random, fitting: Sequence[T]) -> T:
+def _one(random: Random, fitting: list[T]) -> T:
     return fitting[random.integers(len(fitting))]
 
 

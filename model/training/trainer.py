@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,7 +69,7 @@ def _drawn(recipe: Recipe, device: str) -> Run:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         module = Transformer(recipe.config).to(device)
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": [weight for weight in module.parameters() if weight.ndim > 1]},
         {"params": [w for w in module.parameters() if w.ndim <= 1], "weight_decay": 0.0},
     ]

@@ -69,7 +69,6 @@ def test_heads_form_along_the_shipped_checkpoints(name: str) -> None:
     assert found[1] > 0.7
 
 
-@pytest.mark.skipif(not (ASSETS / "house-gpt").is_dir(), reason="house-gpt is not trained yet")
 def test_the_heads_of_house_gpt_pass_its_gates_without_the_books() -> None:
     module, tokenizer, card = load_asset(ASSETS / "house-gpt")
     assert not isinstance(tokenizer, Words)
