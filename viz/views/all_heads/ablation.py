@@ -17,7 +17,7 @@ from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import moves, settled
 from viz.notation.superlatives import led_by
 from viz.shell.pictures import look_for
