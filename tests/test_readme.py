@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from model.loading import settings_table
 from model.loading.readme_tables import written
 from model.loading.registry import models
 from viz.state.menu import PAGES
@@ -43,12 +42,8 @@ def test_every_file_on_the_map_exists() -> None:
             room = names[1].split()[0]
 
 
-def test_the_table_of_models_is_the_registrys() -> None:
+def test_the_tables_of_models_and_settings_are_the_codes() -> None:
     assert written(README) == README, "run python -m model.loading.readme_tables"
-
-
-def test_the_table_of_settings_is_the_codes() -> None:
-    assert settings_table.written(README) == README, "run python -m model.loading.settings_table"
 
 
 def test_the_guide_to_ones_own_model_is_linked_and_on_one_screen() -> None:

@@ -1,13 +1,10 @@
-"""Four points of attention, measured: on random scores, and on the live model's own.
-
-Why scores are divided by √d_k, what gets through a softmax backwards, two routes to a causal mask,
-and what a masked score may be filled with.
-"""
+"""Four points of attention, measured on random scores and on a model's own: why scores are divided by
+√d_k, how much gradient a softmax lets through, two ways to a causal mask, and the mask value."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +17,21 @@ if TYPE_CHECKING:
 
 Wide = NDArray[np.float64]
 Precision = Literal["float32", "float16"]
+NO_KEY = "A row has no key that it may look at."
 QUERIES = 400  # random rows behind every sampled number
 LARGEST_SAMPLE = 2**26  # random numbers drawn at once
 
 
-@dataclass(frozen=True)
-class Sharpness:
-    """Random scores at one width and what the softmax makes of them, averaged over the rows."""
+class Sharpness(NamedTuple):
+    """Random scores and their softmax, averaged over the rows."""
 
     variance: float  # of the scores
     entropy: float  # of the weights, in nats
     largest: float  # weight of a row
-    slope: float  # mean of p(1 - p): what gets through to a score from its own weight
+    slope: float  # mean of p(1 - p): how a weight moves with its own score
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """Scores of one width d_k, as they are and divided by √d_k."""
 
     width: int
@@ -44,11 +40,11 @@ class Spread:
 
 
 def spread(width: int, *, keys: int, seed: int, queries: int = QUERIES) -> Spread:
-    """Independent standard normal queries and keys of one width: Var(q·k) = d_k.
+    """Independent standard normal queries and keys of one width: Var(q·k) = d_k. Each query has its own
+    keys, so rows are independent; a seed fixes the draw.
 
-    Each query has keys of its own, so that all rows are independent. Same seed, same draw. Source:
-    Vaswani et al. 2017, 3.2.1, footnote. Raises ValueError for sizes below 1 and samples that are
-    too large.
+    Source: Vaswani et al. 2017, 3.2.1, footnote. Raises ValueError for a sample of no or too many
+    numbers.
     """
     if min(width, keys, queries) < 1 or queries * keys * width > LARGEST_SAMPLE:
         raise ValueError(f"Cannot sample {queries} rows of {keys} keys of width {width}.")
@@ -70,17 +66,14 @@ def _sharpness(scores: Wide) -> Sharpness:
 
 
 def slopes_by_spread(deviations: Sequence[float], *, keys: int) -> Wide:
-    """(deviation,): mean p(1 - p) of the softmax over normal scores of each standard deviation, exact.
-
-    Raises ValueError for fewer than one key.
-    """
+    """(deviation,): the exact mean p(1 - p) of the softmax over normal scores of each standard
+    deviation. Raises ValueError for fewer than one key."""
     if keys < 1:
         raise ValueError(f"There are {keys} keys; a softmax needs at least 1.")
     return np.array([mean_own_slope(keys, each) for each in deviations])
 
 
-@dataclass(frozen=True, eq=False)
-class Slopes:
+class Slopes(NamedTuple):
     """The derivatives of one row of weights by its scores."""
 
     weights: Wide  # (key,)
@@ -89,10 +82,8 @@ class Slopes:
 
 
 def slopes(scores: Sequence[float]) -> Slopes:
-    """The softmax of one row, and its derivatives by the formula and by autograd.
-
-    Raises ValueError for an empty row and for scores that are not finite.
-    """
+    """The softmax of one row and its derivatives, held against autograd's. Raises ValueError for an
+    empty row and for scores that are not finite."""
     row = np.asarray(scores, np.float64)
     if row.ndim != 1 or not row.size or not np.isfinite(row).all():
         raise ValueError("A row of scores holds at least one number, and only finite ones.")
@@ -109,11 +100,11 @@ def slopes(scores: Sequence[float]) -> Slopes:
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Two ways to a masked softmax, in float32 as a model runs them."""
+    """Two ways to a masked softmax, in float32 as in a model."""
 
     before: Array  # (query, key): -inf before the softmax
-    after: Array  # (query, key): softmax over all, then 0 where masked, then rows brought to sum 1
-    lost: NDArray[np.bool_]  # (query,): rows whose allowed weights all vanished on the second way
+    after: Array  # (query, key): softmax over all, then 0 where masked, then rows normalized
+    lost: NDArray[np.bool_]  # (query,): rows whose allowed weights are all 0 on the second way
 
     @property
     def difference(self) -> float:
@@ -123,39 +114,32 @@ class Routes:
 
 
 def routes(scaled: Array, mask: Mask) -> Routes:
-    """scaled scores (query, key) and a mask, True = may look, every row with at least one key.
+    """scaled scores (query, key) and a mask, True = may look.
 
-    In exact arithmetic both ways are equal. In float32 the second loses a row whose masked scores
-    lie so far above the allowed ones that e^(difference) is beyond the type; it is counted, not
-    divided by 0. Raises ValueError for a row with no key.
+    Exactly, both ways are equal. In float32 the second loses a row whose masked scores lie so far
+    above the allowed ones that these get a weight of 0; such a row stays 0. Raises ValueError for a
+    row with no key.
     """
     if not mask.any(-1).all():
-        raise ValueError("A row has no key that it may look at.")
-    first = _softmax32(np.where(mask, scaled, np.float32(-np.inf)))
-    kept = np.where(mask, _softmax32(scaled), np.float32(0))
+        raise ValueError(NO_KEY)
+    kept = np.where(mask, softmax(scaled), np.float32(0))
     sums = kept.sum(-1, keepdims=True)
-    lost = sums[:, 0] == 0
-    return Routes(first, read_only(kept / np.where(sums == 0, np.float32(1), sums)), lost)
+    after = np.divide(kept, sums, out=np.zeros_like(kept), where=sums > 0)
+    before = softmax(np.where(mask, scaled, np.float32(-np.inf)))
+    return Routes(before, read_only(after), sums[:, 0] == 0)
 
 
-def _softmax32(scores: Array) -> Array:
-    exponentials = np.exp(scores - scores.max(-1, keepdims=True), dtype=np.float32)
-    result: Array = exponentials / exponentials.sum(-1, keepdims=True, dtype=np.float32)
-    return result
-
-
-@dataclass(frozen=True)
-class Filling:
-    """What one fill does to the weights of one head, computed in one precision."""
+class Filling(NamedTuple):
+    """What one mask value does to the weights of one head, computed in one precision."""
 
     fill: float
     precision: Precision
     before_scaling: bool
-    stored: float  # what the fill is in that precision
-    refused: bool  # whether PyTorch's masked_fill refuses the number in that precision
+    stored: float  # the number that it is in that precision
+    refused: bool  # whether PyTorch's masked_fill refuses it in that precision
     leaked: float  # largest weight on a masked key
     difference: float  # largest |weight - weight with -inf in float32|
-    empty: float | None  # weight of each key in a row of masked keys only; None: 0/0
+    empty: float | None  # each weight of a row of masked keys only; None: 0/0
 
 
 def filling(
@@ -167,13 +151,10 @@ def filling(
     precision: Precision = "float32",
     before_scaling: bool = False,
 ) -> Filling:
-    """Raw scores (query, key), a mask (True = may look; every row has a key) and one fill.
-
-    PyTorch's own kernels compute everything in the precision asked for. Raises ValueError for a row
-    with no key.
-    """
+    """Raw scores (query, key), a mask (True = may look) and one mask value, in PyTorch's own kernels.
+    Raises ValueError for a row with no key."""
     if not mask.any(-1).all():
-        raise ValueError("A row has no key that it may look at.")
+        raise ValueError(NO_KEY)
     import torch  # takes seconds to import: pages are drawn first
 
     kind = {"float32": torch.float32, "float16": torch.float16}[precision]
@@ -191,10 +172,10 @@ def filling(
     nothing = weights_of(raw[:1], torch.zeros_like(look[:1]))[0].float()
     hidden = weights[~look]
     return Filling(
-        fill=fill,
-        precision=precision,
-        before_scaling=before_scaling,
-        stored=float(stored),
+        fill,
+        precision,
+        before_scaling,
+        float(stored),
         refused=_refuses(fill, kind),
         leaked=float(hidden.max()) if hidden.numel() else 0.0,
         difference=float((weights - exact).abs().max()),

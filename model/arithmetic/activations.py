@@ -1,7 +1,5 @@
 """Activation functions, their slopes, the feed-forward layer and dropout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -45,9 +43,27 @@ def gelu_tanh(points: Array) -> Array:
     return 0.5 * points * (1.0 + np.tanh(_TANH_FACTOR * (points + _TANH_CUBE * points**3)))
 
 
+def gelu_tanh_slope(points: Array) -> Array:
+    """The derivative of `gelu_tanh`."""
+    bend = np.tanh(_TANH_FACTOR * (points + _TANH_CUBE * points**3))
+    inner = _TANH_FACTOR * (1.0 + 3.0 * _TANH_CUBE * points**2)
+    return np.asarray(0.5 * (1.0 + bend) + 0.5 * points * (1.0 - bend**2) * inner)
+
+
+def sigmoid(points: Array) -> Array:
+    """1 / (1 + e^−x), which does not overflow."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * points)))
+
+
 def silu(points: Array) -> Array:
     """x · sigmoid(x), the gate of SwiGLU."""
-    return points * 0.5 * (1.0 + np.tanh(0.5 * points))
+    return points * sigmoid(points)
+
+
+def silu_slope(points: Array) -> Array:
+    """s + x·s·(1 − s), with s the sigmoid of x."""
+    share = sigmoid(points)
+    return share + points * share * (1.0 - share)
 
 
 def swiglu(vectors: Array, gate: Array, up: Array) -> Array:

@@ -3,13 +3,14 @@
 Axes: rows are queries (tokens that look), columns are keys (tokens looked at).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model.arithmetic import Array
+from model.trace.arrays import F
+from model.trace.arrays import softmax as softmax
 
 HIDDEN = float("-inf")
 
@@ -23,15 +24,6 @@ class Attention(NamedTuple):
     output: Array
 
 
-def softmax(scores: Array, axis: int = -1) -> Array:
-    """Positive numbers that sum to one along `axis`; a row of −∞ alone gives zeros, never NaN."""
-    highest = scores.max(axis=axis, keepdims=True)
-    shift = np.where(np.isfinite(highest), highest, 0.0)
-    exponentials = np.exp(scores - shift)
-    total = exponentials.sum(axis=axis, keepdims=True)
-    return np.divide(exponentials, total, out=np.zeros_like(exponentials), where=total > 0)
-
-
 def softmax_slopes(weights: Array) -> Array:
     """How each weight moves with each score: pᵢ(1−pᵢ) on the diagonal, −pᵢpⱼ beside it."""
     return np.diag(weights) - np.outer(weights, weights)
@@ -43,11 +35,11 @@ def own_slopes(weights: Array) -> Array:
 
 
 def mean_own_slope(keys: int, spread: float) -> float:
-    """The mean of p(1−p) over a softmax of independent normal scores: exact, without drawing any.
+    """The exact mean of p(1−p) over a softmax of independent normal scores.
 
     With w = t·e^score, φ = E[e^−w] and a = E[w·e^−w], the mean product of two weights is
-    ∫ a²·φ^(n−2) d ln t, since 1/S² = ∫ t·e^(−tS) dt for the sum S of the exponentials. Both averages
-    and the integral are sums on even grids, right to about 13 digits.
+    ∫ a²·φ^(n−2) d ln t, since 1/S² = ∫ t·e^(−tS) dt for the sum S of the exponentials. Averages and
+    integral are sums on even grids, right to about 13 digits.
     """
     if spread == 0:
         return (keys - 1) / keys**2
@@ -62,10 +54,11 @@ def mean_own_slope(keys: int, spread: float) -> float:
     return float((keys - 1) * step * products.sum())
 
 
-def entropy(weights: Array) -> Array:
-    """Entropy in nats of each row of weights: 0 for one certain key, log n for n equal ones."""
+def entropy(weights: NDArray[F]) -> NDArray[F]:
+    """(…, query): −Σ w·ln w of each row in nats; 0 for a row on one key, ln n for an even row."""
     logarithms = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    return np.maximum(-(weights * logarithms).sum(axis=-1), 0.0)
+    result: NDArray[F] = np.maximum(-(weights * logarithms).sum(axis=-1), 0.0)
+    return result
 
 
 def dot_products(query: Array, key: Array) -> Array:

@@ -1,7 +1,5 @@
 """One-hot vectors, loss, sliding windows, cosine similarity, gradients through a deep stack."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import Array

@@ -1,7 +1,5 @@
 """Layer norm, batch norm, z-scores and min–max scaling: one formula along different axes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import Array

@@ -1,7 +1,5 @@
 """Sinusoidal positions, rotations, and the angles both are made of."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shapes, parameters, memory and floating-point operations, counted from the sizes of a model."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from model.nn.config import TransformerConfig

@@ -32,11 +32,6 @@ class HubAttention:
         """W_O with its bias."""
         return as_linear(self.output_map)
 
-    def write_of(self, context: Tensor, head: int) -> Tensor:
-        """The result of one head: its context (T, D) through its slice of W_O, (T, C)."""
-        width = context.shape[-1]
-        return context @ self.output.weight[:, head * width : (head + 1) * width].T
-
 
 class HubTables:
     """The tables of a hub model: tokens, learned positions, rotary angles."""

@@ -25,20 +25,17 @@ _BLOCK = {
     "attention.self.key": "self_attention.key",
     "attention.self.value": "self_attention.value",
     "attention.output.dense": "self_attention.output",
+    "attention.output.LayerNorm": "self_norm",
     "intermediate.dense": "feed_forward.inner",
     "output.dense": "feed_forward.outer",
-}
-_BLOCK_NORMS = {
-    "attention.output.LayerNorm": "self_norm",
     "output.LayerNorm": "feed_forward_norm",
 }
+_ACTIVATIONS: dict[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_tanh"}
 
 
 def load_bert(folder: Path) -> tuple[Transformer, WordPieces]:
-    """A BERT-type encoder from config.json, tokenizer.json and model.safetensors.
-
-    Raises ValueError for files that are damaged or do not fit each other.
-    """
+    """A BERT-type encoder and its tokenizer. Raises ValueError for files that are damaged or do not fit
+    each other."""
     config = bert_config(read_json(folder / "config.json"))
     module = Transformer(config)
     try:
@@ -52,10 +49,8 @@ def load_bert(folder: Path) -> tuple[Transformer, WordPieces]:
 
 
 def bert_config(described: dict[str, Any]) -> TransformerConfig:
-    """Our config for a hub config of BERT: post-norm, learned positions, a norm after the
-    embeddings."""
-    activations: dict[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_tanh"}
-    if described["hidden_act"] not in activations:
+    """Our config for a hub config of BERT: post-norm, and a norm after the embeddings."""
+    if described["hidden_act"] not in _ACTIVATIONS:
         raise ValueError(f"Activation {described['hidden_act']!r} is not supported.")
     return TransformerConfig(
         shape="encoder",
@@ -66,7 +61,7 @@ def bert_config(described: dict[str, Any]) -> TransformerConfig:
         encoder_layers=described["num_hidden_layers"],
         hidden=described["intermediate_size"],
         norm_place="post",
-        activation=activations[described["hidden_act"]],
+        activation=_ACTIVATIONS[described["hidden_act"]],
         segments=described["type_vocab_size"],
         embedding_norm=True,
         epsilon=described["layer_norm_eps"],
@@ -78,11 +73,9 @@ def bert_state(state: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
     state = {name.removeprefix("bert."): value.float() for name, value in state.items()}
     ours = {f"embedding.{new}": state[f"embeddings.{old}"] for old, new in _EMBEDDING.items()}
     for layer in range(layers):
-        old_block, new_block = f"encoder.layer.{layer}", f"encoder.blocks.{layer}"
         for old, new in _BLOCK.items():
-            for part in ("weight", "bias"):
-                ours[f"{new_block}.{new}.{part}"] = state[f"{old_block}.{old}.{part}"]
-        for old, new in _BLOCK_NORMS.items():
-            for old_part, new_part in (("weight", "gamma"), ("bias", "beta")):
-                ours[f"{new_block}.{new}.{new_part}"] = state[f"{old_block}.{old}.{old_part}"]
+            theirs, own = f"encoder.layer.{layer}.{old}", f"encoder.blocks.{layer}.{new}"
+            weight, bias = ("gamma", "beta") if new.endswith("norm") else ("weight", "bias")
+            ours |= {f"{own}.{weight}": state[f"{theirs}.weight"]}
+            ours |= {f"{own}.{bias}": state[f"{theirs}.bias"]}
     return ours

@@ -1,9 +1,8 @@
-"""GPT-2's weights, as the Hugging Face hub lays them out, in our own decoder, with tiktoken.
-
-The code that is shown is then the code that runs. Any size of GPT-2, and distilgpt2.
-"""
+"""GPT-2's weights, as the Hugging Face hub lays them out, in our own decoder: of any size, and
+distilgpt2."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",
     "relu": "relu",
 }
-_UNSUPPORTED = {  # settings of the hub's GPT-2 that change the computation, and their plain value
+_UNSUPPORTED = {  # settings that would change the computation, with their usual values
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
@@ -36,8 +35,9 @@ _BLOCK = {
     "attn.c_proj": "self_attention.output",
     "mlp.c_fc": "feed_forward.inner",
     "mlp.c_proj": "feed_forward.outer",
+    "ln_1": "self_norm",
+    "ln_2": "feed_forward_norm",
 }
-_NORMS = {"ln_1": "self_norm", "ln_2": "feed_forward_norm"}
 
 
 class GPT2Tokens(GPT2Subset):
@@ -67,18 +67,15 @@ def is_gpt2(folder: Path) -> bool:
 
 
 def load_gpt2(folder: Path) -> tuple[Transformer, GPT2Tokens]:
-    """A GPT-2 from config.json and safetensors.
-
-    Raises ValueError for files that are damaged or do not fit each other.
-    """
-    with torch.device("meta"):  # the weights' own sizes are read before memory is taken
+    """A GPT-2 and its tokenizer. Raises ValueError for files that are damaged or do not fit each
+    other."""
+    with torch.device("meta"):  # without memory, until the weights' own sizes are known
         module = Transformer(gpt2_config(described(folder)))
     try:
         state: dict[str, Tensor] = {}
         for file in weight_files(folder):
             state |= safetensors.torch.load_file(file)
-        ours = gpt2_state(state, module.config.decoder_layers)
-        module.load_state_dict(ours, assign=True)
+        module.load_state_dict(gpt2_state(state, module.config.decoder_layers), assign=True)
         check_numbers(module)
     except OSError as error:
         raise NotReadError("model.safetensors", folder.name, error) from error
@@ -104,10 +101,8 @@ def gpt2_config(settings: dict[str, Any]) -> TransformerConfig:
 
 
 def gpt2_state(state: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """The hub's tensors under our names, as float32.
-
-    GPT-2 keeps its matrices on their side, and queries, keys and values in one.
-    """
+    """The hub's tensors under our names, as float32. GPT-2's matrices are transposed, and one holds
+    queries, keys and values."""
     state = {name.removeprefix("transformer."): value.float() for name, value in state.items()}
     ours = {
         "embedding.tokens.weight": state["wte.weight"],
@@ -123,25 +118,21 @@ def gpt2_state(state: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
             ours[f"{new}.self_attention.{name}.weight"] = weight.contiguous()
             ours[f"{new}.self_attention.{name}.bias"] = bias
         for theirs, own in _BLOCK.items():
-            ours[f"{new}.{own}.weight"] = state[f"{old}.{theirs}.weight"].T.contiguous()
-            ours[f"{new}.{own}.bias"] = state[f"{old}.{theirs}.bias"]
-        for theirs, own in _NORMS.items():
-            ours[f"{new}.{own}.gamma"] = state[f"{old}.{theirs}.weight"]
-            ours[f"{new}.{own}.beta"] = state[f"{old}.{theirs}.bias"]
+            matrix, bias = (state[f"{old}.{theirs}.{part}"] for part in ("weight", "bias"))
+            if own.endswith("norm"):
+                ours |= {f"{new}.{own}.gamma": matrix, f"{new}.{own}.beta": bias}
+            else:
+                ours |= {f"{new}.{own}.weight": matrix.T.contiguous(), f"{new}.{own}.bias": bias}
     return ours
 
 
 def _vocabulary(folder: Path) -> dict[str, int] | None:
-    """The vocabulary that a folder's tokenizer has: letters that stand for bytes, to ids."""
-    for name, keys in (("vocab.json", ()), ("tokenizer.json", ("model", "vocab"))):
-        try:
-            content: Any = read_json(folder / name)
-        except ValueError:
-            continue
-        for key in keys:
-            content = content.get(key, {}) if isinstance(content, dict) else {}
-        if isinstance(content, dict):
-            return content
+    """The vocabulary of a folder's tokenizer: letters that stand for bytes, to ids."""
+    with suppress(ValueError):
+        return read_json(folder / "vocab.json")
+    with suppress(ValueError):
+        parts = read_json(folder / "tokenizer.json").get("model")
+        return parts.get("vocab") if isinstance(parts, dict) else None
     return None
 
 

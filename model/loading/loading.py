@@ -17,7 +17,7 @@ from model.system.settings import settings
 
 
 def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:
-    """A model of the registry or of the hub, its files fetched first where they are not here."""
+    """A model of the registry or of the hub, downloaded first where it is not on this computer."""
     if entry.ships:
         return Model(entry.name, *load_asset(ASSETS / entry.name)[:2], _device(device))
     folder = fetched(entry, progress)
@@ -29,8 +29,14 @@ def registered(entry: Entry, device: str | None, progress: Progress, most_bytes:
 def from_folder(
     folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
 ) -> Model:
-    """A model in the layout of `model/assets`, or of the hub: there its config has a type."""
-    if _has_type(folder):
+    """A model in the layout of `model/assets`, or of the hub, whose configs have a type."""
+    try:
+        is_of_hub = "model_type" in described(folder)
+    except NotReadError:
+        raise
+    except ValueError:
+        is_of_hub = False
+    if is_of_hub:
         return from_hub_layout(folder, name, device, progress, most_bytes)
     return Model(name, *load_asset(folder)[:2], _device(device))
 
@@ -38,7 +44,7 @@ def from_folder(
 def from_hub_layout(
     folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
 ) -> Model:
-    """GPT-2 in our own decoder; anything else in Hugging Face's library, whose parts we watch."""
+    """GPT-2 in our own decoder; anything else in Hugging Face's library, with our hooks."""
     from model.loading.gpt2 import is_gpt2, load_gpt2
 
     try:
@@ -55,30 +61,12 @@ def from_hub_layout(
     return load_hub(folder, name, _device(device), progress)
 
 
-def _has_type(folder: Path) -> bool:
-    try:
-        return "model_type" in described(folder)
-    except NotReadError:
-        raise
-    except ValueError:
-        return False
-
-
 def _device(name: str | None) -> torch.device:
-    """The device that is named, in the call or by the server's owner; else CUDA where there is one.
-
-    Raises ValueError where the owner named CUDA and there is none.
-    """
+    """The device that the call or the server's owner names; else CUDA where there is one. Raises
+    ValueError where the owner names CUDA and there is none."""
     name = name or settings().device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise ValueError("ATTENTION_DEVICE names CUDA, and PyTorch finds none on this computer.")
     return torch.device(name)
-
-
-def use_threads() -> None:
-    """Lets one pass use as many threads as the server's owner decided, in every thread to come."""
-    threads = settings().threads
-    if threads is not None:
-        torch.set_num_threads(threads)

@@ -1,19 +1,37 @@
-"""The README's table of models, from the registry. `python -m model.loading.readme_tables` writes it."""
+"""The README's tables of models and of settings. `python -m model.loading.readme_tables` writes both."""
 
 from pathlib import Path
 
-from model.loading.marked import put_between, rewrite
 from model.loading.registry import Entry, hub_models, models
+from model.system.settings import VARIABLES
 
 README = Path(__file__).parents[2] / "README.md"
-BEGIN, END = (
-    "<!-- models: made by `python -m model.loading.readme_tables` -->",
-    "<!-- models: end -->",
-)
 
 
-def table() -> str:
-    """One row a model: name, what it is, where its weights come from."""
+def put_between(page: str, text: str, begin: str, end: str) -> str:
+    """The page with this text between two marks. Raises ValueError where the marks are missing."""
+    before, first, rest = page.partition(begin)
+    _, last, after = rest.partition(end)
+    if not (first and last):
+        raise ValueError(f"The page lacks the marks {begin!r} and {end!r}.")
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+def rewrite(file: Path, text: str, begin: str, end: str) -> None:
+    """Puts the text between two marks of a file."""
+    page = file.read_text(encoding="utf-8")
+    file.write_text(put_between(page, text, begin, end), encoding="utf-8")
+
+
+def written(readme: str) -> str:
+    """A README with both tables in their places."""
+    made = "made by `python -m model.loading.readme_tables` -->"
+    for name, table in (("models", _models()), ("settings", _settings())):
+        readme = put_between(readme, table, f"<!-- {name}: {made}", f"<!-- {name}: end -->")
+    return readme
+
+
+def _models() -> str:
     rows = [
         f"| `{entry.name}` | **{entry.title}.** {entry.about} | {_origin(entry)} |"
         for entry in (*models.values(), *hub_models.values())
@@ -31,10 +49,10 @@ def _origin(entry: Entry) -> str:
     return "; else ".join(sources)
 
 
-def written(readme: str) -> str:
-    """A README with the table in its marked place. Raises ValueError where the marks are missing."""
-    return put_between(readme, table(), BEGIN, END)
+def _settings() -> str:
+    rows = [f"| `{one.alias}` | {one.description} | {one.title} |" for one in VARIABLES.values()]
+    return "\n".join(["| variable | meaning | default |", "|---|---|---|", *rows])
 
 
 if __name__ == "__main__":
-    rewrite(README, table(), BEGIN, END)
+    README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -17,9 +17,8 @@ __all__ = ["OWN_BERT", "Entry", "Registry", "hub_models", "load_model", "models"
 
 
 class Registry(Mapping[str, Entry]):
-    """The registered models by name, as far as the server's owner allows them. Asked for one by key,
-    it also describes what is not listed: a named model of the hub, a hub id ("org/name") or a folder
-    in the hub's layout."""
+    """The registered models by name, as far as the server's owner allows them. A key may also be a
+    name, an id ("org/name") or a folder of the hub's models that is not listed."""
 
     def __init__(self, entries: tuple[Entry, ...], others: tuple[Entry, ...]) -> None:
         self._entries = {entry.name: entry for entry in entries}
@@ -45,23 +44,22 @@ class Registry(Mapping[str, Entry]):
         return entry
 
     def found(self, name: str) -> Entry | None:
-        """What a name stands for; None for nothing that could be loaded here."""
+        """The model of a name; None for one that cannot be loaded here."""
         allowed = settings()
         entry = self._described(name, allowed)
         if entry is None or entry.name in self._entries:
             return entry
         if allowed.models is not None:
             return entry if {name, entry.name, entry.hub} & set(allowed.models) else None
-        return entry if _is_allowed(entry, allowed) else None
+        may_open = allowed.other_models if entry.folder is None else allowed.folders
+        return entry if may_open else None
 
     def _described(self, name: str, allowed: Settings) -> Entry | None:
-        for known in (self._entries, self._others):
-            if name in known:
-                return known[name]
-        for entry in self._others.values():
-            if entry.hub == name:
-                return entry
-        # A folder is not even looked for where none may be opened: who asks must not learn of it.
+        known = self._entries | self._others
+        known |= {entry.hub: entry for entry in self._others.values() if entry.hub is not None}
+        if name in known:
+            return known[name]
+        # Where no folder may be opened none is looked for: nobody must learn which ones exist.
         may_be_folder = allowed.folders or name in (allowed.models or ())
         if may_be_folder and _is_folder(name):
             return Entry(name, Path(name).name or name, None, "", folder=Path(name))
@@ -75,13 +73,9 @@ hub_models: Mapping[str, Entry] = Registry(HUB_ENTRIES, ())
 
 
 def others_allowed() -> bool:
-    """Whether visitors may open models beside the listed ones: the server's owner decides."""
+    """Whether the server's owner lets visitors open models that are not listed."""
     allowed = settings()
     return allowed.models is None and (allowed.other_models or allowed.folders)
-
-
-def _is_allowed(entry: Entry, allowed: Settings) -> bool:
-    return allowed.folders if entry.folder is not None else allowed.other_models
 
 
 def may_be_linked(name: str) -> bool:
@@ -95,7 +89,7 @@ def may_be_linked(name: str) -> bool:
 
 
 def silent(sentence: str, share: float | None) -> None:
-    """Progress that nobody watches."""
+    """A progress callback that does nothing."""
 
 
 def load_model(
@@ -105,20 +99,22 @@ def load_model(
     progress: Progress = silent,
     most_bytes: int = 0,
 ) -> "Model":
-    """A model by its name, by its id on the Hugging Face hub, or from a folder.
+    """A model by its name, by its id on the Hugging Face hub, or from a folder, downloaded where it is
+    not on this computer.
 
-    Named ones are those of `models` and `hub_models`. A folder is in the layout of `model/assets`
-    or of the hub. What is not on this computer is downloaded. It runs on CUDA when there is one,
-    unless `device` or ATTENTION_DEVICE says otherwise. `most_bytes` bounds the memory of a hub
-    model; 0: no bound.
-    Raises ValueError with a sentence for the page when the model is unknown, damaged, cannot be
-    had, or cannot be shown truly.
+    Names are those of `models` and `hub_models`. A folder is in the layout of `model/assets` or of
+    the hub. The model runs on CUDA when there is one, unless `device` or ATTENTION_DEVICE says
+    otherwise. `most_bytes` bounds the memory of a hub model; 0: no bound. Raises ValueError with a
+    sentence for the page when the model is unknown, damaged, out of reach, or fails its check.
     """
     progress("Starting PyTorch", None)
+    import torch
+
     from model.loading import loading
     from model.system.memory import enough_memory
 
-    loading.use_threads()
+    if (threads := settings().threads) is not None:
+        torch.set_num_threads(threads)  # of one pass, in every thread to come
     entry = models.found(name)
     if entry is None:
         raise ValueError(_unknown(name))

@@ -1,7 +1,7 @@
-"""Shipped models on disk: one folder a model in `model/assets/`, each file's hash beside it.
+"""Shipped models on disk: one folder for each in `model/assets/`.
 
-config.json, tokenizer.json, model.safetensors (fp16), card.json and, where training is shown,
-checkpoints/STEP.safetensors.
+config.json, tokenizer.json, model.safetensors (fp16), card.json, sha256.json with the hashes and, where
+training is shown, checkpoints/STEP.safetensors.
 """
 
 import json
@@ -17,12 +17,7 @@ from torch import Tensor
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, Words, tokenizer_from
-from model.system.files import (
-    NotReadError,
-    OddFileError,
-    file_hash,
-    json_object,
-)
+from model.system.files import NotReadError, OddFileError, file_hash, json_object
 
 ASSETS = Path(__file__).parents[1] / "assets"
 WEIGHTS = "model.safetensors"
@@ -47,10 +42,8 @@ def save_asset(
     card: dict[str, object],
     checkpoints: dict[int, dict[str, Tensor]] | None = None,
 ) -> None:
-    """Writes a model with everything needed to load it, weights as fp16, and the files' hashes.
-
-    Raises ValueError for weights that half precision cannot hold.
-    """
+    """Writes all that is needed to load a model, weights as fp16. Raises ValueError for weights that
+    half precision cannot hold."""
     states = {WEIGHTS: _half(module.state_dict())}
     states |= {checkpoint_file(step): _half(state) for step, state in (checkpoints or {}).items()}
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,11 +60,8 @@ def save_asset(
 def load_asset(
     folder: Path, weights: str = WEIGHTS
 ) -> tuple[Transformer, GPT2Subset | Words, dict[str, object]]:
-    """The model, its tokenizer and its card; weights as float32.
-
-    `weights` names another checkpoint in the folder. Raises ValueError, with the reason, for files
-    that are missing, damaged or do not fit each other.
-    """
+    """The model, its tokenizer and its card; weights as float32. `weights` may name a checkpoint of the
+    folder. Raises ValueError for files that are missing, damaged or do not fit each other."""
     described, spelled = _read_json(folder / CONFIG), _read_json(folder / TOKENIZER)
     hashes = _read_json(folder / HASHES)
     for name in (CONFIG, TOKENIZER, weights):
@@ -117,7 +107,7 @@ def _module(config: TransformerConfig, folder: Path, weights: str) -> Transforme
         state = safetensors.torch.load_file(folder / weights)
         if config.encoder_layers + config.decoder_layers > len(state):
             raise RuntimeError("more layers than weights")
-        with torch.device("meta"):  # the weights' own sizes count, before memory is taken
+        with torch.device("meta"):  # without memory: the weights bring their own
             module = Transformer(config)
         floats = {name: value.float() for name, value in state.items()}
         module.load_state_dict(floats, assign=True)
@@ -131,7 +121,7 @@ def _module(config: TransformerConfig, folder: Path, weights: str) -> Transforme
 
 
 def checkpoint_file(step: int) -> str:
-    """Where a checkpoint lies inside its model's folder."""
+    """The path of a checkpoint inside its model's folder."""
     return f"checkpoints/{step:06d}.safetensors"
 
 

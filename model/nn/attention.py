@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.nn.config import Stack
+from model.nn.config import TransformerConfig
 from model.nn.intervention import Intervention
 from model.nn.masks import causal_mask, changed_mask
-from model.nn.recorder import AttentionTensors, Place, Recorder, current
+from model.nn.recorder import AttentionCall, AttentionTensors, Place, Recorder, current
 from model.system import deadline
 
 
@@ -29,105 +29,68 @@ def attend(
     """softmax(query · keyᵀ · scale, masked) · value (Vaswani et al. 2017, 3.2.1).
 
     query (B, H, T, D), key and value (B, H or fewer, S, D): fewer key heads are shared by equal
-    groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None with a
+    groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None in a
     causal place means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
-    Returns (B, H, T, D). A row whose every key is masked gives zeros. The current recorder sees the
+    Returns (B, H, T, D); a row whose every key is masked is zero. The current recorder keeps the
     vectors, and its intervention changes the pass. Raises where the pass is over its limits.
     """
     deadline.look()
     recorder = current()
-    change = recorder.intervention.at(place.name)
-    scale = _scale(query, scale, change)
-    mask, causal = _mask(query, key, place, mask, scale, change, recorder.source)
-    masked = causal or mask is not None
-    if recorder.explicit or change.dropout or (masked and math.isfinite(change.fill)):
-        full = _look_ahead(query, key) if causal else mask
-        output, steps = _explicit(query, key, value, full, scale, change, place.name)
-    else:
-        output, steps = _fused(query, key, value, mask, causal, scale), {}
-    if recorder.keeps:
-        kept = steps if recorder.explicit or change.dropout else {}
-        recorder.attention.append(
-            AttentionTensors(
-                place, query, key, value, output, scale, mask, causal, change.fill, kept
-            )
-        )
-    return _without_ablated(output, recorder, place.name)
-
-
-def _scale(query: Tensor, own: float | None, change: Intervention) -> float:
-    """The factor on the scores: the intervention's, else the model's own, else 1/sqrt(D)."""
+    change = recorder.change_at(place)
     if change.scale is not None:
-        return change.scale
-    return 1 / math.sqrt(query.shape[-1]) if own is None else own
-
-
-def _mask(
-    query: Tensor,
-    key: Tensor,
-    place: Place,
-    own: Tensor | None,
-    scale: float,
-    change: Intervention,
-    source: Stack,
-) -> tuple[Tensor | None, bool]:
-    """The mask after the intervention; or None and True: the look-ahead mask, left to the kernel."""
-    changed = change.mask != "model" or bool(change.hidden or change.blocked)
-    if own is None and place.kind == "causal":
-        # Not where the scale is 0 or less: PyTorch's kernel multiplies its look-ahead mask by it.
-        if not changed and scale > 0:
-            return None, True
-        own = _look_ahead(query, key)
-    if not changed:
-        return own, False
-    reads_source = place.kind == "cross" or place.stack == source
-    return changed_mask(own, change, place, query, key, reads_source), False
+        scale = change.scale
+    elif scale is None:
+        scale = 1 / math.sqrt(query.shape[-1])
+    causal = mask is None and place.kind == "causal"
+    # PyTorch's kernel multiplies its own look-ahead mask by the scale: 0 or less would spoil it.
+    by_kernel = causal and scale > 0 and not change.masks
+    if causal and not by_kernel:
+        mask = _look_ahead(query, key)
+    mask = changed_mask(mask, change, query, key)
+    call = AttentionCall(place, query, key, value, scale, mask, by_kernel, change.fill)
+    stepwise = recorder.explicit or change.dropout > 0
+    if stepwise or (call.is_masked and math.isfinite(change.fill)):
+        output, steps = _explicit(call, change)
+    else:
+        output, steps = _fused(call), {}
+    if recorder.keeps:
+        kept = steps if stepwise else {}
+        recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
+    return _without_ablated(output, recorder, place.name)
 
 
 def _look_ahead(query: Tensor, key: Tensor) -> Tensor:
     return causal_mask(query.shape[-2], key.shape[-2]).to(query.device)
 
 
-def _grouped(query: Tensor, key: Tensor) -> bool:
-    return query.shape[1] != key.shape[1]
-
-
-def _fused(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
-) -> Tensor:
+def _fused(call: AttentionCall) -> Tensor:
+    """PyTorch's kernel, which keeps no scores."""
     output = F.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=mask,
-        is_causal=causal,
-        scale=scale,
-        enable_gqa=_grouped(query, key),
+        call.query,
+        call.key,
+        call.value,
+        attn_mask=call.mask,
+        is_causal=call.look_ahead,
+        scale=call.scale,
+        enable_gqa=call.groups > 1,
     )
-    if mask is None:
+    if call.mask is None:
         return output
-    return output.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    return output.masked_fill(~call.mask.any(-1, keepdim=True), 0.0)
 
 
-def _explicit(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    scale: float,
-    change: Intervention,
-    name: str,
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """The same function step by step, for what the fused kernel cannot say or show."""
-    if _grouped(query, key):
-        groups = query.shape[1] // key.shape[1]
-        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    scores = query @ key.transpose(-2, -1)  # (B, H, T, S)
-    masked = scores * scale
+def _explicit(call: AttentionCall, change: Intervention) -> tuple[Tensor, dict[str, Tensor]]:
+    """The same function step by step, for what the kernel cannot compute or show."""
+    key, value = call.key, call.value
+    if call.groups > 1:
+        key, value = (x.repeat_interleave(call.groups, 1) for x in (key, value))
+    scores = call.query @ key.transpose(-2, -1)  # (B, H, T, S)
+    masked = scores * call.scale
+    mask = _look_ahead(call.query, key) if call.look_ahead else call.mask
     if mask is not None:
-        masked = masked.masked_fill(~mask, change.fill)
+        masked = masked.masked_fill(~mask, call.fill)
     weights = softmax_rows(masked)
-    dropped = weights * _kept(weights, change, name) if change.dropout else weights
+    dropped = weights * _kept(weights, change, call.place.name) if change.dropout else weights
     steps = {"scores": scores, "masked": masked, "weights": weights, "dropped": dropped}
     return dropped @ value, steps
 
@@ -139,14 +102,14 @@ def softmax_rows(masked: Tensor) -> Tensor:
 
 
 def _kept(weights: Tensor, change: Intervention, name: str) -> Tensor:
-    """Dropout's factors: 0 with probability p, else 1/(1 - p); always the same for a seed and place."""
+    """Dropout's factors: 0 with probability p, else 1/(1 - p). A seed and a name fix the draw."""
     seed = zlib.crc32(f"{change.seed}:{name}".encode())
     draws = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))
     return ((draws >= change.dropout) / (1 - change.dropout)).to(weights)
 
 
 def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:
-    """The output with zeros for the heads that are ablated, in the whole batch or in single rows."""
+    """The output with zeros for ablated heads, those of the whole batch and those of single rows."""
     heads = recorder.intervention.ablated_heads(name)
     if heads:
         output = output.clone()
@@ -158,24 +121,17 @@ def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:
 class MultiHeadAttention(nn.Module):
     """Projects, splits into heads, attends, merges, projects (Vaswani et al. 2017, 3.2.2)."""
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        place: Place,
-        *,
-        qkv_bias: bool = True,
-        output_bias: bool = True,
-    ) -> None:
+    def __init__(self, config: TransformerConfig, place: Place) -> None:
         super().__init__()
-        if width % heads:
-            raise ValueError(f"width {width} cannot be split into {heads} equal heads.")
-        self.heads = heads
+        self.heads = config.heads
         self.place = place
-        self.query = nn.Linear(width, width, bias=qkv_bias)
-        self.key = nn.Linear(width, width, bias=qkv_bias)
-        self.value = nn.Linear(width, width, bias=qkv_bias)
-        self.output = nn.Linear(width, width, bias=output_bias)
+        width, bias = config.width, config.qkv_bias
+        self.query = nn.Linear(width, width, bias=bias)
+        self.key = nn.Linear(width, width, bias=bias)
+        self.value = nn.Linear(width, width, bias=bias)
+        self.output = nn.Linear(width, width, bias=config.output_bias)
+        for matrix in (self.query, self.key, self.value, self.output):
+            nn.init.xavier_uniform_(matrix.weight)
 
     def forward(
         self,
@@ -187,27 +143,15 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """x (B, T, C) looks at source (B, S, C), or at itself; angles (T, D/2) rotate q and k."""
         source = x if source is None else source
-        query, key, value = (
-            self._split(self.query(x)),
-            self._split(self.key(source)),
-            self._split(self.value(source)),
-        )
+        query = self._split(self.query(x))
+        key, value = self._split(self.key(source)), self._split(self.value(source))
         if angles is not None:
             query, key = rotate(query, angles), rotate(key, angles)
         context = attend(query, key, value, self.place, mask=mask)
-        return self.output(self._merge(context))
-
-    def write_of(self, context: Tensor, head: int) -> Tensor:
-        """What one head's context (T, D) adds to the stream through its slice of W_O: (T, C)."""
-        width = context.shape[-1]
-        return context @ self.output.weight[:, head * width : (head + 1) * width].T
+        return self.output(context.transpose(1, 2).flatten(2))  # heads side by side: (B, T, C)
 
     def _split(self, x: Tensor) -> Tensor:
-        B, T, C = x.shape
-        return x.view(B, T, self.heads, C // self.heads).transpose(1, 2)  # (B, H, T, D)
-
-    def _merge(self, context: Tensor) -> Tensor:
-        return context.transpose(1, 2).flatten(2)  # (B, T, C)
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, D)
 
 
 def rotate(x: Tensor, angles: Tensor) -> Tensor:

@@ -1,9 +1,8 @@
-"""The sizes and choices that make one transformer: each fact of its architecture has its home
-here."""
+"""The sizes and choices that make one transformer."""
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, get_args, get_origin, get_type_hints
 
 Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
@@ -12,37 +11,25 @@ NormPlace = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
 RotaryPairs = Literal["halves", "neighbours", "other"]
-GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})  # times a second map
+GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})
 
 
 @dataclass(frozen=True)
 class Projection:
-    """How queries and keys are made of what a sub-layer reads; values have the bias alone."""
+    """How a sub-layer projects to queries and keys; values have the bias alone."""
 
     bias: bool = True
-    normed: bool = False  # each head's vector goes through a norm (Qwen3)
-    turned: bool = False  # and is turned by the angle of its position
+    normed: bool = False  # a norm of each head's vector follows (Qwen3)
+    turned: bool = False  # then rotary positions turn it
 
 
 AS_IN_GPT2 = Projection()
-_CHOICES = {
-    "shape": Shape,
-    "norm": NormKind,
-    "norm_place": NormPlace,
-    "activation": Activation,
-    "positions": PositionKind,
-    "rotary_pairs": RotaryPairs,
-}
-_AT_LEAST_ONE = ("vocabulary", "context", "width", "heads")
-_AT_LEAST_ZERO = (
-    *("encoder_layers", "decoder_layers", "hidden", "segments"),
-    *("key_heads", "head_size", "rotary_width", "query_key_norm"),
-)
+_AT_LEAST_ONE = ("vocabulary", "context", "width", "heads")  # the other sizes may be 0
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Sizes in numbers of values, lengths in tokens. `hidden=0` leaves the feed-forward out.
+    """Widths in numbers of values, lengths in tokens. `hidden=0`: without feed-forward layers.
 
     Raises ValueError for sizes that do not fit together.
     """
@@ -79,46 +66,33 @@ class TransformerConfig:
     shared_norm: bool = False  # one norm a layer, read by attention and feed-forward (Phi)
 
     def __post_init__(self) -> None:
-        for field, choices in _CHOICES.items():
-            self._check_choice(field, get_args(choices))
-        for field in _AT_LEAST_ONE:
-            self._check_size(field, 1)
-        for field in _AT_LEAST_ZERO:
-            self._check_size(field, 0)
-        self._check_numbers()
-        self._check_heads()
-        self._check_stack("encoder", self.encoder_layers, wanted=self.shape != "decoder")
-        self._check_stack("decoder", self.decoder_layers, wanted=self.shape != "encoder")
-
-    def _check_choice(self, field: str, choices: tuple[str, ...]) -> None:
-        if getattr(self, field) not in choices:
-            raise ValueError(f"{field} is {getattr(self, field)!r}; it must be one of {choices}.")
-
-    def _check_size(self, field: str, smallest: int) -> None:
-        size = getattr(self, field)
-        if not isinstance(size, int) or size < smallest:
-            raise ValueError(
-                f"{field} is {size!r}; it must be a whole number, at least {smallest}."
-            )
-
-    def _check_numbers(self) -> None:
+        for field, kind in _KINDS.items():
+            value = getattr(self, field)
+            if get_origin(kind) is Literal and value not in get_args(kind):
+                raise ValueError(f"{field} is {value!r}; it must be one of {get_args(kind)}.")
+            least = int(field in _AT_LEAST_ONE)
+            if kind is int and not (isinstance(value, int) and value >= least):
+                raise ValueError(
+                    f"{field} is {value!r}; it must be a whole number, at least {least}."
+                )
         for field in ("epsilon", "rotary_base"):
             if not 0 < getattr(self, field) < math.inf:
                 raise ValueError(f"{field} is {getattr(self, field)}; it must be above 0.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+        self._check_fit()
 
-    def _check_heads(self) -> None:
+    def _check_fit(self) -> None:
         if self.heads % self.key_head_count:
             raise ValueError(f"{self.heads} heads cannot share {self.key_heads} key heads equally.")
         if not self.head_size and self.width % self.heads:
             raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads.")
         if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
             raise ValueError(f"{self.positions} positions need an even head width.")
-
-    def _check_stack(self, stack: Stack, layers: int, *, wanted: bool) -> None:
-        if wanted != (layers > 0):
-            raise ValueError(f"shape {self.shape!r} with {layers} {stack} layers.")
+        layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
+        for stack, count in layers.items():
+            if (stack in self.shape.split("-")) != (count > 0):
+                raise ValueError(f"shape {self.shape!r} with {count} {stack} layers.")
 
     @property
     def head_width(self) -> int:
@@ -137,17 +111,17 @@ class TransformerConfig:
 
     @property
     def is_gated(self) -> bool:
-        """Whether the feed-forward multiplies its activated values by a second map's."""
+        """Whether the feed-forward multiplies its activations by a second linear map."""
         return self.activation in GATED
 
     @property
     def adds_positions(self) -> bool:
-        """Whether a vector of the position is added to the token's before the first layer."""
+        """Whether a position vector is added to each token vector before the first layer."""
         return self.positions in ("learned", "sinusoidal")
 
     @property
     def turns_positions(self) -> bool:
-        """Whether queries and keys are turned by the angle of their position."""
+        """Whether queries and keys are turned by the angles of their positions."""
         return self.positions == "rotary"
 
     @property
@@ -162,7 +136,7 @@ class TransformerConfig:
 
     @property
     def centres(self) -> bool:
-        """Whether the norms take away the mean of each vector; an RMS norm does not."""
+        """Whether the norms subtract the mean of each vector; an RMS norm does not."""
         return self.norm == "layer"
 
     @property
@@ -172,10 +146,13 @@ class TransformerConfig:
 
     @property
     def masks_future(self) -> bool:
-        """Whether a token may look at itself and those before it only: so in every decoder."""
+        """Whether a token looks only at itself and earlier tokens, as in every decoder."""
         return self.shape != "encoder"
 
     @property
     def source(self) -> Stack:
         """The stack that reads the typed text."""
         return "decoder" if self.shape == "decoder" else "encoder"
+
+
+_KINDS = get_type_hints(TransformerConfig)

@@ -1,8 +1,8 @@
-"""What to change in one pass of a model: a plain, hashable description."""
+"""What to change in one pass of a model."""
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 MaskChoice = Literal["model", "none", "causal"]
@@ -30,7 +30,7 @@ class Intervention:
 
     scale: float | None = None  # factor on the scores instead of the model's own; 1.0: not scaled
     mask: MaskChoice = "model"  # "none": causal lifted; "causal": also where the model has none
-    hidden: frozenset[int] = frozenset()  # keys treated as padding, in the source sequence
+    hidden: frozenset[int] = frozenset()  # keys treated as padding, in the text that is read
     blocked: frozenset[tuple[int, int]] = frozenset()  # single (query, key) edges cut
     fill: float = -math.inf  # what a masked score becomes, after scaling
     positions: bool = True  # False: added positions are zero, rotary angles are zero
@@ -62,20 +62,16 @@ class Intervention:
     @property
     def changes(self) -> bool:
         """Whether anything differs from the unchanged model."""
-        unchanged = Intervention()
-        return any(
-            getattr(self, field.name) != getattr(unchanged, field.name)
-            for field in fields(self)
-            if field.name not in ("seed", "only")
-        )
+        return replace(self, seed=0, only=None) != UNCHANGED
+
+    @property
+    def masks(self) -> bool:
+        """Whether it changes who may look at whom."""
+        return self.mask != "model" or bool(self.hidden or self.blocked)
 
     def applies(self, name: str) -> bool:
         """Whether the attention sub-layer of this name is changed."""
         return self.only is None or name in self.only
-
-    def at(self, name: str) -> "Intervention":
-        """This intervention in one attention sub-layer; where it does not apply, one that changes nothing."""
-        return self if self.applies(name) else Intervention()
 
     def ablated_heads(self, name: str) -> tuple[int, ...]:
         """The heads of one attention sub-layer whose output is zero."""
@@ -102,3 +98,6 @@ def _fits(name: str, member: object) -> bool:
         case ("ablated", (str(), int())) | ("only", str()):
             return True
     return False
+
+
+UNCHANGED = Intervention()

@@ -42,19 +42,10 @@ class Norm(nn.Module):
             normed = x * inverse * self.gamma
         recorder = current()
         if recorder.keeps:
-            output = normed if recorder.keeps_all else None
+            kept = normed if recorder.keeps_all else None
+            statistics = mean, inverse, self.epsilon
             recorder.norms.append(
-                NormTensors(
-                    self.name,
-                    self.kind,
-                    x,
-                    mean,
-                    inverse,
-                    self.epsilon,
-                    self.gamma,
-                    self.beta,
-                    output,
-                )
+                NormTensors(self.name, self.kind, x, *statistics, self.gamma, self.beta, kept)
             )
         return normed
 
@@ -62,17 +53,20 @@ class Norm(nn.Module):
 def sinusoids(length: int, width: int) -> Tensor:
     """(length, width): sin in even columns, cos in odd ones, of pos / 10000^(2i/width).
 
-    Source: Vaswani et al. 2017, 3.5. Computed in float64, given as float32.
+    Source: Vaswani et al. 2017, 3.5. Computed in float64, returned as float32.
     """
-    pair = torch.arange(0, width, 2, dtype=torch.float64)
-    angle = torch.arange(length, dtype=torch.float64)[:, None] / 10_000 ** (pair / width)
-    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width].float()
+    angles = _angles(length, width, 10_000.0)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1).float()
 
 
 def rotary_angles(length: int, width: int, base: float = 10_000.0) -> Tensor:
     """(length, width/2): the angle by which each pair of a head's query and key is turned."""
-    pair = torch.arange(0, width, 2, dtype=torch.float64)
-    return (torch.arange(length, dtype=torch.float64)[:, None] / base ** (pair / width)).float()
+    return _angles(length, width, base).float()
+
+
+def _angles(length: int, width: int, base: float) -> Tensor:
+    pairs = torch.arange(0, width, 2, dtype=torch.float64)
+    return torch.arange(length, dtype=torch.float64)[:, None] / base ** (pairs / width)
 
 
 class Embedding(nn.Module):
@@ -98,14 +92,14 @@ class Embedding(nn.Module):
         summands = {name: rows.made() for name, rows in tables.items()}
         x = reduce(torch.add, summands.values())
         recorder = current()
-        if recorder.keeps and recorder.late:
+        if recorder.keeps and recorder.deferred:
             recorder.tables[stack] = tables
         elif recorder.keeps:
             recorder.summands[stack] = summands
         return self.dropout(x if self.norm is None else self.norm(x))
 
     def tables(self, ids: Tensor) -> dict[str, TableRows]:
-        """What is added up for ids (B, T), by name."""
+        """The summands of the embedding of ids (B, T), by name."""
         factor = math.sqrt(self.config.width) if self.config.scaled_embedding else 1.0
         tables = {"tokens": TableRows(self.tokens.weight, ids, factor)}
         positions = self.added(ids.shape[-1], ids.device)
@@ -116,8 +110,8 @@ class Embedding(nn.Module):
         return tables
 
     def added(self, length: int, device: torch.device) -> Tensor | None:
-        """(T, C) positions to add: zero when an intervention leaves them out; None if nothing is
-        added."""
+        """(T, C) positions to add, zero where an intervention leaves them out; None for a model that
+        adds none."""
         if self.positions is not None:
             table = self.positions.weight[:length]
         elif self.config.positions == "sinusoidal":
@@ -127,8 +121,8 @@ class Embedding(nn.Module):
         return table if current().intervention.positions else torch.zeros_like(table)
 
     def angles(self, length: int, device: torch.device) -> Tensor | None:
-        """(T, D/2) rotary angles: zero when an intervention leaves positions out; None if not
-        rotary."""
+        """(T, D/2) rotary angles, zero where an intervention leaves positions out; None for a model
+        without them."""
         if self.config.positions != "rotary":
             return None
         angles = rotary_angles(length, self.config.head_width, self.config.rotary_base).to(device)
@@ -147,8 +141,8 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """C to M, activation, M to C, for each token alone. SwiGLU and GeGLU (Shazeer 2020)
-    gate a second map."""
+    """C to M, activation, M to C, for each token alone. In SwiGLU and GeGLU (Shazeer 2020) a second
+    map is the gate."""
 
     def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__()
@@ -186,12 +180,12 @@ class Block(nn.Module):
         self.stack = stack
         self.pre = config.norm_place == "pre"
         own = Place(stack, layer, "causal" if stack == "decoder" else "self")
-        self.self_attention = _attention(config, own)
+        self.self_attention = MultiHeadAttention(config, own)
         self.self_norm = Norm(config, f"{own.name}.norm")
         self.cross_attention = self.cross_norm = None
         if config.shape == "encoder-decoder" and stack == "decoder":
             cross = Place(stack, layer, "cross")
-            self.cross_attention = _attention(config, cross)
+            self.cross_attention = MultiHeadAttention(config, cross)
             self.cross_norm = Norm(config, f"{cross.name}.norm")
         self.feed_forward = self.feed_forward_norm = None
         if config.hidden:
@@ -225,16 +219,3 @@ class Block(nn.Module):
         else:
             x = norm(x + self.dropout(sublayer(x)))
         return current().stream(self.stack, x)
-
-
-def _attention(config: TransformerConfig, place: Place) -> MultiHeadAttention:
-    attention = MultiHeadAttention(
-        config.width,
-        config.heads,
-        place,
-        qkv_bias=config.qkv_bias,
-        output_bias=config.output_bias,
-    )
-    for map_ in (attention.query, attention.key, attention.value, attention.output):
-        nn.init.xavier_uniform_(map_.weight)
-    return attention

@@ -1,20 +1,20 @@
 """What a pass leaves behind while it runs.
 
-Layers write into the recorder of the current context and do nothing without one. A context variable
-keeps threads and sessions apart: hooks on a shared module would catch everybody's tensors.
+Layers write into the recorder of the current context, and keep nothing where there is none. A
+context variable keeps threads and sessions apart: hooks on a shared module would serve everybody.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor
 
 from model.nn.config import Activation, NormKind, Stack
-from model.nn.intervention import Intervention
+from model.nn.intervention import UNCHANGED, Intervention
 from model.system import deadline
 
 Level = Literal["nothing", "attention", "full"]
@@ -34,19 +34,33 @@ class Place:
 
 
 @dataclass(frozen=True)
-class AttentionTensors:
-    """One attention sub-layer as it ran: (B, H, T, D) vectors, (T, T) mask, explicit steps if
-    any."""
+class AttentionCall:
+    """What one attention sub-layer computes from: vectors (B, H, T, D), mask (…, T, S)."""
 
     place: Place
     query: Tensor
     key: Tensor
     value: Tensor
-    output: Tensor
     scale: float
     mask: Tensor | None
-    causal: bool  # the look-ahead mask, left to the kernel
+    look_ahead: bool  # whether the kernel makes the look-ahead mask itself; `mask` is None then
     fill: float
+
+    @property
+    def groups(self) -> int:
+        """Heads of queries that share one head of keys and values."""
+        return self.query.shape[1] // self.key.shape[1]
+
+    @property
+    def is_masked(self) -> bool:
+        return self.look_ahead or self.mask is not None
+
+
+@dataclass(frozen=True)
+class AttentionTensors(AttentionCall):
+    """The same with what it gave."""
+
+    output: Tensor  # (B, H, T, D)
     steps: dict[str, Tensor]  # "scores", "masked", "weights", "dropped": explicit passes only
 
 
@@ -70,8 +84,8 @@ class FeedForwardTensors:
     """The hidden layer of one feed-forward as it ran: (B, T, M)."""
 
     name: str
-    before: Tensor  # the activation
-    hidden: Tensor | None  # after it; None where the activation alone gives it again
+    before: Tensor  # before the activation
+    hidden: Tensor | None  # after it; None where it can be recomputed from `before`
     activation: Activation | None = None
 
 
@@ -91,23 +105,23 @@ class TableRows:
 
 @dataclass
 class Recorder:
-    """Collects the tensors of one pass, and carries the change that the pass is run with.
+    """Collects the tensors of one pass, and carries the intervention that the pass runs with.
 
-    `kept_heads` ablates heads in single rows of a batch, where an intervention does so in all rows.
+    `kept_heads` ablates heads in single rows of a batch; an intervention ablates them in all rows.
     """
 
-    intervention: Intervention = Intervention()
+    intervention: Intervention = UNCHANGED
     level: Level = "nothing"
     explicit: bool = False
-    source: Stack = "decoder"
-    late: bool = False  # what the model's own tables give again waits: logits, embedding
+    source: Stack = "decoder"  # the stack that reads the text
+    deferred: bool = False  # logits and embedding are recomputed from the model's tables when asked
     kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
     feed_forward: list[FeedForwardTensors] = field(default_factory=list)
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
-    tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a late embedding
+    tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
 
     @property
@@ -118,8 +132,30 @@ class Recorder:
     def keeps_all(self) -> bool:
         return self.level == "full"
 
+    def change_at(self, place: Place) -> Intervention:
+        """What the intervention changes in one attention sub-layer.
+
+        Hidden positions are those of the text. Only a causal mask can be lifted, and cross-attention
+        becomes causal only where `only` names it.
+        """
+        change = self.intervention
+        if change == UNCHANGED or not change.applies(place.name):
+            return UNCHANGED
+        crosses = place.kind == "cross"
+        if change.mask == "none":
+            masks = place.kind == "causal"
+        else:
+            masks = not crosses or change.only is not None
+        reads_text = crosses or place.stack == self.source
+        return replace(
+            change,
+            mask=change.mask if masks else "model",
+            hidden=change.hidden if reads_text else frozenset(),
+        )
+
     def stream(self, stack: Stack, state: Tensor) -> Tensor:
-        """Notes one state of the residual stream and hands it on; a pass over its limits ends here."""
+        """Keeps one state of the residual stream and returns it. Raises where the pass is over its
+        limits."""
         deadline.look()
         if self.keeps:
             self.streams.setdefault(stack, []).append(state)
@@ -131,7 +167,7 @@ _current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 
 def current() -> Recorder:
-    """The recorder of this context; one that keeps and changes nothing outside `recording`."""
+    """The recorder of this context; outside `recording` one that keeps and changes nothing."""
     return _current.get() or _SILENT
 
 

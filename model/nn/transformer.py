@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from model.nn.attention import MultiHeadAttention
 from model.nn.config import Stack, TransformerConfig
 from model.nn.layers import Block, Embedding, FeedForward, Norm
-from model.nn.masks import causal_mask, combined_mask, padding_mask
+from model.nn.masks import causal_mask, padding_mask
 from model.nn.recorder import current
 from model.system.memory import make_room
 
@@ -32,7 +32,7 @@ class Layers(nn.Module):
         memory: Tensor | None = None,
         **masks_and_angles: Tensor | None,
     ) -> Tensor:
-        """What stands beside x is the same for every block."""
+        """x (B, T, C) through all blocks; masks and angles are the same for each."""
         current().stream(self.stack, x)
         for block in self.blocks:
             x = block(x, memory, **masks_and_angles)
@@ -79,23 +79,23 @@ class Transformer(nn.Module):
         return self.encoder(self.embedding(ids, "encoder"), mask=mask, angles=self._angles(ids))
 
     def decode(self, ids: Tensor, memory: Tensor | None, padding: Tensor | None = None) -> Tensor:
-        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V), or to the states (B, T, C) that
-        they are made of where these come later. Padding is that of the source."""
+        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V), or to the final states (B, T, C)
+        where the recorder defers the logits. Padding is that of the source."""
         if self.decoder is None:
             raise ValueError("This model has no decoder.")
-        reads_memory = memory is not None
-        padded = None if padding is None else padding_mask(padding)
-        own = None
-        if padded is not None and not reads_memory:
-            own = combined_mask(padded, causal_mask(ids.shape[-1]).to(ids.device))
+        mask = memory_mask = None
+        if padding is not None and memory is not None:
+            memory_mask = padding_mask(padding)
+        elif padding is not None:
+            mask = padding_mask(padding) & causal_mask(ids.shape[-1]).to(ids.device)
         x = self.decoder(
             self.embedding(ids, "decoder"),
             memory,
-            mask=own,
-            memory_mask=padded if reads_memory else None,
+            mask=mask,
+            memory_mask=memory_mask,
             angles=self._angles(ids),
         )
-        if current().late:
+        if current().deferred:
             return x
         if current().keeps:
             make_room(ids.numel() * self.config.vocabulary)
@@ -107,15 +107,13 @@ class Transformer(nn.Module):
 
     @property
     def output_matrix(self) -> Tensor:
-        """(V, C): what makes logits of normed states; the token table where the two are tied."""
+        """(V, C): turns normed states into logits; the token table where the two are tied."""
         return self.embedding.tokens.weight if self.output is None else self.output.weight
 
     def unembed(self, stream: Tensor) -> Tensor:
-        """A state of the stream (…, C) read as a prediction: final norm, then the output matrix (…,
-        V).
+        """A state of the stream (…, C) as logits (…, V): final norm, then the output matrix.
 
-        Source: the "logit lens" (nostalgebraist 2020). Raises ValueError for an encoder without
-        head.
+        Source: the "logit lens" (nostalgebraist 2020). Raises ValueError for an encoder without head.
         """
         if self.decoder is None:
             raise ValueError("An encoder without a head predicts no next token.")
@@ -126,7 +124,7 @@ class Transformer(nn.Module):
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
 
     def beyond_sizes(self) -> dict[str, int]:
-        """None: all of them follow from the sizes."""
+        """Parameters that do not follow from the config: none."""
         return {}
 
     def outer_map(self, name: str) -> nn.Linear:
@@ -137,27 +135,19 @@ class Transformer(nn.Module):
         raise ValueError(f"There is no feed-forward {name!r}.")
 
     def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
-        """What the model writes after ids (1, T), as `greedy` has it."""
-        return greedy(self, ids, start=start, end=end, limit=limit)
+        """The most probable next token, again and again: the ids that follow ids (1, T) in a decoder,
+        the target ids of an encoder–decoder (without `start`). Stops at `end`, at `limit` tokens or
+        at the model's context."""
+        with torch.inference_mode():
+            memory = self.encode(ids) if self.encoder is not None else None
+            chosen: list[int] = []
+            prefix = ids[0].tolist() if memory is None else [start]
+            while len(chosen) < limit and len(prefix) + len(chosen) <= self.config.context:
+                fed = torch.tensor([prefix + chosen], device=ids.device)
+                chosen.append(int(self.decode(fed, memory)[0, -1].argmax()))
+                if chosen[-1] == end:
+                    break
+            return chosen
 
     def _angles(self, ids: Tensor) -> Tensor | None:
         return self.embedding.angles(ids.shape[-1], ids.device)
-
-
-def greedy(
-    model: Transformer, ids: Tensor, *, start: int | None, end: int | None, limit: int
-) -> list[int]:
-    """The most probable next token, again and again: new ids for a decoder, target ids for an
-    encoder–decoder (without `start`). Stops at `end`, at `limit` tokens or at the model's
-    context."""
-    with torch.inference_mode():
-        memory = model.encode(ids) if model.encoder is not None else None
-        chosen: list[int] = []
-        prefix = ids[0].tolist() if memory is None else [start]
-        while len(chosen) < limit and len(prefix) + len(chosen) <= model.config.context:
-            fed = torch.tensor([prefix + chosen], device=ids.device)
-            following = int(model.decode(fed, memory)[0, -1].argmax())
-            chosen.append(following)
-            if following == end:
-                break
-        return chosen

@@ -1,4 +1,4 @@
-"""A loaded model: text in, a `Trace` out, and the few other things that pages ask of it."""
+"""A loaded model: text in, a `Trace` out, and what else pages ask of it."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -7,19 +7,18 @@ import numpy as np
 import torch
 
 from model.nn.config import Stack, TransformerConfig
-from model.nn.intervention import Intervention
+from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.recorder import Recorder, recording
-from model.run.protocols import Runnable
+from model.run.protocols import AttentionLayer, Runnable
 from model.run.refusals import check_change, check_length
 from model.run.tokenizers import Tokenizer, clean
 from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array, read_only
-from model.trace.collect import array_of, late_logits, trace_of
+from model.trace.collect import array_of, deferred_logits, trace_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Logits, Trace
 
-UNCHANGED = Intervention()
-LATE = 2**20  # logits, from which on those of a recorded pass are made when they are asked for
+DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
 
 
 class Model:
@@ -50,6 +49,10 @@ class Model:
         """The attention sub-layers, in order of execution: `decoder.0.self`, …"""
         return tuple(attention.place.name for attention in self.module.attentions())
 
+    def layer(self, name: str) -> AttentionLayer:
+        """The attention sub-layer of this name."""
+        return next(layer for layer in self.module.attentions() if layer.place.name == name)
+
     def stacks(self) -> tuple[Stack, ...]:
         """The stacks that this model has, in order of execution."""
         return tuple(dict.fromkeys(layer.place.stack for layer in self.module.attentions()))
@@ -60,7 +63,7 @@ class Model:
         return read_only(self.module.embedding.tokens.weight.detach().cpu().numpy())
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a text as they would be fed. Raises ValueError for blank text."""
+        """The tokens of a text as they are fed. Raises ValueError for blank text."""
         if not text.strip():
             raise ValueError("There is no text yet. Type a sentence.")
         return self.tokenizer.tokens(text)
@@ -82,12 +85,11 @@ class Model:
         """One pass over a text, and everything it leaves behind.
 
         `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
-        output. `continued` are ids that the model has written so far: they follow the text (or the
-        target) as they are, since their letters, read again, might be cut otherwise.
-        `record="full"` adds feed-forward activations and norm outputs. `explicit=True` runs
-        without the fused kernel and hands out the scores and weights that the model itself
-        computed. Raises ValueError, with a sentence for the page, for text or changes that cannot
-        be run.
+        output. `continued` are ids that the model has written so far. They follow the text (or the
+        target) as ids, because their letters might be tokenized differently. `record="full"` adds
+        feed-forward activations and norm outputs. `explicit=True` runs without the fused kernel and
+        records the scores and weights that the model itself computed. Raises ValueError, with a
+        sentence for the page, for a text or an intervention that cannot be run.
         """
         tokens, written = self.tokens(text), self._written(continued)
         if self.config.shape == "decoder":
@@ -96,15 +98,16 @@ class Model:
         target_tokens = self._target_tokens(tokens, target, written)
         check_change(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
         logits = len(target_tokens or tokens) * self.config.vocabulary
-        trace, _ = self.passed(
-            tokens,
-            target_tokens,
-            intervention,
-            record=record,
-            explicit=explicit,
-            late=logits >= LATE,
-            text=clean(text),
-        )
+        with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
+            trace, _ = self.passed(
+                tokens,
+                target_tokens,
+                intervention,
+                record=record,
+                explicit=explicit,
+                deferred=logits >= DEFER_FROM,
+                text=clean(text),
+            )
         return trace
 
     def passed(
@@ -115,31 +118,22 @@ class Model:
         *,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
-        late: bool = False,
+        deferred: bool = False,
         text: str = "",
     ) -> tuple[Trace, Array]:
         """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
-        last states of an encoder and of a pass whose logits come later."""
-        source = self.config.source
-        with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
-            return self._passed(
-                tokens,
-                target_tokens,
-                Recorder(intervention, record, explicit, source, late),
-                text,
-            )
-
-    def _passed(
-        self,
-        tokens: tuple[Token, ...],
-        target_tokens: tuple[Token, ...],
-        recorder: Recorder,
-        text: str,
-    ) -> tuple[Trace, Array]:
+        final states of an encoder and of a pass whose logits are deferred."""
+        recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
         with recording(recorder), torch.inference_mode():
-            ended = self._run(tokens, target_tokens)
+            ended = self.module(*map(self._ids, filter(None, (tokens, target_tokens))))
             angles = self.module.embedding.angles(len(tokens), self.device)
-        result = array_of(ended)
+        result, matrix, prediction = array_of(ended), self.module.output_matrix, None
+        if self.config.shape != "encoder":
+            prediction = (
+                deferred_logits(ended, matrix)
+                if deferred and matrix is not None
+                else Logits.of(result)
+            )
         trace = trace_of(
             recorder,
             model=self.name,
@@ -147,7 +141,7 @@ class Model:
             tokens=tokens,
             target_tokens=target_tokens,
             angles=angles,
-            prediction=self._prediction(ended, result, recorder),
+            prediction=prediction,
             projection=self.config.projection,
             device=ended.device,
         )
@@ -155,12 +149,9 @@ class Model:
 
     def on(self, device: torch.device) -> "Model":
         """The same model on a device: the weights are moved, not copied."""
+        target_tokenizer = self._target_tokenizer
         return Model(
-            self.name,
-            self.module,
-            self.tokenizer,
-            device,
-            target_tokenizer=self._target_tokenizer,
+            self.name, self.module, self.tokenizer, device, target_tokenizer=target_tokenizer
         )
 
     def generate(
@@ -179,24 +170,21 @@ class Model:
             return self._greedy(tokens, limit)
 
     def unembed(self, stream: Array) -> Array:
-        """States of the stream (…, d_model) read as logits (…, vocabulary): the logit lens.
-
-        Raises ValueError for an encoder without a head.
-        """
+        """States of the stream (…, d_model) as logits (…, vocabulary): the logit lens. Raises
+        ValueError for an encoder without a head."""
         with torch.inference_mode():
             states = torch.tensor(np.asarray(stream), dtype=torch.float32, device=self.device)
             return read_only(self.module.unembed(states).cpu().numpy())
 
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O."""
-        layer = next(
-            layer for layer in self.module.attentions() if layer.place.name == attention.name
-        )
-        context = torch.tensor(attention.output[head], device=self.device)
+        context = torch.tensor(attention.output[head], device=self.device)  # (query, d_v)
         if head in attention.ablated:
             context = torch.zeros_like(context)
+        width = context.shape[-1]
         with torch.inference_mode():
-            return read_only(layer.write_of(context, head).cpu().numpy())
+            part = self.layer(attention.name).output.weight[:, head * width : (head + 1) * width]
+            return read_only((context @ part.T).cpu().numpy())
 
     def kept(self, text: str) -> str:
         """The beginning of a text, cut after the last token that this model can read."""
@@ -204,23 +192,9 @@ class Model:
         if len(self.tokens(text)) <= context:
             return text
         beginnings = (self.tokenizer.beginning(text, count) for count in range(context, 0, -1))
-        # A word cut short can be read as more tokens than it had as a part: then one less is tried.
+        # A word cut short can make more tokens than it had within the text: then one less is tried.
         fitting = (kept for kept in beginnings if len(self.tokenizer.tokens(kept)) <= context)
         return next(fitting, "")
-
-    def _run(self, tokens: tuple[Token, ...], target: tuple[Token, ...]) -> torch.Tensor:
-        ids = self._ids(tokens)
-        return self.module(ids, self._ids(target)) if target else self.module(ids)
-
-    def _prediction(self, ended: torch.Tensor, result: Array, recorder: Recorder) -> Logits | None:
-        """What a pass that ended with these values predicts; a module without an output matrix of its
-        own has made its logits, whatever it was asked."""
-        if self.config.shape == "encoder":
-            return None
-        matrix = self.module.output_matrix
-        if recorder.late and matrix is not None:
-            return late_logits(ended, matrix)
-        return Logits.of(result)
 
     def _ids(self, tokens: tuple[Token, ...]) -> torch.Tensor:
         return torch.tensor([[token.id for token in tokens]], device=self.device)
@@ -231,7 +205,7 @@ class Model:
         return self._target_tokenizer.named(ids)
 
     def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
-        """Tokens of ids that this model wrote; raises ValueError for what it cannot have written."""
+        """The tokens of ids that this model wrote. Raises ValueError for ids that it cannot write."""
         if ids and self.config.shape == "encoder":
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         for id_ in ids:

@@ -1,4 +1,4 @@
-"""What `Model` and the pages ask of a module that runs: our own transformer, or one of the hub."""
+"""What `Model` and the pages use of a module: our own transformer, or one of the hub."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, Self
@@ -24,10 +24,6 @@ class AttentionLayer(Protocol):
         """W_O with its bias."""
         ...
 
-    def write_of(self, context: Tensor, head: int) -> Tensor:
-        """What one head's context (T, D) adds to the stream through its slice of W_O: (T, C)."""
-        ...
-
 
 class Tables(Protocol):
     """What is looked up before the first layer."""
@@ -37,16 +33,16 @@ class Tables(Protocol):
 
     @property
     def positions(self) -> nn.Embedding | None:
-        """The learned table, row 0 for the first position; None where there is none."""
+        """The learned table, row 0 for the first position; None without one."""
         ...
 
     def angles(self, length: int, device: torch.device) -> Tensor | None:
-        """(T, pairs) rotary angles of the current context; None if not rotary."""
+        """(T, pairs) rotary angles under the current intervention; None if not rotary."""
         ...
 
 
 class Runnable(Protocol):
-    """A transformer of any of the three shapes, recorded and changed by the current context."""
+    """A transformer of any of the three shapes; the current recorder records and changes it."""
 
     @property
     def config(self) -> TransformerConfig: ...
@@ -61,7 +57,7 @@ class Runnable(Protocol):
 
     @property
     def output_matrix(self) -> Tensor | None:
-        """(V, C), where the normed states times it are the logits and nothing follows; else None."""
+        """(V, C), where logits are the normed states times it and nothing else; else None."""
         ...
 
     def __call__(self, ids: Tensor, target: Tensor | None = None) -> Tensor:
@@ -73,7 +69,7 @@ class Runnable(Protocol):
     def attentions(self) -> Sequence[AttentionLayer]: ...
 
     def beyond_sizes(self) -> dict[str, int]:
-        """Parameters by part, beside those that follow from the sizes of the config."""
+        """Parameters by part that do not follow from the config."""
         ...
 
     def outer_map(self, name: str) -> nn.Linear:

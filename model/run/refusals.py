@@ -1,14 +1,12 @@
-"""What no model runs: a text that is too long, a change of something that the pass does not have."""
-
-from collections.abc import Mapping
+"""What a model refuses to run: too long a text, an intervention in something that it does not have."""
 
 from model.nn.intervention import Intervention
 from model.nn.recorder import Place
-from model.run.protocols import AttentionLayer, Runnable
+from model.run.protocols import Runnable
 
 
 class TextTooLongError(ValueError):
-    """The text has more tokens than the model can read. `.length` and `.context` say how many."""
+    """The text has more tokens, `.length`, than the model reads, `.context`."""
 
     def __init__(self, length: int, context: int, name: str) -> None:
         super().__init__(
@@ -27,12 +25,16 @@ def check_length(length: int, context: int, name: str) -> None:
 def check_change(
     change: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
 ) -> None:
-    """Raises ValueError where a change names something that this pass does not have.
+    """Raises ValueError where an intervention names something that this pass does not have.
 
     name: the model's. lengths: tokens of the text, and of the target (0 without one).
     """
     layers = {layer.place.name: layer for layer in module.attentions()}
-    _check_heads(change, name, layers)
+    for unknown in {*(change.only or ()), *(place for place, _ in change.ablated)} - layers.keys():
+        raise ValueError(f"{name} has no attention sub-layer {unknown!r}.")
+    for place, head in change.ablated:
+        if not 0 <= head < layers[place].heads:
+            raise ValueError(f"{place} has heads 0 to {layers[place].heads - 1}, not {head}.")
     for position in sorted(change.hidden):
         if position >= lengths[0]:
             raise ValueError(
@@ -40,23 +42,8 @@ def check_change(
             )
     if change.blocked and module.config.shape == "encoder-decoder" and change.only is None:
         raise ValueError("Name the sub-layers (`only`) in which single edges are cut.")
-    _check_edges(
-        change, [layer.place for name, layer in layers.items() if change.applies(name)], lengths
-    )
-
-
-def _check_heads(change: Intervention, model: str, layers: Mapping[str, AttentionLayer]) -> None:
-    for name in (change.only or frozenset()) | {name for name, _ in change.ablated}:
-        if name not in layers:
-            raise ValueError(f"{model} has no attention sub-layer {name!r}.")
-    for name, head in change.ablated:
-        if not 0 <= head < layers[name].heads:
-            raise ValueError(f"{name} has heads 0 to {layers[name].heads - 1}, not {head}.")
-
-
-def _check_edges(change: Intervention, places: list[Place], lengths: tuple[int, int]) -> None:
-    source, target = lengths
-    sizes = {_size(place, source, target or source) for place in places}
+    places = [layer.place for layer in layers.values() if change.applies(layer.place.name)]
+    sizes = {_size(place, lengths[0], lengths[1] or lengths[0]) for place in places}
     for query, key in sorted(change.blocked):
         if not any(query < queries and key < keys for queries, keys in sizes):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a token stands for: its bytes, and the characters that it holds only in part."""
+"""The bytes of tokens, and the characters that are split between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ class Piece:
     """One token and how it is written out."""
 
     token: Token
-    spelled: str  # its text; bytes that make no whole character as ‹F09F›
-    part_of: str  # the characters of the text that it holds only in part; "" where all are whole
+    spelled: str  # its text; bytes that are no whole character as ‹F09F›
+    part_of: str  # the characters that it shares with a neighbour
 
     @property
     def hexadecimal(self) -> str:
-        """Its bytes as "F0 9F"; empty where the tokenizer works on characters."""
+        """Its bytes as "F0 9F"; empty for a tokenizer that works on characters."""
         return self.token.raw.hex(" ").upper()
 
 
 def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
-    """The tokens of one text, in order, each with the characters that it shares with a neighbour."""
+    """The tokens of one text, in order, written out."""
     ends = list(accumulate(len(token.raw) for token in tokens))
-    torn = _torn_characters(b"".join(token.raw for token in tokens), frozenset(ends))
+    split = _split_characters(b"".join(token.raw for token in tokens), frozenset(ends))
     return tuple(
         Piece(
             token,
             spelled(token.raw) if token.raw else token.text,
             "".join(
                 character
-                for start, stop, character in torn
+                for start, stop, character in split
                 if start < end and end - len(token.raw) < stop and token.raw
             ),
         )
@@ -41,15 +41,15 @@ def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
 
 
 def gpt2_tokens(text: str) -> tuple[Token, ...]:
-    """A text cut by GPT-2's full vocabulary. Text that looks like a special token is text."""
+    """A text in GPT-2's full vocabulary. Text that looks like a special token is text."""
     encoding = gpt2()
     ids = encoding.encode(clean(text), disallowed_special=())
     raws = encoding.decode_tokens_bytes(ids)
     return tuple(Token(id_, spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
 
 
-def _torn_characters(raw: bytes, cuts: frozenset[int]) -> list[tuple[int, int, str]]:
-    """(start, stop, character) of every character of the bytes that a cut goes through."""
+def _split_characters(raw: bytes, cuts: frozenset[int]) -> list[tuple[int, int, str]]:
+    """(start, stop, character) of every character with a cut inside."""
     found, start = [], 0
     for character in raw.decode("utf-8", "surrogateescape"):
         stop = start + len(character.encode("utf-8", "surrogateescape"))

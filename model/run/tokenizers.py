@@ -1,7 +1,7 @@
 """Text to tokens and back: GPT-2's byte pairs, word pieces, closed lists of words.
 
-Every tokenizer gives `Token`s with exactly the ids that are fed, and takes any text: what it cannot
-say in its vocabulary is spelled in bytes, marked unknown, or refused with a sentence.
+Every tokenizer takes any text. What its vocabulary lacks is spelled in bytes, marked unknown, or
+refused with a sentence.
 """
 
 import re
@@ -20,7 +20,7 @@ GPT2_VOCABULARY = Path(__file__).parents[1] / "assets" / "r50k_base.tiktoken"
 GPT2_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 GPT2_SPLIT = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 BYTES = 256
-_STRAY = range(0xDC80, 0xDD00)  # where Python puts bytes that are no character
+_STRAY = range(0xDC80, 0xDD00)  # surrogates that stand for bytes of no character (PEP 383)
 _WORD = re.compile(r"\w+'|\w+|<\w+>|[^\w\s]")
 
 
@@ -40,17 +40,17 @@ class Tokenizer(Protocol):
     def new_words(self, text: str) -> tuple[str, ...]: ...
 
     def beginning(self, text: str, tokens: int) -> str:
-        """The text that its first tokens cover, those that the tokenizer adds counted in."""
+        """The part of a text that its first tokens cover; those that the tokenizer adds count."""
         ...
 
 
 def clean(text: str) -> str:
-    """The text with lone surrogates replaced: the only characters that no encoding can carry."""
+    """The text with lone surrogates, which no encoding can write, replaced."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def spelled(raw: bytes) -> str:
-    """Bytes as text. Bytes that make no character are written out: b"\\xf0\\x9f" is "‹F09F›"."""
+    """Bytes as text; those of no whole character in hexadecimal: b"\\xf0\\x9f" is "‹F09F›"."""
     written = "".join(
         f"‹{ord(character) - 0xDC00:02X}›" if ord(character) in _STRAY else character
         for character in raw.decode("utf-8", "surrogateescape")
@@ -60,8 +60,7 @@ def spelled(raw: bytes) -> str:
 
 @lru_cache(maxsize=1)
 def gpt2() -> tiktoken.Encoding:
-    """GPT-2's encoding from the vocabulary in the project. Raises ValueError if the file is
-    damaged."""
+    """GPT-2's encoding from the shipped vocabulary. Raises ValueError if the file is damaged."""
     try:
         ranks = load_tiktoken_bpe(str(GPT2_VOCABULARY), expected_hash=GPT2_SHA256)
     except (OSError, ValueError) as error:
@@ -107,7 +106,7 @@ class GPT2Subset:
         return self.named(self.encode(text))
 
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
-        """Each id with its text, which writes out bytes that are part of a character, and its bytes."""
+        """Each id with its text and its bytes."""
         raws = (self.raw(id_) for id_ in ids)
         return tuple(Token(int(id_), spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
 
@@ -119,15 +118,15 @@ class GPT2Subset:
         return b"".join(self.raw(id_) for id_ in ids).decode("utf-8", "replace")
 
     def new_words(self, text: str) -> tuple[str, ...]:
-        """The pieces of a text that had to be spelled in bytes, in order, each once. Tokens that hold
-        a character in parts are one piece."""
+        """The pieces of a text that are spelled in bytes, in order, each once. Tokens that split a
+        character are one piece."""
         found, raw, is_new = [], b"", False
         for full in gpt2().encode(clean(text), disallowed_special=()):
             raw += gpt2().decode_single_token_bytes(full)
             is_new |= full not in self._compact
             try:
                 piece = raw.decode("utf-8").strip()
-            except UnicodeDecodeError:  # the character goes on in the next token
+            except UnicodeDecodeError:  # the next token continues the character
                 continue
             if is_new and piece:
                 found.append(piece)
@@ -136,7 +135,7 @@ class GPT2Subset:
 
     def beginning(self, text: str, tokens: int) -> str:
         raw = b"".join(self.raw(id_) for id_ in self.encode(text)[:tokens])
-        return raw.decode("utf-8", "ignore")  # without a last character that was cut in two
+        return raw.decode("utf-8", "ignore")  # without a last character that is cut in two
 
     def _spelled(self, full: int) -> list[int]:
         if full in self._compact:
@@ -177,22 +176,18 @@ class WordPieces:
 
     def new_words(self, text: str) -> tuple[str, ...]:
         """Words that became [UNK]."""
-        encoding = self._tokenizer.encode(clean(text))
-        unknown = self._tokenizer.token_to_id("[UNK]")
-        cut = clean(text)
-        return tuple(
-            dict.fromkeys(
-                cut[start:end]
-                for id_, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
-                if id_ == unknown
-            )
-        )
+        text = clean(text)
+        encoding, unknown = self._tokenizer.encode(text), self._tokenizer.token_to_id("[UNK]")
+        spans = zip(encoding.ids, encoding.offsets, strict=True)
+        return tuple(dict.fromkeys(text[slice(*span)] for id_, span in spans if id_ == unknown))
 
     def beginning(self, text: str, tokens: int) -> str:
         encoding = self._tokenizer.encode(clean(text))
-        pairs = zip(encoding.offsets, encoding.special_tokens_mask, strict=True)
-        ends = [end for (_, end), added in pairs if not added]
-        fitting = ends[: max(tokens - encoding.special_tokens_mask.count(1), 0)]
+        added = encoding.special_tokens_mask
+        ends = [
+            end for (_, end), is_added in zip(encoding.offsets, added, strict=True) if not is_added
+        ]
+        fitting = ends[: max(tokens - sum(added), 0)]
         return clean(text)[: fitting[-1]] if fitting else ""
 
 
@@ -218,8 +213,7 @@ class Words:
         self.end = None if end is None else self._ids[end]
 
     def encode(self, text: str) -> list[int]:
-        unknown = self.new_words(text)
-        if unknown:
+        if unknown := self.new_words(text):
             listed = ", ".join(f"“{word}”" for word in unknown)
             raise ValueError(f"This model does not know {listed}.")
         return [self._ids[word] for word in self._split(text)]
@@ -232,19 +226,15 @@ class Words:
         return tuple(Token(int(id_), self.words[id_], special=id_ in special) for id_ in ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        special = {self.start, self.end}
-        spoken = " ".join(self.words[id_] for id_ in ids if id_ not in special)
-        return re.sub(r" ([.,])", r"\1", re.sub(r"' ", "'", spoken))
+        spoken = " ".join(token.text for token in self.named(ids) if not token.special)
+        return re.sub(r" ([.,])", r"\1", spoken.replace("' ", "'"))
 
     def new_words(self, text: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(word for word in self._split(text) if word not in self._ids))
 
     def description(self) -> dict[str, object]:
-        names = {
-            name: None if id_ is None else self.words[id_]
-            for name, id_ in (("start", self.start), ("end", self.end))
-        }
-        return {"kind": "words", "words": list(self.words), **names}
+        start, end = (None if id_ is None else self.words[id_] for id_ in (self.start, self.end))
+        return {"kind": "words", "words": list(self.words), "start": start, "end": end}
 
     def beginning(self, text: str, tokens: int) -> str:
         ends = [match.end() for match in _WORD.finditer(_lower(text))][:tokens]
@@ -260,8 +250,7 @@ def _lower(text: str) -> str:
 
 
 def tokenizer_from(description: dict[str, object]) -> GPT2Subset | Words:
-    """The tokenizer that a shipped model's `tokenizer.json` describes. Raises ValueError if
-    unknown."""
+    """The tokenizer of a shipped model's `tokenizer.json`. Raises ValueError for an unknown one."""
     match description:
         case {"kind": "gpt2-subset", "kept": list(kept)} if _all(int, kept):
             return GPT2Subset(kept)

@@ -1,24 +1,26 @@
-"""The arrays of a trace: float32, closed for writing."""
+"""The arrays of a trace: float32, read-only."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+F = TypeVar("F", np.float32, np.float64)
 
 
-def softmax(masked: Array) -> Array:
-    """Softmax over the last axis, with rows of nothing but minus infinity left at zero."""
-    top = masked.max(-1, keepdims=True)
-    exponentials = np.exp(masked - np.where(np.isneginf(top), 0, top))
-    sums = exponentials.sum(-1, keepdims=True)
-    return (exponentials / np.where(sums == 0, 1, sums)).astype(np.float32)
+def softmax(scores: NDArray[F], axis: int = -1) -> NDArray[F]:
+    """Softmax along an axis; a row of nothing but minus infinity gives zeros, never NaN."""
+    top = scores.max(axis, keepdims=True)
+    exponentials = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    sums = exponentials.sum(axis, keepdims=True)
+    result: NDArray[F] = exponentials / np.where(sums == 0, 1, sums)
+    return result
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Closes an array for writing; floats of other widths become float32."""
+    """Makes an array read-only; floats of other widths become float32."""
     if array.dtype.kind == "f":
         array = array.astype(np.float32, copy=False)
     array.flags.writeable = False

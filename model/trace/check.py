@@ -1,12 +1,12 @@
-"""The output of attention recomputed from what was recorded, for the check: the formula once more, in
-blocks of queries that stay in the processor's cache."""
+"""The check of attention: its output recomputed from the recorded vectors, in blocks of queries that
+fit the processor's cache."""
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
+from model.trace.arrays import Array, Mask
+
 BLOCK = 128  # queries
 
 
@@ -17,20 +17,19 @@ def largest_gap(
     output: Array,
     *,
     scale: float,
-    mask: NDArray[np.bool_] | None,
+    mask: Mask | None,
     look_ahead: bool,
     fill: float,
 ) -> float:
     """Largest |softmax(q · kᵀ · scale, masked) · v − output| of one head.
 
-    query (T, d_k), key (S, d_k), value (S, d_v), output (T, d_v). mask: (T, S) bool, True = may look, or
-    None. look_ahead: a query sees no later key; no mask is needed then. A row whose every key is masked
-    by minus infinity counts as zeros.
+    query (T, d_k), key (S, d_k), value (S, d_v), output (T, d_v), mask (T, S), True = may look.
+    look_ahead stands for a look-ahead mask. A row whose every key is masked by minus infinity is zero.
     """
     largest = 0.0
     for start in range(0, len(query), BLOCK):
         rows = slice(start, min(start + BLOCK, len(query)))
-        # Keys after the block's last query have no weight at all, unless the fill leaves them some.
+        # Keys after the block's last query have no weight, unless the fill leaves them some.
         unseen = look_ahead and math.isinf(fill) and fill < 0
         keys = min(rows.stop, len(key)) if unseen else len(key)
         scores = query[rows] @ key[:keys].T
@@ -40,16 +39,16 @@ def largest_gap(
             np.copyto(scores, np.float32(fill), where=later)
         elif mask is not None:
             np.copyto(scores, np.float32(fill), where=~mask[rows, :keys])
-        made = _mixed(scores, value[:keys])
-        largest = max(largest, float(np.abs(made - output[rows]).max(initial=0.0)))
+        gap = np.abs(_context(scores, value[:keys]) - output[rows])
+        largest = max(largest, float(gap.max(initial=0.0)))
     return largest
 
 
-def _mixed(masked: Array, value: Array) -> Array:
-    """softmax(masked) · value; `masked` is used up."""
+def _context(masked: Array, value: Array) -> Array:
+    """softmax(masked) · value; `masked` is overwritten."""
     top = masked.max(-1, keepdims=True, initial=-math.inf)
     masked -= np.where(np.isneginf(top), 0, top)
     np.exp(masked, out=masked)
     sums = masked.sum(-1, keepdims=True)
-    mixed: Array = np.divide(masked @ value, np.where(sums == 0, 1, sums), dtype=np.float32)
-    return mixed
+    context: Array = np.divide(masked @ value, np.where(sums == 0, 1, sums), dtype=np.float32)
+    return context

@@ -17,7 +17,7 @@ from model.nn.recorder import (
 from model.system.memory import enough_memory, make_room
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
-from model.trace.trace import LateArrays, Logits, Trace
+from model.trace.trace import DeferredArrays, Logits, Trace
 
 
 def array_of(tensor: Tensor) -> Array:
@@ -28,7 +28,7 @@ def array_of(tensor: Tensor) -> Array:
 
 
 def words_of(device: torch.device) -> str:
-    """A device as a page says it: "the CPU", "CUDA (NVIDIA H100)"."""
+    """The name of a device on a page: "the CPU", "CUDA (NVIDIA H100)"."""
     if device.type == "cuda":
         return f"CUDA ({torch.cuda.get_device_name(device)})"
     return "the CPU" if device.type == "cpu" else device.type
@@ -37,13 +37,14 @@ def words_of(device: torch.device) -> str:
 def attention_record(
     tensors: AttentionTensors, ablated: tuple[int, ...], projection: Projection
 ) -> Attention:
-    """One sub-layer's tensors as a record of plain arrays. Cross-attention turns nothing, for its
+    """One sub-layer's tensors as a record of plain arrays. Cross-attention is never rotary, for its
     queries and keys stand in two texts."""
+    place, crosses = tensors.place, tensors.place.kind == "cross"
     return Attention(
-        name=tensors.place.name,
-        kind=tensors.place.kind,
-        stack=tensors.place.stack,
-        layer=tensors.place.layer,
+        name=place.name,
+        kind=place.kind,
+        stack=place.stack,
+        layer=place.layer,
         heads=tensors.query.shape[1],
         scale=tensors.scale,
         fill=tensors.fill,
@@ -51,22 +52,20 @@ def attention_record(
         ablated=ablated,
         vectors=(array_of(tensors.query), array_of(tensors.key), array_of(tensors.value)),
         own_mask=None if tensors.mask is None else _mask_of(tensors.mask),
-        look_ahead=tensors.causal,
+        look_ahead=tensors.look_ahead,
         steps={name: array_of(step) for name, step in tensors.steps.items()},
-        projection=(
-            replace(projection, turned=False) if tensors.place.kind == "cross" else projection
-        ),
+        projection=replace(projection, turned=False) if crosses else projection,
     )
 
 
 def _mask_of(mask: Tensor) -> Mask:
-    """(query, key): masks that broadcast over batch and heads lose those axes."""
+    """(query, key): without the axes over which the mask broadcasts."""
     return read_only(mask.reshape(-1, *mask.shape[-2:])[0].cpu().numpy().copy())
 
 
 def norm_record(tensors: NormTensors) -> NormRecord:
-    """One norm's tensors as a record of plain arrays; gamma and beta are copied, for they are the
-    model's and may be trained on."""
+    """One norm's tensors as a record of plain arrays; gamma and beta are copied, for training may
+    change them."""
     gamma = tensors.gamma.detach().clone()
     beta = torch.zeros_like(gamma) if tensors.beta is None else tensors.beta.detach().clone()
     return NormRecord(
@@ -84,46 +83,41 @@ def norm_record(tensors: NormTensors) -> NormRecord:
 
 def feed_forward_record(tensors: FeedForwardTensors) -> FeedForwardRecord:
     """One hidden layer's tensors as a record of plain arrays."""
-    return FeedForwardRecord(
-        name=tensors.name,
-        before=array_of(tensors.before),
-        kept=None if tensors.hidden is None else array_of(tensors.hidden),
-        activation=tensors.activation,
-    )
+    hidden = None if tensors.hidden is None else array_of(tensors.hidden)
+    return FeedForwardRecord(tensors.name, array_of(tensors.before), hidden, tensors.activation)
 
 
-def late_logits(normed: Tensor, matrix: Tensor) -> Logits:
-    """Logits to be made of the last states after the final norm (B, T, C), by the model's own output
-    matrix (V, C). They raise ValueError where the matrix is another one by then, and OutOfMemoryError.
-    """
+def deferred_logits(normed: Tensor, matrix: Tensor) -> Logits:
+    """Logits to be computed from final states (B, T, C) and the model's output matrix (V, C). Asked for
+    once the matrix was changed they raise ValueError; without memory, OutOfMemoryError."""
     states, weights, vocabulary = normed.detach()[0], unchanged(matrix), len(matrix)
 
-    def make(rows: slice) -> Array:
+    def compute(rows: slice) -> Array:
         fed = states[rows]
         with torch.inference_mode(), enough_memory(f"the logits of {len(fed):,} tokens"):
             make_room(len(fed) * vocabulary)
             return array_of((fed @ weights().T)[None])
 
-    return Logits((len(states), vocabulary), make)
+    return Logits((len(states), vocabulary), compute)
 
 
-def late_summand(rows: TableRows) -> Callable[[], Array]:
-    """A summand of the embedding to be read from the model's table, (token, d_model). Raises ValueError
-    where the table is another one by then."""
+def deferred_summand(rows: TableRows) -> Callable[[], Array]:
+    """(token, d_model): a summand of the embedding, to be read from the model's table. Asked for once
+    the table was changed it raises ValueError."""
     table = unchanged(rows.table)
 
-    def make() -> Array:
+    def compute() -> Array:
         with torch.inference_mode():
-            return _rows(replace(rows, table=table()).made())
+            return _summand(replace(rows, table=table()).made())
 
-    return make
+    return compute
 
 
 def unchanged(weights: Tensor) -> Callable[[], Tensor]:
-    """The values of these weights, wherever the model moves. Asked for after somebody has changed them
-    they raise ValueError."""
+    """A way to read these weights later that raises ValueError once they were changed. Moving the
+    model does no harm."""
     values = weights.detach()
-    version = None if values.is_inference() else values._version  # made by the pass: nobody has it
+    version = None if values.is_inference() else values._version  # inference tensors cannot change
 
     def read() -> Tensor:
         if version is not None and values._version != version:
@@ -145,7 +139,7 @@ def trace_of(
     projection: Projection,
     device: torch.device,
 ) -> Trace:
-    """What a recorder collected, as a Trace."""
+    """All that a recorder collected, as a Trace."""
     change = recorder.intervention
     projection = replace(projection, turned=projection.turned and change.positions)
     return Trace(
@@ -164,11 +158,11 @@ def trace_of(
             for stack, states in recorder.streams.items()
         },
         summands={
-            stack: {name: _rows(summand) for name, summand in parts.items()}
+            stack: {name: _summand(summand) for name, summand in parts.items()}
             for stack, parts in recorder.summands.items()
         }
         | {
-            stack: LateArrays({name: late_summand(rows) for name, rows in tables.items()})
+            stack: DeferredArrays({name: deferred_summand(rows) for name, rows in tables.items()})
             for stack, tables in recorder.tables.items()
         },
         angles=None if angles is None else array_of(angles[None]),
@@ -178,6 +172,6 @@ def trace_of(
     )
 
 
-def _rows(summand: Tensor) -> Array:
-    """(token, d_model). A summand without a batch axis is a part of a table, and copied."""
+def _summand(summand: Tensor) -> Array:
+    """(token, d_model). Without a batch axis it is a part of a table, and copied."""
     return array_of(summand if summand.ndim == 3 else summand[None].clone())

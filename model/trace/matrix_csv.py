@@ -1,4 +1,4 @@
-"""Matrices as CSV from which they can be read exactly, and that no spreadsheet takes for formulas."""
+"""Matrices as CSV: the same numbers when read again, and no cell that a spreadsheet runs."""
 
 import csv
 import io
@@ -8,16 +8,16 @@ import numpy as np
 
 from model.trace.arrays import Array
 
-_FORMULA_STARTS = tuple("=+-@\t\r'")  # a spreadsheet takes such a cell for a formula or for a sign
+_FORMULA_STARTS = tuple("=+-@\t\r'")
 
 
 def matrix_csv(
     runs: Mapping[str, Array], *, rows: Sequence[str], columns: Sequence[str], corner: str
 ) -> str:
-    """Matrices of equal names, one below the other, the name of the run in the first column.
+    """Matrices with the same row and column names, one below the other, the run's name first.
 
-    A number is written with as few digits as give exactly the same float32 again; NaN, a cell that
-    is not allowed, as an empty cell. Raises ValueError if names and values do not fit.
+    Each number has as few digits as give the same float32 again; NaN, a masked cell, is empty.
+    Raises ValueError if names and values do not fit.
     """
     lines: list[list[str]] = [["run", corner, *map(sheltered, columns)]]
     for run, values in runs.items():
@@ -26,18 +26,12 @@ def matrix_csv(
         for name, row in zip(rows, values.astype(np.float32), strict=True):
             numbers = ["" if np.isnan(value) else str(value) for value in row]
             lines.append([sheltered(run), sheltered(name), *numbers])
-    return _csv(lines)
-
-
-def sheltered(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: an apostrophe stands before "=1+1".
-
-    It also stands before a text that begins with one, so that taking one off gives every text back.
-    """
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
-
-
-def _csv(lines: Sequence[Sequence[str]]) -> str:
     written = io.StringIO()
     csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(lines)
     return written.getvalue()
+
+
+def sheltered(text: str) -> str:
+    """Text with an apostrophe before whatever a spreadsheet takes for a formula, such as "=1+1", and
+    before an apostrophe: taking one off gives every text back."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
-from model.trace.activated import activated
 from model.trace.arrays import Array, Mask, read_only, softmax
 from model.trace.check import largest_gap
 
 
 @dataclass(frozen=True)
 class Token:
-    """One token as it was fed. `raw` is its bytes where the tokenizer works on bytes; where they are a
-    part of a character, `text` writes them out: ‹E4BD›.
+    """One token as it was fed. `raw` is its bytes, from a tokenizer that works on bytes. Bytes that are
+    a part of a character are spelled out in `text`: ‹E4BD›.
 
-    `span` is where its letters stand in the text, from the first to after the last: two halves of
-    one character have the same. None where that is not known, or for what was not typed.
+    `span` is where its letters stand in the text, from the first to after the last; two halves of
+    one character have the same span. None where it is unknown, or where nothing was typed.
     """
 
     id: int
@@ -118,8 +118,7 @@ class Attention:
         return "dropped" in self.steps and not np.array_equal(self.dropped(0), self.weights(0))
 
     def context(self, head: int) -> Array:
-        """(query, d_v): weights · value. The recorded `output` is what the model made of the
-        same."""
+        """(query, d_v): weights · value, recomputed; `output` is what the model computed itself."""
         return read_only(self.dropped(head) @ self._of(2, head))
 
     def check(self) -> float:
@@ -185,16 +184,21 @@ class NormRecord:
 
     def check(self) -> float:
         """Largest difference between the recorded statistics (and output, if kept) and those
-        recomputed from the input in float64, in units of the normalized values."""
-        x = self.input.astype(np.float64)
-        mean = x.mean(-1) if self.kind == "layer" else np.zeros(len(x))
-        variance = ((x - mean[:, None]) ** 2).mean(-1)
-        normalized = (x - mean[:, None]) / np.sqrt(variance + self.epsilon)[:, None]
+        recomputed from the input, in units of the normalized values."""
+        mean, inverse_deviation = self.recomputed()
+        normalized = (self.input - mean) * inverse_deviation
         worst = float(np.abs(normalized - self.normalized).max())
         if self.recorded is None:
             return worst
         expected = normalized * self.gamma + self.beta
         return max(worst, float(np.abs(expected - self.recorded).max()))
+
+    def recomputed(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and 1/sqrt(variance + epsilon) of the input, (token, 1) each, in float64."""
+        x = self.input.astype(np.float64)
+        mean = x.mean(-1, keepdims=True) * (self.kind == "layer")
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return mean, 1 / np.sqrt(variance + self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,15 +207,20 @@ class FeedForwardRecord:
 
     name: str  # decoder.3.feed_forward
     before: Array  # (token, d_ff): before the activation (the gate's map, where there is a gate)
-    kept: Array | None  # (token, d_ff): after it, where a gate or another library had a share in it
-    activation: Activation | None = None  # what gives the rest
+    kept: Array | None  # (token, d_ff): after it; None where `activation` gives it
+    activation: Activation | None = None
 
     @property
     def hidden(self) -> Array:
-        """(token, d_ff): after the activation, as the outer map reads it. Without a gate it is not
-        kept, for it doubles what a long text takes: the model's own function gives it again."""
+        """(token, d_ff): after the activation, as the second map reads it. Without a gate it is
+        recomputed by the model's own function: keeping it would double the memory of a long text."""
         if self.kept is not None:
             return self.kept
         if self.activation is None:
             raise ValueError(f"{self.name} has neither hidden values nor an activation.")
-        return activated(self.activation, self.before)
+        import torch  # takes seconds to import: pages are drawn first
+
+        from model.nn.layers import ACTIVATIONS
+
+        with torch.inference_mode():
+            return read_only(ACTIVATIONS[self.activation](torch.tensor(self.before)).numpy())

@@ -17,19 +17,19 @@ from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 
 
 class Logits:
-    """The logits of one pass, (token, vocabulary): after one token, or all.
+    """The logits of one pass, (token, vocabulary).
 
-    Those of a long text are made when they are asked for, and then kept: at 1,024 tokens of GPT-2
-    they take a third of the pass and 206 MB, and few views read more than one row.
+    Those of a long text are computed when asked for: at 1,024 tokens of GPT-2 they take a third of
+    the pass and 206 MB, and few views read more than one row. `all` is then kept.
     """
 
-    def __init__(self, shape: tuple[int, int], make: Callable[[slice], Array]) -> None:
+    def __init__(self, shape: tuple[int, int], compute: Callable[[slice], Array]) -> None:
         self.shape = shape
-        self._make = make
+        self._compute = compute
 
     @classmethod
     def of(cls, recorded: Array) -> "Logits":
-        """Those that a pass ended with. Raises ValueError for anything but (token, vocabulary)."""
+        """Recorded logits. Raises ValueError for anything but (token, vocabulary)."""
         tokens, vocabulary = recorded.shape
         return cls((tokens, vocabulary), lambda rows: recorded[rows])
 
@@ -39,47 +39,47 @@ class Logits:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows, whether they are made yet or not."""
+        """Bytes of all rows, computed yet or not."""
         return 4 * self.shape[0] * self.shape[1]
 
     def after(self, position: int) -> Array:
-        """(vocabulary,): what is predicted after the token at a position; -1 is the last one.
-        Raises IndexError for a position outside the text."""
+        """(vocabulary,): the logits after the token at a position; -1 is the last one. Raises
+        IndexError for a position outside the text."""
         at = range(self.shape[0])[position]
         return self.rows(at, at + 1)[0]
 
     def rows(self, first: int, end: int) -> Array:
-        """(end - first, vocabulary): what is predicted after the tokens from `first` to before `end`."""
-        are_made = "all" in vars(self)
-        return self.all[first:end] if are_made else self._make(slice(first, end))
+        """(end - first, vocabulary): the logits after the tokens from `first` to before `end`."""
+        wanted = slice(first, end)
+        return self.all[wanted] if "all" in vars(self) else self._compute(wanted)
 
     @cached_property
     def all(self) -> Array:
         """(token, vocabulary)"""
-        return self._make(slice(None))
+        return self._compute(slice(None))
 
 
-class LateArrays(Mapping[str, Array]):
-    """Arrays by name, each made when it is read, and not kept."""
+class DeferredArrays(Mapping[str, Array]):
+    """Arrays by name, each computed when it is read, and not kept."""
 
-    def __init__(self, make: Mapping[str, Callable[[], Array]]) -> None:
-        self._make = make
+    def __init__(self, compute: Mapping[str, Callable[[], Array]]) -> None:
+        self._compute = compute
 
     def __getitem__(self, name: str) -> Array:
-        return self._make[name]()
+        return self._compute[name]()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._make)
+        return iter(self._compute)
 
     def __len__(self) -> int:
-        return len(self._make)
+        return len(self._compute)
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
 
-    Of a long text it holds the model's own tables, for logits and summands asked for later.
+    For a long text it keeps the model's tables, from which logits and summands are recomputed.
     """
 
     model: str
@@ -94,14 +94,11 @@ class Trace:
     angles: Array | None  # (token, d_k/2): rotary positions
     feed_forward: tuple[FeedForwardRecord, ...]
     prediction: Logits | None  # None for an encoder without a head
-    device: str = (
-        ""  # that the pass ran on: "the CPU", "CUDA (NVIDIA H100)"; "" where nobody noted it
-    )
+    device: str = ""  # "the CPU", "CUDA (NVIDIA H100)"; "" where it is not known
 
     @property
     def logits(self) -> Array | None:
-        """(token, vocabulary): all of `prediction`, made now if they are not yet; None for an encoder
-        without a head."""
+        """(token, vocabulary): all of `prediction`; None for an encoder without a head."""
         return None if self.prediction is None else self.prediction.all
 
     @property
@@ -116,21 +113,20 @@ class Trace:
 
     @property
     def positions(self) -> Array | None:
-        """(token, d_model) as added, or the rotary angles (token, d_k/2); None without
-        positions."""
+        """(token, d_model) as added, or rotary angles (token, d_k/2); None without positions."""
         return self.summands[self.source].get("positions", self.angles)
 
     @property
     def streams(self) -> dict[Stack, Array]:
-        """(state, token, d_model) by stack: before, between and after the sub-layers. A copy is
-        made at each reading; `states` hands out single states without one."""
+        """(state, token, d_model) by stack: before, between and after the sub-layers. A copy at each
+        reading; `states` has single states without one."""
         return {stack: read_only(np.stack(states)) for stack, states in self.states.items()}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the recorded arrays, each counted once, and of logits that may still be made."""
+        """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
         arrays = [array for states in self.states.values() for array in states]
-        kept = [parts for parts in self.summands.values() if not isinstance(parts, LateArrays)]
+        kept = [parts for parts in self.summands.values() if not isinstance(parts, DeferredArrays)]
         arrays += [array for parts in kept for array in parts.values()]
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]

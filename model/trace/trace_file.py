@@ -1,11 +1,8 @@
-"""A trace as a file that other programs read, and that comes back as it was.
-
-Its layout is described in docs/trace-format.md.
-"""
+"""A trace as a file for other programs, and back. docs/trace-format.md describes its layout."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,13 +12,16 @@ from safetensors.numpy import load, save
 
 from model.nn.config import Projection, Stack
 from model.nn.intervention import Intervention
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import Logits, Trace
 
 FORMAT, VERSION = "attention-visualizer trace", 1
 _VECTORS = ("query", "key", "value")
 _NORM_ARRAYS = ("input", "mean", "inverse_deviation", "gamma", "beta")
+_ATTENTION_FIELDS = ("name", "kind", "stack", "layer", "heads", "scale", "look_ahead")
+Arrays = Mapping[str, NDArray[Any]]
+Written = Mapping[str, Any]  # what JSON holds
 
 
 def trace_file(trace: Trace) -> bytes:
@@ -29,8 +29,7 @@ def trace_file(trace: Trace) -> bytes:
 
     `read_trace` gives the same trace again, array by array, bit by bit.
     """
-    arrays = _arrays(trace)
-    kept, same = _without_repeats(arrays)
+    kept, same = _without_repeats(_arrays(trace))
     description = {
         "format": FORMAT,
         "version": VERSION,
@@ -55,60 +54,43 @@ def trace_file(trace: Trace) -> bytes:
 def read_trace(file: bytes) -> Trace:
     """The trace of a file that `trace_file` wrote. Raises ValueError for any other file."""
     try:
-        stored = load(file)
+        arrays = {name: read_only(array) for name, array in load(file).items()}
         header = json.loads(file[8 : 8 + int.from_bytes(file[:8], "little")])
         description = json.loads(header["__metadata__"]["trace"])
         if (description["format"], description["version"]) != (FORMAT, VERSION):
             raise ValueError("It is of another format or version.")
-        return _read(description, stored)
+        same = {name: arrays[other] for name, other in description["same"].items()}
+        return _read(description, arrays | same)
     except (SafetensorError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"This file holds no trace that can be read: {error}") from error
 
 
-def _arrays(trace: Trace) -> dict[str, NDArray[Any]]:
+def _arrays(trace: Trace) -> Arrays:
     """Every recorded array by its name in the file."""
-    arrays: dict[str, NDArray[Any]] = {
-        f"states/{stack}/{number}": state
-        for stack, states in trace.states.items()
-        for number, state in enumerate(states)
-    }
+    arrays: dict[str, NDArray[Any] | None] = {"angles": trace.angles, "logits": trace.logits}
+    for stack, states in trace.states.items():
+        arrays |= {f"states/{stack}/{number}": state for number, state in enumerate(states)}
     for stack, parts in trace.summands.items():
         arrays |= {f"summands/{stack}/{name}": part for name, part in parts.items()}
     for attention in trace.attention:
-        arrays |= _attention_arrays(attention)
+        place = f"attention/{attention.name}"
+        for name, vectors in zip(_VECTORS, attention.vectors, strict=True):
+            arrays[f"{place}/{name}"] = vectors
+        arrays |= {f"{place}/output": attention.output, f"{place}/mask": attention.own_mask}
+        arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
     for norm in trace.norms:
         place = f"norms/{norm.name}"
         arrays |= {f"{place}/{name}": getattr(norm, name) for name in _NORM_ARRAYS}
-        if norm.recorded is not None:
-            arrays[f"{place}/output"] = norm.recorded
+        arrays[f"{place}/output"] = norm.recorded
     for record in trace.feed_forward:
-        arrays[f"feed_forward/{record.name}/before"] = record.before
-        arrays[f"feed_forward/{record.name}/hidden"] = record.hidden
-    if trace.angles is not None:
-        arrays["angles"] = trace.angles
-    if trace.logits is not None:
-        arrays["logits"] = trace.logits
-    return arrays
+        place = f"feed_forward/{record.name}"
+        arrays |= {f"{place}/before": record.before, f"{place}/hidden": record.hidden}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _attention_arrays(attention: Attention) -> dict[str, NDArray[Any]]:
-    place = f"attention/{attention.name}"
-    arrays: dict[str, NDArray[Any]] = {
-        f"{place}/{name}": vectors
-        for name, vectors in zip(_VECTORS, attention.vectors, strict=True)
-    }
-    arrays[f"{place}/output"] = attention.output
-    if attention.own_mask is not None:
-        arrays[f"{place}/mask"] = attention.own_mask
-    arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
-    return arrays
-
-
-def _without_repeats(
-    arrays: Mapping[str, NDArray[Any]],
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays to store, and for each one that is an earlier one, that one's name: the input of
-    a norm is a state of the stream, and is kept once."""
+def _without_repeats(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """The arrays to store; and for each array that shares an earlier one's memory, the name of that
+    one: the input of a norm is a state of the stream, and is stored once."""
     first: dict[object, str] = {}
     kept, same = {}, {}
     for name, array in arrays.items():
@@ -121,47 +103,38 @@ def _without_repeats(
     return kept, same
 
 
-def _written_token(token: Token) -> dict[str, object]:
+def _written_token(token: Token) -> Written:
     return asdict(token) | {"raw": token.raw.hex()}
 
 
-def _written_attention(attention: Attention) -> dict[str, object]:
-    names = ("name", "kind", "stack", "layer", "heads", "scale", "look_ahead")
-    return {name: getattr(attention, name) for name in names} | {
-        "fill": str(attention.fill),  # minus infinity is no number in JSON
-        "ablated": list(attention.ablated),
+def _written_attention(attention: Attention) -> Written:
+    return {name: getattr(attention, name) for name in _ATTENTION_FIELDS} | {
+        "fill": str(attention.fill),  # JSON has no infinity
+        "ablated": attention.ablated,
         "steps": list(attention.steps),
         "projection": asdict(attention.projection),
     }
 
 
-def _written_change(change: Intervention) -> dict[str, object]:
-    """Every field; sets become sorted lists, and the fill a word, for JSON has no infinity."""
-    values = {field.name: getattr(change, field.name) for field in fields(change)}
+def _written_change(change: Intervention) -> Written:
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in values.items()
+        for name, value in vars(change).items()
     } | {"fill": str(change.fill)}
 
 
-def _read_change(written: Mapping[str, Any]) -> Intervention:
-    return Intervention(**{**written, "fill": float(written["fill"])})
-
-
-def _read(description: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -> Trace:
-    same = description["same"]
-    opened = {name: read_only(array) for name, array in stored.items()}
-    arrays = opened | {name: opened[other] for name, other in same.items()}
+def _read(description: Written, arrays: Arrays) -> Trace:
     states: dict[Stack, tuple[Array, ...]] = {
         stack: tuple(arrays[f"states/{stack}/{number}"] for number in range(count))
         for stack, count in description["states"].items()
     }
+    change = description["intervention"]
     return Trace(
         model=description["model"],
         text=description["text"],
-        intervention=_read_change(description["intervention"]),
-        tokens=_read_tokens(description["tokens"]),
-        target_tokens=_read_tokens(description["target_tokens"]),
+        intervention=Intervention(**{**change, "fill": float(change["fill"])}),
+        tokens=tuple(map(_read_token, description["tokens"])),
+        target_tokens=tuple(map(_read_token, description["target_tokens"])),
         attention=tuple(_read_attention(entry, arrays) for entry in description["attention"]),
         norms=tuple(_read_norm(entry, arrays) for entry in description["norms"]),
         states=states,
@@ -177,38 +150,31 @@ def _read(description: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) ->
             for name in description["feed_forward"]
         ),
         prediction=Logits.of(arrays["logits"]) if "logits" in arrays else None,
-        device=description.get("device", ""),  # files of earlier versions do not say
+        device=description.get("device", ""),  # files of earlier versions lack it
     )
 
 
-def _read_tokens(written: Sequence[Mapping[str, Any]]) -> tuple[Token, ...]:
-    return tuple(_read_token(token) for token in written)
-
-
-def _read_token(written: Mapping[str, Any]) -> Token:
+def _read_token(written: Written) -> Token:
     span = None if written["span"] is None else tuple(written["span"])
     return Token(**{**written, "raw": bytes.fromhex(written["raw"]), "span": span})
 
 
-def _read_attention(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Attention:
+def _read_attention(entry: Written, arrays: Arrays) -> Attention:
     place = f"attention/{entry['name']}"
     query, key, value = (arrays[f"{place}/{name}"] for name in _VECTORS)
-    mask: Mask | None = arrays.get(f"{place}/mask")
-    given = {name: entry[name] for name in ("name", "kind", "stack", "layer", "heads", "scale")}
     return Attention(
-        **given,
+        **{name: entry[name] for name in _ATTENTION_FIELDS},
         fill=float(entry["fill"]),
         output=arrays[f"{place}/output"],
         ablated=tuple(entry["ablated"]),
         vectors=(query, key, value),
-        own_mask=mask,
-        look_ahead=entry["look_ahead"],
+        own_mask=arrays.get(f"{place}/mask"),
         steps={name: arrays[f"{place}/steps/{name}"] for name in entry["steps"]},
         projection=Projection(**entry.get("projection", {})),
     )
 
 
-def _read_norm(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NormRecord:
+def _read_norm(entry: Written, arrays: Arrays) -> NormRecord:
     place = f"norms/{entry['name']}"
     given: dict[str, Any] = {name: arrays[f"{place}/{name}"] for name in _NORM_ARRAYS}
     return NormRecord(**entry, **given, recorded=arrays.get(f"{place}/output"))

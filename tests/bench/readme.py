@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
 
-from model.loading.marked import rewrite
+from model.loading.readme_tables import rewrite
 from tests.bench.tables import (
     GUIDE_WIDTH,
     NOTES,

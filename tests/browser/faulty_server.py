@@ -17,6 +17,7 @@ import model.nn.attention
 import viz.server.asgi
 import viz.views.home.pipeline
 import viz.views.tokens.listing
+from model.nn.recorder import AttentionCall
 from viz.state.session import current
 
 ROOM = 60  # tokens that there is memory for
@@ -36,10 +37,10 @@ def breaking(part: Callable[..., object]) -> Callable[..., object]:
 def within_memory(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same attention, where memory ends."""
 
-    def fused(query: Tensor, *arguments: object) -> Tensor:
-        if query.shape[-2] > ROOM:
+    def fused(call: AttentionCall) -> Tensor:
+        if call.query.shape[-2] > ROOM:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 9 TB")
-        return attention(query, *arguments)
+        return attention(call)
 
     return fused
 

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
 from model import load_model
+from model.nn.recorder import AttentionCall
 from model.serving.engine import Engine, Request
 from model.system.memory import OutOfMemoryError
 from tests.faults.conftest import TYPED, told, typed
@@ -35,7 +36,8 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], list[weakre
     def scarce_(error: Exception) -> list[weakref.ref[Tensor]]:
         held: list[weakref.ref[Tensor]] = []
 
-        def attention(query: Tensor, *_: object) -> Tensor:
+        def attention(call: AttentionCall) -> Tensor:
+            query = call.query
             if len(held) % 2 == 0:
                 held.append(weakref.ref(query))
                 return query

@@ -43,7 +43,7 @@ def test_no_page_makes_all_logits_before_its_first_picture(
     def all_logits(late: Logits) -> None:
         raise AssertionError(f"{late.shape} are made")
 
-    monkeypatch.setattr("model.run.model.LATE", 0)
+    monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
     monkeypatch.setattr(Logits, "all", property(all_logits))
     text = f"Tom Hill saw a red ball. Anna gave the ball to {Path(file).stem}"  # passes of its own
     app = visit(file, model="stories", text=text, mask="none")

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from math import exp
 
+import numpy as np
+
 from model.analysis.heads.families import Head, family_of, head_label
 from model.analysis.heads.labels import Evidence, allowed_cells, goes_on_with_its_text, places
-from model.analysis.heads.patterns import previous_token_pattern
 from model.analysis.heads.statistics import after_the_same, mean_share
 from model.trace.arrays import Array, Mask
 from model.trace.records import Attention
@@ -144,7 +145,7 @@ def previous_head(scene: Scene, number: int) -> Question | None:
     return _which_head(
         scene,
         number,
-        previous_token_pattern(len(scene.trace.keys_of(scene.attention))).cells,
+        np.eye(len(scene.trace.keys_of(scene.attention)), k=-1, dtype=bool),
         lambda evidence: evidence.holds,
         "Which of these heads looks at the token just before, at most of the tokens?",
         "mean weight on the token before",

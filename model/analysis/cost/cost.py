@@ -1,5 +1,6 @@
 """What one pass costs: numbers kept, operations, and how both grow with the length."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,28 +15,22 @@ class Memory:
 
     weights: int
     activations: int  # results of all operations, without the attention matrices
-    matrices: (
-        int  # scores, scaled scores and weights of every head: what a fused kernel never keeps
-    )
+    matrices: int  # scores, scaled scores and weights of every head; a fused kernel keeps none
     cache: int  # keys and values of every layer, kept while text is written; 0 for an encoder
 
 
 def memory(config: TransformerConfig, lengths: Lengths) -> Memory:
-    """How many numbers a pass keeps, by what they are."""
-    kept = operations(config, lengths)
-    matrices = sum(step.times * step.numbers for step in kept if "key" in step.axes)
-    everything = sum(step.times * step.numbers for step in kept)
-    return Memory(
-        weights=sum(sizes.parameter_parts(config).values()),
-        activations=everything - matrices,
-        matrices=matrices,
-        cache=key_value_cache(config, lengths),
-    )
+    """How many numbers a pass keeps, by kind."""
+    kept = Counter[bool]()
+    for step in operations(config, lengths):
+        kept["key" in step.axes] += step.times * step.numbers
+    weights = sum(sizes.parameter_parts(config).values())
+    return Memory(weights, kept[False], kept[True], key_value_cache(config, lengths))
 
 
 def key_value_cache(config: TransformerConfig, lengths: Lengths) -> int:
-    """Keys and values of the decoder: two vectors of all key heads a token and layer, and as many of
-    the source where there is cross-attention. Kept so that a new token needs only its own pass."""
+    """Numbers in the keys and values of all decoder layers, of the source too in cross-attention. With
+    them a new token needs only its own pass."""
     tokens = lengths.of("decoder", config.source)
     if config.shape == "encoder-decoder":
         tokens += lengths.tokens
@@ -45,28 +40,28 @@ def key_value_cache(config: TransformerConfig, lengths: Lengths) -> int:
 
 def flops_by_part(config: TransformerConfig, lengths: Lengths) -> dict[Part, int]:
     """Operations of a pass by part, in order; parts without any are left out."""
-    found: dict[Part, int] = {}
+    found = Counter[Part]()
     for step in operations(config, lengths):
         if step.flops:
-            found[step.part] = found.get(step.part, 0) + step.times * step.flops
-    return found
+            found[step.part] += step.times * step.flops
+    return dict(found)
 
 
 @dataclass(frozen=True)
 class Growth:
-    """A cost as a function of the length n: quadratic·n² + linear·n. Exact, in whole numbers."""
+    """A cost as a function of the length n: quadratic·n² + linear·n, exactly."""
 
     quadratic: int
     linear: int
 
     @property
     def crossing(self) -> float | None:
-        """The length at which both parts are equal; None where nothing grows with n²."""
+        """The length at which both terms are equal; None where nothing grows with n²."""
         return self.linear / self.quadratic if self.quadratic else None
 
 
 def growth(cost: Callable[[Lengths], int], batch: int) -> Growth:
-    """The two parts of a cost, from its values at lengths 1 and 2: a + b and 4a + 2b."""
+    """Both terms of a cost, from its values at lengths 1 and 2: a + b and 4a + 2b."""
     one, two = cost(Lengths(batch, 1)), cost(Lengths(batch, 2))
     quadratic = (two - 2 * one) // 2
     return Growth(quadratic, one - quadratic)
@@ -78,6 +73,6 @@ def total_flops(config: TransformerConfig, lengths: Lengths) -> int:
 
 
 def total_results(config: TransformerConfig, lengths: Lengths) -> int:
-    """Numbers of all results of a pass, the attention matrices included."""
+    """Numbers in all results of a pass, the attention matrices included."""
     needed = memory(config, lengths)
     return needed.activations + needed.matrices

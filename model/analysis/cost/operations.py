@@ -1,8 +1,8 @@
 """Every operation of one pass of a transformer, counted from its sizes alone.
 
 Axes: batch, token, source (what cross-attention looks at), head, query, key, width (d_model), d_k,
-hidden (d_ff), vocabulary. Counted are the operations of matrix products, scaling and softmax; norms,
-activations, sums and look-ups grow with the tokens only and are left out.
+hidden (d_ff), vocabulary. Operations are those of matrix products, scaling and softmax. Norms,
+activations, sums and look-ups grow only with the tokens and are left out.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ Part = Literal["embedding", "projections", "pairs", "feed-forward", "norms and s
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a pass, and what it leaves. It happens `times` times, once a layer."""
+    """One operation of a pass and its result. It happens `times` times, once a layer."""
 
     place: str  # decoder.embedding, decoder.self, decoder.cross, decoder.feed_forward, …
     name: str
@@ -26,10 +26,10 @@ class Operation:
     axes: tuple[str, ...]
     shape: tuple[int, ...]
     part: Part
-    numbers: int  # new after one time; 0 where the same numbers are only put in another order
+    numbers: int  # new ones, each time; 0 where they are only put in another order
     times: int = 1
-    flops: int = 0  # one time; a product and its sum count as two
-    is_product: bool = True  # whether its operations are those of matrix products
+    flops: int = 0  # each time; a product and its sum count as two
+    is_product: bool = True  # whether it is a matrix product
 
     @property
     def key(self) -> tuple[str, str]:
@@ -53,13 +53,10 @@ class Lengths:
 
 
 def operations(config: TransformerConfig, lengths: Lengths) -> tuple[Operation, ...]:
-    """Every operation of a pass in order; those of a layer stand there once, with `times`."""
-    found: list[Operation] = []
+    """Every operation of a pass in order; those of a layer once, with `times`."""
     layers: dict[Stack, int] = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
-    for stack, times in layers.items():
-        if times:
-            found += _Stack(config, stack, times, lengths).operations()
-    return tuple(found)
+    stacks = (_Stack(config, stack, times, lengths) for stack, times in layers.items() if times)
+    return tuple(operation for stack in stacks for operation in stack.operations())
 
 
 @dataclass(frozen=True)
@@ -70,10 +67,10 @@ class _Stack:
     lengths: Lengths
 
     def operations(self) -> Iterator[Operation]:
+        crosses = self.stack == "decoder" and self.config.shape == "encoder-decoder"
         yield from self._embedding()
-        for kind in ("self", "cross"):
-            if kind == "self" or self._crosses:
-                yield from self._around(kind, self._attention(kind))
+        for kind in ("self", "cross") if crosses else ("self",):
+            yield from self._around(kind, self._attention(kind))
         if self.config.hidden:
             yield from self._around("feed_forward", self._feed_forward())
         if self.config.norm_place == "pre":
@@ -84,10 +81,6 @@ class _Stack:
     @property
     def _tokens(self) -> int:
         return self.lengths.of(self.stack, self.config.source)
-
-    @property
-    def _crosses(self) -> bool:
-        return self.stack == "decoder" and self.config.shape == "encoder-decoder"
 
     def _of_width(self, place: str, name: str, formula: str, part: Part, times: int = 1,
                   flops: int = 0) -> Operation:  # fmt: skip
@@ -102,19 +95,15 @@ class _Stack:
         yield Operation(f"{self.stack}.embedding", "Token ids", "text to ids", ("batch", "token"),
                         (batch, tokens), "embedding", 0)  # fmt: skip
         yield self._of_width("embedding", "Token vectors", "row of the table", "embedding")
-        added = [" + P"] if self.config.adds_positions else []
-        added += [" + segment"] if self.config.segments else []
+        added = " + P" * self.config.adds_positions + " + segment" * bool(self.config.segments)
         if added:
-            formula = "E" + "".join(added)
-            yield self._of_width("embedding", "Plus positions", formula, "embedding")
+            yield self._of_width("embedding", "Plus positions", f"E{added}", "embedding")
         if self.config.embedding_norm:
             yield self._of_width("embedding", "Norm", "norm of each token", "norms and sums")
 
     def _around(self, place: str, inner: Iterator[Operation]) -> Iterator[Operation]:
         """A sub-layer with its norm and its shortcut."""
-        norm = self._of_width(
-            place, "Norm", "norm of each token", "norms and sums", times=self.times
-        )
+        norm = self._of_width(place, "Norm", "norm of each token", "norms and sums", self.times)
         if self.config.norm_place == "pre":
             yield norm
         yield from inner
@@ -123,8 +112,8 @@ class _Stack:
             yield norm
 
     def _attention(self, kind: str) -> Iterator[Operation]:
-        """The walk of multi-head attention, with its costs. Keys and values may have fewer heads than
-        queries, and come from the source in cross-attention."""
+        """Multi-head attention step by step. Keys and values may have fewer heads than queries; in
+        cross-attention they come from the source."""
         config, batch, tokens = self.config, self.lengths.batch, self._tokens
         heads, shared, d_k = config.heads, config.key_head_count, config.head_width
         keys = self.lengths.tokens if kind == "cross" else tokens

@@ -1,4 +1,4 @@
-"""What a model really has and a pass really left, under the names of the counted operations."""
+"""The shapes that a pass really left, under the names of the counted operations."""
 
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,13 @@ Shape = tuple[int, ...]
 
 
 def lengths_of(trace: Trace) -> Lengths:
-    """What a recorded pass has read."""
+    """The lengths of what a pass read."""
     return Lengths(1, len(trace.tokens), len(trace.target_tokens))
 
 
 def recorded_shapes(trace: Trace) -> dict[tuple[str, str], Shape]:
-    """Shape of each recorded array by (place, name) of its operation, read from the first layer.
-
-    One sequence was read, so there is no batch axis. What is a view of another array, or is not
-    kept, is not listed.
-    """
+    """Shape of each recorded array of the first layer by (place, name) of its operation, without the
+    batch axis. Views of other arrays are not listed."""
     found: dict[tuple[str, str], Shape] = {}
     for stack in trace.states:
         found |= _stream(trace, stack) | _attention(trace, stack) | _norms(trace, stack)
@@ -39,17 +36,15 @@ def recorded_shapes(trace: Trace) -> dict[tuple[str, str], Shape]:
 def compared(
     operations: tuple[Operation, ...], recorded: dict[tuple[str, str], Shape]
 ) -> list[tuple[Operation, Shape | None, bool | None]]:
-    """Each operation with its recorded shape, if any, and whether both are the same for one
-    sequence."""
-    rows: list[tuple[Operation, Shape | None, bool | None]] = []
-    for step in operations:
-        shape = recorded.get(step.key)
-        rows.append((step, shape, None if shape is None else (1, *shape) == step.shape))
-    return rows
+    """Each operation with its recorded shape, if any, and whether both agree for one sequence."""
+    pairs = [(step, recorded.get(step.key)) for step in operations]
+    return [
+        (step, shape, None if shape is None else (1, *shape) == step.shape) for step, shape in pairs
+    ]
 
 
 def counted_parameters(model: "Model") -> int:
-    """Numbers in the weights of a loaded model, a tied matrix once."""
+    """Parameters of a loaded model; a tied matrix counts once."""
     return sum(weight.numel() for weight in model.module.parameters())
 
 
@@ -75,12 +70,10 @@ def _attention(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:
         if record.stack != stack or record.layer != 0:
             continue
         place = f"{stack}.{record.name.rpartition('.')[2]}"
-        found[place, "Q, heads first"] = record.query.shape
-        found[place, "K, heads first"] = record.vectors[1].shape
-        found[place, "V, heads first"] = record.vectors[2].shape
-        found[place, "Scores"] = (record.heads, *record.scores(0).shape)
-        found[place, "Scaled"] = (record.heads, *record.masked(0).shape)
-        found[place, "Weights"] = (record.heads, *record.weights(0).shape)
+        for name, vectors in zip("QKV", record.vectors, strict=True):
+            found[place, f"{name}, heads first"] = vectors.shape
+        maps = {"Scores": record.scores, "Scaled": record.masked, "Weights": record.weights}
+        found |= {(place, name): (record.heads, *of(0).shape) for name, of in maps.items()}
         found[place, "Context"] = record.output.shape
     return found
 
@@ -89,12 +82,7 @@ def _norms(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:
     found: dict[tuple[str, str], Shape] = {}
     for record in trace.norms:
         where, *between, _ = record.name.split(".")
-        if where != stack:
-            continue
-        if between == ["final"]:
-            found[f"{stack}.final", "Final norm"] = record.output.shape
-        elif between == ["embedding"]:
-            found[f"{stack}.embedding", "Norm"] = record.output.shape
-        elif between[0] == "0":
-            found[f"{stack}.{between[1]}", "Norm"] = record.output.shape
+        if where == stack and between[0] in ("0", "embedding", "final"):
+            name = "Final norm" if between == ["final"] else "Norm"
+            found[f"{stack}.{between[-1]}", name] = record.output.shape
     return found

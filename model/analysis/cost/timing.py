@@ -1,11 +1,13 @@
-"""How long one attention pass takes on this machine, measured when somebody asks for it."""
+"""How long one attention pass takes on this machine."""
 
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from threading import Lock
@@ -14,8 +16,8 @@ from cachetools import LRUCache, cached
 from cachetools.keys import hashkey
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
-SECONDS = 2.0  # of measuring, after which no further length is begun
-REPEATS, ENOUGH = 7, 0.2  # runs of one kind, fewer once they have taken so many seconds together
+SECONDS = 2.0  # of measuring, after which no further length begins
+REPEATS, ENOUGH = 7, 0.2  # runs of one kind; fewer once they took so many seconds together
 WIDEST = 2_048
 Seconds = tuple[float, ...]
 Turn = Callable[[], AbstractContextManager[object]]
@@ -36,7 +38,7 @@ class Measurement:
 def measured(width: int, heads: int, turn: Turn) -> Measurement:
     """Times our attention layer on the processor, one sequence, in both ways. At most a few seconds.
 
-    turn: held around each length, so that no pass of the app's computes beside it.
+    turn: held around each length, so that no other pass computes beside it.
     Raises ValueError for a width that would take too long, or that the heads do not divide.
     """
     if width > WIDEST:
@@ -44,23 +46,23 @@ def measured(width: int, heads: int, turn: Turn) -> Measurement:
     import torch  # it takes seconds to import: pages are drawn first
 
     from model.nn.attention import MultiHeadAttention
+    from model.nn.config import TransformerConfig
     from model.nn.recorder import Place, Recorder, recording
 
-    layer = MultiHeadAttention(width, heads, Place("decoder", 0, "causal")).eval()
+    config = TransformerConfig("decoder", 1, max(LENGTHS), width, heads, decoder_layers=1)
+    layer = MultiHeadAttention(config, Place("decoder", 0, "causal")).eval()
 
-    def passes(explicit: bool) -> Callable[[int], Callable[[], object]]:
-        def of_length(length: int) -> Callable[[], object]:
-            text = torch.randn(1, length, width)
+    def run(text: torch.Tensor, *, explicit: bool) -> object:
+        with torch.inference_mode(), recording(Recorder(explicit=explicit)):
+            return layer(text)
 
-            def run() -> object:
-                with torch.inference_mode(), recording(Recorder(explicit=explicit)):
-                    return layer(text)
-
-            return run
-
-        return of_length
-
-    lengths, (fused, explicit) = timed((passes(False), passes(True)), turn=turn)
+    ways = [
+        lambda length, explicit=explicit: partial(
+            run, torch.randn(1, length, width), explicit=explicit
+        )
+        for explicit in (False, True)
+    ]
+    lengths, (fused, explicit) = timed(ways, turn=turn)
     return Measurement(machine(), torch.get_num_threads(), lengths, fused, explicit)
 
 
@@ -72,10 +74,8 @@ def timed(
     clock: Callable[[], float] = time.perf_counter,
     turn: Turn = nullcontext,
 ) -> tuple[tuple[int, ...], tuple[Seconds, ...]]:
-    """The lengths reached, and for each way the median seconds of a run at each of them.
-
-    A way makes, for a length, what is run. Each run is made once before it is timed.
-    """
+    """The lengths reached, and for each way the median seconds of a run at each of them. A way makes
+    the run of a length; each run is done once before it is timed."""
     spent, rows = 0.0, list[Seconds]()
     for length in lengths:
         if spent > seconds:
@@ -98,11 +98,10 @@ def _median(run: Callable[[], object], clock: Callable[[], float]) -> float:
 
 
 def machine(description: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's name, as far as the system tells it, with its number of cores."""
+    """The processor's name, where the system tells it, with its number of cores."""
     name = platform.processor() or platform.machine() or "processor of unknown name"
     if description.is_file():
-        for line in description.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip() or name
-                break
+        told = description.read_text(encoding="utf-8", errors="replace")
+        found = re.search(r"^model name[^:]*:[ \t]*(.*\S)", told, re.MULTILINE)
+        name = found[1] if found else name
     return f"{name}, {os.cpu_count() or 1} cores"

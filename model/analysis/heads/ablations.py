@@ -1,4 +1,4 @@
-"""What each head is needed for: the same text once for every head, with that head left out.
+"""What each head is needed for: one pass over the same text for every head, without that head.
 
 Axes: R rows of a batch, one ablated head each; T tokens, C width, V vocabulary.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -22,24 +23,24 @@ if TYPE_CHECKING:
 
 Measure = Literal["probability", "logit", "divergence", "loss", "moved"]
 Numbers = NDArray[np.float64]
-MOST_ROWS = 24  # of a batch, so that progress is told often
-MOST_TOKENS = 1024  # of a batch: others wait for its end
+MOST_ROWS = 24  # of a batch, so that progress shows often
+MOST_TOKENS = 1024  # of a batch: other visitors wait for its end
 MOST_LOGITS = 2**24  # of a batch: 64 MB
 
 
 @dataclass(frozen=True, eq=False)
 class Ablations:
-    """What the passes without one head said, for the heads done so far.
+    """Measures of the passes without one head, for the heads done so far.
 
-    Measures of a model that predicts: "probability" and "logit" (head, watched token) of the next
-    token at the end of the text, "divergence" (head,) from the unchanged prediction there, in nats
-    (KL), and "loss" (head,) of the text, in nats a token, if it has two tokens. Of an encoder:
-    "moved" (head,), the mean distance of the final vectors as a share of their length.
+    Of a model that predicts: "probability" and "logit" (head, watched token) of the next token at the
+    end of the text, "divergence" (head,) there from the unchanged prediction, in nats (KL), and
+    "loss" (head,), in nats a token, of a text of two tokens or more. Of an encoder: "moved" (head,),
+    the mean distance of the final vectors as a share of their length.
     """
 
     heads: tuple[Head, ...]
-    total: int  # heads that there are
-    watched: tuple[int, ...]  # ids of the next tokens whose probability is kept
+    total: int  # heads of the model
+    watched: tuple[int, ...]  # ids of the next tokens that are followed
     measures: Mapping[Measure, Numbers]
     unchanged: Mapping[Measure, Numbers]  # the same without any ablation: (watched,) or ()
 
@@ -49,11 +50,9 @@ class Ablations:
         return len(self.heads) == self.total
 
     def change(self, measure: Measure, watched: int = 0) -> Numbers:
-        """(head,): the measure without the head minus the measure of the unchanged pass."""
-        values, before = self.measures[measure], self.unchanged[measure]
-        if values.ndim > 1:
-            values, before = values[:, watched], before[watched]
-        return values - before
+        """(head,): the measure without the head minus that of the unchanged pass."""
+        change = self.measures[measure] - self.unchanged[measure]
+        return change[:, watched] if change.ndim > 1 else change
 
 
 def ablate_each(
@@ -64,20 +63,22 @@ def ablate_each(
 ) -> Iterator[Ablations]:
     """One pass for every head of the model over the tokens of a trace, in batches.
 
-    Gives what is known after each batch; whoever stops asking stops the work. The changes that the
-    trace was run with hold in every pass. watched: ids of next tokens to follow. turn: makes a
-    context in which one batch runs.
+    Yields what is known after each batch; a caller that stops ends the work. The interventions of the
+    trace hold in every pass. watched: ids of next tokens to follow. turn: a context for each batch.
     """
-    heads, passes = heads_of(trace.attention), _Passes(model, trace, watched)
+    heads = heads_of(trace.attention)
     with turn(), torch.inference_mode():
-        unchanged = passes.run(())
-        before = {name: values[0] for name, values in passes.measures(unchanged, unchanged).items()}
+        unchanged = _without(model, trace, ())
+        before = {
+            name: values[0]
+            for name, values in _measures(trace, unchanged, unchanged, watched).items()
+        }
     found: list[Mapping[Measure, Numbers]] = []
     rows = _rows_at_once(model, trace)
     for start in range(0, len(heads), rows):
         batch = heads[start : start + rows]
         with turn(), torch.inference_mode():
-            found.append(passes.measures(passes.run(batch), unchanged))
+            found.append(_measures(trace, _without(model, trace, batch), unchanged, watched))
         yield Ablations(
             heads=heads[: start + len(batch)],
             total=len(heads),
@@ -87,58 +88,46 @@ def ablate_each(
         )
 
 
-class _Passes:
-    """Passes over the tokens of one trace, and what is measured of them."""
-
-    def __init__(self, model: "Model", trace: Trace, watched: tuple[int, ...]) -> None:
-        self._model = model
-        self._trace = trace
-        self._watched = list(watched)
-        self._heads = {attention.name: attention.heads for attention in trace.attention}
-
-    def run(self, ablated: Sequence[Head]) -> Tensor:
-        """(R, T, V) logits, or (R, T, C) states of an encoder: one row for each ablated head, or
-        one unchanged row for none."""
-        trace, device = self._trace, self._model.device
-        rows = max(len(ablated), 1)
-        kept = {name: torch.ones(rows, heads, device=device) for name, heads in self._heads.items()}
-        for row, (name, head) in enumerate(ablated):
-            kept[name][row, head] = 0.0
-        texts = [trace.tokens, trace.target_tokens] if trace.target_tokens else [trace.tokens]
-        ids = [torch.tensor([[token.id for token in text]], device=device) for text in texts]
-        source = self._model.config.source
-        with recording(Recorder(trace.intervention, source=source, kept_heads=kept)):
-            result: Tensor = self._model.module(*(one.expand(rows, -1) for one in ids))
-        return result
-
-    def measures(self, result: Tensor, unchanged: Tensor) -> dict[Measure, Numbers]:
-        """Each measure of each row, (R, …), beside the one row of the unchanged pass."""
-        if self._trace.prediction is None:
-            apart = torch.linalg.vector_norm((result - unchanged).double(), dim=-1)
-            lengths = torch.linalg.vector_norm(unchanged.double(), dim=-1)
-            return {"moved": (apart / lengths).mean(-1).cpu().numpy()}
-        logs, before = (rows[:, -1].double().log_softmax(-1) for rows in (result, unchanged))
-        measures: dict[Measure, Tensor] = {
-            "probability": logs[:, self._watched].exp(),
-            "logit": result[:, -1, self._watched].double(),
-            "divergence": (before.exp() * (before - logs)).sum(-1).clamp(min=0.0),
-        }
-        following = [token.id for token in self._trace.tokens_of("decoder")[1:]]
-        if following:
-            measures["loss"] = _loss(result[:, : len(following)], following)
-        return {name: values.cpu().numpy() for name, values in measures.items()}
+def _without(model: "Model", trace: Trace, ablated: Sequence[Head]) -> Tensor:
+    """(R, T, V) logits, or (R, T, C) states of an encoder: a row for each ablated head; one unchanged
+    row for none."""
+    rows = max(len(ablated), 1)
+    kept = {one.name: torch.ones(rows, one.heads, device=model.device) for one in trace.attention}
+    for row, (name, head) in enumerate(ablated):
+        kept[name][row, head] = 0.0
+    texts = filter(None, (trace.tokens, trace.target_tokens))
+    ids = [torch.tensor([[token.id for token in text]], device=model.device) for text in texts]
+    with recording(Recorder(trace.intervention, source=model.config.source, kept_heads=kept)):
+        result: Tensor = model.module(*(one.expand(rows, -1) for one in ids))
+    return result
 
 
-def _loss(logits: Tensor, following: list[int]) -> Tensor:
-    """logits (R, T, V) to (R,): mean -ln p of the tokens that follow, in nats."""
-    ids = torch.tensor(following, device=logits.device).expand(len(logits), -1)  # (R, T)
-    right = logits.gather(-1, ids[..., None])[..., 0]
-    return (logits.logsumexp(-1) - right).double().mean(-1)
+def _measures(
+    trace: Trace, result: Tensor, unchanged: Tensor, watched: tuple[int, ...]
+) -> dict[Measure, Numbers]:
+    """Each measure of each row, (R, …), beside the one row of the unchanged pass."""
+    if trace.prediction is None:
+        apart = torch.linalg.vector_norm((result - unchanged).double(), dim=-1)
+        lengths = torch.linalg.vector_norm(unchanged.double(), dim=-1)
+        return {"moved": (apart / lengths).mean(-1).cpu().numpy()}
+    logs, before = (rows[:, -1].double().log_softmax(-1) for rows in (result, unchanged))
+    measures: dict[Measure, Tensor] = {
+        "probability": logs[:, list(watched)].exp(),
+        "logit": result[:, -1, list(watched)].double(),
+        "divergence": F.kl_div(logs, before, reduction="none", log_target=True)
+        .sum(-1)
+        .clamp(min=0),
+    }
+    following = [token.id for token in trace.tokens_of("decoder")[1:]]
+    if following:
+        ids = torch.tensor(following, device=result.device).expand(len(result), -1)  # (R, T)
+        logits = result[:, : len(following)].transpose(1, 2)  # (R, V, T)
+        measures["loss"] = F.cross_entropy(logits, ids, reduction="none").double().mean(-1)
+    return {name: values.cpu().numpy() for name, values in measures.items()}
 
 
 def _rows_at_once(model: "Model", trace: Trace) -> int:
     """How many heads are ablated in one batch, so that its arrays stay small."""
     length = max(len(trace.tokens), len(trace.target_tokens))
     logits = 0 if trace.prediction is None else length * model.config.vocabulary
-    bounds = MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(logits, 1)
-    return max(min(bounds), 1)
+    return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(logits, 1)), 1)

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.stream.stream import contributions
+from model.analysis.stream.stream import contributions, lengths
 from model.nn.config import Stack
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from model.run.model import Model
-    from model.run.protocols import AttentionLayer
 
 PartKind = Literal["embedding", "head", "bias", "feed_forward", "norm"]
 Vector = NDArray[np.float64]  # (C,)
@@ -28,10 +29,10 @@ class Part:
     """One summand of the stream at one token, and what it adds to one logit."""
 
     kind: PartKind
-    name: str  # the summand's, sub-layer's or norm's: "positions", "decoder.0.self"
-    head: int | None  # of a head only
+    name: str  # of the summand, sub-layer or norm: "positions", "decoder.0.self"
+    head: int | None  # where it is a head
     length: float  # Euclidean, of the vector as it was written
-    effect: float  # on the logit; all parts together are the logit
+    effect: float  # on the logit
 
 
 def head_writes(model: "Model", attention: Attention) -> Array:
@@ -42,44 +43,43 @@ def head_writes(model: "Model", attention: Attention) -> Array:
 
 
 def output_bias(model: "Model", name: str) -> Array:
-    """(C,): what W_O's bias adds at every token; zero where there is no bias."""
-    bias = dict(_layer(model, name).output.named_parameters()).get("bias")
-    if bias is None:
-        return read_only(np.zeros(model.config.width, np.float32))
-    return read_only(bias.detach().cpu().numpy().copy())
+    """(C,): what W_O's bias adds at every token; zero without a bias."""
+    bias = _bias(model.layer(name).output)
+    return read_only(np.zeros(model.config.width, np.float32) if bias is None else bias)
+
+
+def _bias(output: "nn.Module") -> Array | None:
+    bias = dict(output.named_parameters()).get("bias")
+    return None if bias is None else bias.detach().cpu().numpy().copy()
 
 
 def written_lengths(model: "Model", attention: Attention) -> Array:
     """(head, token): the length of what each head writes."""
-    return read_only(np.linalg.norm(head_writes(model, attention).astype(np.float64), axis=-1))
+    return lengths(head_writes(model, attention))
 
 
 def writes_check(model: "Model", trace: Trace, name: str) -> float:
     """Largest |sum of the heads' writes + bias - what the stream received| of a sub-layer."""
     attention = trace.find(name)
-    place = model.config.norm_place
-    received = next(
-        part.added for part in contributions(trace, attention.stack, place) if part.name == name
-    )
+    parts = contributions(trace, attention.stack, model.config.norm_place)
+    received = next(part.added for part in parts if part.name == name)
     total = head_writes(model, attention).sum(0) + output_bias(model, name)
     return float(np.abs(total - received).max())
 
 
 def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> tuple[Part, ...]:
-    """Everything that was added up to the logit of one token of the vocabulary after one position.
+    """The parts of one token's logit after one position; together they are that logit.
 
-    The stream is a sum: embeddings, heads, biases, feed-forwards. Each norm on the way to the logit
-    is a linear map once its recorded mean and deviation are held fixed, so each summand can be
-    followed through it alone; the beta of each norm is a summand too. Pre-norm models have one such
-    norm at the end, post-norm models one after each sub-layer. What a summand changes in later
-    attention weights or feed-forwards is counted there ("direct effect", Elhage et al. 2021).
-    Raises ValueError for an encoder, which has no logits.
+    The stream is a sum of embeddings, heads, biases and feed-forwards. With its recorded mean and
+    deviation each norm on the way to the logit is a linear map, so each summand goes through it
+    alone; the beta of a norm is a summand too. Pre-norm models have one such norm at the end,
+    post-norm models one after each sub-layer. What a summand changes in later attention weights or
+    feed-forwards counts there ("direct effect", Elhage et al. 2021). Raises ValueError for an encoder.
     """
     if trace.prediction is None:
         raise ValueError(f"{model.name} is an encoder: it predicts no next token.")
-    sum_ = _Sum(position)
+    sum_, place = _Sum(position), model.config.norm_place
     _embed(sum_, trace)
-    place = model.config.norm_place
     norms = {norm.name: norm for norm in trace.norms}
     for part in contributions(trace, "decoder", place):
         if part.name.endswith(".feed_forward"):
@@ -90,8 +90,10 @@ def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> t
             sum_.pass_through(norms[f"{part.name}.norm"])
     if place == "pre":
         sum_.pass_through(norms["decoder.final.norm"])
-    row, bias = _output_row(model, token)
-    parts = sum_.parts(row)
+    output: nn.Linear | nn.Embedding = model.module.output or model.module.embedding.tokens
+    parts = sum_.parts(output.weight[token].detach().cpu().numpy().astype(np.float64))
+    biases = _bias(output)
+    bias = 0.0 if biases is None else float(biases[token])
     return (*parts, Part("bias", "output", None, abs(bias), bias)) if bias else parts
 
 
@@ -117,7 +119,7 @@ class _Sum:
         self._vectors.append(wide)
 
     def pass_through(self, norm: NormRecord) -> None:
-        """Each summand through a norm whose statistics are those of the whole sum."""
+        """Each summand through a norm, with the statistics of the whole sum."""
         factor = norm.inverse_deviation.astype(np.float64)[self.position]
         centred = norm.kind == "layer"
         self._vectors = [
@@ -140,7 +142,7 @@ def _embed(sum_: _Sum, trace: Trace) -> None:
         rows = np.broadcast_to(summand, trace.states[stack][0].shape)
         sum_.add("embedding", name, rows[sum_.position])
     norms = [norm for norm in trace.norms if norm.name.endswith(".embedding.norm")]
-    if norms:  # both stacks of an encoder–decoder share it, and record it in order
+    if norms:  # one for each stack, in order
         sum_.pass_through(norms[list(trace.states).index(stack)])
 
 
@@ -152,16 +154,3 @@ def _attend(sum_: _Sum, model: "Model", attention: Attention) -> None:
     bias = output_bias(model, attention.name)
     if bias.any():
         sum_.add("bias", attention.name, bias)
-
-
-def _output_row(model: "Model", token: int) -> tuple[Vector, float]:
-    """(C,): the row of the output matrix that makes one token's logit, and its bias."""
-    module = model.module
-    matrix = module.embedding.tokens if module.output is None else module.output
-    row: Vector = matrix.weight[token].detach().cpu().numpy().astype(np.float64)
-    bias = dict(matrix.named_parameters()).get("bias")
-    return row, 0.0 if bias is None else float(bias[token])
-
-
-def _layer(model: "Model", name: str) -> "AttentionLayer":
-    return next(layer for layer in model.module.attentions() if layer.place.name == name)

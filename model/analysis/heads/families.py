@@ -1,8 +1,10 @@
 """Heads that can be compared: those of one stack that look from and at the same tokens."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from model.nn.config import Stack
+from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
@@ -48,9 +50,14 @@ def families(trace: Trace) -> tuple[Family, ...]:
     return tuple(dict.fromkeys(family_of(attention) for attention in trace.attention))
 
 
-def heads_of(members: tuple[Attention, ...]) -> tuple[Head, ...]:
+def heads_of(members: Iterable[Attention]) -> tuple[Head, ...]:
     """Every head of some sub-layers, in order."""
     return tuple((one.name, head) for one in members for head in range(one.heads))
+
+
+def head_weights(members: Iterable[Attention]) -> Iterator[Array]:
+    """(query, key): the weights of every head of some sub-layers, one at a time."""
+    return (one.weights(head) for one in members for head in range(one.heads))
 
 
 def head_label(head: Head) -> str:

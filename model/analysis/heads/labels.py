@@ -1,7 +1,7 @@
-"""What a head may be called on a text.
+"""What a head may be called on a text: "previous token", "induction", …
 
-A mean can come from one row, or from a key on which every row rests. So a label needs several rows,
-most of them clear, and a head that gives the same keys much less from the other rows.
+A high mean can come from one row, or from a key that every row looks at. So a label needs several
+rows, most of them clear, and much less weight on the same keys from the other rows.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from model.trace.arrays import Array, Mask
 from model.trace.records import Attention
 
-SEVERAL = 3  # clear rows that a label rests on at least
+SEVERAL = 3  # clear rows that a label needs
 CLEAR = 0.5  # of a row's weight: more than on all its other keys together
 TIMES = 2  # how much more weight than the same keys get from the other rows
 
@@ -21,21 +21,17 @@ TIMES = 2  # how much more weight than the same keys get from the other rows
 class Evidence:
     """What the rows of one head say for one label."""
 
-    rows: int  # that have a place for it, and other keys to choose from
-    clear: int  # of these, those with more than half of their weight there
-    weight: float  # mean share of these rows there; 0 without rows
+    rows: int  # that have such a cell, and other keys to choose from
+    clear: int  # those of them with more than half of their weight there
+    weight: float  # mean weight of these rows there; 0 without rows
     elsewhere: float | None  # mean weight on the same keys from the other rows; None without any
-    column: bool = False  # whether the label is about every row, so that there are no others
+    column: bool = False  # whether the label is about all rows, so that there are no others
 
     @property
     def holds(self) -> bool:
         """Whether the head may be called so on this text."""
-        return self.is_clear and (self.column or self.stands_out)
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether most of the rows have it, and several of them."""
-        return self.clear >= SEVERAL and 2 * self.clear > self.rows
+        is_clear = self.clear >= SEVERAL and 2 * self.clear > self.rows
+        return is_clear and (self.column or self.stands_out)
 
     @property
     def stands_out(self) -> bool:
@@ -50,12 +46,12 @@ class Places:
     length: int  # keys
     queries: NDArray[np.intp]  # (cell,)
     keys: NDArray[np.intp]  # (cell,)
-    chooses: Mask  # (query,): rows with a key that is none of their cells
-    others: NDArray[np.float64]  # (key,): how many other rows with a choice may look at it
+    chooses: Mask  # (query,): rows that may look at a key beside these cells
+    others: NDArray[np.float64]  # (key,): how many other such rows may look at it
     column: bool
 
     def evidence(self, weights: Array) -> Evidence:
-        """What the weights (query, key) of one head say."""
+        """What the weights (query, key) of one head show."""
         rows = np.unique(self.queries)
         if not rows.size:
             return Evidence(0, 0, 0.0, None, self.column)
@@ -77,10 +73,8 @@ class Places:
 
 
 def places(cells: Mask, allowed: Mask, *, column: bool = False) -> Places:
-    """The cells (query, key) of a label in rows that could look elsewhere too.
-
-    allowed: True where a query may look. column: whether the label is about every row.
-    """
+    """The cells (query, key) of a label in rows that may look elsewhere too. allowed: True where a
+    query may look. column: as in `Evidence`."""
     cells = cells & allowed
     chooses: Mask = np.any(allowed & ~cells, axis=-1)
     queries, keys = np.nonzero(cells & chooses[:, None])
@@ -96,12 +90,9 @@ def allowed_cells(attention: Attention, head: int) -> Mask:
 
 
 def goes_on_with_its_text(attention: Attention, *, translates: bool) -> bool:
-    """Whether a sub-layer reads the text that its model continues, each token what stands before it.
-
-    Only there can a head copy forward what followed a token. translates: whether the decoder writes
-    from another text.
+    """Whether a sub-layer reads the text that its model continues, and no later token. Only there can a
+    head copy forward what followed a token. translates: whether the decoder writes from another text.
     """
     mask = attention.mask
-    if attention.kind != "causal" or translates or mask is None:
-        return False
-    return not np.triu(mask, 1).any()
+    causal = attention.kind == "causal" and mask is not None and not np.triu(mask, 1).any()
+    return causal and not translates

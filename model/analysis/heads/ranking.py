@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.heads import statistics
-from model.analysis.heads.families import Family, Head
+from model.analysis.heads.families import Family, Head, head_weights
 from model.analysis.heads.labels import (
     Evidence,
     Places,
@@ -28,6 +28,15 @@ class Reading:
     queries: tuple[Token, ...]
     keys: tuple[Token, ...]
 
+    @property
+    def ids(self) -> list[int]:
+        """(key,)"""
+        return [token.id for token in self.keys]
+
+
+Number = Callable[[Array, Reading], float]
+Cells = Callable[[Reading], Mask]
+
 
 @dataclass(frozen=True)
 class Statistic:
@@ -36,12 +45,20 @@ class Statistic:
     name: str
     title: str
     meaning: str
-    of: Callable[[Array, Reading], float]  # raises ValueError where the text gives it no rows
+    of: Number  # raises ValueError where the text gives it no rows
+    cells: Cells | None = None  # (query, key): where a head called so looks
     across: bool = False  # also for queries and keys of two different texts
+    column: bool = False  # whether every row looks at the same keys
+    continued: bool = False  # only where the model continues the text that it reads
     unit: str = "weight, 0 to 1"
-    cells: Callable[[Reading], Mask] | None = None  # (query, key): where a head called so looks
-    column: bool = False  # whether every row is to look at the same keys
-    continued: bool = False  # only where the model goes on with the text that is read
+
+
+def _at(offset: int) -> tuple[Number, Cells]:
+    """The weight on the key so many tokens after its query."""
+    return (
+        lambda weights, _: statistics.at_offset(weights, offset),
+        lambda reading: _beside(reading, offset),
+    )
 
 
 STATISTICS: tuple[Statistic, ...] = (
@@ -49,16 +66,15 @@ STATISTICS: tuple[Statistic, ...] = (
         "previous",
         "Previous token",
         "Mean weight on the token just before the one that looks.",
-        lambda weights, reading: statistics.at_offset(weights, -1),
-        cells=lambda reading: _beside(reading, -1),
+        *_at(-1),
     ),
     Statistic(
         "induction",
         "Induction",
         "Where a token comes back: mean share of its row on what followed the same token earlier, "
         "all earlier times together.",
-        lambda weights, reading: statistics.prefix_matching(weights, _ids(reading.keys)),
-        cells=lambda reading: _copied(reading),
+        lambda weights, reading: statistics.prefix_matching(weights, reading.ids),
+        lambda reading: _copied(reading),
         continued=True,
     ),
     Statistic(
@@ -66,32 +82,25 @@ STATISTICS: tuple[Statistic, ...] = (
         "First token",
         "Mean weight on the first token, of all tokens after it. Many heads park their weight there "
         "when they find nothing.",
-        lambda weights, reading: statistics.on_first(weights),
+        lambda weights, _: statistics.on_first(weights),
+        lambda reading: _columns(reading, np.arange(len(reading.keys)) == 0),
         across=True,
-        cells=lambda reading: _columns(reading, np.arange(len(reading.keys)) == 0),
         column=True,
     ),
-    Statistic(
-        "self",
-        "Itself",
-        "Mean weight of a token on itself.",
-        lambda weights, reading: statistics.at_offset(weights, 0),
-        cells=lambda reading: _beside(reading, 0),
-    ),
+    Statistic("self", "Itself", "Mean weight of a token on itself.", *_at(0)),
     Statistic(
         "next",
         "Next token",
         "Mean weight on the token just after the one that looks. A causal mask makes this 0.",
-        lambda weights, reading: statistics.at_offset(weights, 1),
-        cells=lambda reading: _beside(reading, 1),
+        *_at(1),
     ),
     Statistic(
         "separators",
         "Separators",
         "Mean share of a row that lies on special tokens and on punctuation.",
         lambda weights, reading: statistics.on_keys(weights, separators(reading.keys)),
+        lambda reading: _columns(reading, separators(reading.keys)),
         across=True,
-        cells=lambda reading: _columns(reading, separators(reading.keys)),
         column=True,
     ),
     Statistic(
@@ -99,7 +108,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "Distance",
         "Mean distance from the token that looks to those it looks at, by weight. To the next one it "
         "is 1.",
-        lambda weights, reading: statistics.distance(weights),
+        lambda weights, _: statistics.distance(weights),
         unit="tokens",
     ),
     Statistic(
@@ -107,7 +116,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "Entropy",
         "Mean entropy of the rows: 0 if all weight lies on one token, ln n if it is spread evenly "
         "over n.",
-        lambda weights, reading: float(statistics.entropy(weights).mean()),
+        lambda weights, _: float(statistics.entropy(weights).mean()),
         across=True,
         unit="nats",
     ),
@@ -116,24 +125,26 @@ STATISTICS: tuple[Statistic, ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Each statistic of each head of a family. What this text gives no rows for is `refused`."""
+    """Each statistic of each head of a family. Those that do not apply to this text are `refused`."""
 
     heads: tuple[Head, ...]
     values: Mapping[str, NDArray[np.float64]]  # statistic's name -> (head,)
     refused: Mapping[str, str]  # statistic's name -> why there is none, in a sentence
-    evidence: Mapping[str, tuple[Evidence, ...]]  # name of a statistic that is a label -> by head
+    evidence: Mapping[str, tuple[Evidence, ...]]  # of statistics that are labels -> (head,)
 
     def ranked(self, name: str) -> tuple[tuple[Head, float], ...]:
-        """The heads by one statistic, the highest first; equal ones stay in order."""
+        """The heads by one statistic, the highest first; ties keep their order."""
         values = self.values[name]
         order = np.argsort(-values, kind="stable")
         return tuple((self.heads[place], float(values[place])) for place in order)
 
     def called(self, name: str) -> tuple[tuple[Head, float], ...]:
         """The heads that may be called after a statistic on this text, the highest first."""
-        known = self.evidence.get(name, ())
-        held = {head for head, one in zip(self.heads, known, strict=False) if one.holds}
-        return tuple(one for one in self.ranked(name) if one[0] in held) if held else ()
+        if name not in self.evidence:
+            return ()
+        known = zip(self.heads, self.evidence[name], strict=True)
+        held = {head for head, evidence in known if evidence.holds}
+        return tuple(one for one in self.ranked(name) if one[0] in held)
 
 
 def scores(trace: Trace, family: Family) -> Scores:
@@ -148,12 +159,12 @@ def scores(trace: Trace, family: Family) -> Scores:
             wanted.append(statistic)
         else:
             refused[statistic.name] = refusal
-    rows = [
-        [statistic.of(weights, reading) for statistic in wanted]
-        for attention in members
-        for weights in map(attention.weights, range(attention.heads))
-    ]
-    table = np.array(rows).reshape(len(rows), len(wanted))
+    table = np.array(
+        [
+            [statistic.of(weights, reading) for statistic in wanted]
+            for weights in head_weights(members)
+        ]
+    )
     values = {statistic.name: table[:, place] for place, statistic in enumerate(wanted)}
     return Scores(family.heads(trace), values, refused, _evidence(members, wanted, reading))
 
@@ -161,7 +172,7 @@ def scores(trace: Trace, family: Family) -> Scores:
 def _evidence(
     members: Sequence[Attention], statistics: Sequence[Statistic], reading: Reading
 ) -> dict[str, tuple[Evidence, ...]]:
-    """What each head's rows say for each label."""
+    """The evidence of each head for each label."""
     labels = {one.name: (one.cells(reading), one.column) for one in statistics if one.cells}
     found: dict[str, list[Evidence]] = {name: [] for name in labels}
     known: dict[str, Places] = {}
@@ -182,26 +193,19 @@ def _evidence(
 
 def looking(trace: Trace, family: Family, query: int, key: int) -> NDArray[np.float64]:
     """(head,): the weight of each head of a family from one token to another, by position."""
-    return np.array(
-        [
-            attention.weights(head)[query, key]
-            for attention in family.members(trace)
-            for head in range(attention.heads)
-        ],
-        dtype=np.float64,
-    )
+    weights = head_weights(family.members(trace))
+    return np.array([one[query, key] for one in weights], np.float64)
 
 
 def separators(tokens: Sequence[Token]) -> Mask:
-    """(token,): True for special tokens and for those without any letter or digit."""
-    return np.array([token.special or _is_punctuation(token.text) for token in tokens])
+    """(token,): True for special tokens and for punctuation."""
 
+    def is_punctuation(text: str) -> bool:
+        return bool(text) and all(
+            (one.isascii() and not one.isalnum()) or category(one).startswith("P") for one in text
+        )
 
-def _is_punctuation(text: str) -> bool:
-    return bool(text.strip()) and all(
-        (one.isascii() and not one.isalnum()) or category(one).startswith("P")
-        for one in text.strip()
-    )
+    return np.array([token.special or is_punctuation(token.text.strip()) for token in tokens])
 
 
 def _beside(reading: Reading, offset: int) -> Mask:
@@ -215,15 +219,15 @@ def _columns(reading: Reading, keys: Mask) -> Mask:
 
 
 def _copied(reading: Reading) -> Mask:
-    """(query, key): what followed the same token earlier. Not the token before the query, on which
-    a previous-token head rests as well: "a b a b"."""
-    return statistics.after_the_same(_ids(reading.keys)) & ~_beside(reading, -1)
+    """(query, key): what followed the same token earlier. Not the token just before the query, which a
+    previous-token head looks at too: "a b a b"."""
+    return statistics.after_the_same(reading.ids) & ~_beside(reading, -1)
 
 
 def _refusal(
     statistic: Statistic, family: Family, some: Array, reading: Reading, continued: bool
 ) -> str | None:
-    """Why a statistic says nothing here: it depends on the tokens alone, so one head tells."""
+    """Why a statistic does not apply here. That depends on the tokens alone, so one head will do."""
     if family.cross and not statistic.across:
         return "These heads look from one text at another: their positions cannot be compared."
     if statistic.continued and not continued:
@@ -236,7 +240,3 @@ def _refusal(
     except ValueError as refusal:
         return str(refusal)
     return None
-
-
-def _ids(tokens: Sequence[Token]) -> list[int]:
-    return [token.id for token in tokens]

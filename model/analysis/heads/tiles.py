@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from model.analysis.heads.families import Family, Head
+from model.analysis.heads.families import Family, Head, head_weights
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.trace import Trace
 
 MOST = 32  # rows and columns of a tile
+V = TypeVar("V", np.float32, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,21 +31,19 @@ def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
     lengths = len(family.queries(trace)), len(family.keys(trace))
     block = -(-lengths[0] // most), -(-lengths[1] // most)
     weights = [
-        [largest_of_blocks(one.weights(head), block) for head in range(one.heads)]
-        for one in members
+        [largest_of_blocks(one, block) for one in head_weights([layer])] for layer in members
     ]
-    blocked = [np.zeros(lengths, dtype=bool) if one.mask is None else ~one.mask for one in members]
-    closed = [~_any_of_blocks(~cells, block) for cells in blocked]
+    allowed = [np.ones(lengths, bool) if one.mask is None else one.mask for one in members]
     return Tiles(
         tuple(one.name for one in members),
         read_only(np.array(weights)),
-        read_only(np.stack(closed)),
+        read_only(np.stack([~largest_of_blocks(mask, block) for mask in allowed])),
         block,
     )
 
 
 def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:
-    """Some of the tiles side by side, as if one layer had these heads."""
+    """Some of the tiles side by side, as if they were one layer's."""
     places = [(found.layers.index(layer), head) for layer, head in heads]
     return Tiles(
         (heads[0][0],),
@@ -52,12 +53,8 @@ def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:
     )
 
 
-def largest_of_blocks(weights: Array, block: tuple[int, int]) -> Array:
-    """(query, key) to (row, column): the largest weight of each block; the last may be smaller."""
+def largest_of_blocks(weights: NDArray[V], block: tuple[int, int]) -> NDArray[V]:
+    """(query, key) to (row, column): the largest of each block; the last blocks may be smaller."""
     rows = np.arange(0, weights.shape[0], block[0])
     columns = np.arange(0, weights.shape[1], block[1])
     return np.maximum.reduceat(np.maximum.reduceat(weights, rows, 0), columns, 1)
-
-
-def _any_of_blocks(cells: Mask, block: tuple[int, int]) -> Mask:
-    return largest_of_blocks(cells.astype(np.float32), block) > 0

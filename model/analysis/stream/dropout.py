@@ -1,6 +1,6 @@
 """Dropout as training applies it, on values that were recorded without it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from model.trace.arrays import Array
 
 
-@dataclass(frozen=True, eq=False)
-class Dropped:
+class Dropped(NamedTuple):
     """Values after dropout, and which of them it kept."""
 
     values: NDArray[np.float64]
@@ -17,9 +16,9 @@ class Dropped:
 
 
 def dropped(values: Array, rate: float, seed: int) -> Dropped:
-    """Each value becomes 0 with probability `rate`; the rest is divided by 1 - rate.
+    """Each value becomes 0 with probability `rate`; the rest is divided by 1 - rate, which keeps the
+    mean on average over seeds. A seed fixes the draw.
 
-    The mean stays the same on average over seeds, not in each draw. Same seed, same draw.
     Source: Srivastava et al. 2014. Raises ValueError unless 0 <= rate < 1.
     """
     if not 0 <= rate < 1:

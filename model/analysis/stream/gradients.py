@@ -1,6 +1,6 @@
 """The size of the gradient in a deep stack with and without shortcuts, measured by autograd.
 
-The stack is made of this package's own blocks with random weights. Axes: B batch, T tokens, C width.
+The stack is made of our own blocks with random weights. Axes: B batch, T tokens, C width.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DEEPEST = 48  # blocks
 
 @dataclass(frozen=True)
 class DeepStack:
-    """A stack to measure. Same values, same weights and input. Raises ValueError for odd sizes."""
+    """A stack to measure; its fields fix weights and input. Raises ValueError for a wrong depth."""
 
     depth: int = 24  # blocks, each attention and feed-forward
     norms: Norms = "none"
@@ -35,11 +35,8 @@ class DeepStack:
 
 @lru_cache(maxsize=64)
 def gradient_sizes(stack: DeepStack, *, shortcuts: bool) -> tuple[float, ...]:
-    """Length of the gradient at each state of the stream: entry 0 is the input of the first block,
-    the last one the output.
-
-    The loss is the output times one fixed random direction of length 1, so the last entry is 1.
-    """
+    """Length of the gradient at each state of the stream, from the input of the first block to the
+    output. The loss is the output along a fixed random direction, so the last length is 1."""
     draws = torch.Generator().manual_seed(stack.seed)  # our own: other threads draw too
     shape = (2, 1, stack.tokens, stack.width)  # start and direction, each (B, T, C)
     start, direction = torch.randn(shape, generator=draws, dtype=torch.float64)
@@ -53,26 +50,20 @@ def gradient_sizes(stack: DeepStack, *, shortcuts: bool) -> tuple[float, ...]:
 
 
 def passed(block: Block, x: Tensor, *, norms: Norms, shortcuts: bool) -> Tensor:
-    """x (B, T, C) through a block; without norms or without shortcuts where that is asked.
-
-    With shortcuts and its own norms it is the block itself.
-    """
-    norm, second = block.self_norm, block.feed_forward_norm
-    if block.feed_forward is None or second is None:
+    """x (B, T, C) through a block, with or without its norms and shortcuts."""
+    feed_forward, norm = block.feed_forward, block.feed_forward_norm
+    if feed_forward is None or norm is None:
         raise ValueError("This block has no feed-forward layer.")
-    for sublayer, own in ((block.self_attention, norm), (block.feed_forward, second)):
-        read = own(x) if norms == "pre" else x
-        added = sublayer(read)
+    for sublayer, own in ((block.self_attention, block.self_norm), (feed_forward, norm)):
+        added = sublayer(own(x) if norms == "pre" else x)
         x = x + added if shortcuts else added
         x = own(x) if norms == "post" else x
     return x
 
 
 def _blocks(stack: DeepStack, draws: torch.Generator) -> list[Block]:
-    """Blocks with Xavier-uniform matrices (Glorot and Bengio 2010) and biases of zero.
-
-    In float64: without norms, sizes leave the range of float32.
-    """
+    """Blocks with Xavier-uniform matrices (Glorot and Bengio 2010) and biases of zero, in float64:
+    without norms, sizes leave the range of float32."""
     config = TransformerConfig(
         shape="encoder",
         vocabulary=1,

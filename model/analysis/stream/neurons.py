@@ -1,6 +1,6 @@
 """Statistics of the hidden layer of a feed-forward, always over all its neurons and all tokens."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,12 @@ from model.trace.records import FeedForwardRecord
 
 
 def strongest(hidden: Array, count: int) -> NDArray[np.intp]:
-    """The `count` neurons with the largest |activation| on any token, the strongest first.
-
-    hidden: (token, d_ff). Equal ones keep their order; fewer come back where there are fewer.
-    """
-    peaks = np.abs(hidden).max(0)
-    return np.argsort(-peaks, kind="stable")[:count]
+    """At most `count` neurons with the largest |activation| on any token, the strongest first; ties
+    keep their order. hidden: (token, d_ff)."""
+    return np.argsort(-np.abs(hidden).max(0), kind="stable")[:count]
 
 
-@dataclass(frozen=True)
-class NeuronStatistics:
+class NeuronStatistics(NamedTuple):
     """One layer's neurons on one text."""
 
     below_zero: float  # share of values below 0 before the activation
@@ -31,29 +27,29 @@ class NeuronStatistics:
 
 def neuron_statistics(record: FeedForwardRecord) -> NeuronStatistics:
     """The statistics of one layer, from every token and neuron."""
-    token, neuron = np.unravel_index(np.abs(record.hidden).argmax(), record.hidden.shape)
+    before, hidden = record.before, record.hidden
+    token, neuron = np.unravel_index(np.abs(hidden).argmax(), hidden.shape)
     return NeuronStatistics(
-        below_zero=float((record.before < 0).mean()),
-        mean_before=float(record.before.mean(dtype=np.float64)),
-        mean_size=float(np.abs(record.hidden).mean(dtype=np.float64)),
+        below_zero=float((before < 0).mean()),
+        mean_before=float(before.mean(dtype=np.float64)),
+        mean_size=float(np.abs(hidden).mean(dtype=np.float64)),
         peak=(int(token), int(neuron)),
-        peak_value=float(record.hidden[token, neuron]),
+        peak_value=float(hidden[token, neuron]),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """Shares of all values in bins of equal width; `outside` counts the values beyond the ends."""
+class Histogram(NamedTuple):
+    """Shares of all values in bins of equal width."""
 
     edges: NDArray[np.float64]  # (bin + 1,)
     shares: NDArray[np.float64]  # (bin,): of all values, those outside included
-    outside: int
+    outside: int  # values beyond the ends
     total: int
 
 
 def histogram(values: Array, *, least: float = 4.0, bins: int = 80) -> Histogram:
-    """Where the values lie. The bins reach from -least to least, and on to the 0.1th and 99.9th
-    percentile where those lie beyond."""
+    """Where the values lie: from -least to least, and on to the 0.1th and 99.9th percentile where
+    those lie beyond."""
     low, high = np.percentile(values, [0.1, 99.9])
     edges = np.linspace(min(float(low), -least), max(float(high), least), bins + 1)
     counts, _ = np.histogram(values, edges)

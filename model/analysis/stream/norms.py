@@ -3,7 +3,7 @@
 Everything here is computed in float64 from the recorded input. Axes: token, d_model.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +15,18 @@ from model.trace.records import NormRecord
 Wide = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class TokenStatistics:
-    """Mean, biased variance and its root for each token, over the dimensions. (token,) each."""
+class TokenStatistics(NamedTuple):
+    """Of each token over the dimensions, (token,) each, without epsilon."""
 
     mean: Wide
-    variance: Wide
-
-    @property
-    def deviation(self) -> Wide:
-        """(token,): the root of the variance, without epsilon."""
-        return np.asarray(np.sqrt(self.variance))
+    variance: Wide  # biased
+    deviation: Wide
 
 
 def token_statistics(vectors: Array | Wide) -> TokenStatistics:
-    """vectors (token, d_model) to the statistics of each row."""
+    """The statistics of vectors (token, d_model)."""
     wide = vectors.astype(np.float64)
-    return TokenStatistics(wide.mean(-1), wide.var(-1))
+    return TokenStatistics(wide.mean(-1), wide.var(-1), wide.std(-1))
 
 
 def layer_normalized(vectors: Array, epsilon: float, *, unbiased: bool = False) -> Wide:
@@ -51,8 +46,7 @@ def rms_normalized(vectors: Array, epsilon: float) -> Wide:
     return np.asarray(wide / np.sqrt(np.square(wide).mean(-1, keepdims=True) + epsilon))
 
 
-@dataclass(frozen=True)
-class KernelCheck:
+class KernelCheck(NamedTuple):
     """Largest differences between what the kernel recorded and the same recomputed in float64."""
 
     mean: float
@@ -62,15 +56,13 @@ class KernelCheck:
 
 def kernel_check(norm: NormRecord) -> KernelCheck:
     """How far the kernel's own statistics and output lie from those of the recorded input."""
-    wide = norm.input.astype(np.float64)
-    mean = wide.mean(-1) if norm.kind == "layer" else np.zeros(len(wide))
-    inverse = 1 / np.sqrt(np.square(wide - mean[:, None]).mean(-1) + norm.epsilon)
+    mean, inverse = norm.recomputed()
     output = None
     if norm.recorded is not None:
-        expected = (wide - mean[:, None]) * inverse[:, None] * norm.gamma + norm.beta
+        expected = (norm.input - mean) * inverse * norm.gamma + norm.beta
         output = float(np.abs(expected - norm.recorded).max())
     return KernelCheck(
-        float(np.abs(mean - norm.mean).max()),
-        float(np.abs(norm.inverse_deviation / inverse - 1).max()),
+        float(np.abs(mean[:, 0] - norm.mean).max()),
+        float(np.abs(norm.inverse_deviation / inverse[:, 0] - 1).max()),
         output,
     )

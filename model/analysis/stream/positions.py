@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from model.analysis.tokens.embeddings import cosines
 from model.arithmetic import positions
 from model.trace.arrays import Array, read_only
 from model.trace.trace import Trace
@@ -31,7 +32,7 @@ def rotary(length: int, width: int, base: float = 10_000.0) -> Array:
 
 
 def learned(model: "Model") -> Array | None:
-    """(context, d_model): the position table that a model has learned; None where it has none."""
+    """(context, d_model): the learned position table of a model; None where it has none."""
     table = model.module.embedding.positions
     return None if table is None else read_only(table.weight.detach().cpu().numpy())
 
@@ -40,9 +41,7 @@ def likeness(table: Array) -> Array:
     """(position, position): the cosine of the angle between every two rows of a table; 0 where a
     row is zero. Computed in float64."""
     rows = table.astype(np.float64)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    directions = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-    return read_only(directions @ directions.T)
+    return cosines(rows, rows)
 
 
 def rotary_likeness(angles: Array) -> Array:
@@ -55,7 +54,7 @@ def rotary_likeness(angles: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """What is added up for each token before the first layer, and what the pass then holds."""
+    """What is added up for each token before the first layer, and what the pass recorded of it."""
 
     parts: dict[str, Array]  # "tokens", "positions", "segments": (token, d_model) each
     recorded: Array  # (token, d_model)
@@ -63,7 +62,7 @@ class Sum:
 
     @property
     def total(self) -> Array:
-        """(token, d_model): the sum, computed anew."""
+        """(token, d_model): the sum, recomputed."""
         return read_only(np.stack(list(self.parts.values())).sum(axis=0))
 
     def check(self) -> float:
@@ -73,9 +72,8 @@ class Sum:
 
 def summed(trace: Trace) -> Sum:
     """The sum that the stack which reads the text starts from."""
-    name = f"{trace.source}.embedding.norm"
     parts = dict(trace.summands[trace.source])
     for norm in trace.norms:
-        if norm.name == name:
-            return Sum(parts, norm.input, name)
+        if norm.name == f"{trace.source}.embedding.norm":
+            return Sum(parts, norm.input, norm.name)
     return Sum(parts, trace.states[trace.source][0], "")

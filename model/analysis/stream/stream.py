@@ -1,5 +1,6 @@
 """What each sub-layer adds to the residual stream. Axes: token, d_model."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """One sub-layer's part in the stream: `before` is what it found, `added` what it gave."""
+    """What one sub-layer added to the stream, and the state before."""
 
     name: str  # decoder.0.self, decoder.0.feed_forward
     before: Array  # (token, d_model)
@@ -27,11 +28,10 @@ class Contribution:
 def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contribution, ...]:
     """Every sub-layer's contribution to a stack's stream, in order of execution.
 
-    Pre-norm: the difference of one state and the next. Post-norm: the norm stands after the sum,
-    so it is the norm's input minus the state before. Raises ValueError where the trace's norms do
-    not fit its states.
+    Pre-norm: the next state minus the state before. Post-norm: the input of the norm after the sum,
+    minus the state before. Raises ValueError where norms and states do not fit.
     """
-    norms = [norm for norm in trace.norms if _sublayer(norm.name, stack)]
+    norms = [norm for norm in trace.norms if re.match(rf"{stack}\.\d+\.", norm.name)]
     states = trace.states[stack]
     if len(norms) != len(states) - 1:
         raise ValueError(f"{len(norms)} sub-layers for {len(states)} states of the {stack}.")
@@ -42,45 +42,36 @@ def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contrib
     )
 
 
-def _sublayer(norm: str, stack: Stack) -> bool:
-    """Whether a norm of this name belongs to a sub-layer of this stack."""
-    where, place, *_ = norm.split(".")
-    return where == stack and place.isdigit()
-
-
 def lengths(vectors: Array) -> Array:
     """(…, d_model) to (…): the Euclidean length of each vector."""
     return read_only(np.linalg.norm(vectors.astype(np.float64), axis=-1))
 
 
 def written(model: "Model", trace: Trace, name: str) -> Array:
-    """(token, d_model): what a sub-layer wrote, recomputed from its recorded inner values.
-
-    Attention: the heads' outputs, side by side, through W_O. Feed-forward: the hidden activations
-    through the outer map. Raises ValueError for a trace without that sub-layer's activations.
+    """(token, d_model): what a sub-layer wrote, recomputed: the heads' outputs side by side through
+    W_O, or the hidden activations through the second map. Raises ValueError for a trace without them.
     """
     if name.endswith(".feed_forward"):
         hidden = next((record.hidden for record in trace.feed_forward if record.name == name), None)
         if hidden is None:
             raise ValueError(f"This trace holds no activations of {name}; record it in full.")
-        return _mapped(hidden, _outer_map(model, name))
+        return _mapped(hidden, model.module.outer_map(name))
     attention = trace.find(name)
     heads = attention.output.copy()  # (head, token, d_v)
     heads[list(attention.ablated)] = 0
-    side_by_side = np.concatenate(list(heads), axis=-1)
-    return _mapped(side_by_side, _output_map(model, name))
+    return _mapped(np.concatenate(heads, axis=-1), model.layer(name).output)
 
 
 def contribution_check(model: "Model", trace: Trace, given: tuple[Contribution, ...]) -> float:
-    """Largest difference between what the stream received and what its sub-layers wrote."""
+    """Largest |what a sub-layer wrote - what the stream received|."""
     return max(float(np.abs(written(model, trace, part.name) - part.added).max()) for part in given)
 
 
 def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
-    """(token, d_model): what a norm should have read, from the stream and the sub-layers.
+    """(token, d_model): what a norm reads, recomputed from the stream and the sub-layers.
 
-    After the embeddings: their sum. Pre-norm and final norm: the stream as it is. Post-norm: the
-    stream plus what the sub-layer wrote. Raises ValueError for a norm that stands in no stack.
+    After the embeddings: their sum. Pre-norm and final norm: the stream. Post-norm: the stream plus
+    what the sub-layer wrote. Raises ValueError for a norm of no stack.
     """
     name = norm.removesuffix(".norm")
     where, place, *_ = name.split(".")
@@ -92,21 +83,14 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
     if place == "final":
         return trace.states[stack][-1]
     parts = contributions(trace, stack, model.config.norm_place)
-    before = next(part.before for part in parts if part.name == name)
+    at = [part.name for part in parts].index(name)
     if model.config.parallel and name.endswith(".feed_forward"):
-        return parts[next(at for at, part in enumerate(parts) if part.name == name) - 1].before
+        return parts[at - 1].before  # attention and feed-forward read the same state
+    before = parts[at].before
     return before if model.config.norm_place == "pre" else before + written(model, trace, name)
 
 
 def _mapped(vectors: Array, map_: "nn.Linear") -> Array:
-    """vectors (token, width in) through a linear map that may have no bias."""
+    """vectors (token, width in) through a linear map."""
     parts = {name: part.detach().cpu().numpy() for name, part in map_.named_parameters()}
     return read_only(vectors @ parts["weight"].T + parts.get("bias", np.float32(0)))
-
-
-def _outer_map(model: "Model", name: str) -> "nn.Linear":
-    return model.module.outer_map(name)
-
-
-def _output_map(model: "Model", name: str) -> "nn.Linear":
-    return next(layer.output for layer in model.module.attentions() if layer.place.name == name)

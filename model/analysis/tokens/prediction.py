@@ -1,4 +1,4 @@
-"""From logits to what is expected next, always over the whole vocabulary."""
+"""From logits to next tokens, always over the whole vocabulary."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,28 +11,40 @@ from model.trace.arrays import Array
 Distribution = NDArray[np.float64]  # (…, vocabulary): each row sums to 1
 
 
+def log_probabilities(logits: Array, divisor: float = 1.0) -> NDArray[np.float64]:
+    """(…, vocabulary): the logarithm of the softmax of logits divided by a temperature, in float64."""
+    wide = logits.astype(np.float64) / divisor
+    wide -= wide.max(-1, keepdims=True)
+    result: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
+    return result
+
+
 def probabilities(logits: Array) -> Distribution:
-    """(…, vocabulary): softmax in float64; sums to 1."""
-    return temperature(logits, 1.0)
+    """(…, vocabulary): softmax in float64."""
+    return np.exp(log_probabilities(logits))
 
 
 def temperature(logits: Array, divisor: float) -> Distribution:
-    """(…, vocabulary): softmax of the logits divided by a temperature; sums to 1.
+    """(…, vocabulary): softmax of the logits divided by a temperature.
 
     Below 1 the likely tokens gain, above 1 the unlikely ones. Raises ValueError for a temperature
     that is not above 0. Source: Ackley, Hinton and Sejnowski 1985.
     """
     if not divisor > 0:
         raise ValueError(f"The temperature is {divisor:g}; it must be above 0.")
-    scores = logits.astype(np.float64)
-    exponentials = np.exp((scores - scores.max(-1, keepdims=True)) / divisor)
-    result: Distribution = exponentials / exponentials.sum(-1, keepdims=True)
-    return result
+    return np.exp(log_probabilities(logits, divisor))
+
+
+def divergence(before: Array, after: Array) -> NDArray[np.float64]:
+    """(…): KL(before ‖ after) in nats of the predictions of two sets of logits (…, vocabulary); 0 where
+    they are equal (Kullback and Leibler 1951)."""
+    ours, theirs = log_probabilities(before), log_probabilities(after)
+    return np.maximum((np.exp(ours) * (ours - theirs)).sum(-1), 0.0)
 
 
 def top_k(distribution: Distribution, count: int) -> Distribution:
-    """(…, vocabulary): the `count` likeliest tokens share everything; those equal to the last of
-    them stay too. Raises ValueError for a count below 1. Source: Fan et al. 2018."""
+    """(…, vocabulary): the `count` likeliest tokens, and those equal to the last of them, share all the
+    probability. Raises ValueError for a count below 1. Source: Fan et al. 2018."""
     if count < 1:
         raise ValueError(f"Top-k keeps {count} tokens; it must keep at least 1.")
     place = max(distribution.shape[-1] - count, 0)
@@ -41,9 +53,8 @@ def top_k(distribution: Distribution, count: int) -> Distribution:
 
 
 def top_p(distribution: Distribution, share: float) -> Distribution:
-    """(…, vocabulary): the smallest set of likeliest tokens that holds at least `share` of the
-    probability ("nucleus"); never empty. Raises ValueError for a share that is not above 0 and at
-    most 1. Source: Holtzman et al. 2020."""
+    """(…, vocabulary): the fewest likely tokens that hold at least `share` of the probability
+    ("nucleus"). Raises ValueError unless 0 < share <= 1. Source: Holtzman et al. 2020."""
     if not 0 < share <= 1:
         raise ValueError(f"Top-p keeps a share of {share:g}; it must be above 0 and at most 1.")
     if share == 1:
@@ -65,10 +76,9 @@ def _renormalized(shares: Distribution) -> Distribution:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is drawn: temperature, then top-k, then top-p, as Hugging Face does it.
+    """How the next token is drawn: temperature, then top-k, then top-p, as in Hugging Face's library.
 
-    The defaults leave the model's own probabilities as they are. Raises ValueError for values that
-    leave nothing to draw from.
+    The defaults keep the model's own probabilities. Raises ValueError for values that leave no token.
     """
 
     temperature: float = 1.0
@@ -79,21 +89,14 @@ class Sampling:
         self.of(np.zeros(1, np.float32))
 
     def of(self, logits: Array) -> Distribution:
-        """(…, vocabulary): what is drawn from; tokens that are cut have 0, each row sums to 1."""
+        """(…, vocabulary): the distribution to draw from; tokens that are cut have 0."""
         warmed = temperature(logits, self.temperature)
         return top_p(warmed if self.top_k is None else top_k(warmed, self.top_k), self.top_p)
 
 
-def divergence(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-    """KL(before ‖ after) in nats: 0 where nothing changed (Kullback and Leibler 1951)."""
-    tiny = np.finfo(np.float64).tiny
-    ratio = np.log(np.maximum(before, tiny)) - np.log(np.maximum(after, tiny))
-    return max(float((before * ratio).sum()), 0.0)
-
-
 @dataclass(frozen=True)
 class Expectation:
-    """The likeliest next tokens of two runs and what they share out among the rest."""
+    """The likeliest next tokens of two runs with their probabilities."""
 
     ids: tuple[int, ...]
     before: tuple[float, ...]
@@ -101,7 +104,7 @@ class Expectation:
 
     @property
     def others(self) -> tuple[float, float]:
-        """What all tokens not listed share, before and after."""
+        """The probability of all other tokens together, before and after."""
         return 1 - sum(self.before), 1 - sum(self.after)
 
 
@@ -118,7 +121,7 @@ def likeliest(before: Distribution, after: Distribution, count: int) -> Expectat
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """What each state of the stream would predict if it were the last ("logit lens", nostalgebraist
+    """What each state of the stream predicts when read as the last one ("logit lens", nostalgebraist
     2020). The last row is the model's own prediction."""
 
     ids: NDArray[np.int64]  # (state, token): the likeliest next token
@@ -128,10 +131,8 @@ class Lens:
 
 
 def lens(unembed: Callable[[Array], Array], states: Sequence[Array], logits: Array) -> Lens:
-    """Reads every state (token, d_model) as a prediction, one at a time, for a vocabulary is wide.
-
-    logits: (token, vocabulary), the model's own at the same positions.
-    """
+    """Reads each state (token, d_model) as a prediction, one at a time to save memory. logits: (token,
+    vocabulary), the model's own at the same positions."""
     last = unembed(states[-1])
     final = last.argmax(-1)
     rows = [probabilities(unembed(state)) for state in states[:-1]] + [probabilities(last)]

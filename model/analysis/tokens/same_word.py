@@ -1,4 +1,4 @@
-"""One token in two sentences: how alike its vectors are, state by state of the stream."""
+"""One token in two sentences: how similar its vectors are at each state of the stream."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from model.trace.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """Cosines at each state: first the token's own vector, then every state of the stream."""
+    """Cosines of the token's own vector, then of each state of the stream."""
 
     word: Array  # (1 + state,): between the token in the one sentence and in the other
     others: Array | None  # (1 + state,): mean over the other sentence's other tokens, if any
@@ -32,10 +32,7 @@ def places_of(tokens: Sequence[Token], id_: int) -> tuple[int, ...]:
 
 
 def likeness(one: Trace, other: Trace, places: tuple[int, int]) -> Likeness:
-    """How alike the token at one place of a text is to that at a place of another text.
-
-    Both are runs of the same model. Raises ValueError if they have not equally many states.
-    """
+    """How similar the tokens at a place of each text are. Both are runs of the same model."""
     here, there = places
     word, others = [], []
     for left, right in zip(_vectors(one), _vectors(other), strict=True):

@@ -1,4 +1,4 @@
-"""Text written token by token: each step reads what is there, and chooses what comes next."""
+"""Text written token by token."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,23 +17,21 @@ class Choice:
     seed: int | None = None  # None: greedy, always the likeliest
 
     def of(self, logits: Array, step: int) -> int:
-        """The id chosen at a step, from 0, given the logits of the last position, (vocabulary,).
-
-        Same seed, step and logits, same id.
-        """
+        """The id chosen at a step, from 0, given the last logits, (vocabulary,). Seed, step and logits
+        fix the choice."""
         if self.seed is None:
             return int(logits.argmax())
         return drawn(self.sampling.of(logits), uniform(self.seed, step))
 
 
 def uniform(seed: int, step: int) -> float:
-    """A number from 0 up to 1 that belongs to a seed and a step."""
+    """A random number from 0 up to 1, fixed by seed and step."""
     return float(np.random.default_rng((seed, step)).random())
 
 
 def drawn(distribution: Distribution, point: float) -> int:
-    """The token in whose share a point between 0 and 1 falls, shares laid end to end in order of
-    id. A token with no share is never drawn."""
+    """The token in whose share a point between 0 and 1 falls; shares lie end to end in order of id. A
+    token with no share is never drawn."""
     ends = distribution.cumsum()
     return int(np.searchsorted(ends, point * ends[-1], side="right"))
 
@@ -41,10 +39,8 @@ def drawn(distribution: Distribution, point: float) -> int:
 def written(
     choose: Callable[[tuple[int, ...]], int], *, steps: int, end: int | None
 ) -> tuple[int, ...]:
-    """The ids chosen in the first `steps` steps; fewer where `end` is chosen, which is included.
-
-    `choose` gives the id that follows what was written so far.
-    """
+    """The ids of the first `steps` steps, or up to and with `end`. `choose` gives the id that follows
+    those written so far."""
     ids: tuple[int, ...] = ()
     while len(ids) < steps and (not ids or ids[-1] != end):
         ids += (choose(ids),)

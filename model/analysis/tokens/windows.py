@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Window(Generic[T]):
-    """A stretch of tokens and its target: the same stretch moved on by one."""
+    """A stretch of tokens and its target, the stretch one token later."""
 
     start: int
     inputs: tuple[T, ...]
@@ -17,10 +17,8 @@ class Window(Generic[T]):
 
 
 def windows(tokens: Sequence[T], length: int, stride: int) -> tuple[Window[T], ...]:
-    """Every window of `length` tokens that still has a next one, `stride` apart, from the first on.
-
-    Raises ValueError where length or stride is below 1, or the text is too short for one window.
-    """
+    """Every window of `length` tokens with one after it, `stride` apart. Raises ValueError where length
+    or stride is below 1, or the text is too short."""
     if length < 1 or stride < 1:
         raise ValueError(f"Length {length} and stride {stride} must be at least 1.")
     if len(tokens) <= length:
@@ -28,11 +26,8 @@ def windows(tokens: Sequence[T], length: int, stride: int) -> tuple[Window[T], .
             f"A window of {length} and its next token need {length + 1} tokens; "
             f"there are {len(tokens)}."
         )
+    starts = range(0, len(tokens) - length, stride)
     return tuple(
-        Window(
-            start,
-            tuple(tokens[start : start + length]),
-            tuple(tokens[start + 1 : start + length + 1]),
-        )
-        for start in range(0, len(tokens) - length, stride)
+        Window(at, tuple(tokens[at : at + length]), tuple(tokens[at + 1 : at + length + 1]))
+        for at in starts
     )

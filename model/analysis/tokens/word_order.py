@@ -1,7 +1,7 @@
 """Two sentences of the same tokens in another order: does a model tell them apart?
 
-Without positions and without a mask, attention is permutation-equivariant: f(PX) = P f(X). Each
-token then gets the same vector wherever it stands.
+Without positions and mask, attention is permutation-equivariant: f(PX) = P f(X). Each token then gets
+the same vector wherever it stands.
 """
 
 from collections import Counter, defaultdict
@@ -19,9 +19,9 @@ LISTED = 6  # tokens named in a refusal
 
 @dataclass(frozen=True, eq=False)
 class Reordered:
-    """The last state of each token in two sentences, token beside token."""
+    """The last state of each token in two sentences."""
 
-    places: tuple[tuple[int, int], ...]  # where each token stands in the one, in the other
+    places: tuple[tuple[int, int], ...]  # of each token in the first, in the second
     first: Array  # (token, d_model), in the order of the first sentence
     second: Array  # (token, d_model): the same tokens of the second sentence
 
@@ -36,15 +36,15 @@ class Reordered:
 
 
 def reordered(one: Trace, other: Trace) -> Reordered:
-    """Two runs of one model laid token beside token. Raises ValueError as `same_tokens` does."""
+    """Two runs of one model, token beside token. Raises ValueError as `same_tokens` does."""
     places = same_tokens(one.tokens, other.tokens)
     first, second = one.states[one.source][-1], other.states[other.source][-1]
     return Reordered(places, first, read_only(second[[there for _, there in places]]))
 
 
 def same_tokens(one: Sequence[Token], other: Sequence[Token]) -> tuple[tuple[int, int], ...]:
-    """The place of each token of one sentence and its place in the other; of equal tokens the
-    first belongs to the first. Raises ValueError where the sentences hold different tokens."""
+    """The place of each token of one sentence and its place in the other; equal tokens are paired in
+    order. Raises ValueError where the sentences hold different tokens."""
     for tokens, against, name in ((one, other, "first"), (other, one, "second")):
         more = Counter(token.id for token in tokens) - Counter(token.id for token in against)
         if more:

@@ -13,7 +13,7 @@ from model import Attention, Intervention
 from model.nn.attention import attend, rotate
 from model.nn.config import Projection
 from model.nn.layers import rotary_angles
-from model.nn.masks import blocked_mask, causal_mask, combined_mask, hidden_mask
+from model.nn.masks import causal_mask, changed_mask
 from model.nn.recorder import Place, Recorder, recording
 from model.trace.collect import attention_record
 
@@ -163,18 +163,24 @@ def test_masks_say_who_may_look() -> None:
     t, f = True, False
     assert causal_mask(3).tolist() == [[t, f, f], [t, t, f], [t, t, t]]
     assert causal_mask(2, 4).tolist() == [[t, f, f, f], [t, t, f, f]]
-    hidden = hidden_mask(frozenset({1, 9}), 3)
-    blocked = blocked_mask(frozenset({(0, 2), (7, 7)}), 2, 3)
-    assert hidden is not None
-    assert blocked is not None
-    assert hidden.tolist() == [t, f, t]
-    assert blocked.tolist() == [[t, t, f], [t, t, t]]
-    assert hidden_mask(frozenset(), 3) is None
-    assert blocked_mask(frozenset(), 2, 3) is None
-    both = combined_mask(None, hidden, blocked)
-    assert both is not None
-    assert both.tolist() == [[t, f, f], [t, f, t]]
-    assert combined_mask(None, None) is None
+
+
+def test_an_intervention_adds_to_the_mask_or_lifts_it() -> None:
+    t, f = True, False
+    query, key, own = vectors(1, 2), vectors(1, 3), torch.tensor([[t, t, f], [t, t, t]])
+
+    def changed(own: Tensor | None, **fields: Any) -> list[list[bool]] | None:
+        mask = changed_mask(own, Intervention(**fields), query, key)
+        return None if mask is None else mask.tolist()
+
+    assert changed(None) is None
+    assert changed(own) == own.tolist()
+    assert changed(own, mask="none") is None
+    assert changed(None, mask="causal") == [[t, f, f], [t, t, f]]
+    assert changed(None, hidden={1, 9}) == [[t, f, t], [t, f, t]]
+    assert changed(None, blocked={(0, 2), (7, 7)}) == [[t, t, f], [t, t, t]]
+    assert changed(own, hidden={1}, blocked={(1, 0)}) == [[t, f, f], [f, f, t]]
+    assert changed(own, mask="none", hidden={0}) == [[f, t, t], [f, t, t]]
 
 
 def test_the_two_routes_to_a_causal_mask_are_equal() -> None:

@@ -4,6 +4,7 @@ On the `meta` device no tensor has values: one that was left on the CPU, or a va
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from model import Intervention, Model, load_model
 from model.download.sources import is_on_disk
 from model.loading.registry import hub_models
-from model.nn.recorder import Recorder, recording
+from model.nn.recorder import AttentionCall, Recorder, recording
 from model.trace.collect import words_of
 from tests.model import hub_models as families
 from tests.model.conftest import DEVICES
@@ -77,7 +78,7 @@ def on_meta(name: str) -> tuple[Model, tuple[Any, ...], tuple[Any, ...]]:
 def pass_on_meta(name: str, recorder: Recorder) -> tuple[Model, torch.Tensor]:
     model, tokens, read = on_meta(name)
     with recording(recorder), torch.inference_mode():
-        ended = model._run(tokens, read)
+        ended = model.module(*map(model._ids, filter(None, (tokens, read))))
         angles = model.module.embedding.angles(len(tokens), model.device)
     assert angles is None or angles.device == META
     return model, ended
@@ -134,13 +135,11 @@ def test_a_tensor_left_on_the_cpu_is_noticed(
 
     fused = attention._fused
 
-    def misplaced(query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> torch.Tensor:
+    def misplaced(call: AttentionCall) -> torch.Tensor:
         if planted == "query":
-            query = torch.zeros(query.shape)
-        else:
-            mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool)
-            rest = (False, *rest[1:])
-        return fused(query, key, value, mask, *rest)
+            return fused(replace(call, query=torch.zeros(call.query.shape)))
+        mask = torch.ones(call.query.shape[-2], call.key.shape[-2], dtype=torch.bool)
+        return fused(replace(call, mask=mask, look_ahead=False))
 
     monkeypatch.setattr(attention, "_fused", misplaced)
     with pytest.raises(RuntimeError, match="device"):

@@ -31,7 +31,7 @@ def summand_bytes(trace: Trace) -> int:
 
 def early_and_late(model: Model, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Trace]:
     early = model.trace(sentence(model), target(model), record="full")
-    monkeypatch.setattr("model.run.model.LATE", 0)
+    monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
     return early, model.trace(sentence(model), target(model), record="full")
 
 
@@ -74,7 +74,7 @@ def test_the_summands_are_read_from_the_tables(
 ) -> None:
     model, change = build(name), Intervention(positions=positions)
     early = model.trace(sentence(model), target(model), change)
-    monkeypatch.setattr("model.run.model.LATE", 0)
+    monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
     late = model.trace(sentence(model), target(model), change)
     assert early.summands.keys() == late.summands.keys()
     for stack, parts in early.summands.items():

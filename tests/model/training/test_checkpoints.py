@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from model import Model
-from model.analysis.heads.patterns import induction_pattern, previous_token_pattern
-from model.analysis.heads.statistics import at_offset
+from model.analysis.heads.statistics import after_the_same, at_offset, mean_share
 from model.analysis.heads.statistics import induction as induction_score
 from model.loading.shipped import ASSETS, checkpoint_file, load_asset
 from model.training.checkpoints import Archive, Course, shipped_course, shipped_courses
@@ -61,34 +60,31 @@ def test_the_stripe_of_the_head_that_matters_comes_from_nothing(
     text = LIST if name == "induction" else STORY_LIST
     film = archive.film(course, text)
     place, head = course.found("induction")
-    pattern = induction_pattern([token.id for token in film.keys(place)])
-    stripe = pattern.mean_weight(film.weights(place, head))
+    cells = after_the_same([token.id for token in film.keys(place)])
+    stripe = mean_share(film.weights(place, head), cells)
     assert stripe[0] < 0.1
     assert stripe[-1] >= 0.8
     place, head = course.found("previous_token")
-    before = previous_token_pattern(len(film.keys(place))).mean_weight(film.weights(place, head))
+    before = np.diagonal(film.weights(place, head), -1, 1, 2).mean(-1)
     assert before[0] < 0.4
     assert before[-1] >= 0.9
 
 
-def test_patterns_are_the_scores_of_the_heads() -> None:
+def test_mean_shares_are_the_scores_of_the_heads() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(20), size=(3, 20)).astype(np.float32)
-    twice = induction_pattern([*range(10), *range(10)])
-    expected = [induction_score(one, 10) for one in weights]
-    np.testing.assert_allclose(twice.mean_weight(weights), expected, rtol=1e-5)
-    before = previous_token_pattern(20)
-    expected = [at_offset(one, -1) for one in weights]
-    np.testing.assert_allclose(before.mean_weight(weights), expected, rtol=1e-5)
+    twice = mean_share(weights, after_the_same([*range(10), *range(10)]))
+    np.testing.assert_allclose(twice, [induction_score(one, 10) for one in weights], rtol=1e-5)
+    before = mean_share(weights, np.eye(20, k=-1, dtype=bool))
+    np.testing.assert_allclose(before, [at_offset(one, -1) for one in weights], rtol=1e-5)
 
 
 def test_a_token_looks_at_everything_that_followed_it_before() -> None:
-    pattern = induction_pattern([5, 6, 5, 7, 5])
-    assert [tuple(cell) for cell in np.argwhere(pattern.cells)] == [(2, 1), (4, 1), (4, 3)]
-    assert pattern.rows == 2
-    alone = induction_pattern(["a", "a", "b"])  # what followed the first "a" is the second itself
-    assert alone.rows == 0
-    with pytest.raises(ValueError, match="No token of this text"):
-        alone.mean_weight(np.eye(3, dtype=np.float32))
+    cells = after_the_same([5, 6, 5, 7, 5])
+    assert [tuple(cell) for cell in np.argwhere(cells)] == [(2, 1), (4, 1), (4, 3)]
+    alone = after_the_same(["a", "a", "b"])  # what followed the first "a" is the second itself
+    assert not alone.any()
+    with pytest.raises(ValueError, match="No row has one of the cells"):
+        mean_share(np.eye(3, dtype=np.float32), alone)
 
 
 def test_weights_move_from_nothing_as_far_as_recomputed_by_hand(archive: Archive) -> None:

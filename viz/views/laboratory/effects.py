@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis.run_comparison import divergence_rounding, divergences, losses, ranked, rounding
-from model.analysis.tokens.prediction import divergence, expectation, probabilities
+from model.analysis.tokens.prediction import divergence, expectation
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
@@ -130,7 +130,7 @@ def _draw_expected(seen: Look, ours: Array, theirs: Array, key: str) -> tuple[st
     labels = [token_label(token.text) for token in seen.model.tokenizer.named(likely.ids)]
     chart(next_tokens(labels, likely.before, likely.after, decimals=decimals), key)
     first, then = (f"{share:.{min(decimals, 3)}f}" for share in likely.others)
-    apart = divergence(probabilities(ours), probabilities(theirs))
+    apart = float(divergence(ours, theirs))
     return nats(apart, divergence_rounding(apart, 2 * error)), (first, then)
 
 

@@ -136,7 +136,7 @@ def beside() -> None:
 
 def formulas(seen: Seen) -> None:
     shown = {"Largest weight of a row": SHARPEST, "How far weights moved": MOVED}
-    found = {pattern.name for pattern in patterns(seen.film, seen.place)}
+    found = patterns(seen.film, seen.place)
     if "previous_token" in found:
         shown = {"The token before": BEFORE, **shown}
     if "induction" in found:

@@ -45,11 +45,11 @@ def test_each_row_is_the_pass_with_that_head_ablated(model: Model) -> None:
             apart = np.linalg.norm(last - before, axis=-1) / np.linalg.norm(before, axis=-1)
             assert found.measures["moved"][place] == pytest.approx(apart.mean(), abs=1e-5)
             continue
-        after, unchanged = probabilities(alone.logits[-1]), probabilities(trace.logits[-1])
+        after = probabilities(alone.logits[-1])
         assert found.measures["logit"][place] == pytest.approx(alone.logits[-1][[3, 5]], abs=1e-4)
         assert found.measures["probability"][place] == pytest.approx(after[[3, 5]], abs=1e-5)
         assert found.measures["loss"][place] == pytest.approx(loss(alone), abs=1e-4)
-        apart = divergence(unchanged, after)
+        apart = divergence(trace.logits[-1], alone.logits[-1])
         assert found.measures["divergence"][place] == pytest.approx(apart, abs=1e-4)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from model.analysis.heads import statistics
-from tests.model.tiny import SENTENCE, loaded
 
 EVEN = np.full((4, 4), 0.25, dtype=np.float32)
 ITSELF = np.eye(4, dtype=np.float32)
@@ -20,12 +19,6 @@ def test_entropy_is_zero_on_one_key_and_the_logarithm_of_as_many_as_it_is_spread
     assert (statistics.entropy(np.zeros((2, 2), dtype=np.float32)) == 0).all()
     half = np.array([[0.5, 0.5, 0, 0]], dtype=np.float32)
     np.testing.assert_allclose(statistics.entropy(half), math.log(2), rtol=1e-6)
-
-
-def test_the_largest_weight_of_each_row() -> None:
-    np.testing.assert_array_equal(
-        statistics.largest_weight(np.float32([[0.2, 0.8], [0.6, 0.4]])), np.float32([0.8, 0.6])
-    )
 
 
 def test_distance_is_the_mean_number_of_tokens_between_query_and_key() -> None:
@@ -85,10 +78,3 @@ def test_induction_looks_at_what_followed_the_same_token_before(period: int) -> 
         weights[query, query - period + 1 if query >= period else 0] = 1
     assert statistics.induction(weights, period) == 1
     assert statistics.induction(np.eye(2 * period, dtype=np.float32), period) == 0
-
-
-def test_one_number_for_each_head_of_a_sublayer() -> None:
-    attention = loaded("gpt").trace(SENTENCE).attention[0]
-    numbers = statistics.by_head(attention, statistics.distance)
-    assert numbers.tolist() == [statistics.distance(attention.weights(head)) for head in range(3)]
-    assert len(set(numbers.tolist())) == 3

@@ -110,12 +110,13 @@ def test_entropy_agrees_with_pytorch_and_cut_tokens_add_nothing() -> None:
 
 
 def test_divergence_agrees_with_pytorch_and_is_zero_without_a_change() -> None:
-    one, other = probabilities(logits(1)[0]), probabilities(logits(2)[0])
-    expected = torch.nn.functional.kl_div(
-        torch.tensor(other).log(), torch.tensor(one), reduction="sum"
-    )
+    one, other = logits(1)[0], logits(2)[0]
+    shares = [torch.tensor(row).double().log_softmax(-1) for row in (other, one)]
+    expected = torch.nn.functional.kl_div(*shares, log_target=True, reduction="sum")
     assert divergence(one, other) == pytest.approx(float(expected))
     assert divergence(one, one) == 0
+    far = np.float32([0.0, 2000.0])  # a token's probability vanishes in float64
+    assert divergence(far, far[::-1]) == pytest.approx(2000)
 
 
 @pytest.mark.parametrize("choices", [{"temperature": 0}, {"temperature": -1}, {"top_k": 0},

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.heads.labels import goes_on_with_its_text
-from model.analysis.heads.patterns import Pattern, induction_pattern, previous_token_pattern
+from model.analysis.heads.statistics import after_the_same, mean_share
+from model.trace.arrays import Mask
 from model.training.checkpoints import Course, Film, Movement, Record
 from viz.notation.labels import token_label
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUANTITIES, STREAM
@@ -57,22 +58,23 @@ def head_name(place: str, head: int) -> str:
     return f"{where}L{layer}H{head}"
 
 
-def patterns(film: Film, place: str) -> list[Pattern]:
-    """The known patterns that this sub-layer could show on this text."""
+def patterns(film: Film, place: str) -> dict[str, Mask]:
+    """Where heads of known kinds look in this sub-layer, (query, key), as far as this text has such
+    cells."""
     attention, keys = film.last.attention[place], film.keys(place)
     if attention.kind != "causal":
-        return []
-    found = [previous_token_pattern(len(keys))]
+        return {}
+    found = {"previous_token": np.eye(len(keys), k=-1, dtype=bool)}
     if goes_on_with_its_text(attention, translates=bool(film.last.target_tokens)):
-        found.insert(0, induction_pattern([token.id for token in keys]))
-    return [pattern for pattern in found if pattern.rows]
+        found = {"induction": after_the_same([token.id for token in keys])} | found
+    return {name: cells for name, cells in found.items() if cells.any()}
 
 
 def measures(film: Film, place: str, head: int) -> tuple[Measure, ...]:
     weights = film.weights(place, head)
     of_patterns = (
-        Measure(f"Mean {PATTERN_NAMES[pattern.name]}", _floats(pattern.mean_weight(weights)))
-        for pattern in patterns(film, place)
+        Measure(f"Mean {PATTERN_NAMES[name]}", _floats(mean_share(weights, cells)))
+        for name, cells in patterns(film, place).items()
     )
     largest = weights.max(-1).mean(-1, dtype=np.float64)
     return (*of_patterns, Measure("Mean largest weight of a row", _floats(largest)))
@@ -98,7 +100,7 @@ def message(
     mask = attention.mask
     if mask is not None and mask.all():
         mask = None
-    framed = next(iter(patterns(film, place)), None)
+    framed, cells = next(iter(patterns(film, place).items()), (None, None))
     return {
         "key": course.key,
         "title": f"Head {head_name(place, head)}",
@@ -106,8 +108,8 @@ def message(
         "lastStep": planned or film.steps[-1],
         "weights": _base64((weights if mask is None else weights[:, mask]).astype("<f4")),
         "allowed": None if mask is None else _base64(mask.astype(np.uint8)),
-        "framed": None if framed is None else _base64(framed.cells.astype(np.uint8)),
-        "framedWhy": "" if framed is None else f"framed: {PATTERN_NAMES[framed.name][10:]}",
+        "framed": None if cells is None else _base64(cells.astype(np.uint8)),
+        "framedWhy": "" if framed is None else f"framed: {PATTERN_NAMES[framed][10:]}",
         "queries": [token_label(token.text, LABEL) for token in film.queries(place)],
         "keys": [token_label(token.text, LABEL) for token in film.keys(place)],
         "measures": [one._asdict() for one in measures(film, place, head)],
