@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from model.analysis.heads.families import head_weights
 from model.analysis.heads.statistics import entropy
 from model.analysis.tokens.prediction import (
-    Distribution,
     divergence,
     likeliest,
     log_probabilities,
@@ -137,14 +136,14 @@ class Ranked:
 def ranked(before: Array, after: Array, count: int) -> tuple[Ranked, ...]:
     """The `count` likeliest tokens of either of two rows of logits (vocabulary,)."""
     ours, theirs = probabilities(before), probabilities(after)
+
+    def ranks(id_: int) -> tuple[int, int]:
+        return int((ours > ours[id_]).sum()) + 1, int((theirs > theirs[id_]).sum()) + 1
+
     return tuple(
-        Ranked(id_, float(ours[id_]), float(theirs[id_]), _place(ours, id_), _place(theirs, id_))
+        Ranked(id_, float(ours[id_]), float(theirs[id_]), *ranks(id_))
         for id_ in likeliest(ours, theirs, count).ids
     )
-
-
-def _place(distribution: Distribution, id_: int) -> int:
-    return int((distribution > distribution[id_]).sum()) + 1
 
 
 def largest_difference(before: Trace, after: Trace) -> float:

@@ -79,25 +79,21 @@ class Intervention:
 
 
 def _members(name: str, members: object) -> frozenset[object]:
-    """The members of a set field, pairs as tuples, so that equal changes hash alike."""
+    """The members of a set field, pairs as tuples, so that equal interventions hash alike."""
     if isinstance(members, str) or not isinstance(members, Iterable):
         raise ValueError(f"{name} is {members!r}; it must be a set.")
     plain = frozenset(tuple(member) if isinstance(member, list) else member for member in members)
     for member in plain:
-        if not _fits(name, member):
-            raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")
+        match name, member:
+            case "hidden", int(position) if position >= 0:
+                pass
+            case "blocked", (int(query), int(key)) if min(query, key) >= 0:
+                pass
+            case ("ablated", (str(), int())) | ("only", str()):
+                pass
+            case _:
+                raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")
     return plain
-
-
-def _fits(name: str, member: object) -> bool:
-    match name, member:
-        case "hidden", int(position):
-            return position >= 0
-        case "blocked", (int(query), int(key)):
-            return query >= 0 and key >= 0
-        case ("ablated", (str(), int())) | ("only", str()):
-            return True
-    return False
 
 
 UNCHANGED = Intervention()

@@ -125,16 +125,17 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays = [array for states in self.states.values() for array in states]
-        kept = [parts for parts in self.summands.values() if not isinstance(parts, DeferredArrays)]
-        arrays += [array for parts in kept for array in parts.values()]
+        arrays: list[Array | None] = [array for states in self.states.values() for array in states]
+        for parts in self.summands.values():
+            arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
-        arrays += [norm.input for norm in self.norms]
-        arrays += [norm.recorded for norm in self.norms if norm.recorded is not None]
+        for norm in self.norms:
+            arrays += [norm.input, norm.recorded]
         for record in self.feed_forward:
-            arrays += [record.before] if record.kept is None else [record.before, record.kept]
-        addresses = {array.__array_interface__["data"][0]: array.nbytes for array in arrays}
+            arrays += [record.before, record.kept]
+        kept = [array for array in arrays if array is not None]
+        addresses = {array.__array_interface__["data"][0]: array.nbytes for array in kept}
         return sum(addresses.values()) + (self.prediction.nbytes if self.prediction else 0)
 
     def tokens_of(self, stack: Stack) -> tuple[Token, ...]:

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from model.analysis.cost.operations import Lengths, Operation
 from model.nn.config import Stack
+from model.trace.records import Attention
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
 Shape = tuple[int, ...]
+Key = tuple[str, str]  # place and name of an operation
 
 
 def lengths_of(trace: Trace) -> Lengths:
@@ -17,12 +19,20 @@ def lengths_of(trace: Trace) -> Lengths:
     return Lengths(1, len(trace.tokens), len(trace.target_tokens))
 
 
-def recorded_shapes(trace: Trace) -> dict[tuple[str, str], Shape]:
+def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
     """Shape of each recorded array of the first layer by (place, name) of its operation, without the
     batch axis. Views of other arrays are not listed."""
-    found: dict[tuple[str, str], Shape] = {}
+    found: dict[Key, Shape] = {}
     for stack in trace.states:
-        found |= _stream(trace, stack) | _attention(trace, stack) | _norms(trace, stack)
+        found |= _stream(trace, stack)
+    for attention in trace.attention:
+        if attention.layer == 0:
+            found |= _attention(attention)
+    for norm in trace.norms:
+        stack, *between, _ = norm.name.split(".")
+        if between[0] in ("0", "embedding", "final"):
+            name = "Final norm" if between == ["final"] else "Norm"
+            found[f"{stack}.{between[-1]}", name] = norm.output.shape
     for record in trace.feed_forward:
         where, layer, _ = record.name.split(".")
         if layer == "0":
@@ -34,7 +44,7 @@ def recorded_shapes(trace: Trace) -> dict[tuple[str, str], Shape]:
 
 
 def compared(
-    operations: tuple[Operation, ...], recorded: dict[tuple[str, str], Shape]
+    operations: tuple[Operation, ...], recorded: dict[Key, Shape]
 ) -> list[tuple[Operation, Shape | None, bool | None]]:
     """Each operation with its recorded shape, if any, and whether both agree for one sequence."""
     pairs = [(step, recorded.get(step.key)) for step in operations]
@@ -48,7 +58,7 @@ def counted_parameters(model: "Model") -> int:
     return sum(weight.numel() for weight in model.module.parameters())
 
 
-def _stream(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:
+def _stream(trace: Trace, stack: Stack) -> dict[Key, Shape]:
     found = {
         (f"{stack}.embedding", "Token ids"): (len(trace.tokens_of(stack)),),
         (f"{stack}.embedding", "Token vectors"): trace.summands[stack]["tokens"].shape,
@@ -64,25 +74,12 @@ def _stream(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:
     return found
 
 
-def _attention(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:
-    found: dict[tuple[str, str], Shape] = {}
-    for record in trace.attention:
-        if record.stack != stack or record.layer != 0:
-            continue
-        place = f"{stack}.{record.name.rpartition('.')[2]}"
-        for name, vectors in zip("QKV", record.vectors, strict=True):
-            found[place, f"{name}, heads first"] = vectors.shape
-        maps = {"Scores": record.scores, "Scaled": record.masked, "Weights": record.weights}
-        found |= {(place, name): (record.heads, *of(0).shape) for name, of in maps.items()}
-        found[place, "Context"] = record.output.shape
-    return found
-
-
-def _norms(trace: Trace, stack: Stack) -> dict[tuple[str, str], Shape]:
-    found: dict[tuple[str, str], Shape] = {}
-    for record in trace.norms:
-        where, *between, _ = record.name.split(".")
-        if where == stack and between[0] in ("0", "embedding", "final"):
-            name = "Final norm" if between == ["final"] else "Norm"
-            found[f"{stack}.{between[-1]}", name] = record.output.shape
-    return found
+def _attention(attention: Attention) -> dict[Key, Shape]:
+    place = f"{attention.stack}.{attention.name.rpartition('.')[2]}"
+    vectors = zip("QKV", attention.vectors, strict=True)
+    maps = {"Scores": attention.scores, "Scaled": attention.masked, "Weights": attention.weights}
+    return (
+        {(place, f"{name}, heads first"): each.shape for name, each in vectors}
+        | {(place, name): (attention.heads, *of(0).shape) for name, of in maps.items()}
+        | {(place, "Context"): attention.output.shape}
+    )

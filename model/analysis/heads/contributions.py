@@ -3,6 +3,7 @@
 Axes: token, C width of the model.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.stream.stream import contributions, lengths
-from model.nn.config import Stack
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -78,23 +78,63 @@ def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> t
     """
     if trace.prediction is None:
         raise ValueError(f"{model.name} is an encoder: it predicts no next token.")
-    sum_, place = _Sum(position), model.config.norm_place
-    _embed(sum_, trace)
-    norms = {norm.name: norm for norm in trace.norms}
+    named: list[tuple[PartKind, str, int | None, float]] = []
+    vectors: list[Vector] = []
+
+    def add(kind: PartKind, name: str, head: int | None, vector: Array) -> None:
+        vectors.append(vector.astype(np.float64))
+        named.append((kind, name, head, float(np.linalg.norm(vectors[-1]))))
+
+    for found in _summands(model, trace, position):
+        if not isinstance(found, NormRecord):
+            add(*found)
+            continue
+        vectors = [_normed(vector, found, position) for vector in vectors]
+        if found.beta.any():
+            add("norm", found.name, None, found.beta)
+    output: nn.Linear | nn.Embedding = model.module.output or model.module.embedding.tokens
+    row = output.weight[token].detach().cpu().numpy().astype(np.float64)
+    parts = [
+        Part(*each, effect=float(vector @ row)) for each, vector in zip(named, vectors, strict=True)
+    ]
+    biases = _bias(output)
+    if biases is not None and (bias := float(biases[token])):
+        parts.append(Part("bias", "output", None, abs(bias), bias))
+    return tuple(parts)
+
+
+def _summands(
+    model: "Model", trace: Trace, position: int
+) -> Iterator[tuple[PartKind, str, int | None, Array] | NormRecord]:
+    """What is added to the stream of the decoder at one token, and each norm that the sum goes through,
+    in order."""
+    place, norms = model.config.norm_place, {norm.name: norm for norm in trace.norms}
+    for name, summand in trace.summands["decoder"].items():
+        rows = np.broadcast_to(summand, trace.states["decoder"][0].shape)
+        yield "embedding", name, None, rows[position]
+    shared = [norm for norm in trace.norms if norm.name.endswith(".embedding.norm")]
+    if shared:  # recorded once for each stack, in order
+        yield shared[list(trace.states).index("decoder")]
     for part in contributions(trace, "decoder", place):
         if part.name.endswith(".feed_forward"):
-            sum_.add("feed_forward", part.name, part.added[position])
+            yield "feed_forward", part.name, None, part.added[position]
         else:
-            _attend(sum_, model, trace.find(part.name))
+            attention = trace.find(part.name)
+            here = replace(attention, output=attention.output[:, position : position + 1])
+            for head, written in enumerate(head_writes(model, here)):
+                yield "head", part.name, head, written[0]
+            if (bias := output_bias(model, part.name)).any():
+                yield "bias", part.name, None, bias
         if place == "post":
-            sum_.pass_through(norms[f"{part.name}.norm"])
+            yield norms[f"{part.name}.norm"]
     if place == "pre":
-        sum_.pass_through(norms["decoder.final.norm"])
-    output: nn.Linear | nn.Embedding = model.module.output or model.module.embedding.tokens
-    parts = sum_.parts(output.weight[token].detach().cpu().numpy().astype(np.float64))
-    biases = _bias(output)
-    bias = 0.0 if biases is None else float(biases[token])
-    return (*parts, Part("bias", "output", None, abs(bias), bias)) if bias else parts
+        yield norms["decoder.final.norm"]
+
+
+def _normed(vector: Vector, norm: NormRecord, position: int) -> Vector:
+    """One summand through a norm, with the statistics of the whole sum."""
+    centred = vector - vector.mean() if norm.kind == "layer" else vector
+    return np.asarray(centred * norm.inverse_deviation.astype(np.float64)[position] * norm.gamma)
 
 
 def logit_check(trace: Trace, parts: tuple[Part, ...], position: int, token: int) -> float:
@@ -103,54 +143,3 @@ def logit_check(trace: Trace, parts: tuple[Part, ...], position: int, token: int
         raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
     logit = float(trace.prediction.after(position)[token])
     return abs(sum(part.effect for part in parts) - logit)
-
-
-class _Sum:
-    """The summands of the stream at one token, followed through the norms."""
-
-    def __init__(self, position: int) -> None:
-        self.position = position
-        self._named: list[tuple[PartKind, str, int | None, float]] = []
-        self._vectors: list[Vector] = []
-
-    def add(self, kind: PartKind, name: str, vector: Array, head: int | None = None) -> None:
-        wide = vector.astype(np.float64)
-        self._named.append((kind, name, head, float(np.linalg.norm(wide))))
-        self._vectors.append(wide)
-
-    def pass_through(self, norm: NormRecord) -> None:
-        """Each summand through a norm, with the statistics of the whole sum."""
-        factor = norm.inverse_deviation.astype(np.float64)[self.position]
-        centred = norm.kind == "layer"
-        self._vectors = [
-            (vector - (vector.mean() if centred else 0.0)) * factor * norm.gamma
-            for vector in self._vectors
-        ]
-        if norm.beta.any():
-            self.add("norm", norm.name, norm.beta)
-
-    def parts(self, row: Vector) -> tuple[Part, ...]:
-        return tuple(
-            Part(*named, effect=float(vector @ row))
-            for named, vector in zip(self._named, self._vectors, strict=True)
-        )
-
-
-def _embed(sum_: _Sum, trace: Trace) -> None:
-    stack: Stack = "decoder"
-    for name, summand in trace.summands[stack].items():
-        rows = np.broadcast_to(summand, trace.states[stack][0].shape)
-        sum_.add("embedding", name, rows[sum_.position])
-    norms = [norm for norm in trace.norms if norm.name.endswith(".embedding.norm")]
-    if norms:  # one for each stack, in order
-        sum_.pass_through(norms[list(trace.states).index(stack)])
-
-
-def _attend(sum_: _Sum, model: "Model", attention: Attention) -> None:
-    at = sum_.position
-    here = replace(attention, output=attention.output[:, at : at + 1])  # one token is enough
-    for head, written in enumerate(head_writes(model, here)):
-        sum_.add("head", attention.name, written[0], head)
-    bias = output_bias(model, attention.name)
-    if bias.any():
-        sum_.add("bias", attention.name, bias)

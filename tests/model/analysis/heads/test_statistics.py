@@ -63,12 +63,11 @@ def test_prefix_matching_in_any_text_is_the_share_on_what_followed_the_same_toke
             statistics.prefix_matching(np.eye(len(without), dtype=np.float32), without)
 
 
-def test_prefix_matching_is_the_induction_score_of_a_list_said_twice() -> None:
+def test_in_a_list_said_twice_both_scores_are_a_mean_along_one_diagonal() -> None:
     rows = np.random.default_rng(0).dirichlet(np.ones(10), 10).astype(np.float32)
-    listed = [4, 2, 9, 1, 6]
-    assert statistics.prefix_matching(rows, listed * 2) == pytest.approx(
-        statistics.induction(rows, 5)
-    )
+    expected = pytest.approx(np.diagonal(rows, -4)[1:].mean())
+    assert statistics.prefix_matching(rows, [4, 2, 9, 1, 6] * 2) == expected
+    assert statistics.induction(rows, 5) == expected
 
 
 @pytest.mark.parametrize("period", [3, 5])

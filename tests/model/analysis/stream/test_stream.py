@@ -168,16 +168,12 @@ def test_sinusoids_are_those_of_the_paper() -> None:
 
 
 def test_positions_are_given_where_the_model_has_any(model: Model, trace: Trace) -> None:
-    kind = model.config.positions
-    if kind == "none":
-        assert trace.positions is None
-        return
-    width = model.config.head_width // 2 if kind == "rotary" else model.config.width
-    assert trace.positions is not None
-    assert trace.positions.shape == (len(trace.tokens), width)
+    kind, length, width = model.config.positions, len(trace.tokens), model.config.width
+    shapes = {"none": None, "rotary": (length, model.config.head_width // 2)}
+    found = None if trace.positions is None else trace.positions.shape
+    assert found == shapes.get(kind, (length, width))
     if kind == "sinusoidal":
-        expected = sinusoids(len(trace.tokens), width).numpy()
-        np.testing.assert_array_equal(trace.positions, expected)
+        np.testing.assert_array_equal(trace.positions, sinusoids(length, width).numpy())
     if kind == "learned":
-        table = model.module.embedding.positions.weight[: len(trace.tokens)]
+        table = model.module.embedding.positions.weight[:length]
         np.testing.assert_array_equal(trace.positions, table.cpu())

@@ -1,4 +1,4 @@
-"""Logits and summands that are made when they are asked for: the same numbers, no more than is read."""
+"""Deferred logits and summands: the same numbers, computed when they are read."""
 
 import gc
 import weakref
@@ -17,7 +17,7 @@ FIRST, SECOND = "stories", "translate-en-fr"
 LONG = "the king said to the queen that " * 30  # beyond 2^20 logits of house-gpt
 
 
-def are_made(trace: Trace) -> bool:
+def are_computed(trace: Trace) -> bool:
     return "all" in vars(trace.prediction)
 
 
@@ -29,29 +29,29 @@ def summand_bytes(trace: Trace) -> int:
     return sum(count for place, count in kept.items() if place not in states)
 
 
-def early_and_late(model: Model, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Trace]:
-    early = model.trace(sentence(model), target(model), record="full")
+def both_ways(model: Model, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Trace]:
+    kept = model.trace(sentence(model), target(model), record="full")
     monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
-    return early, model.trace(sentence(model), target(model), record="full")
+    return kept, model.trace(sentence(model), target(model), record="full")
 
 
 @pytest.mark.parametrize("name", PREDICTING)
 def test_they_are_those_that_the_pass_would_have_ended_with(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    early, late = early_and_late(build(name), monkeypatch)
-    ours, theirs = early.prediction, late.prediction
+    kept, deferred = both_ways(build(name), monkeypatch)
+    ours, theirs = kept.prediction, deferred.prediction
     assert ours is not None
     assert theirs is not None
     assert ours.shape == theirs.shape == ours.all.shape
     for position in (0, -1):
         np.testing.assert_allclose(theirs.after(position), ours.all[position], atol=1e-5)
     np.testing.assert_allclose(theirs.rows(1, 3), ours.all[1:3], atol=1e-5)
-    assert not are_made(late)
-    assert late.nbytes == early.nbytes - summand_bytes(early)
-    np.testing.assert_array_equal(late.logits, early.logits)
-    np.testing.assert_array_equal(losses(late), losses(early))
-    assert are_made(late)
+    assert not are_computed(deferred)
+    assert deferred.nbytes == kept.nbytes - summand_bytes(kept)
+    np.testing.assert_array_equal(deferred.logits, kept.logits)
+    np.testing.assert_array_equal(losses(deferred), losses(kept))
+    assert are_computed(deferred)
     np.testing.assert_array_equal(theirs.after(-1), ours.all[-1])
     assert not theirs.all.flags.writeable
     for position in (len(theirs.all), -len(theirs.all) - 1):
@@ -60,11 +60,11 @@ def test_they_are_those_that_the_pass_would_have_ended_with(
 
 
 def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    early, late = early_and_late(build("gpt"), monkeypatch)
-    assert [norm.name for norm in early.norms] == [norm.name for norm in late.norms]
-    for ours, theirs in zip(early.states["decoder"], late.states["decoder"], strict=True):
+    kept, deferred = both_ways(build("gpt"), monkeypatch)
+    assert [norm.name for norm in kept.norms] == [norm.name for norm in deferred.norms]
+    for ours, theirs in zip(kept.states["decoder"], deferred.states["decoder"], strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert late.check() < 1e-5
+    assert deferred.check() < 1e-5
 
 
 @pytest.mark.parametrize("positions", [True, False])
@@ -73,54 +73,54 @@ def test_the_summands_are_read_from_the_tables(
     name: str, positions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, change = build(name), Intervention(positions=positions)
-    early = model.trace(sentence(model), target(model), change)
+    kept = model.trace(sentence(model), target(model), change)
     monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
-    late = model.trace(sentence(model), target(model), change)
-    assert early.summands.keys() == late.summands.keys()
-    for stack, parts in early.summands.items():
-        assert list(parts) == list(late.summands[stack])
+    deferred = model.trace(sentence(model), target(model), change)
+    assert kept.summands.keys() == deferred.summands.keys()
+    for stack, parts in kept.summands.items():
+        assert list(parts) == list(deferred.summands[stack])
         for summand in parts:
-            np.testing.assert_array_equal(late.summands[stack][summand], parts[summand])
-            assert not late.summands[stack][summand].flags.writeable
+            np.testing.assert_array_equal(deferred.summands[stack][summand], parts[summand])
+            assert not deferred.summands[stack][summand].flags.writeable
 
 
-def test_of_a_long_text_they_are_made_when_they_are_read() -> None:
+def test_of_a_long_text_they_are_computed_when_they_are_read() -> None:
     model = loaded("house-gpt")
     trace = model.trace(model.kept(LONG))
     assert trace.prediction is not None
     assert trace.prediction.nbytes >= 4 * 2**20
-    assert not are_made(trace)
+    assert not are_computed(trace)
     np.testing.assert_allclose(
         trace.prediction.rows(3, 9), model.unembed(trace.states["decoder"][-1])[3:9], atol=1e-4
     )
-    assert not are_made(trace)
+    assert not are_computed(trace)
     assert trace.logits is not None
-    assert are_made(trace)
+    assert are_computed(trace)
 
 
 def test_weights_that_were_changed_meanwhile_give_no_logits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = build("gpt")
-    early, late = early_and_late(model, monkeypatch)
-    before = np.array(early.logits)
+    kept, deferred = both_ways(model, monkeypatch)
+    before = np.array(kept.logits)
     model.module.embedding.tokens.weight.add_(1.0)
-    assert late.prediction is not None
+    assert deferred.prediction is not None
     with pytest.raises(ValueError, match="run it again"):
-        late.prediction.after(-1)
+        deferred.prediction.after(-1)
     with pytest.raises(ValueError, match="run it again"):
-        late.embeddings.sum()
-    np.testing.assert_array_equal(early.logits, before)
+        deferred.embeddings.sum()
+    np.testing.assert_array_equal(kept.logits, before)
 
 
 def test_a_trace_does_not_keep_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build("gpt")
-    early, late = early_and_late(model, monkeypatch)
-    module, expected = weakref.ref(model.module), np.array(early.logits)
+    kept, deferred = both_ways(model, monkeypatch)
+    module, expected = weakref.ref(model.module), np.array(kept.logits)
     del model
     gc.collect()
     assert module() is None
-    np.testing.assert_array_equal(late.logits, expected)
+    np.testing.assert_array_equal(deferred.logits, expected)
 
 
 def test_the_traces_of_a_model_go_with_it() -> None:
