@@ -11,8 +11,6 @@ from model.nn.recorder import Place
 
 
 class AttentionLayer(Protocol):
-    """One attention sub-layer."""
-
     @property
     def place(self) -> Place: ...
 

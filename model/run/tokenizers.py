@@ -95,7 +95,6 @@ class GPT2Subset:
         self._compact = {full: compact for compact, full in enumerate(self.kept)}
 
     def encode(self, text: str) -> list[int]:
-        """Compact ids of a text."""
         return [
             compact
             for full in gpt2().encode(clean(text), disallowed_special=())
@@ -111,7 +110,6 @@ class GPT2Subset:
         return tuple(Token(int(id_), spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
 
     def raw(self, id_: int) -> bytes:
-        """The bytes that an id stands for."""
         return gpt2().decode_single_token_bytes(self.kept[id_])
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -82,7 +82,6 @@ def norm_record(tensors: NormTensors) -> NormRecord:
 
 
 def feed_forward_record(tensors: FeedForwardTensors) -> FeedForwardRecord:
-    """One hidden layer's tensors as a record of plain arrays."""
     hidden = None if tensors.hidden is None else array_of(tensors.hidden)
     return FeedForwardRecord(tensors.name, array_of(tensors.before), hidden, tensors.activation)
 

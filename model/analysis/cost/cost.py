@@ -68,7 +68,6 @@ def growth(cost: Callable[[Lengths], int], batch: int) -> Growth:
 
 
 def total_flops(config: TransformerConfig, lengths: Lengths) -> int:
-    """Operations of a whole pass."""
     return sum(flops_by_part(config, lengths).values())
 
 

@@ -7,6 +7,7 @@ activations, sums and look-ups grow only with the tokens and are left out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Literal
 
@@ -29,7 +30,11 @@ class Operation:
     numbers: int  # new ones, each time; 0 where they are only put in another order
     times: int = 1
     flops: int = 0  # each time; a product and its sum count as two
-    is_product: bool = True  # whether it is a matrix product
+
+    @property
+    def is_product(self) -> bool:
+        """Whether its operations, if any, are those of a matrix product."""
+        return self.name not in ("Scaled", "Weights")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -59,124 +64,11 @@ def operations(config: TransformerConfig, lengths: Lengths) -> tuple[Operation, 
     return tuple(operation for stack in stacks for operation in stack.operations())
 
 
-@dataclass(frozen=True)
-class _Stack:
-    config: TransformerConfig
-    stack: Stack
-    times: int
-    lengths: Lengths
-
-    def operations(self) -> Iterator[Operation]:
-        crosses = self.stack == "decoder" and self.config.shape == "encoder-decoder"
-        yield from self._embedding()
-        for kind in ("self", "cross") if crosses else ("self",):
-            yield from self._around(kind, self._attention(kind))
-        if self.config.hidden:
-            yield from self._around("feed_forward", self._feed_forward())
-        if self.config.norm_place == "pre":
-            yield self._of_width("final", "Final norm", "norm of each token", "norms and sums")
-        if self.stack == "decoder":
-            yield self._logits()
-
-    @property
-    def _tokens(self) -> int:
-        return self.lengths.of(self.stack, self.config.source)
-
-    def _of_width(self, place: str, name: str, formula: str, part: Part, times: int = 1,
-                  flops: int = 0) -> Operation:  # fmt: skip
-        shape = (self.lengths.batch, self._tokens, self.config.width)
-        axes = ("batch", "token", "width")
-        return Operation(
-            f"{self.stack}.{place}", name, formula, axes, shape, part, prod(shape), times, flops
-        )
-
-    def _embedding(self) -> Iterator[Operation]:
-        batch, tokens = self.lengths.batch, self._tokens
-        yield Operation(f"{self.stack}.embedding", "Token ids", "text to ids", ("batch", "token"),
-                        (batch, tokens), "embedding", 0)  # fmt: skip
-        yield self._of_width("embedding", "Token vectors", "row of the table", "embedding")
-        added = " + P" * self.config.adds_positions + " + segment" * bool(self.config.segments)
-        if added:
-            yield self._of_width("embedding", "Plus positions", f"E{added}", "embedding")
-        if self.config.embedding_norm:
-            yield self._of_width("embedding", "Norm", "norm of each token", "norms and sums")
-
-    def _around(self, place: str, inner: Iterator[Operation]) -> Iterator[Operation]:
-        """A sub-layer with its norm and its shortcut."""
-        norm = self._of_width(place, "Norm", "norm of each token", "norms and sums", self.times)
-        if self.config.norm_place == "pre":
-            yield norm
-        yield from inner
-        yield self._of_width(place, "Plus the stream", "x + f(x)", "norms and sums", self.times)
-        if self.config.norm_place == "post":
-            yield norm
-
-    def _attention(self, kind: str) -> Iterator[Operation]:
-        """Multi-head attention step by step. Keys and values may have fewer heads than queries; in
-        cross-attention they come from the source."""
-        config, batch, tokens = self.config, self.lengths.batch, self._tokens
-        heads, shared, d_k = config.heads, config.key_head_count, config.head_width
-        keys = self.lengths.tokens if kind == "cross" else tokens
-        width, read, kept = config.width, heads * d_k, shared * d_k  # of all heads side by side
-        asked, offered = batch * tokens, 2 * batch * keys  # a key and a value a token looked at
-        table, output = batch * heads * tokens * keys, asked * read
-        pairs = ("batch", "head", "query", "key"), (batch, heads, tokens, keys)
-
-        def step(name: str, formula: str, axes: tuple[str, ...], shape: tuple[int, ...],
-                 numbers: int = 0, flops: int = 0) -> Operation:  # fmt: skip
-            part: Part = "pairs" if name in _PAIRS else "projections"
-            return Operation(f"{self.stack}.{kind}", name, formula, axes, shape, part, numbers,
-                             self.times, flops, is_product=name in _PRODUCTS)  # fmt: skip
-
-        split, by_head = ("batch", "token", "head", "d_k"), ("batch", "head", "token", "d_k")
-        flat, cut = ("batch", "token", "head · d_k"), "heads · dₖ, one axis cut into two"
-        bias = " + b" if config.qkv_bias else ""
-        yield step("Q", f"x·W_Q{bias}", flat, (batch, tokens, read), output, 2 * width * output)
-        yield step("K and V", f"x·W_K{bias}, x·W_V{bias}", flat, (batch, keys, kept), offered * kept,
-                   2 * width * offered * kept)  # fmt: skip
-        yield step("Q cut into heads", cut, split, (batch, tokens, heads, d_k))
-        yield step("K and V cut into heads", cut, split, (batch, keys, shared, d_k))
-        swapped = "token and head swapped"
-        yield step("Q, heads first", swapped, by_head, (batch, heads, tokens, d_k))
-        for name in ("K", "V"):
-            yield step(f"{name}, heads first", swapped, by_head, (batch, shared, keys, d_k))
-        product = 2 * table * d_k
-        group = f", {heads // shared} heads to a key" if config.groups_keys else ""
-        yield step("Scores", f"Q·Kᵀ{group}", *pairs, table, product)
-        masked = ", masked" if kind == "self" and self.stack == "decoder" else ""
-        yield step("Scaled", f"scores / √dₖ{masked}", *pairs, table, table)
-        yield step("Weights", "softmax of each row", *pairs, table, SOFTMAX * table)
-        yield step("Context", "weights · V", by_head, (batch, heads, tokens, d_k), output, product)
-        yield step("Tokens first again", swapped, split, (batch, tokens, heads, d_k))
-        yield step("Heads side by side", "heads · dₖ, one axis", flat, (batch, tokens, read))
-        mixed = "context · W_O" + (" + b_O" if config.output_bias else "")
-        yield step("After W_O", mixed, ("batch", "token", "width"), (batch, tokens, width),
-                   asked * width, 2 * width * output)  # fmt: skip
-
-    def _feed_forward(self) -> Iterator[Operation]:
-        config, batch = self.config, self.lengths.batch
-        axes, shape = ("batch", "token", "hidden"), (batch, self._tokens, config.hidden)
-        flops = 2 * prod(shape) * config.width
-        inner, outer = (" + b₁", " + b₂") if config.hidden_bias else ("", "")
-        gate = f", x·W_g{inner and ' + b_g'}" if config.is_gated else ""
-        maps = 2 if config.is_gated else 1
-        place = f"{self.stack}.feed_forward"
-        yield Operation(place, "Hidden layer", f"x·W₁{inner}{gate}", axes, shape, "feed-forward",
-                        maps * prod(shape), self.times, maps * flops)  # fmt: skip
-        yield Operation(place, "Activation", _ACTIVATIONS[config.activation], axes, shape,
-                        "feed-forward", prod(shape), self.times)  # fmt: skip
-        yield self._of_width(
-            "feed_forward", "Back to the width", f"h·W₂{outer}", "feed-forward", self.times, flops
-        )
-
-    def _logits(self) -> Operation:
-        shape = (self.lengths.batch, self._tokens, self.config.vocabulary)
-        return Operation("decoder.output", "Logits", "x·W_out", ("batch", "token", "vocabulary"),
-                         shape, "output", prod(shape), flops=2 * prod(shape) * self.config.width)  # fmt: skip
-
-
-_PAIRS = ("Scores", "Scaled", "Weights", "Context")
-_PRODUCTS = ("Q", "K and V", "Scores", "Context", "After W_O")
+_WIDE, _FLAT = ("batch", "token", "width"), ("batch", "token", "head · d_k")
+_SPLIT, _BY_HEAD = ("batch", "token", "head", "d_k"), ("batch", "head", "token", "d_k")
+_PAIRS, _HIDDEN = ("batch", "head", "query", "key"), ("batch", "token", "hidden")
+_NORM, _SWAPPED = "norm of each token", "token and head swapped"
+_CUT = "heads · dₖ, one axis cut into two"
 _ACTIVATIONS = {
     "relu": "max(0, h)",
     "gelu": "GELU(h)",
@@ -186,3 +78,115 @@ _ACTIVATIONS = {
     "geglu": "GELU(gate) · h",
     "geglu_tanh": "GELU(gate), by tanh, · h",
 }
+
+
+class _Stack:
+    """One stack: its operations, and the size of each axis."""
+
+    def __init__(
+        self, config: TransformerConfig, stack: Stack, layers: int, lengths: Lengths
+    ) -> None:
+        self.config, self.stack, self.layers, self.lengths = config, stack, layers, lengths
+        tokens = lengths.of(stack, config.source)
+        self.sizes = {
+            "batch": lengths.batch,
+            "token": tokens,
+            "query": tokens,
+            "head": config.heads,
+            "d_k": config.head_width,
+            "head · d_k": config.heads * config.head_width,
+            "width": config.width,
+            "hidden": config.hidden,
+            "vocabulary": config.vocabulary,
+        }
+
+    def operations(self) -> Iterator[Operation]:
+        config, made = self.config, self._made
+        yield from self._embedding()
+        crosses = self.stack == "decoder" and config.shape == "encoder-decoder"
+        for kind in ("self", "cross") if crosses else ("self",):
+            yield from self._around(kind, self._attention(kind))
+        if config.hidden:
+            yield from self._around("feed_forward", self._feed_forward())
+        if config.norm_place == "pre":
+            yield made("final", "Final norm", _NORM, _WIDE, "norms and sums")
+        if self.stack == "decoder":
+            axes = ("batch", "token", "vocabulary")
+            yield made("output", "Logits", "x·W_out", axes, "output", each=2 * config.width)
+
+    def _made(
+        self,
+        place: str,
+        name: str,
+        formula: str,
+        axes: tuple[str, ...],
+        part: Part,
+        *,
+        times: int = 1,
+        new: int = 1,
+        each: int = 0,
+        **sizes: int,
+    ) -> Operation:
+        """new: new numbers for each cell of the shape. each: operations for each new number. sizes: of
+        axes that have another size here."""
+        shape = tuple((self.sizes | sizes)[axis] for axis in axes)
+        numbers = new * prod(shape)
+        place = f"{self.stack}.{place}"
+        return Operation(place, name, formula, axes, shape, part, numbers, times, each * numbers)
+
+    def _embedding(self) -> Iterator[Operation]:
+        made = partial(self._made, "embedding")
+        yield made("Token ids", "text to ids", ("batch", "token"), "embedding", new=0)
+        yield made("Token vectors", "row of the table", _WIDE, "embedding")
+        added = " + P" * self.config.adds_positions + " + segment" * bool(self.config.segments)
+        if added:
+            yield made("Plus positions", f"E{added}", _WIDE, "embedding")
+        if self.config.embedding_norm:
+            yield made("Norm", _NORM, _WIDE, "norms and sums")
+
+    def _around(self, place: str, inner: Iterator[Operation]) -> Iterator[Operation]:
+        """A sub-layer with its norm and its shortcut."""
+        made = partial(self._made, place, axes=_WIDE, part="norms and sums", times=self.layers)
+        if self.config.norm_place == "pre":
+            yield made("Norm", _NORM)
+        yield from inner
+        yield made("Plus the stream", "x + f(x)")
+        if self.config.norm_place == "post":
+            yield made("Norm", _NORM)
+
+    def _attention(self, kind: str) -> Iterator[Operation]:
+        """Multi-head attention step by step. Keys and values may have fewer heads than queries; in
+        cross-attention they come from the source."""
+        config, projected = self.config, 2 * self.config.width
+        heads, shared, d_k = config.heads, config.key_head_count, config.head_width
+        keys = self.lengths.tokens if kind == "cross" else self.sizes["token"]
+        kept = {"token": keys, "head": shared, "head · d_k": shared * d_k}
+        bias = " + b" if config.qkv_bias else ""
+        group = f", {heads // shared} heads to a key" if config.groups_keys else ""
+        masked = ", masked" if kind == "self" and self.stack == "decoder" else ""
+        mixed = "context · W_O" + (" + b_O" if config.output_bias else "")
+        flat = partial(self._made, kind, part="projections", times=self.layers)
+        pairs = partial(self._made, kind, part="pairs", times=self.layers, key=keys)
+        yield flat("Q", f"x·W_Q{bias}", _FLAT, each=projected)
+        yield flat("K and V", f"x·W_K{bias}, x·W_V{bias}", _FLAT, new=2, each=projected, **kept)
+        yield flat("Q cut into heads", _CUT, _SPLIT, new=0)
+        yield flat("K and V cut into heads", _CUT, _SPLIT, new=0, **kept)
+        yield flat("Q, heads first", _SWAPPED, _BY_HEAD, new=0)
+        for name in ("K", "V"):
+            yield flat(f"{name}, heads first", _SWAPPED, _BY_HEAD, new=0, **kept)
+        yield pairs("Scores", f"Q·Kᵀ{group}", _PAIRS, each=2 * d_k)
+        yield pairs("Scaled", f"scores / √dₖ{masked}", _PAIRS, each=1)
+        yield pairs("Weights", "softmax of each row", _PAIRS, each=SOFTMAX)
+        yield pairs("Context", "weights · V", _BY_HEAD, each=2 * keys)
+        yield flat("Tokens first again", _SWAPPED, _SPLIT, new=0)
+        yield flat("Heads side by side", "heads · dₖ, one axis", _FLAT, new=0)
+        yield flat("After W_O", mixed, _WIDE, each=2 * heads * d_k)
+
+    def _feed_forward(self) -> Iterator[Operation]:
+        config, maps = self.config, 2 if self.config.is_gated else 1
+        inner, outer = (" + b₁", " + b₂") if config.hidden_bias else ("", "")
+        gate = f", x·W_g{inner and ' + b_g'}" if config.is_gated else ""
+        made = partial(self._made, "feed_forward", part="feed-forward", times=self.layers)
+        yield made("Hidden layer", f"x·W₁{inner}{gate}", _HIDDEN, new=maps, each=2 * config.width)
+        yield made("Activation", _ACTIVATIONS[config.activation], _HIDDEN)
+        yield made("Back to the width", f"h·W₂{outer}", _WIDE, each=2 * config.hidden)

@@ -28,7 +28,6 @@ class Family:
         return tuple(one for one in trace.attention if family_of(one) == self)
 
     def heads(self, trace: Trace) -> tuple[Head, ...]:
-        """Every head of the family, layer by layer."""
         return heads_of(self.members(trace))
 
     def queries(self, trace: Trace) -> tuple[Token, ...]:
@@ -41,7 +40,6 @@ class Family:
 
 
 def family_of(attention: Attention) -> Family:
-    """The family that a sub-layer belongs to."""
     return Family(attention.stack, attention.kind == "cross")
 
 

@@ -152,13 +152,10 @@ def scores(trace: Trace, family: Family) -> Scores:
     reading = Reading(family.queries(trace), family.keys(trace))
     members = family.members(trace)
     continued = goes_on_with_its_text(members[0], translates=bool(trace.target_tokens))
-    wanted, refused = [], {}
-    for statistic in STATISTICS:
-        refusal = _refusal(statistic, family, members[0].weights(0), reading, continued)
-        if refusal is None:
-            wanted.append(statistic)
-        else:
-            refused[statistic.name] = refusal
+    some = members[0].weights(0)
+    reasons = {one.name: _refusal(one, family, some, reading, continued) for one in STATISTICS}
+    refused = {name: reason for name, reason in reasons.items() if reason is not None}
+    wanted = [one for one in STATISTICS if one.name not in refused]
     table = np.array(
         [
             [statistic.of(weights, reading) for statistic in wanted]

@@ -26,7 +26,6 @@ class NeuronStatistics(NamedTuple):
 
 
 def neuron_statistics(record: FeedForwardRecord) -> NeuronStatistics:
-    """The statistics of one layer, from every token and neuron."""
     before, hidden = record.before, record.hidden
     token, neuron = np.unravel_index(np.abs(hidden).argmax(), hidden.shape)
     return NeuronStatistics(

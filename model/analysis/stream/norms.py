@@ -24,7 +24,6 @@ class TokenStatistics(NamedTuple):
 
 
 def token_statistics(vectors: Array | Wide) -> TokenStatistics:
-    """The statistics of vectors (token, d_model)."""
     wide = vectors.astype(np.float64)
     return TokenStatistics(wide.mean(-1), wide.var(-1), wide.std(-1))
 
