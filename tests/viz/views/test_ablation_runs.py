@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pytest
+from torch import Tensor
 
+from model import Model, Trace
 from model.analysis.heads import ablations
 from model.analysis.heads.ablations import Ablations
 from model.analysis.heads.families import Head
@@ -82,14 +84,14 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
 ) -> None:
     engine = Engine(visitor=lambda: "a ninth")
     monkeypatch.setattr(ablation, "engine", lambda: engine)
-    go, passes, real = threading.Semaphore(0), list[object](), ablations._Passes.run
+    go, passes, real = threading.Semaphore(0), list[object](), ablations._without
 
-    def held(self: ablations._Passes, ablated: Sequence[Head]) -> object:
-        passes.append(self)
+    def held(model: Model, trace: Trace, ablated: Sequence[Head]) -> Tensor:
+        passes.append(trace)
         assert go.acquire(timeout=60)
-        return real(self, ablated)
+        return real(model, trace, ablated)
 
-    monkeypatch.setattr(ablations._Passes, "run", held)
+    monkeypatch.setattr(ablations, "_without", held)
     monkeypatch.setattr(ablations, "MOST_ROWS", 2)
     model = engine.model("stories", lambda sentence, share: None)
     runs, eight = Runs(), [Request("stories", f"{number} cats") for number in range(8)]
