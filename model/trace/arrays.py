@@ -15,8 +15,7 @@ def softmax(scores: NDArray[F], axis: int = -1) -> NDArray[F]:
     top = scores.max(axis, keepdims=True)
     exponentials = np.exp(scores - np.where(np.isneginf(top), 0, top))
     sums = exponentials.sum(axis, keepdims=True)
-    result: NDArray[F] = exponentials / np.where(sums == 0, 1, sums)
-    return result
+    return np.asarray(exponentials / np.where(sums == 0, 1, sums), scores.dtype)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -125,11 +125,11 @@ class _Stack:
         times: int = 1,
         new: int = 1,
         each: int = 0,
-        **sizes: int,
+        sizes: dict[str, int] | None = None,
     ) -> Operation:
         """new: new numbers for each cell of the shape. each: operations for each new number. sizes: of
         axes that have another size here."""
-        shape = tuple((self.sizes | sizes)[axis] for axis in axes)
+        shape = tuple((self.sizes | (sizes or {}))[axis] for axis in axes)
         numbers = new * prod(shape)
         place = f"{self.stack}.{place}"
         return Operation(place, name, formula, axes, shape, part, numbers, times, each * numbers)
@@ -166,14 +166,14 @@ class _Stack:
         masked = ", masked" if kind == "self" and self.stack == "decoder" else ""
         mixed = "context · W_O" + (" + b_O" if config.output_bias else "")
         flat = partial(self._made, kind, part="projections", times=self.layers)
-        pairs = partial(self._made, kind, part="pairs", times=self.layers, key=keys)
+        pairs = partial(self._made, kind, part="pairs", times=self.layers, sizes={"key": keys})
         yield flat("Q", f"x·W_Q{bias}", _FLAT, each=projected)
-        yield flat("K and V", f"x·W_K{bias}, x·W_V{bias}", _FLAT, new=2, each=projected, **kept)
+        yield flat("K and V", f"x·W_K{bias}, x·W_V{bias}", _FLAT, new=2, each=projected, sizes=kept)
         yield flat("Q cut into heads", _CUT, _SPLIT, new=0)
-        yield flat("K and V cut into heads", _CUT, _SPLIT, new=0, **kept)
+        yield flat("K and V cut into heads", _CUT, _SPLIT, new=0, sizes=kept)
         yield flat("Q, heads first", _SWAPPED, _BY_HEAD, new=0)
         for name in ("K", "V"):
-            yield flat(f"{name}, heads first", _SWAPPED, _BY_HEAD, new=0, **kept)
+            yield flat(f"{name}, heads first", _SWAPPED, _BY_HEAD, new=0, sizes=kept)
         yield pairs("Scores", f"Q·Kᵀ{group}", _PAIRS, each=2 * d_k)
         yield pairs("Scaled", f"scores / √dₖ{masked}", _PAIRS, each=1)
         yield pairs("Weights", "softmax of each row", _PAIRS, each=SOFTMAX)

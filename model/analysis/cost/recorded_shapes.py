@@ -29,10 +29,10 @@ def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
         if attention.layer == 0:
             found |= _attention(attention)
     for norm in trace.norms:
-        stack, *between, _ = norm.name.split(".")
+        where, *between, _ = norm.name.split(".")
         if between[0] in ("0", "embedding", "final"):
             name = "Final norm" if between == ["final"] else "Norm"
-            found[f"{stack}.{between[-1]}", name] = norm.output.shape
+            found[f"{where}.{between[-1]}", name] = norm.output.shape
     for record in trace.feed_forward:
         where, layer, _ = record.name.split(".")
         if layer == "0":
