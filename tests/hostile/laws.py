@@ -19,9 +19,9 @@ from tests.csv_reading import read_matrix_csv
 from tests.hostile.attacks import FORMULAS, INVISIBLE
 from viz.explorer.message import payload
 from viz.explorer.packing import packed
+from viz.figures.bars import reading
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.next_tokens import next_tokens
-from viz.figures.reading import reading
+from viz.figures.probabilities import next_tokens
 from viz.notation.labels import LONGEST, plotly_label, token_label
 from viz.notation.markdown import plain
 from viz.saving.offline_page import HeadPicture, head_picture, picture_csv, picture_figures

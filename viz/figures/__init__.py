@@ -1,1 +1,1 @@
-"""Pictures: one a file, pure functions from arrays to a Plotly figure."""
+"""Pictures: pure functions from arrays to a Plotly figure."""

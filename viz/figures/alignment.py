@@ -1,12 +1,12 @@
 """Lines between the words of two sentences: what each word of one read in the other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.figures.chart import BARE, MONOSPACED, chart, marks
 from viz.notation.labels import plotly_label, tick_positions
 from viz.notation.theme import GOLD, KEY, QUERY, WEIGHT, rgba
 
@@ -17,18 +17,7 @@ LABEL = 16  # characters
 HOVERED = 600  # up to so many lines each says its numbers on hover
 _PALE = 0.25  # of the lines of words that are not chosen
 _ROW = 38  # pixels
-
-
-@dataclass(frozen=True, eq=False)
-class _Lines:
-    """Lines from source words to target words, as pairs of positions, with their weights."""
-
-    target: NDArray[np.intp]
-    source: NDArray[np.intp]
-    weight: NDArray[np.floating]
-
-    def of(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> "_Lines":
-        return _Lines(self.target[chosen], self.source[chosen], self.weight[chosen])
+Places = NDArray[np.intp]
 
 
 def alignment(
@@ -52,40 +41,38 @@ def alignment(
         raise ValueError(
             f"{weights.shape} weights for {len(target)} target and {len(source)} source words."
         )
-    traces = [] if gold is None else [_gold(gold, chosen)]
-    at_target, at_source = np.nonzero(weights >= LEAST)
-    lines = _Lines(at_target, at_source, weights[at_target, at_source])
-    clear = np.ones(len(at_target), bool) if chosen is None else at_target == chosen
-    traces += _drawn(lines.of(~clear), _PALE)
-    traces += _drawn(lines.of(clear), 1.0)
-    traces += _legend(gold is not None)
-    traces += [
+    lines = np.argwhere(weights >= LEAST)  # (target, source) each
+    clear = np.ones(len(lines), bool) if chosen is None else lines[:, 0] == chosen
+    traces = [
+        *([] if gold is None else [_gold(gold, chosen)]),
+        *_drawn(lines[~clear], weights, _PALE),
+        *_drawn(lines[clear], weights, 1.0),
+        _entry("weight: the wider, the more is read", WEIGHT, WIDEST / 2),
+        *(
+            []
+            if gold is None
+            else [_entry("gold: what the grammar says", rgba(GOLD, 0.5), GOLD_WIDTH)]
+        ),
         _words(source, 0.0, "middle left", KEY),
         _words(target, 1.0, "middle right", QUERY, chosen),
-        _hovered(lines, source, target),
+        _hovered(lines, weights, source, target),
     ]
-    said = {"meta": _in_words(weights, source, target, names)}
-    return go.Figure(traces, said | _layout(max(len(source), len(target), rows, 1), names))
-
-
-def _layout(longest: int, names: tuple[str, str]) -> dict[str, object]:
-    """Both columns of words from the top down, under their names."""
-    across = {
+    longest = max(len(source), len(target), rows, 1)
+    across: dict[str, object] = {
         "range": [-0.55, 1.55],
         "tickvals": [0, 1],
         "ticktext": [f"<b>{name}</b>" for name in names],
         "side": "top",
-        "showgrid": False,
-        "zeroline": False,
         "fixedrange": True,
     }
-    return {
-        "xaxis": across,
-        "yaxis": {"range": [longest - 0.4, -0.6], "visible": False, "fixedrange": True},
-        "height": min(100 + _ROW * longest, 900),
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-        "legend": {"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
-    }
+    return chart(
+        traces,
+        across | BARE,
+        {"range": [longest - 0.4, -0.6], "visible": False, "fixedrange": True},
+        height=min(100 + _ROW * longest, 900),
+        legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
+        meta=_in_words(weights, source, target, names),
+    )
 
 
 def _in_words(
@@ -103,17 +90,14 @@ def _in_words(
     return f"Lines from {names[0]} to {names[1]}, as wide as the weight. {'; '.join(pairs)}."
 
 
-def _drawn(lines: _Lines, strength: float) -> list[go.Scatter]:
+def _drawn(lines: Places, weights: NDArray[np.floating], strength: float) -> list[go.Scatter]:
     """One trace for all lines of about the same weight: as many traces as there are widths."""
-    steps = np.maximum(np.round(lines.weight / STEP).astype(int), 1)
+    steps = np.maximum(np.round(weights[*lines.T] / STEP).astype(int), 1)
     return [
         _segments(
-            lines.target[steps == step],
-            lines.source[steps == step],
-            {
-                "color": rgba(WEIGHT, strength * (0.35 + 0.6 * step * STEP)),
-                "width": WIDEST * step * STEP,
-            },
+            lines[steps == step],
+            rgba(WEIGHT, strength * (0.35 + 0.6 * step * STEP)),
+            WIDEST * step * STEP,
         )
         for step in sorted(set(steps.tolist()))
     ]
@@ -126,32 +110,20 @@ def _gold(gold: Sequence[Sequence[int]], chosen: int | None) -> go.Scatter:
         for source in links
         if chosen is None or target == chosen
     ]
-    places = np.array(pairs, dtype=int).reshape(-1, 2)
-    return _segments(places[:, 0], places[:, 1], {"color": rgba(GOLD, 0.4), "width": GOLD_WIDTH})
+    return _segments(np.array(pairs, dtype=int).reshape(-1, 2), rgba(GOLD, 0.4), GOLD_WIDTH)
 
 
-def _segments(
-    target: NDArray[np.intp], source: NDArray[np.intp], line: dict[str, object]
-) -> go.Scatter:
-    across: list[float | None] = [0.03, 0.97, None] * len(target)
-    down = [
-        place
-        for left, right in zip(source.tolist(), target.tolist(), strict=True)
-        for place in (left, right, None)
-    ]
-    return go.Scatter(x=across, y=down, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+def _segments(lines: Places, colour: str, width: float) -> go.Scatter:
+    across: list[float | None] = [0.03, 0.97, None] * len(lines)
+    down = [place for target, source in lines.tolist() for place in (source, target, None)]
+    look = {"color": colour, "width": width}
+    return go.Scatter(x=across, y=down, mode="lines", line=look, hoverinfo="skip", showlegend=False)
 
 
-def _legend(gold: bool) -> list[go.Scatter]:
-    """What a line and a band mean."""
-    entries = [("weight: the wider, the more is read", {"color": WEIGHT, "width": WIDEST / 2})]
-    if gold:
-        entries.append(
-            ("gold: what the grammar says", {"color": rgba(GOLD, 0.5), "width": GOLD_WIDTH})
-        )
-    return [
-        go.Scatter(x=[None], y=[None], mode="lines", line=line, name=name) for name, line in entries
-    ]
+def _entry(name: str, colour: str, width: float) -> go.Scatter:
+    """What a line or a band means, for the legend."""
+    look = {"color": colour, "width": width}
+    return go.Scatter(x=[None], y=[None], mode="lines", line=look, name=name)
 
 
 def _words(
@@ -160,9 +132,9 @@ def _words(
     shown = tick_positions(len(words), 40)
     apart = "\u00a0"  # between a word and its dot
     texts = [apart + plotly_label(words[place], LABEL) + apart for place in shown]
-    return go.Scatter(
-        x=[across] * len(shown),
-        y=list(shown),
+    return marks(
+        [across] * len(shown),
+        list(shown),
         mode="markers+text",
         marker={"color": colour, "size": 8},
         text=[
@@ -170,27 +142,24 @@ def _words(
             for place, text in zip(shown, texts, strict=True)
         ],
         textposition=where,
-        textfont={"family": "monospace", "size": 15},
+        textfont=MONOSPACED | {"size": 15},
         cliponaxis=False,
-        hoverinfo="skip",
-        showlegend=False,
     )
 
 
-def _hovered(lines: _Lines, source: Sequence[str], target: Sequence[str]) -> go.Scatter:
+def _hovered(
+    lines: Places, weights: NDArray[np.floating], source: Sequence[str], target: Sequence[str]
+) -> go.Scatter:
     """Points on the lines, nearer to the target word, that say the weight."""
-    heaviest = np.argsort(-lines.weight, kind="stable")[:HOVERED]
-    shown = lines.of(heaviest)
+    shown = lines[np.argsort(-weights[*lines.T], kind="stable")[:HOVERED]]
     share = 0.7
-    return go.Scatter(
-        x=[share] * len(heaviest),
-        y=shown.source + share * (shown.target - shown.source),
-        mode="markers",
+    return marks(
+        [share] * len(shown),
+        shown @ [share, 1 - share],
         marker={"size": 18, "color": rgba(WEIGHT, 0)},
         hovertext=[
-            f"{plotly_label(target[one])} ← {plotly_label(source[other])}: weight {weight:.4f}"
-            for one, other, weight in zip(shown.target, shown.source, shown.weight, strict=True)
+            f"{plotly_label(target[one])} ← {plotly_label(source[other])}: weight {weights[one, other]:.4f}"
+            for one, other in shown.tolist()
         ],
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
+        hover="%{hovertext}",
     )

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.figures.chart import MONOSPACED, marks
 from viz.notation.theme import PAPER
 
 STRONG = 0.55  # of the full colour: beyond it letters need the page's own colour
@@ -17,35 +18,22 @@ INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it 
 
 
 def cell_text(
-    words: Sequence[Sequence[str]],
-    strength: NDArray[np.floating],
-    *,
-    strong: float = STRONG,
-    size: int = 12,
-) -> tuple[go.Scatter, go.Scatter]:
+    words: Sequence[Sequence[str]], strength: NDArray[np.floating], *, strong: float = STRONG
+) -> list[go.Scatter]:
     """Two traces of text for cells (row, column): on faint and on strong colours.
 
     strength: how strong each cell's colour is, 0-1; NaN cells stay empty. strong: from where on it
-    is strong. words may hold Plotly's tags. Add them to a figure in any order: Plotly draws them
-    above its heatmaps.
+    is strong. words may hold Plotly's tags. Plotly draws them above its heatmaps.
     """
     full = strength > strong
     faint = ~full & ~np.isnan(strength)
-    font = {"family": "monospace", "size": size}
-    faint_font, strong_font = font | {"color": INK}, font | {"color": PAPER}
-    return _text(words, faint, faint_font), _text(words, full, strong_font)
-
-
-def _text(
-    words: Sequence[Sequence[str]], chosen: NDArray[np.bool_], font: dict[str, object]
-) -> go.Scatter:
-    cells = np.argwhere(chosen)
-    return go.Scatter(
-        x=cells[:, 1],
-        y=cells[:, 0],
-        text=[words[row][column] for row, column in cells],
-        mode="text",
-        textfont=font,
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    return [
+        marks(
+            cells[:, 1],
+            cells[:, 0],
+            mode="text",
+            text=[words[row][column] for row, column in cells],
+            textfont=MONOSPACED | {"color": colour, "size": 12},
+        )
+        for cells, colour in ((np.argwhere(faint), INK), (np.argwhere(full), PAPER))
+    ]

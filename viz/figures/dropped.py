@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.figures.chart import marks
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.theme import MASKED, QuantityName
 
@@ -32,21 +33,11 @@ def after_dropout(
     crossed = values.size <= CROSSED
     if zero.any() and crossed:
         at_row, at_column = np.nonzero(zero)
-        figure.add_trace(
-            go.Scatter(
-                name="set to 0",
-                x=at_column,
-                y=at_row,
-                mode="markers",
-                marker={"symbol": "x-thin", "size": 8, "line": {"width": 1.5, "color": MASKED}},
-                hovertemplate="set to 0<extra></extra>",
-                showlegend=False,
-            )
-        )
+        cross = {"symbol": "x-thin", "size": 8, "line": {"width": 1.5, "color": MASKED}}
+        figure.add_trace(marks(at_column, at_row, name="set to 0", marker=cross, hover="set to 0"))
     said = ["×: set to 0" if crossed else "without colour: set to 0"]
     end = 1.0 if quantity == "weight" else limit
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
         said.append(f"colours end at {end:.3g}; {beyond:,} of {values.size:,} lie beyond")
-    figure.update_xaxes(title={"text": "<br>".join([columns.name, *said])})
-    return figure
+    return figure.update_xaxes(title={"text": "<br>".join([columns.name, *said])})

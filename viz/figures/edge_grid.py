@@ -1,4 +1,4 @@
-"""Who may look at whom, as a grid of marks to click: a click cuts an edge or mends it."""
+"""Which query may attend to which key, as a grid of marks: a click cuts an edge or mends it."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.figures.chart import marks
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.theme import LESS, MASKED, WEIGHT
 
@@ -30,21 +31,14 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
     figure.data[-1].showscale = False
     figure.update_traces(hoverinfo="skip", hovertemplate=None)
     row, column = (axis.ravel() for axis in np.indices(look.shape))
-    state = np.where(cut, "cut", np.where(look, "may look", "already masked")).ravel()
-    figure.add_trace(
-        go.Scatter(
-            x=column,
-            y=row,
-            mode="markers",
-            marker={
-                "symbol": np.where(cut, "x", "square").ravel().tolist(),
-                "size": 14,
-                "color": np.where(cut, LESS, np.where(look, WEIGHT, MASKED)).ravel().tolist(),
-                "opacity": np.where(cut, 1.0, 0.25).ravel().tolist(),
-            },
-            text=state.tolist(),
-            hovertemplate="query %{y}, key %{x}: %{text}<extra></extra>",
-            showlegend=False,
-        )
+    state = np.where(cut, "cut", np.where(look, "may look", "already masked"))
+    marker = {
+        "symbol": np.where(cut, "x", "square").ravel().tolist(),
+        "size": 14,
+        "color": np.where(cut, LESS, np.where(look, WEIGHT, MASKED)).ravel().tolist(),
+        "opacity": np.where(cut, 1.0, 0.25).ravel().tolist(),
+    }
+    hover = "query %{y}, key %{x}: %{text}"
+    return figure.add_trace(
+        marks(column, row, marker=marker, text=state.ravel().tolist(), hover=hover)
     )
-    return figure

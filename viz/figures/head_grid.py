@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.analysis.heads.tiles import Tiles
+from viz.figures.chart import BARE, MONOSPACED, chart, titled
 from viz.figures.head_marks import Cell, Pitch, add_marks
 from viz.notation.labels import tick_positions
 from viz.notation.theme import MASKED, colorscale, rgba
@@ -16,6 +17,14 @@ FINE = 24  # cells of a tile at least, so that the gap between tiles stays thin
 WIDTH, HEIGHT = 500, 560  # pixels that the tiles should fit into
 LEAST, LARGEST = 28, 140  # pixels of a tile
 _AROUND = 80  # pixels of axes
+_GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.35)]]
+_COLORBAR = {
+    "thickness": 10,
+    "outlinewidth": 0,
+    "tickvals": [0, LEVELS / 4, LEVELS / 2, 3 * LEVELS / 4, LEVELS],
+    "ticktext": ["0", "0.25", "0.5", "0.75", "1"],
+    "title": {"text": "weight"},
+}
 
 
 def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.Figure:
@@ -30,22 +39,17 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
     pitch = Pitch(((wide - 1) / 2, (high - 1) / 2), (wide + 1, high + 1), (wide / 2, high / 2))
     blocked = np.broadcast_to(found.blocked[:, None], found.weights.shape)
     levels = np.rint(found.weights * LEVELS).astype(np.uint8)
-    traces = [_image(_tiled(levels, times), colorscale("weight"), most=LEVELS, colorbar=_COLORBAR)]
+    traces = [_image(levels, times, colorscale("weight"), zmax=LEVELS, colorbar=_COLORBAR)]
     if (
         blocked.any()
     ):  # above the weights, whose zero is solid; a weight that leaks keeps its colour
         hidden = (blocked & (levels == 0)).astype(np.uint8)
-        traces.append(_image(_tiled(hidden, times), _GREY, most=1))
+        traces.append(_image(hidden, times, _GREY, zmax=1, showscale=False))
     cells = [(layer, head) for layer in range(layers) for head in range(heads)]
     tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
-    figure = go.Figure(
-        [*traces, _frames([pitch.corners(cell) for cell in cells])],
-        _axes(pitch, layers, heads)
-        | {
-            "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-            "height": int(layers * tile * min(high / wide, 1.0)) + _AROUND,
-        },
-    )
+    height = int(layers * tile * min(high / wide, 1.0)) + _AROUND
+    frames = _frames([pitch.corners(cell) for cell in cells])
+    figure = chart([*traces, frames], *_axes(pitch, layers, heads), height=height)
     add_marks(figure, cells, pitch, words=words, chosen=chosen)
     return figure
 
@@ -55,45 +59,18 @@ def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
     figure = head_grid(found, chosen=None, words=names)
     figure.update_xaxes(ticktext=list(names), title=None)
     figure.update_yaxes(visible=False)
-    figure.update_traces(showscale=False, selector={"type": "heatmap"})
-    return figure
+    return figure.update_traces(showscale=False, selector={"type": "heatmap"})
 
 
-_GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.35)]]
-_COLORBAR = {
-    "thickness": 10,
-    "outlinewidth": 0,
-    "tickvals": [0, LEVELS / 4, LEVELS / 2, 3 * LEVELS / 4, LEVELS],
-    "ticktext": ["0", "0.25", "0.5", "0.75", "1"],
-    "title": {"text": "weight"},
-}
-
-
-def _tiled(tiles: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
+def _image(
+    tiles: NDArray[np.uint8], times: int, colours: list[list[float | str]], **more: object
+) -> go.Heatmap:
     """(layer, head, row, column) side by side as one matrix, an empty line between two tiles."""
     larger = tiles.repeat(times, axis=2).repeat(times, axis=3)
     apart = np.pad(larger, ((0, 0), (0, 0), (0, 1), (0, 1)))
     layers, heads, high, wide = apart.shape
-    matrix = apart.transpose(0, 2, 1, 3).reshape(layers * high, heads * wide)
-    return matrix[:-1, :-1]
-
-
-def _image(
-    matrix: NDArray[np.uint8],
-    colours: list[list[float | str]],
-    *,
-    most: int,
-    colorbar: dict[str, object] | None = None,
-) -> go.Heatmap:
-    return go.Heatmap(
-        z=matrix,
-        zmin=0,
-        zmax=most,
-        colorscale=colours,
-        showscale=colorbar is not None,
-        colorbar=colorbar,
-        hoverinfo="skip",
-    )
+    matrix = apart.transpose(0, 2, 1, 3).reshape(layers * high, heads * wide)[:-1, :-1]
+    return go.Heatmap(z=matrix, zmin=0, colorscale=colours, hoverinfo="skip", **more)
 
 
 def _frames(corners: Sequence[tuple[float, float, float, float]]) -> go.Scatter:
@@ -103,38 +80,30 @@ def _frames(corners: Sequence[tuple[float, float, float, float]]) -> go.Scatter:
     for left, right, top, bottom in corners:
         x += [left, right, right, left, left, None]
         y += [top, top, bottom, bottom, top, None]
-    return go.Scatter(
-        x=x,
-        y=y,
-        mode="lines",
-        line={"color": rgba(MASKED, 0.6), "width": 1},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    thin = {"color": rgba(MASKED, 0.6), "width": 1}
+    return go.Scatter(x=x, y=y, mode="lines", line=thin, hoverinfo="skip", showlegend=False)
 
 
-def _axes(pitch: Pitch, layers: int, heads: int) -> dict[str, object]:
+def _axes(pitch: Pitch, layers: int, heads: int) -> tuple[dict[str, object], dict[str, object]]:
     left, _, top, _ = pitch.corners((0, 0))
     _, right, _, bottom = pitch.corners((layers - 1, heads - 1))
-    bare = {"showgrid": False, "zeroline": False, "tickfont": {"family": "monospace"}}
+    bare = BARE | {"tickfont": MONOSPACED, "constrain": "domain"}
     columns, rows = tick_positions(heads), tick_positions(layers)
-    across = {
-        "title": {"text": "head"},
-        "side": "top",
-        "tickangle": 0,
-        "tickvals": [pitch.at((0, head))[0] for head in columns],
-        "ticktext": [str(head) for head in columns],
-        "range": [left - 1, right + 1],
-        "constrain": "domain",
-        "constraintoward": "left",
-    }
-    down = {
-        "title": {"text": "layer"},
-        "tickvals": [pitch.at((layer, 0))[1] for layer in rows],
-        "ticktext": [str(layer) for layer in rows],
-        "range": [bottom + 1, top - 1],
-        "scaleanchor": "x",
-        "constrain": "domain",
-        "constraintoward": "top",
-    }
-    return {"xaxis": across | bare, "yaxis": down | bare}
+    across = titled(
+        "head",
+        side="top",
+        tickangle=0,
+        tickvals=[pitch.at((0, head))[0] for head in columns],
+        ticktext=[str(head) for head in columns],
+        range=[left - 1, right + 1],
+        constraintoward="left",
+    )
+    down = titled(
+        "layer",
+        tickvals=[pitch.at((layer, 0))[1] for layer in rows],
+        ticktext=[str(layer) for layer in rows],
+        range=[bottom + 1, top - 1],
+        scaleanchor="x",
+        constraintoward="top",
+    )
+    return across | bare, down | bare

@@ -32,7 +32,6 @@ def head_map(
     head says, layer by layer, as Plotly may draw it. The trace "heads" has one point for each head.
     """
     layers, heads = values.shape
-    crowded = heads > ROOMY
     figure = heatmap(
         values,
         rows=Axis("layer", [str(layer) for layer in range(layers)], tokens=False),
@@ -41,7 +40,7 @@ def head_map(
         words=_words(values, decimals) if heads <= NUMBERED else None,
         height=min(max(34 * layers + 110, 220), 800),
     )
-    if crowded:
+    if heads > ROOMY:
         figure.update_traces(selector={"mode": "text"}, textfont={"size": SMALL})
     picture = figure.data[-1]
     picture.update(hoverinfo="skip", hovertemplate=None, hovertext=None)
@@ -56,12 +55,10 @@ def head_map(
 
 def _words(values: Matrix, decimals: int) -> list[list[str]]:
     """The numbers of all cells: short ones where there are many columns."""
-    if values.shape[1] > ROOMY:
-        wide = np.nanmax(np.abs(values), initial=0.0) >= 10
-        decimals = 1 if wide else 2
-    written = [[_number(float(value), decimals) for value in row] for row in values]
     if values.shape[1] <= ROOMY:
-        return written
+        return [[_number(value, decimals) for value in row] for row in values.tolist()]
+    decimals = 1 if np.nanmax(np.abs(values), initial=0.0) >= 10 else 2
+    written = [[_number(value, decimals) for value in row] for row in values.tolist()]
     return [[LEADING_NOUGHT.sub(".", word) for word in row] for row in written]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from viz.figures.cell_text import INK
+from viz.figures.chart import marks
 
 Cell = tuple[int, int]  # (layer, head)
 
@@ -45,17 +46,15 @@ def add_marks(
     places = [pitch.at(cell) for cell in cells]
     unseen = {"marker": {"opacity": 0}}
     figure.add_trace(
-        go.Scatter(
+        marks(
+            [x for x, _ in places],
+            [y for _, y in places],
             name="heads",
-            x=[x for x, _ in places],
-            y=[y for _, y in places],
-            mode="markers",
             marker={"size": 14, "symbol": "square", "opacity": 0},
             selected=unseen,
             unselected=unseen,
             text=list(words),
-            hovertemplate="%{text}<extra></extra>",
-            showlegend=False,
+            hover="%{text}",
         )
     )
     if chosen is not None:

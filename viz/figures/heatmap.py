@@ -1,7 +1,6 @@
 """A matrix as a heatmap: rows from the top down, positions labelled with tokens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,34 +8,20 @@ from numpy.typing import NDArray
 
 from model.trace.records import Attention
 from viz.figures.cell_text import STRONG, cell_text
-from viz.figures.hatching import hatching
-from viz.notation.labels import plotly_label, plotly_words, tick_positions
+from viz.figures.chart import Axis, chart
 from viz.notation.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgba
+
+__all__ = ["NARROW", "NUMBERED", "Axis", "Matrix", "heatmap", "weights_of_head"]
 
 Matrix = NDArray[np.floating]
 NUMBERED = 12  # up to so many columns the numbers stand in the cells
 NARROW = 7  # the same for a narrow picture
 HOVERED = 64 * 64  # up to so many cells each has its own words on hover
-LABEL = 14  # characters
 _TILE = rgba(MASKED, 0.1)
-_PLAIN = [[0, _TILE], [1, _TILE]]
 ON_DIVERGING = 0.7  # letters in the cells turn later where the scale is steepest at its ends
 LEVEL = 6  # up to so many tokens above the columns lie level
 SEPARATED = 32  # up to so many rows and columns the cells stand apart
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One side of a heatmap: its name and a label for each position, tokens or plain words."""
-
-    name: str
-    labels: Sequence[str]
-    tokens: bool = True  # whether spaces and the like are made visible
-
-    def label(self, position: int) -> str:
-        """One label as Plotly may draw it."""
-        text = self.labels[position]
-        return plotly_label(text, LABEL) if self.tokens else plotly_words(text)
+_STROKES = ((0, 1, 1, 0), (0, 2, 2, 0), (1, 2, 2, 1))  # x, y to x, y: in half cells, from a corner
 
 
 def heatmap(
@@ -63,56 +48,39 @@ def heatmap(
         raise ValueError(
             f"{values.shape} values for {len(rows.labels)} rows, {len(columns.labels)} columns."
         )
-    allowed = np.ones(values.shape, bool) if blocked is None else ~blocked
-    shown = np.where(allowed & np.isfinite(values), values, np.nan).astype(np.float32)
-    low, high = _range(shown, quantity, limit)
+    hidden = ~np.isfinite(values) if blocked is None else blocked | ~np.isfinite(values)
+    shown = np.where(hidden, np.nan, values).astype(np.float32)
+    diverging = quantity is None or QUANTITIES[quantity].diverging
+    end = (limit or float(np.nanmax(np.abs(shown), initial=0.0)) or 1.0) if diverging else 1.0
+    if words is None and max(values.shape) <= NUMBERED:
+        words = [[f"{value:,.{decimals}f}" for value in row] for row in shown]
     traces: list[go.Heatmap | go.Scatter] = []
     shapes = []
     if blocked is not None and blocked.any():
         traces.append(_not_allowed(blocked))
-        if max(values.shape) <= SEPARATED:
-            shapes.append(hatching(blocked))
-    fits = len(columns.labels) <= NUMBERED and len(rows.labels) <= NUMBERED
-    if words is None and fits:
-        words = [[f"{value:,.{decimals}f}" for value in row] for row in shown]
+        shapes = [_hatching(blocked)] if max(values.shape) <= SEPARATED else []
     if words is not None:
-        traces += cell_text(words, _strength(shown, high, quantity), strong=_strong(quantity))
-    traces.append(_cells(shown, quantity, (low, high), _hover(shown, rows, columns)))
-    # In one go: to update a figure takes Plotly ten times as long as to make it.
-    return go.Figure(traces, _layout(rows, columns, height) | {"shapes": shapes})
-
-
-def _cells(
-    shown: Matrix,
-    quantity: QuantityName | None,
-    limits: tuple[float, float],
-    hover: dict[str, object],
-) -> go.Heatmap:
-    """The heatmap itself; what is not shown is a gap."""
-    return go.Heatmap(
-        z=shown,
-        zmin=limits[0],
-        zmax=limits[1],
-        colorscale=_PLAIN if quantity is None else colorscale(quantity),
-        showscale=quantity is not None,
-        colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
-        xgap=1 if shown.shape[1] <= SEPARATED else 0,
-        ygap=1 if shown.shape[0] <= SEPARATED else 0,
-        hoverongaps=False,
-        **hover,
+        strength = shown * 0 if quantity is None else np.abs(shown) / end
+        strong = ON_DIVERGING if quantity and diverging else STRONG
+        traces += cell_text(words, strength, strong=strong)
+    traces.append(
+        _cells(
+            shown,
+            colorscale(quantity) if quantity else [[0, _TILE], [1, _TILE]],
+            zmin=-end if diverging else 0.0,
+            zmax=end,
+            showscale=quantity is not None,
+            colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
+            xgap=1 if shown.shape[1] <= SEPARATED else 0,
+            ygap=1 if shown.shape[0] <= SEPARATED else 0,
+            **_hover(shown, rows, columns),
+        )
     )
-
-
-def _layout(rows: Axis, columns: Axis, height: int | None) -> dict[str, object]:
-    """The first row on top, the columns' labels above it."""
-    steep = {"tickangle": -60} if columns.tokens and len(columns.labels) > LEVEL else {}
-    above = {"side": "top", "range": [-0.5, len(columns.labels) - 0.5]}
-    return {
-        "xaxis": _axis(columns) | above | steep,
-        "yaxis": _axis(rows) | {"range": [len(rows.labels) - 0.5, -0.5]},
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-        "height": height or min(max(26 * len(rows.labels) + 110, 200), 620),
-    }
+    above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
+    if columns.tokens and len(columns.labels) > LEVEL:
+        above["tickangle"] = -60
+    height = height or min(max(26 * len(rows.labels) + 110, 200), 620)
+    return chart(traces, above, rows.down(), height=height, shapes=shapes)
 
 
 def weights_of_head(
@@ -139,38 +107,28 @@ def weights_of_head(
     )
 
 
-def _range(
-    shown: Matrix, quantity: QuantityName | None, limit: float | None
-) -> tuple[float, float]:
-    if quantity is not None and not QUANTITIES[quantity].diverging:
-        return 0.0, 1.0
-    finite = shown[np.isfinite(shown)]
-    end = limit or (float(np.abs(finite).max()) if finite.size else 0.0) or 1.0
-    return -end, end
+def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
+    """What is not a number is a gap."""
+    return go.Heatmap(z=values, colorscale=colours, hoverongaps=False, **more)
 
 
 def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
     grey = rgba(MASKED, 0.14 if max(blocked.shape) <= SEPARATED else 0.35)
-    return go.Heatmap(
-        z=np.where(blocked, 1.0, np.nan).astype(np.float32),
-        colorscale=[[0, grey], [1, grey]],
-        showscale=False,
-        hovertemplate="not allowed<extra></extra>",
-        hoverongaps=False,
-        xgap=1,
-        ygap=1,
+    closed = np.where(blocked, 1.0, np.nan).astype(np.float32)
+    says = {"showscale": False, "hovertemplate": "not allowed<extra></extra>"}
+    return _cells(closed, [[0, grey], [1, grey]], xgap=1, ygap=1, **says)
+
+
+def _hatching(blocked: NDArray[np.bool_]) -> dict[str, object]:
+    """Three slanting lines across each cell that is True, so that grey alone need not say it."""
+    at = [f"{half / 2 - 0.5:g}" for half in range(2 * max(blocked.shape) + 1)]
+    path = "".join(
+        f"M{at[x + a]},{at[y + b]}L{at[x + c]},{at[y + d]}"
+        for y, x in (2 * np.argwhere(blocked)).tolist()
+        for a, b, c, d in _STROKES
     )
-
-
-def _strength(shown: Matrix, high: float, quantity: QuantityName | None) -> Matrix:
-    """How strong each cell's colour is, 0-1; NaN where there is none."""
-    full = np.abs(shown) / high
-    return full * 0 if quantity is None else full
-
-
-def _strong(quantity: QuantityName | None) -> float:
-    """From which strength on letters stand on more colour than page."""
-    return ON_DIVERGING if quantity and QUANTITIES[quantity].diverging else STRONG
+    line = {"color": rgba(MASKED, 0.55), "width": 1}
+    return {"type": "path", "path": path, "line": line, "layer": "between"}
 
 
 def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:
@@ -181,15 +139,3 @@ def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:
     along = [f"{columns.name} {columns.label(column)}" for column in range(len(columns.labels))]
     places = np.array([[f"{row}, {column}" for column in along] for row in down], object)
     return {"hovertext": places, "hovertemplate": "%{hovertext}<br>%{z:.4f}<extra></extra>"}
-
-
-def _axis(axis: Axis) -> dict[str, object]:
-    ticks = tick_positions(len(axis.labels))
-    return {
-        "title": {"text": axis.name},
-        "tickvals": ticks,
-        "ticktext": [axis.label(position) for position in ticks],
-        "showgrid": False,
-        "zeroline": False,
-        "tickfont": {"family": "monospace"},
-    }

@@ -29,41 +29,14 @@ def lens_table(
     Row = state, the first on top. Column = token read. The cells keep their width, so a narrow page
     has to scroll.
     """
-    figure = heatmap(
-        shares,
-        rows=Axis("state of the stream", states, tokens=False),
-        columns=Axis("token read", tokens),
-        quantity="weight",
-        words=_words(predicted),
-        height=130 + 40 * len(states),
-    )
-    figure.data[-1].update(
-        hovertext=_hover(shares, predicted, states, tokens, error),
-        hovertemplate="%{hovertext}<extra></extra>",
-    )
-    figure.update_layout(width=BESIDE + CELL * len(tokens))
-    return figure
-
-
-def _words(predicted: Sequence[Sequence[str]]) -> list[list[str]]:
-    last = predicted[-1]
-    return [
+    words = [
         [
             f"<b>{plotly_label(text, LABEL)}</b>" if text == final else plotly_label(text, LABEL)
-            for text, final in zip(row, last, strict=True)
+            for text, final in zip(row, predicted[-1], strict=True)
         ]
         for row in predicted
     ]
-
-
-def _hover(
-    shares: NDArray[np.float64],
-    predicted: Sequence[Sequence[str]],
-    states: Sequence[str],
-    tokens: Sequence[str],
-    error: float,
-) -> list[list[str]]:
-    return [
+    hover = [
         [
             f"{plotly_words(state)}, after {plotly_label(token, 24)}:<br>{plotly_label(text, 24)} with "
             f"probability {probability(share, error)}"
@@ -71,3 +44,13 @@ def _hover(
         ]
         for state, row, given in zip(states, predicted, shares, strict=True)
     ]
+    figure = heatmap(
+        shares,
+        rows=Axis("state of the stream", states, tokens=False),
+        columns=Axis("token read", tokens),
+        quantity="weight",
+        words=words,
+        height=130 + 40 * len(states),
+    )
+    figure.data[-1].update(hovertext=hover, hovertemplate="%{hovertext}<extra></extra>")
+    return figure.update_layout(width=BESIDE + CELL * len(tokens))

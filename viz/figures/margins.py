@@ -18,6 +18,8 @@ LINE = 15.6  # pixels of a line of them
 RIGHT = 8.0  # pixels of that edge
 LEFT, TOP = 60.0, 53.0  # pixels of an edge without its labels: tick, gap and a title of one line
 TITLE_LINE = 18.2  # pixels of each further line of a title
+PHONE = 270.0  # pixels across of a picture on a phone
+KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
 PLAIN = re.compile(rf"[ -~·␣⏎…∅{WORD_JOINER}]*")  # letters of that width; the last one has none
 _TAG = re.compile(r"<[^<>]*>")
 
@@ -41,6 +43,17 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
         )  # no scale stands on the right, for it to lean over
         margins["r"] = RIGHT + last * math.cos(turn)
     return margins
+
+
+def room_above(figure: go.Figure) -> float:
+    """Pixels that a legend above needs on a phone, 0 without one: Plotly makes room for the rows that it has
+    at first, and not for those that it gets when a page becomes narrower."""
+    legend = figure.layout.legend
+    names = [trace.name for trace in figure.data if trace.name and trace.showlegend is not False]
+    if figure.layout.showlegend is False or legend.yanchor != "bottom" or len(names) < 2:
+        return 0.0
+    widest = max(KEY_SAMPLE + KEY_LETTER * len(html.unescape(name)) for name in names)
+    return KEY_ROW * math.ceil(len(names) / max(1, PHONE // widest)) + KEY_EDGE
 
 
 def _longest(labels: Sequence[str] | None) -> float | None:

@@ -1,12 +1,14 @@
 """Measured curves over a logarithmic axis: with scaling and without, and slopes of a softmax."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from viz.figures.legend import ABOVE
+from viz.figures.chart import chart, line, titled
 from viz.notation.theme import KEY, LESS, MASKED, WEIGHT
+
+PLAIN, SCALED = KEY, WEIGHT  # colours of what is not scaled and of what is
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,6 @@ class Curve:
     values: Sequence[float]
     colour: str
     law: Sequence[float] | None = None
-
-
-PLAIN, SCALED = KEY, WEIGHT  # colours of what is not scaled and of what is
 
 
 def curves(
@@ -36,52 +35,24 @@ def curves(
 
     band: two values to shade between. mark: a point at which a dotted line stands.
     """
-    figure = go.Figure()
+    traces = []
     for number, curve in enumerate(drawn):
-        if curve.law is not None:
-            figure.add_trace(_law(points, curve.law, named=number == 0))
-        figure.add_trace(_measured(points, curve))
+        if curve.law is not None:  # wide, so that a line on it can be seen
+            dotted = {"color": MASKED, "dash": "dot", "width": 6}
+            law = {"name": "what the law gives", "showlegend": number == 0, "hoverinfo": "skip"}
+            traces.append(go.Scatter(x=points, y=curve.law, mode="lines", line=dotted, **law))
+        hover = f"{curve.name}<br>%{{x:.4g}}: %{{y:.4g}}"
+        seen = (points, curve.values, curve.name, curve.colour)
+        traces.append(line(*seen, hover=hover, mode="lines+markers", width=3))
+    # Each point has its tick, where there are few; else a third of each power of ten.
+    ticks = list(points) if len(points) <= 10 else [0.1, 0.3, 1, 3, 10, 30]
+    scale: dict[str, object] = (
+        {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}
+    )
+    across = titled(axis, type="log", tickvals=ticks)
+    figure = chart(traces, across, titled(unit, **scale), height=360)
     if band is not None:
         figure.add_hrect(*band, fillcolor=LESS, opacity=0.12, line_width=0)
     if mark is not None:
         figure.add_vline(mark, line={"dash": "dot", "color": MASKED})
-    figure.update_xaxes(title={"text": axis}, type="log", **_ticks(points))
-    kind = {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}
-    figure.update_yaxes(title={"text": unit}, **kind)
-    figure.update_layout(
-        height=360,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend=ABOVE,
-    )
     return figure
-
-
-def _law(points: Sequence[float], values: Sequence[float], *, named: bool) -> go.Scatter:
-    """What a law gives at the points, wide and dotted, so that a line on it can be seen."""
-    return go.Scatter(
-        x=list(points),
-        y=list(values),
-        name="what the law gives",
-        mode="lines",
-        line={"color": MASKED, "dash": "dot", "width": 6},
-        showlegend=named,
-        hoverinfo="skip",
-    )
-
-
-def _measured(points: Sequence[float], curve: Curve) -> go.Scatter:
-    """One curve's own values."""
-    return go.Scatter(
-        x=list(points),
-        y=list(curve.values),
-        name=curve.name,
-        mode="lines+markers",
-        line={"color": curve.colour, "width": 3},
-        hovertemplate=curve.name + "<br>%{x:.4g}: %{y:.4g}<extra></extra>",
-    )
-
-
-def _ticks(points: Sequence[float]) -> Mapping[str, object]:
-    """Each point has its tick, where there are few; else a third of each power of ten."""
-    few = len(points) <= 10
-    return {"tickvals": list(points) if few else [0.1, 0.3, 1, 3, 10, 30]}

@@ -1,8 +1,11 @@
 """The two places a norm can stand in a block, drawn as boxes and arrows."""
 
+from typing import get_args
+
 import plotly.graph_objects as go
 
 from model.nn.config import NormPlace
+from viz.figures.chart import chart
 from viz.notation.theme import MASKED, STREAM, rgba
 
 _ORDERS: dict[NormPlace, tuple[str, ...]] = {
@@ -13,7 +16,7 @@ _TITLES: dict[NormPlace, str] = {
     "pre": "pre-norm: x + f(norm(x))",
     "post": "post-norm: norm(x + f(x))",
 }
-LETTERS = {"size": 15}
+_LETTERS = {"size": 15}
 _STEP, _ROW, _HALF = 1.5, 2.0, 0.42  # distances between boxes and rows, half a box
 
 
@@ -22,13 +25,11 @@ def norm_orders(own: NormPlace) -> go.Figure:
 
     f is the sub-layer: attention or feed-forward.
     """
-    figure = go.Figure()
-    places: tuple[NormPlace, ...] = ("pre", "post")
-    for number, place in enumerate(places):
+    across = {"visible": False, "range": [-0.7, 4 * _STEP + 0.7], "fixedrange": True}
+    down = {"visible": False, "range": [-_ROW - 0.7, 1.25], "fixedrange": True}
+    figure = chart([], across, down, height=340)
+    for number, place in enumerate(get_args(NormPlace)):
         _draw(figure, place, -number * _ROW, own=place == own)
-    figure.update_xaxes(visible=False, range=[-0.7, 4 * _STEP + 0.7], fixedrange=True)
-    figure.update_yaxes(visible=False, range=[-_ROW - 0.7, 1.25], fixedrange=True)
-    figure.update_layout(height=340, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=False)
     return figure
 
 
@@ -36,55 +37,41 @@ def _draw(figure: go.Figure, place: NormPlace, y: float, *, own: bool) -> None:
     colour = STREAM if own else MASKED
     order = _ORDERS[place]
     title = f"<b>{_TITLES[place]}</b> · this model" if own else _TITLES[place]
-    figure.add_annotation(
-        x=-0.5, y=y + 1.0, text=title, showarrow=False, xanchor="left", font=LETTERS
-    )
+    _write(figure, -0.5, y + 1.0, title, xanchor="left")
     for number, part in enumerate(order):
         x = number * _STEP
         if part in ("norm", "f", "+"):
             _box(figure, x, y, colour, round_=part == "+")
-        figure.add_annotation(x=x, y=y, text=part, showarrow=False, font=LETTERS)
+        _write(figure, x, y, part)
         if number:
             _arrow(figure, (x - _STEP + _HALF, y), (x - _HALF, y), colour)
-    _shortcut(figure, order.index("+") * _STEP, y, colour)
+    # The shortcut: from x over the sub-layer's head down to the sum.
+    plus, above = order.index("+") * _STEP, y + 0.65
+    path = f"M 0.25,{y + 0.2} L 0.25,{above} L {plus},{above}"
+    figure.add_shape(type="path", path=path, line={"color": colour, "width": 2})
+    _arrow(figure, (plus, above), (plus, y + 0.36), colour)
+
+
+def _write(figure: go.Figure, x: float, y: float, text: str, **more: object) -> None:
+    figure.add_annotation(x=x, y=y, text=text, showarrow=False, font=_LETTERS, **more)
 
 
 def _box(figure: go.Figure, x: float, y: float, colour: str, *, round_: bool) -> None:
-    height = 0.35
+    half = _HALF - 0.1 if round_ else _HALF
     figure.add_shape(
         type="circle" if round_ else "rect",
-        x0=x - (_HALF - 0.1 if round_ else _HALF),
-        x1=x + (_HALF - 0.1 if round_ else _HALF),
-        y0=y - height,
-        y1=y + height,
+        **{"x0": x - half, "x1": x + half, "y0": y - 0.35, "y1": y + 0.35},
         line={"color": colour, "width": 2},
         fillcolor=rgba(colour, 0.15),
     )
-
-
-def _shortcut(figure: go.Figure, plus: float, y: float, colour: str) -> None:
-    """The way round the sub-layer: from x over its head down to the sum."""
-    above = y + 0.65
-    figure.add_shape(
-        type="path",
-        path=f"M 0.25,{y + 0.2} L 0.25,{above} L {plus},{above}",
-        line={"color": colour, "width": 2},
-    )
-    _arrow(figure, (plus, above), (plus, y + 0.36), colour)
 
 
 def _arrow(
     figure: go.Figure, start: tuple[float, float], end: tuple[float, float], colour: str
 ) -> None:
     figure.add_annotation(
-        x=end[0],
-        y=end[1],
-        ax=start[0],
-        ay=start[1],
-        xref="x",
-        yref="y",
-        axref="x",
-        ayref="y",
+        **{"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]},
+        **{"xref": "x", "yref": "y", "axref": "x", "ayref": "y"},
         showarrow=True,
         arrowhead=2,
         arrowwidth=2,

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
-from viz.figures.heatmap import LABEL, Axis, heatmap
-from viz.notation.labels import LABELS, plotly_label, tick_positions
+from viz.figures.chart import marks
+from viz.figures.heatmap import Axis, Matrix, heatmap
+from viz.notation.labels import LABELS, tick_positions
 from viz.notation.theme import MASKED, QuantityName, rgba
 
-Matrix = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has its mark; beyond that the marks would touch
 LYING = 60  # letters, with the gaps between labels, up to which labels lie side by side
 WIDE_LABELS = 8  # labels below a row of many dimensions, so that they can lie flat
@@ -62,19 +61,12 @@ def token_rows(
     be clicked: trace "marks", whose points are numbered as the rows.
     """
     end = end or colour_end(values)
-    figure = heatmap(
-        values,
-        rows=Axis("token", tokens),
-        columns=columns,
-        quantity=quantity,
-        limit=end.value,
-    )
-    count, width = values.shape
-    figure.data[-1].hovertemplate = (
-        figure.data[-1].hovertemplate
-        if figure.data[-1].hovertext is not None
-        else "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
-    )
+    rows = Axis("token", tokens)
+    figure = heatmap(values, rows=rows, columns=columns, quantity=quantity, limit=end.value)
+    width = values.shape[1]
+    cells = figure.data[-1]
+    if cells.hovertext is None:
+        cells.hovertemplate = "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
     axis = figure.layout.xaxis
     axis.title.text = f"{columns.name}<br>{end.lines}"
     if width > LABELS:
@@ -85,8 +77,8 @@ def token_rows(
         axis.tickangle = -60
     if chosen is not None:
         frame_row(figure, chosen, width)
-        if count <= MARKED:
-            _add_marks(figure, tokens, chosen, width)
+        if len(tokens) <= MARKED:
+            _add_marks(figure, rows, chosen, width)
     return figure
 
 
@@ -97,27 +89,25 @@ def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) ->
     figure.add_shape(type="rect", x0=-0.5, x1=width - 0.5, y0=top, y1=bottom, line=line)
 
 
-def _add_marks(figure: go.Figure, tokens: Sequence[str], chosen: int, width: int) -> None:
+def _add_marks(figure: go.Figure, rows: Axis, chosen: int, width: int) -> None:
     gutter = 0.07 * width
-    count = len(tokens)
-    fills = [MASKED if row == chosen else rgba(MASKED, 0.15) for row in range(count)]
+    places = list(range(len(rows.labels)))
     steady = {"marker": {"opacity": 1}}
+    look = {
+        "size": 11 if len(places) <= 32 else 7,
+        "color": [MASKED if row == chosen else rgba(MASKED, 0.15) for row in places],
+        "line": {"color": MASKED, "width": 1.5},
+    }
     figure.add_trace(
-        go.Scatter(
+        marks(
+            [-0.5 - gutter / 2] * len(places),
+            places,
             name="marks",
-            x=[-0.5 - gutter / 2] * count,
-            y=list(range(count)),
-            mode="markers",
-            marker={
-                "size": 11 if count <= 32 else 7,
-                "color": fills,
-                "line": {"color": MASKED, "width": 1.5},
-            },
+            marker=look,
             selected=steady,
             unselected=steady,
-            showlegend=False,
-            text=[plotly_label(token, LABEL) for token in tokens],
-            hovertemplate="choose token %{y}, %{text}<extra></extra>",
+            text=[rows.label(row) for row in places],
+            hover="choose token %{y}, %{text}",
         )
     )
     figure.layout.xaxis.range = [-0.5 - gutter, width - 0.5]

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from viz.figures.legend import ABOVE
-from viz.notation.theme import FEED_FORWARD, OUTPUT, QUANTITIES
+from viz.figures.chart import chart, line, titled
+from viz.notation.theme import FEED_FORWARD, OUTPUT, WEIGHT
 
-_COLOURS = (QUANTITIES["weight"].hue, QUANTITIES["weight"].hue, FEED_FORWARD, FEED_FORWARD)
-_DASHES = ("solid", "dash", "solid", "dot")
+_LOOKS = ((WEIGHT, "solid"), (WEIGHT, "dash"), (FEED_FORWARD, "solid"), (FEED_FORWARD, "dot"))
 
 
 @dataclass(frozen=True)
@@ -21,35 +20,25 @@ class Curve:
     values: Sequence[float]
 
 
-def training_curves(
-    losses: Mapping[str, Curve], scores: Mapping[str, Curve], *, height: int = 430
-) -> go.Figure:
+def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) -> go.Figure:
     """Losses (nats a token) above, scores (0 to 1) below, against the same steps."""
-    figure = make_subplots(rows=2, shared_xaxes=True, vertical_spacing=0.08)
-    for row, curves in ((1, losses), (2, scores)):
-        for at, (name, curve) in enumerate(curves.items()):
-            colour = OUTPUT if row == 1 else _COLOURS[at % len(_COLOURS)]
-            figure.add_trace(
-                go.Scatter(
-                    x=list(curve.steps),
-                    y=list(curve.values),
-                    name=name,
-                    mode="lines+markers",
-                    line={"color": colour, "dash": _DASHES[at % len(_DASHES)]},
-                    marker={"size": 5},
-                    hovertemplate=f"step %{{x}}<br>{name} %{{y:.4f}}<extra></extra>",
-                ),
-                row=row,
-                col=1,
-            )
-    figure.update_yaxes(title_text="loss, nats a token", rangemode="tozero", row=1, col=1)
-    figure.update_yaxes(title_text="score", range=[-0.03, 1.05], row=2, col=1)
-    figure.update_xaxes(title_text="training step", row=2, col=1)
-    figure.update_layout(
-        height=height,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend=ABOVE,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
-    return figure
+    looks = [(OUTPUT, dash) for _, dash in _LOOKS]
+    traces = [
+        line(
+            curve.steps,
+            curve.values,
+            name,
+            colour,
+            dash=dash,
+            mode="lines+markers",
+            marker={"size": 5},
+            width=2,
+            yaxis=axis,
+            hover=f"step %{{x}}<br>{name} %{{y:.4f}}",
+        )
+        for axis, curves, among in (("y", losses, looks), ("y2", scores, _LOOKS))
+        for (name, curve), (colour, dash) in zip(curves.items(), cycle(among))
+    ]
+    above = titled("loss, nats a token", rangemode="tozero", domain=[0.54, 1])
+    below = titled("score", range=[-0.03, 1.05], domain=[0, 0.46])
+    return chart(traces, titled("training step", anchor="y2"), above, yaxis2=below, height=430)

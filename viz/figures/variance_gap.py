@@ -4,54 +4,44 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.arithmetic.normalization import shrinkage
-from viz.figures.legend import ABOVE
+from viz.figures.chart import chart, line, marks, titled
 from viz.notation.theme import MASKED, STREAM
 
 _WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
+_OTHERS = (4, 512)  # widths that are marked beside the model's own
 
 
-def variance_gap(width: int, *, others: tuple[int, ...] = (4, 512)) -> go.Figure:
-    """The gap in percent against the width, with this model's width and a few others marked."""
-    figure = go.Figure(
-        go.Scatter(
-            x=_WIDTHS,
-            y=100 * shrinkage(_WIDTHS),
-            mode="lines",
-            line={"color": MASKED, "width": 2},
-            hovertemplate="d = %{x:.0f}: %{y:.3f} %<extra></extra>",
-            showlegend=False,
-        )
-    )
-    marks = (("other widths", [d for d in others if d != width], MASKED),)
-    for name, widths, colour in (*marks, ("this model", [width], STREAM)):
+def variance_gap(width: int) -> go.Figure:
+    """The gap in percent against the width, with this model's width and two others marked."""
+    hover = "d = %{x:.0f}: %{y:.3f} %"
+    gaps = 100 * shrinkage(_WIDTHS)
+    traces = [line(_WIDTHS, gaps, "", MASKED, width=2, hover=hover, showlegend=False)]
+    others = [other for other in _OTHERS if other != width]
+    for name, widths, colour in (("other widths", others, MASKED), ("this model", [width], STREAM)):
         gaps = 100 * shrinkage(np.array(widths, np.float64))
-        figure.add_trace(
-            go.Scatter(
-                x=widths,
-                y=gaps,
+        traces.append(
+            marks(
+                widths,
+                gaps,
                 name=name,
                 mode="markers+text",
                 marker={"color": colour, "size": 11},
                 text=[f"d = {d}: {gap:.2f} %" for d, gap in zip(widths, gaps, strict=True)],
-                textposition=[_beside(d, (*others, width)) for d in widths],
+                textposition=[_beside(d, (*_OTHERS, width)) for d in widths],
                 cliponaxis=False,
-                hovertemplate="%{text}<extra></extra>",
+                hover="%{text}",
+                showlegend=True,
             )
         )
-    figure.update_xaxes(
-        title={"text": "width d (dimensions of a token)"},
+    ticks = [2, 4, 16, 64, 256, 1024, 4096]
+    across = titled(
+        "width d (dimensions of a token)",
         type="log",
-        tickvals=[2, 4, 16, 64, 256, 1024, 4096],
-        ticktext=["2", "4", "16", "64", "256", "1024", "4096"],
+        tickvals=ticks,
+        ticktext=[str(tick) for tick in ticks],
         range=[np.log10(1.7), np.log10(9000)],
     )
-    figure.update_yaxes(title={"text": "unbiased smaller by, %"}, rangemode="tozero")
-    figure.update_layout(
-        height=360,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend=ABOVE,
-    )
-    return figure
+    return chart(traces, across, titled("unbiased smaller by, %", rangemode="tozero"), height=360)
 
 
 def _beside(width: int, all_widths: tuple[int, ...]) -> str:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from model.analysis.tokens.windows import Window
+from viz.figures.chart import BARE, MONOSPACED, bars_across, chart, marks, titled
 from viz.figures.token_rows import frame_row
 from viz.notation.labels import plotly_label, tick_positions
 
-LABEL = 9  # characters
 WRITTEN = 16  # up to so many tokens their texts stand in the bars
-INPUT, TARGET, INK = "#DDA6C3", "#C6C6CD", "#1B1B20"  # areas that dark letters stand on
-BAR = 0.38  # height, of a row of height 1
+_LABEL = 9  # characters
+_INPUT, _TARGET, _INK = "#DDA6C3", "#C6C6CD", "#1B1B20"  # areas that dark letters stand on
+_BAR = 0.38  # height, of a row of height 1
 
 
 def sliding_windows(
@@ -23,64 +24,54 @@ def sliding_windows(
     """
     end = max(window.start + len(window.inputs) for window in found) + 1
     written = end <= WRITTEN
-    figure = go.Figure()
-    figure.add_trace(_bars(found, "input", INPUT, 0))
-    figure.add_trace(_bars(found, "target: the same, moved on by one", TARGET, 1))
-    if written:
-        figure.add_trace(_texts(found, texts))
-    if chosen is not None:
-        frame_row(figure, chosen, end, inset=0.02)
-    _lay_out(figure, end, texts, written=written)
-    figure.update_yaxes(
-        title={"text": "window"},
-        tickvals=list(range(len(found))),
-        range=[len(found) - 0.4, -0.6],
-        showgrid=False,
-        zeroline=False,
+    traces = [
+        _bars(found, "input", _INPUT, 0),
+        _bars(found, "target: the same, moved on by one", _TARGET, 1),
+        *([_texts(found, texts)] if written else []),
+    ]
+    ticks = tick_positions(end)
+    labels = [
+        str(place) if written else f"{place} {plotly_label(texts[place], _LABEL)}"
+        for place in ticks
+    ]
+    across = titled(
+        "position" if written else "position and token",
+        tickvals=ticks,
+        ticktext=labels,
+        tickfont=MONOSPACED,
+        range=[-0.6, end - 0.4],
+        side="top",
     )
-    figure.update_layout(
+    down = titled("window", tickvals=list(range(len(found))), range=[len(found) - 0.4, -0.6])
+    figure = chart(
+        traces,
+        across | BARE,
+        down | BARE,
         barmode="overlay",
         height=min(150 + 46 * len(found), 640),
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": -0.04, "yanchor": "top"},
     )
+    if chosen is not None:
+        frame_row(figure, chosen, end, inset=0.02)
     return figure
 
 
-def _lay_out(figure: go.Figure, end: int, texts: Sequence[str], *, written: bool) -> None:
-    """Positions from left to right; with their tokens, where these do not stand in the bars."""
-    ticks = tick_positions(end)
-    figure.update_xaxes(
-        title={"text": "position" if written else "position and token"},
-        tickvals=ticks,
-        ticktext=[
-            str(place) if written else f"{place} {plotly_label(texts[place], LABEL)}"
-            for place in ticks
-        ],
-        tickfont={"family": "monospace"},
-        range=[-0.6, end - 0.4],
-        side="top",
-        showgrid=False,
-        zeroline=False,
-    )
-
-
 def _bars(found: Sequence[Window[int]], name: str, colour: str, shift: int) -> go.Bar:
-    offset = BAR / 2 * (1 if shift else -1)
-    return go.Bar(
+    starts = [window.start + shift for window in found]
+    lengths = [len(window.inputs) for window in found]
+    return bars_across(
+        lengths,
+        colour,
         name=name,
-        x=[len(window.inputs) for window in found],
-        base=[window.start + shift - 0.5 for window in found],
-        y=[number + offset for number in range(len(found))],
-        width=BAR,
-        orientation="h",
-        marker={"color": colour},
+        base=[start - 0.5 for start in starts],
+        y=[number + _BAR * (shift - 0.5) for number in range(len(found))],
+        width=_BAR,
         hovertext=[
-            f"window {number}, {'target' if shift else 'input'}: positions {window.start + shift} to "
-            f"{window.start + shift + len(window.inputs) - 1}"
-            for number, window in enumerate(found)
+            f"window {number}, {'target' if shift else 'input'}: positions {start} to "
+            f"{start + length - 1}"
+            for number, (start, length) in enumerate(zip(starts, lengths, strict=True))
         ],
-        hovertemplate="%{hovertext}<extra></extra>",
+        hover="%{hovertext}",
     )
 
 
@@ -89,15 +80,13 @@ def _texts(found: Sequence[Window[int]], texts: Sequence[str]) -> go.Scatter:
     cells = [
         (place, number + offset)
         for number, window in enumerate(found)
-        for places, offset in ((window.inputs, -BAR / 2), (window.target, BAR / 2))
+        for places, offset in ((window.inputs, -_BAR / 2), (window.target, _BAR / 2))
         for place in places
     ]
-    return go.Scatter(
-        x=[place for place, _ in cells],
-        y=[row for _, row in cells],
-        text=[plotly_label(texts[place], LABEL) for place, _ in cells],
+    return marks(
+        [place for place, _ in cells],
+        [row for _, row in cells],
         mode="text",
-        textfont={"family": "monospace", "size": 11, "color": INK},
-        hoverinfo="skip",
-        showlegend=False,
+        text=[plotly_label(texts[place], _LABEL) for place, _ in cells],
+        textfont=MONOSPACED | {"size": 11, "color": _INK},
     )

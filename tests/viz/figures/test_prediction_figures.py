@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from model.analysis.tokens.prediction import Sampling
+from viz.figures.bars import reading
 from viz.figures.cell_text import INK, PAPER, cell_text
-from viz.figures.distribution import Bars, distribution
 from viz.figures.lens import lens_table
-from viz.figures.reading import reading
+from viz.figures.probabilities import Bars, distribution
 from viz.views.prediction.next_token import Row, with_numbers
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]

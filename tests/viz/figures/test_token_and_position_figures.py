@@ -7,15 +7,21 @@ import pytest
 from model.analysis.tokens.windows import windows
 from model.run.token_bytes import pieces
 from model.trace.records import Token
-from viz.figures.likeness import likeness_lines
-from viz.figures.look_up import AROUND, look_up, rows_around
-from viz.figures.neighbours import neighbours_bars
-from viz.figures.position_curves import position_curves
-from viz.figures.position_maps import likeness_map, position_map
-from viz.figures.summands import summands
+from viz.figures.bars import neighbours_bars
+from viz.figures.curves import likeness_lines, position_curves
 from viz.figures.token_rows import colour_end
+from viz.figures.vectors import (
+    AROUND,
+    DIMENSIONS,
+    PAIRS,
+    likeness_map,
+    look_up,
+    position_map,
+    rows_around,
+    summands,
+    word_pairs,
+)
 from viz.figures.windows import WRITTEN, sliding_windows
-from viz.figures.word_pairs import DIMENSIONS, PAIRS, word_pairs
 from viz.views.positions.formulas import cell_in_numbers
 from viz.views.tokens.listing import token_strip
 from viz.views.tokens.windows import number_of_windows

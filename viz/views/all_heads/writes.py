@@ -21,7 +21,7 @@ from model.analysis.tokens.prediction import probabilities
 from model.serving.engine import Request
 from model.trace.trace import Logits
 from viz.elements.one_of import one_listed, one_of
-from viz.figures.head_bars import part_bars
+from viz.figures.bars import part_bars
 from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain

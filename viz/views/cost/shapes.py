@@ -12,7 +12,7 @@ from model.analysis.cost.recorded_shapes import Shape, compared, counted_paramet
 from model.arithmetic.sizes import parameter_parts
 from model.nn.config import TransformerConfig
 from viz.elements.one_of import one_of
-from viz.figures.amounts import Amount, amounts, percent
+from viz.figures.bars import Amount, amounts, percent
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT

@@ -9,7 +9,7 @@ from model.analysis.stream.stream import Contribution, contribution_check, contr
 from model.nn.config import Stack
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.contributions import contribution_lengths, contribution_rows
-from viz.figures.gradient_depth import gradient_by_depth
+from viz.figures.curves import gradient_by_depth
 from viz.notation.labels import numbered_labels
 from viz.notation.names import state_names
 from viz.notation.numbers import difference

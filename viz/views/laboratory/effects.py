@@ -12,7 +12,7 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.before_after import before_and_after
-from viz.figures.next_tokens import next_tokens
+from viz.figures.probabilities import next_tokens
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token

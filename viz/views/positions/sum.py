@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.stream.positions import Sum, summed
-from viz.figures.summands import NAMES, summands
+from viz.figures.vectors import NAMES, summands
 from viz.notation.numbers import difference
 from viz.shell.pictures import chart, look_for, table
 from viz.shell.token_select import pick_token

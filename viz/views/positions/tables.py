@@ -11,8 +11,8 @@ from model.analysis.stream.positions import learned, likeness, rotary, rotary_li
 from model.nn.config import PositionKind
 from model.trace.arrays import Array
 from viz.elements.one_of import one_of
-from viz.figures.position_curves import COLOURS, position_curves
-from viz.figures.position_maps import likeness_map, position_map
+from viz.figures.curves import COLOURS, position_curves
+from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.shell.pictures import chart, look_for, table

@@ -14,7 +14,7 @@ from model.trace.records import Token
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of, one_step
 from viz.explorer.endpoint import labels_of
-from viz.figures.reading import reading
+from viz.figures.bars import reading
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, difference
 from viz.notation.theme import WEIGHT, rgba

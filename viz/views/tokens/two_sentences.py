@@ -8,7 +8,7 @@ import streamlit as st
 from model.analysis.tokens.same_word import likeness, places_of, shared_tokens
 from model.trace.arrays import Array
 from model.trace.trace import Trace
-from viz.figures.likeness import likeness_lines
+from viz.figures.curves import likeness_lines
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import state_names

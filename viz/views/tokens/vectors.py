@@ -8,8 +8,8 @@ import streamlit as st
 from model.analysis.tokens.embeddings import cosines, neighbours, one_hot_product
 from model.run.token_bytes import pieces
 from model.trace.arrays import Array
-from viz.figures.look_up import look_up, rows_around
-from viz.figures.neighbours import neighbours_bars
+from viz.figures.bars import neighbours_bars
+from viz.figures.vectors import look_up, rows_around
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference

@@ -1,0 +1,186 @@
+"""Probabilities of tokens and words as rows of bars."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from viz.figures.chart import MONOSPACED, Axis, bars_across, chart, titled
+from viz.notation.labels import plotly_label
+from viz.notation.numbers import probability, settled
+from viz.notation.theme import MASKED, SCORE, WEIGHT, colorscale
+
+_LABEL = 18  # characters
+_LEFT, _RIGHT = [0.0, 0.35], [0.38, 1.0]  # of the width: logits, probabilities
+_LEGIBLE = 0.6  # a bar longer than this carries its words inside
+_SHARES = {"range": [0, 1], "tickvals": [0, 0.5, 1]}
+
+
+@dataclass(frozen=True)
+class Bars:
+    """What one distribution gives the listed tokens and, at the end, all others together."""
+
+    shares: Sequence[float]
+    others: float
+    error: float = 0.0  # how far rounding may move their logarithms
+
+    @property
+    def all(self) -> list[float]:
+        return [*self.shares, self.others]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A word, its probability, and the word that the model would have written."""
+
+    word: str
+    share: float
+    first: str
+    first_share: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.word == self.first
+
+
+def next_tokens(
+    labels: Sequence[str],
+    before: Sequence[float],
+    after: Sequence[float] | None,
+    *,
+    decimals: int = 4,
+) -> go.Figure:
+    """What a model expects next, the most probable on top; `after` None draws the unchanged model alone.
+    decimals: of the numbers on hovering; the bars bear three at most."""
+    pairs = [("unchanged", before, MASKED if after is not None else WEIGHT)]
+    if after is not None:
+        pairs.append(("changed", after, WEIGHT))
+    bars = [
+        bars_across(
+            shares,
+            colour,
+            name=name,
+            texttemplate=f"%{{x:.{min(decimals, 3)}f}}",
+            textposition="outside",
+            hover=f"{name} %{{x:.{decimals}f}}",
+        )
+        for name, shares, colour in pairs
+    ]
+    across = titled("probability", range=[0, 1.12], tickvals=[0, 0.5, 1])
+    return _grouped(bars, across, Axis("", labels, longest=_LABEL).down(), 90 + 44 * len(labels))
+
+
+def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
+    """One row a word from the top down: its probability, and beneath it the model's first choice
+    where that is another word. error: how far rounding may move the logarithm of a probability."""
+    shares = [word.share for word in words]
+    texts = [_number(share, error) for share in shares]
+    own = _shares(shares, texts, "the word that stands there", WEIGHT, error)
+    traces = [own]
+    others = {row: word for row, word in enumerate(words) if not word.agrees}
+    if others:
+        shares = [word.first_share for word in others.values()]
+        name = "the model's first choice, where it is another word"
+        texts = [
+            f"{plotly_label(word.first)} {_number(word.first_share, error)}"
+            for word in others.values()
+        ]
+        traces.append(_shares(shares, texts, name, MASKED, error, y=list(others)))
+    rows = Axis("word", [word.word for word in words], longest=16).down(40)
+    across = titled("probability, given the words before", **_SHARES)
+    height = min(110 + 44 * len(words), 900)
+    return _grouped(traces, across, rows, height, showlegend=True)
+
+
+def distribution(
+    labels: Sequence[str],
+    logits: Sequence[float],
+    model: Bars,
+    drawn: Bars | None = None,
+    *,
+    chosen: int | None = None,
+) -> go.Figure:
+    """Left the logits, right the probabilities, the first label on top and "other" at the bottom.
+
+    drawn: the distribution after temperature, top-k and top-p, beside the model's own; a token with
+    no share left is marked "cut". chosen: the row of a token that was chosen.
+    """
+    below = colorscale("score")[0][1]  # the colour of its lower end
+    decimals = settled(model.error)
+    traces = [
+        bars_across(
+            logits,
+            [SCORE if logit >= 0 else below for logit in logits],
+            texttemplate=f"%{{x:.{min(decimals, 2)}f}}",
+            textposition="auto",
+            showlegend=False,
+            width=0.7,
+            hover=f"logit %{{x:.{decimals}f}}",
+        )
+    ]
+    named = [("the model's own", model, WEIGHT if drawn is None else MASKED)]
+    if drawn is not None:
+        named.append(("after temperature, top-k and top-p", drawn, WEIGHT))
+    for name, bars, colour in named:
+        texts = [_number(share, bars.error) if share else "cut" for share in bars.all]
+        place = {"xaxis": "x2", "yaxis": "y2"}
+        traces.append(_shares(bars.all, texts, name, colour, bars.error, **place))
+    rows = Axis("", [*labels, ""], longest=_LABEL).down()
+    ticks = [*(plotly_label(label, _LABEL) for label in labels), "<i>other</i>"]
+    if chosen is not None:
+        ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
+    return _grouped(
+        traces,
+        titled("logit", domain=_LEFT, range=_ends(logits)),
+        rows | {"tickvals": list(range(len(ticks))), "ticktext": ticks},
+        110 + (34 if drawn is None else 42) * len(ticks),
+        xaxis2=titled("probability", domain=_RIGHT, anchor="y2", **_SHARES),
+        yaxis2={**rows, "anchor": "x2", "matches": "y", "showticklabels": False},
+    )
+
+
+def _grouped(
+    bars: Sequence[go.Bar],
+    x: dict[str, object],
+    y: dict[str, object],
+    height: int,
+    **layout: object,
+) -> go.Figure:
+    """Bars of one row below each other."""
+    return chart(bars, x, y, height=height, barmode="group", bargap=0.25, **layout)
+
+
+def _shares(
+    shares: Sequence[float],
+    texts: Sequence[str],
+    name: str,
+    colour: str,
+    error: float,
+    **more: object,
+) -> go.Bar:
+    """Bars of probabilities; hovering says them with all digits that hold."""
+    return bars_across(
+        shares,
+        colour,
+        name=name,
+        text=texts,
+        textposition=["inside" if share > _LEGIBLE else "outside" for share in shares],
+        insidetextanchor="end",
+        insidetextfont={"color": "white"},
+        textfont=MONOSPACED,
+        constraintext="none",
+        hovertext=[f"{name}: {probability(share, error, most=6)}" for share in shares],
+        hover="%{hovertext}",
+        **more,
+    )
+
+
+def _number(share: float, error: float) -> str:
+    return "&lt;0.0001" if share < 0.00005 else probability(share, error)
+
+
+def _ends(logits: Sequence[float]) -> list[float]:
+    """Of the logits' axis, with room for a number beside a short bar."""
+    low, high = min([*logits, 0.0]), max([*logits, 0.0])
+    room = 0.25 * ((high - low) or 1.0)
+    return [low - (room if low < 0 else 0), high + (room if high > 0 else 0)]
