@@ -11,6 +11,7 @@
 # make image-check, make proxy-check   try the Dockerfile and the proxy without Docker (Linux, root)
 # make fuzz     hostile texts through everything that shows them; goes on where it was stopped
 # make format   rewrite the code in the house format
+# make bundle   make the explorer's script and style sheet again after a change of viz/explorer/js or css
 # make clean    remove the environment and the caches
 #
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
@@ -24,7 +25,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint unit weights browser bench screens accessibility lock fuzz format clean chromium
+.PHONY: run test lint unit weights browser bench screens accessibility lock fuzz format bundle clean chromium npm
 
 BIN := .venv/bin
 PIP_OPTIONS ?=
@@ -57,7 +58,8 @@ lint: .venv/.installed-dev
 # One thread a process: workers that share the cores wait for each other's threads otherwise.
 unit browser: export OMP_NUM_THREADS = 1
 
-unit: weights
+# A test makes the bundle anew.
+unit: weights node_modules/.installed
 	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
 browser: weights chromium
@@ -103,8 +105,11 @@ format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+bundle: node_modules/.installed
+	npm run --silent bundle -- --outdir=viz/explorer/bundled
+
 clean:
-	rm -rf .venv .venv-audit .venv-bench .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-bench .venv-lock node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip's script is the last file a new environment gets, so it stands for the whole of it.
@@ -146,6 +151,22 @@ $(BIN)/pip:
 	    npm install --silent --no-audit --no-fund --prefix .venv-bench/js requirejs@2.3.6 d3@5.7.0 jquery@2.2.4; \
 	fi
 	@touch $@
+
+node_modules/.installed: package-lock.json package.json | npm
+	npm ci --silent --no-audit --no-fund
+	@touch $@
+
+npm:
+	@if command -v npm >/dev/null; then \
+	    exit 0; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing npm, for the bundler of the explorer."; \
+	    apt-get update -q && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends npm </dev/null; \
+	else \
+	    echo "The explorer's bundler needs npm. Install Node.js with npm." >&2; \
+	    exit 1; \
+	fi
 
 chromium:
 	@if [ -n "$$CHROMIUM" ] || command -v chromium chromium-browser google-chrome >/dev/null; then \

@@ -1,6 +1,6 @@
 """The stages of attention in order, with the words that stand beside their pictures."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from viz.notation.formulas import StageName
@@ -11,10 +11,7 @@ Axis = Literal["query", "key", "dimension"]
 
 @dataclass(frozen=True)
 class Stage:
-    """One picture of the strip. In `title`, `{head}` stands for a head's name, for instance L2H5.
-
-    `_STAGES` leaves open what depends on the layer: `{scale}`, `{hidden}` and some of the looks.
-    """
+    """One picture of the strip. In `title`, `{head}` stands for a head's name, for instance L2H5."""
 
     name: StageName
     label: str
@@ -27,101 +24,6 @@ class Stage:
     look: str = ""
 
 
-_STRIPE = "A vertical stripe is a key that every query likes."
-_WEIGHTS = "The strongest cells are where a token looks. Read along a row: its weights sum to 1."
-_CAUSAL_WEIGHTS = (
-    "The strongest cells are where a token looks. A diagonal: at itself. One step below it:"
-    " at the token before. The first column: at nothing in particular."
-)
-_STAGES = (
-    Stage(
-        name="query",
-        label="Q",
-        cell="query value",
-        step="",
-        quantity="query",
-        rows="query",
-        columns="dimension",
-        title="Queries of {head}: one row a token, one column a dimension",
-        look="Each row is what a token asks for. Rows with the same pattern ask for the same thing.",
-    ),
-    Stage(
-        name="key",
-        label="K",
-        cell="key value",
-        step="",
-        quantity="key",
-        rows="key",
-        columns="dimension",
-        title="Keys of {head}: one row a token, one column a dimension",
-        look="Each row is what a token offers to be found by. A query scores high where its row and a"
-        " key's row agree in sign and are large.",
-    ),
-    Stage(
-        name="value",
-        label="V",
-        cell="value",
-        step="",
-        quantity="value",
-        rows="key",
-        columns="dimension",
-        title="Values of {head}: one row a token, one column a dimension",
-        look="Each row is what a token hands over when it is looked at.",
-    ),
-    Stage(
-        name="scores",
-        label="scores",
-        cell="score",
-        step="Q·Kᵀ",
-        quantity="score",
-        rows="query",
-        columns="key",
-        title="Scores of {head}: row = query, column = key, not yet scaled or masked",
-    ),
-    Stage(
-        name="scaled",
-        label="scaled",
-        cell="scaled score",
-        step="× {scale}",
-        quantity="score",
-        rows="query",
-        columns="key",
-        title="Scaled scores of {head}: row = query, column = key",
-    ),
-    Stage(
-        name="masked",
-        label="masked",
-        cell="masked score",
-        step="mask",
-        quantity="score",
-        rows="query",
-        columns="key",
-        title="Masked scores of {head}: row = query, column = key{hidden}",
-    ),
-    Stage(
-        name="weights",
-        label="weights",
-        cell="weight",
-        step="softmax",
-        quantity="weight",
-        rows="query",
-        columns="key",
-        title="Weights of {head}: row = query, column = key, rows sum to 1{hidden}",
-    ),
-    Stage(
-        name="output",
-        label="output",
-        cell="output",
-        step="· V",
-        quantity="output",
-        rows="query",
-        columns="dimension",
-        title="Output of {head}: one row a query token, one column a dimension",
-        look="Each row is a mixture of the rows of V, with the weights of that query.",
-    ),
-)
-
-
 def stages(
     *, kind: str, masked: bool, leaks: bool, scale: float, unmasked: bool = True
 ) -> tuple[Stage, ...]:
@@ -131,22 +33,87 @@ def stages(
     whether none is in the unchanged run beside it. leaks: whether the fill of masked scores is a
     finite number, so that a masked key may still get weight.
     """
-    hidden, causal = _hidden(kind, masked), kind == "causal"
-    looks: dict[StageName, str] = {
-        "scores": _STRIPE + (" The future is still visible here." if causal else ""),
-        "scaled": _scaled_look(scale),
-        "masked": _masked_look(kind, masked, leaks),
-        "weights": _CAUSAL_WEIGHTS if causal else _WEIGHTS,
-    }
-    return tuple(
-        replace(
-            stage,
-            step=stage.step.replace("{scale}", f"{scale:.4g}"),
-            title=stage.title.replace("{hidden}", hidden),
-            look=looks.get(stage.name, stage.look),
-        )
-        for stage in _STAGES
-        if stage.name != "masked" or masked or not unmasked or causal
+    causal = kind == "causal"
+    hidden = "; upper right = the future, not allowed" if causal else "; hatched = not allowed"
+    hidden = hidden if masked else ""
+    future = " The future is still visible here." if causal else ""
+    striped = f"A vertical stripe is a key that every query likes.{future}"
+    found = (
+        *_VECTORS,
+        _matrix("scores", "Q·Kᵀ", ", not yet scaled or masked", striped),
+        _matrix("scaled", f"× {scale:.4g}", "", _scaled_look(scale)),
+        _matrix("masked", "mask", hidden, _masked_look(kind, masked, leaks)),
+        _matrix("weights", "softmax", f", rows sum to 1{hidden}", _weights_look(causal)),
+        _OUTPUT,
+    )
+    has_mask = masked or not unmasked or causal
+    return tuple(stage for stage in found if has_mask or stage.name != "masked")
+
+
+def _vectors(
+    name: Literal["query", "key", "value", "output"], label: str, cell: str, title: str, look: str
+) -> Stage:
+    """One row a token, one column a dimension."""
+    rows: Axis = "query" if name in ("query", "output") else "key"
+    title = f"{title}, one column a dimension"
+    step = "· V" if name == "output" else ""
+    return Stage(name, label, cell, step, name, rows, "dimension", title, look)
+
+
+_VECTORS = (
+    _vectors(
+        "query",
+        "Q",
+        "query value",
+        "Queries of {head}: one row a token",
+        "Each row is what a token asks for. Rows with the same pattern ask for the same thing.",
+    ),
+    _vectors(
+        "key",
+        "K",
+        "key value",
+        "Keys of {head}: one row a token",
+        "Each row is what a token offers to be found by. A query scores high where its row and a key's row"
+        " agree in sign and are large.",
+    ),
+    _vectors(
+        "value",
+        "V",
+        "value",
+        "Values of {head}: one row a token",
+        "Each row is what a token hands over when it is looked at.",
+    ),
+)
+_OUTPUT = _vectors(
+    "output",
+    "output",
+    "output",
+    "Output of {head}: one row a query token",
+    "Each row is a mixture of the rows of V, with the weights of that query.",
+)
+_CELLS = {
+    "scores": "score",
+    "scaled": "scaled score",
+    "masked": "masked score",
+    "weights": "weight",
+}
+
+
+def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
+    """One row a query, one column a key."""
+    called = _CELLS[name]
+    title = f"{called.capitalize()}s of {{head}}: row = query, column = key{more}"
+    quantity: QuantityName = "weight" if name == "weights" else "score"
+    return Stage(name, name, called, step, quantity, "query", "key", title, look)
+
+
+def _weights_look(causal: bool) -> str:
+    strongest = "The strongest cells are where a token looks."
+    if not causal:
+        return f"{strongest} Read along a row: its weights sum to 1."
+    return (
+        f"{strongest} A diagonal: at itself. One step below it: at the token before. The first column: at"
+        " nothing in particular."
     )
 
 
@@ -156,14 +123,6 @@ def _scaled_look(scale: float) -> str:
     if abs(scale) < 1:
         return "The pattern of the scores, on a smaller range. Without this the softmax would be harder."
     return "The pattern of the scores, on a larger range. Without this the softmax would be softer."
-
-
-def _hidden(kind: str, masked: bool) -> str:
-    if not masked:
-        return ""
-    if kind == "causal":
-        return "; upper right = the future, not allowed"
-    return "; hatched = not allowed"
 
 
 def _masked_look(kind: str, masked: bool, leaks: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from model.nn.config import AS_IN_GPT2, Projection
 
+_NEXT_LINE, _MORE = r" \\ ", r" + \cdots"
 _TERMS = r" \\ &\quad + "  # each term of a sum on a line of its own
 StageName = Literal["query", "key", "value", "scores", "scaled", "masked", "weights", "output"]
 
@@ -67,91 +68,90 @@ def _result(colour: str, latex: str) -> str:
     return rf"{{\color{{@ink:{colour}@}}\mathbf{{{latex}}}}}"
 
 
+def _aligned(*lines: str) -> str:
+    """Lines one below the other, aligned at their `&`."""
+    return rf"\begin{{aligned}} {_NEXT_LINE.join(lines)} \end{{aligned}}"
+
+
+def _cell(name: str) -> str:
+    return rf"\text{{{name}}}_{{@query_position@,@key_position@}}"
+
+
+def _two_terms(first: tuple[str, str], second: tuple[str, str], count: int) -> str:
+    """The first products of a sum, with the slots of (colour, letter), and dots for the rest."""
+    products = [
+        rf"{_coloured(first[0], f'@({first[1]}{n})@')}\cdot {_coloured(second[0], f'@({second[1]}{n})@')}"
+        for n in range(min(count, 2))
+    ]
+    return _TERMS.join(products) + (_MORE if count > 2 else "")
+
+
 def _vector(letter: str, matrix: str, colour: str, projection: Projection) -> Formula:
     row = _coloured(colour, f"{letter}_i")
     bias = f" + b_{matrix}" if projection.bias else ""
     latex, words = rf"x_i\,W_{matrix}{bias}", f"x_i W_{matrix}{bias}"
     if projection.normed:
         latex, words = rf"\text{{norm}}({latex})", f"norm({words})"
-    if projection.turned:
-        latex = rf"R_i\,({latex}) \\ R_i &: \text{{turn by the angles of position }} i"
-        words = f"R_i ({words}), R_i: turn by the angles of position i"
     general = rf"{row} = {latex}"
     if projection.turned:
-        general = rf"\begin{{aligned}} {row} &= {latex} \end{{aligned}}"
-    return Formula(
-        general=general,
-        plain=f"{letter}_i = {words}",
-        numeric={
-            "cell": (
-                rf"\begin{{aligned}} {_coloured(colour, letter + '_{@row@,@column@}')} &= @value@ \\"
-                rf" \lVert {_coloured(colour, letter + '_{@row@}')} \rVert &= @length@ \end{{aligned}}"
-            )
-        },
-    )
+        turned = r"R_i &: \text{turn by the angles of position } i"
+        general = _aligned(rf"{row} &= R_i\,({latex})", turned)
+        words = f"R_i ({words}), R_i: turn by the angles of position i"
+    cell, vector = (_coloured(colour, f"{letter}_{{{at}}}") for at in ("@row@,@column@", "@row@"))
+    numeric = _aligned(rf"{cell} &= @value@", rf"\lVert {vector} \rVert &= @length@")
+    return Formula(general=general, plain=f"{letter}_i = {words}", numeric={"cell": numeric})
 
 
 def _scores(key_width: int) -> Formula:
-    shown = min(key_width, 2)
-    factors = _TERMS.join(
-        rf"{_coloured('query', f'@(q{c})@')}\cdot {_coloured('key', f'@(k{c})@')}"
-        for c in range(shown)
+    q, k = _coloured("query", "q_i"), _coloured("key", "k_j")
+    q_c, k_c = _coloured("query", "q_{ic}"), _coloured("key", "k_{jc}")
+    products = " + ".join(f"@(product{c})@" for c in range(min(key_width, 2)))
+    numeric = _aligned(
+        rf"{_cell('score')} &= {_two_terms(('query', 'q'), ('key', 'k'), key_width)}",
+        rf"&= {products}{_MORE if key_width > 2 else ''}",
+        rf"&= {_result('score', '@scores@')}",
     )
-    products = " + ".join(f"@(product{c})@" for c in range(shown))
-    more = r" + \cdots" if key_width > shown else ""
     return Formula(
-        general=(
-            rf"\text{{score}}_{{ij}} = {_coloured('query', 'q_i')} \cdot {_coloured('key', 'k_j')}"
-            r" = \sum_{c} "
-            rf"{_coloured('query', 'q_{ic}')}\,{_coloured('key', 'k_{jc}')}"
-        ),
+        general=rf"\text{{score}}_{{ij}} = {q} \cdot {k} = \sum_{{c}} {q_c}\,{k_c}",
         plain="score_ij = q_i · k_j = sum over c of q_ic k_jc",
-        numeric={
-            "cell": (
-                rf"\begin{{aligned}} \text{{score}}_{{@query_position@,@key_position@}}"
-                rf" &= {factors}{more} \\ &= {products}{more} \\"
-                rf" &= {_result('score', '@scores@')} \end{{aligned}}"
-            )
-        },
+        numeric={"cell": numeric},
     )
 
 
 def _scaled(scale: float, key_width: int) -> Formula:
-    cell = r"\text{scaled}_{@query_position@,@key_position@}"
+    cell, result = _cell("scaled"), _result("score", "@scaled@")
     if math.isclose(scale, 1 / math.sqrt(key_width), rel_tol=1e-6):
-        root = rf"\sqrt{{{key_width}}}"
+        exact, rounded = rf"\sqrt{{{key_width}}}", f"{math.sqrt(key_width):.4f}"
+        by_root = rf"{cell} &= \frac{{@scores@}}{{{exact}}}"
         return Formula(
             general=r"\text{scaled}_{ij} = \frac{\text{score}_{ij}}{\sqrt{d_k}}",
             plain="scaled_ij = score_ij / sqrt(d_k)",
-            numeric={
-                "cell": rf"\begin{{aligned}} {cell} &= \frac{{@scores@}}{{{root}}} \\"
-                rf" &= \frac{{@scores@}}{{{math.sqrt(key_width):.4f}}} = {_result('score', '@scaled@')}"
-                r" \end{aligned}"
-            },
+            numeric={"cell": _aligned(by_root, rf"&= \frac{{@scores@}}{{{rounded}}} = {result}")},
         )
     if scale == 1:
         return Formula(
             general=r"\text{scaled}_{ij} = \text{score}_{ij}\cdot 1 \quad\text{(not scaled)}",
             plain="scaled_ij = score_ij · 1 (not scaled)",
-            numeric={"cell": rf"{cell} = @scores@ \cdot 1 = {_result('score', '@scaled@')}"},
+            numeric={"cell": rf"{cell} = @scores@ \cdot 1 = {result}"},
         )
     return Formula(
         general=r"\text{scaled}_{ij} = \text{score}_{ij}\cdot s",
         plain="scaled_ij = score_ij · s",
-        numeric={"cell": rf"{cell} = @(scores)@ \cdot @(scale)@ = {_result('score', '@scaled@')}"},
+        numeric={"cell": rf"{cell} = @(scores)@ \cdot @(scale)@ = {result}"},
     )
 
 
 def _masked(fill: float) -> Formula:
     becomes = r"-\infty" if math.isinf(fill) else _plain_number(fill)
-    cell = r"\text{masked}_{@query_position@,@key_position@}"
+    cell = _cell("masked")
     return Formula(
         general=(
             r"\text{masked}_{ij} = \begin{cases} \text{scaled}_{ij} & \text{if } i \text{ may look at } j"
             rf" \\ {becomes} & \text{{if not}} \end{{cases}}"
         ),
-        plain="masked_ij = scaled_ij where i may look at j, else "
-        + becomes.replace(r"\infty", "∞"),
+        plain=f"masked_ij = scaled_ij where i may look at j, else {becomes}".replace(
+            r"\infty", "∞"
+        ),
         numeric={
             "allowed": rf"{cell} = {_result('score', '@scaled@')}",
             "forbidden": rf"{cell} = {_result('score', becomes)}",
@@ -164,26 +164,25 @@ def _plain_number(number: float) -> str:
     if abs(number) < 10_000:
         return f"{number:g}"
     mantissa, _, exponent = f"{number:e}".partition("e")
-    factor = f"{float(mantissa):g}"
-    power = f"10^{{{int(exponent)}}}"
+    factor, power = f"{float(mantissa):g}", f"10^{{{int(exponent)}}}"
     return {"1": power, "-1": f"-{power}"}.get(factor, rf"{factor}\cdot {power}")
 
 
 def _weights(scores: str) -> Formula:
     """scores: the name of what goes into the softmax."""
-    cell = r"\text{weight}_{@query_position@,@key_position@}"
+    cell = _cell("weight")
+    own, other = (rf"\text{{{scores}}}_{{{at}}}" for at in ("ij", "il"))
     return Formula(
-        general=(
-            rf"\begin{{aligned}} \text{{weight}}_{{ij}} &= \frac{{e^{{\,\text{{{scores}}}_{{ij}} - m_i}}}}"
-            rf"{{\sum_l e^{{\,\text{{{scores}}}_{{il}} - m_i}}}} \\"
-            rf" m_i &= \max_l\, \text{{{scores}}}_{{il}} \end{{aligned}}"
+        general=_aligned(
+            rf"\text{{weight}}_{{ij}} &= \frac{{e^{{\,{own} - m_i}}}}{{\sum_l e^{{\,{other} - m_i}}}}",
+            rf"m_i &= \max_l\, {other}",
         ),
         plain=f"weight_ij = exp({scores}_ij − m_i) / sum over l of exp({scores}_il − m_i), "
         "m_i = row maximum",
         numeric={
-            "cell": (
-                rf"\begin{{aligned}} {cell} &= \frac{{e^{{\,@masked@ - @(largest)@}}}}{{@sum@}} \\"
-                rf" &= \frac{{@exponential@}}{{@sum@}} = {_result('weight', '@weights@')} \end{{aligned}}"
+            "cell": _aligned(
+                rf"{cell} &= \frac{{e^{{\,@masked@ - @(largest)@}}}}{{@sum@}}",
+                rf"&= \frac{{@exponential@}}{{@sum@}} = {_result('weight', '@weights@')}",
             ),
             "forbidden": rf"{cell} = \frac{{e^{{-\infty}}}}{{@sum@}} = {_result('weight', '0')}",
             "empty": rf"{cell} = {_result('weight', '0')} \quad\text{{(every key is masked)}}",
@@ -192,20 +191,13 @@ def _weights(scores: str) -> Formula:
 
 
 def _output(keys: int) -> Formula:
-    shown = min(keys, 2)
-    terms = _TERMS.join(
-        rf"{_coloured('weight', f'@(w{n})@')}\cdot {_coloured('value', f'@(v{n})@')}"
-        for n in range(shown)
+    weight, value = _coloured("weight", r"\text{weight}_{ij}"), _coloured("value", "v_j")
+    numeric = _aligned(
+        rf"\text{{output}}_{{@row@,@column@}} &= {_two_terms(('weight', 'w'), ('value', 'v'), keys)}",
+        rf"&= {_result('output', '@value@')}",
     )
-    more = r" + \cdots" if keys > shown else ""
-    weight = _coloured("weight", r"\text{weight}_{ij}")
     return Formula(
-        general=(rf"\text{{output}}_i = \sum_j {weight}\,{_coloured('value', 'v_j')}"),
+        general=rf"\text{{output}}_i = \sum_j {weight}\,{value}",
         plain="output_i = sum over j of weight_ij v_j",
-        numeric={
-            "cell": (
-                rf"\begin{{aligned}} \text{{output}}_{{@row@,@column@}} &= {terms}{more} \\"
-                rf" &= {_result('output', '@value@')} \end{{aligned}}"
-            )
-        },
+        numeric={"cell": numeric},
     )

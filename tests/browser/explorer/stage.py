@@ -19,7 +19,8 @@ from viz.explorer.message import without_arrays
 from viz.explorer.packing import packed
 
 ADDRESS = "http://explorer.test"
-REPORT_DELAY = int(re.findall(r"REPORT_DELAY = (\d+)", bundle.script())[0])  # milliseconds
+PYTHON_JS = (bundle.FOLDER / "js" / "python.js").read_text(encoding="utf-8")
+REPORT_DELAY = int(re.findall(r"REPORT_DELAY = (\d+)", PYTHON_JS)[0])  # milliseconds
 # The browser keeps the order of its own timers, however busy the machine is: one that is set later and
 # for longer ends later.
 AFTER_THE_DELAY = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plotly.offline import get_plotlyjs
 
-from viz.explorer import assets, bundle
+from viz.explorer import assets
 
 
 def test_plotlys_script_is_that_of_the_installed_package() -> None:
@@ -33,17 +33,3 @@ def test_every_font_of_the_style_sheet_is_there() -> None:
     assert fonts
     for font in fonts:
         assert (assets.STATIC / "katex" / "fonts" / f"{font}.woff2").exists()
-
-
-def test_the_joined_script_has_every_module_and_no_import_left() -> None:
-    script = bundle.script()
-    modules = sorted((Path(bundle.__file__).parent / "js").glob("*.js"))
-    assert len(modules) > 10
-    assert all(
-        f"const {module.stem}_js = " in script for module in modules if module.stem != "main"
-    )
-    lines = script.splitlines()
-    assert not [line for line in lines if line.startswith("import ")]
-    assert [line for line in lines if line.startswith("export ")] == [
-        "export default function mount({ data, parentElement, setStateValue, setTriggerValue }) {"
-    ]

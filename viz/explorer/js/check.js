@@ -1,12 +1,14 @@
 // The line that says how far what is recomputed here lies from the model's own numbers.
 
-import { element } from "./elements.js";
+import { Drawn, element } from "./elements.js";
 import { fetchCheck } from "./libraries.js";
 import { magnitude } from "./numbers.js";
 
 const AGREES = 1e-4; // of the largest output: recomputed and recorded numbers count as equal
 
 export class Check {
+  drawn = new Drawn();
+
   constructor(line) {
     this.line = line;
   }
@@ -24,9 +26,7 @@ export class Check {
   draw(derived, headName, { address, check, device }) {
     const { found, waiting } = this.ofRun?.address === address ? this.ofRun : {};
     const whole = check ?? found ?? null;
-    const drawn = [derived, whole, waiting, device];
-    if (drawn.every((part, n) => part === this.drawn?.[n])) return;
-    this.drawn = drawn;
+    if (!this.drawn.differs("line", derived, whole, waiting, device)) return;
     const { largest: gap, size } = derived.gap;
     const agrees = gap <= AGREES * Math.max(1, size);
     const what = derived.value ? "" : "summed over the dimensions, ";

@@ -110,6 +110,7 @@ function dotProducts(query, key, queries, keys, width) {
   return scores;
 }
 
+
 function scaledBy(scores, scale) {
   const factor = Math.fround(scale);
   const scaled = new Float32Array(scores.length);
@@ -127,16 +128,9 @@ function filled(scaled, mask, fill) {
 /** Softmax over the keys, the row's maximum subtracted. A row of nothing but −∞ stays zero. */
 function softmaxRows(masked, queries, keys) {
   const weights = new Float32Array(queries * keys);
-  const exponentials = new Float64Array(keys);
   for (let i = 0; i < queries; i++) {
-    const row = masked.subarray(i * keys, (i + 1) * keys);
-    const largest = largestOf(row);
-    if (largest === -Infinity) continue;
-    let sum = 0;
-    for (let j = 0; j < keys; j++) {
-      sum += exponentials[j] = row[j] === -Infinity ? 0 : Math.exp(row[j] - largest);
-    }
-    for (let j = 0; j < keys; j++) weights[i * keys + j] = exponentials[j] / sum;
+    const { exponentials, sum } = exponentialsOf(rowOf(masked, i, keys));
+    for (let j = 0; j < keys; j++) weights[i * keys + j] = sum && exponentials[j] / sum;
   }
   return weights;
 }
@@ -180,9 +174,14 @@ function largestOf(row) {
   return largest;
 }
 
+/** The row of one query in a (query, key) matrix. */
+export function rowOf(matrix, query, keys) {
+  return matrix.subarray(query * keys, (query + 1) * keys);
+}
+
 /** Entropy and largest weight of one query row, and their means over all rows. */
 export function spread(weights, queries, keys, query) {
-  const rows = Array.from({ length: queries }, (_, i) => weights.subarray(i * keys, (i + 1) * keys));
+  const rows = Array.from({ length: queries }, (_, i) => rowOf(weights, i, keys));
   const mean = (measure) => rows.reduce((sum, row) => sum + measure(row), 0) / queries;
   return {
     entropy: entropy(rows[query]),

@@ -8,7 +8,7 @@
 import { Check } from "./check.js";
 import { DerivedHeads } from "./derived_heads.js";
 import { hasHead } from "./derive.js";
-import { keepingFocus } from "./elements.js";
+import { afterFrame, Drawn, keepingFocus } from "./elements.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
 import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
@@ -21,16 +21,19 @@ const TALLEST = 460; // pixels of a picture's box
 const NARROWEST = 120;
 
 export class Drawing {
+  drawn = new Drawn();
+  derived = new DerivedHeads();
+  resized = true;
+  dropRest = () => {}; // of what is to be drawn after the next frame
+
   /** `explorer`: what is shown and chosen. `actions`: what the picture's pointer and keys do. */
   constructor(explorer, actions) {
     const { root, parts } = explorer;
     Object.assign(this, { explorer, root, parts });
-    this.derived = new DerivedHeads();
     this.picture = new Picture(root, parts, { ...actions, painted: () => this.settle() });
     this.panel = new Panel(parts);
     this.sentence = new Sentence(parts.sentence);
     this.check = new Check(parts.check);
-    this.resized = true;
     this.resize = new ResizeObserver(() => {
       this.resized = true;
       this.schedule();
@@ -42,14 +45,12 @@ export class Drawing {
   load(assets) {
     if (this.loading) return;
     this.loading = true;
-    loadKatex(assets, this.root).then((katex) => {
-      this.katex = katex;
+    const take = (holder, name) => (library) => {
+      holder[name] = library;
       this.schedule();
-    });
-    loadPlotly(assets).then((plotly) => {
-      this.picture.plotly = plotly;
-      this.schedule();
-    });
+    };
+    loadKatex(assets, this.root).then(take(this, "katex"));
+    loadPlotly(assets).then(take(this.picture, "plotly"));
   }
 
   schedule() {
@@ -82,7 +83,7 @@ export class Drawing {
     }
     if (this.available < NARROWEST) return; // in a tab that is not open
     keepingFocus(root, () => this.drawPicture());
-    this.afterPaint(() => keepingFocus(root, () => this.drawRest()));
+    this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawRest()));
   }
 
   /** How wide the picture may be. Asking for it is slow while something on the page is changed. */
@@ -94,25 +95,14 @@ export class Drawing {
     this.resized = false;
   }
 
-  /** Runs a task once the next frame is on the screen, unless it is dropped before. */
-  afterPaint(task) {
-    this.paint = requestAnimationFrame(() => (this.later = setTimeout(task)));
-  }
-
-  dropRest() {
-    cancelAnimationFrame(this.paint);
-    clearTimeout(this.later);
-  }
-
   drawPicture() {
     const { explorer, picture, available } = this;
     const { stage, state, layer, baseline, labels, palette, isLong, headName } = explorer;
     const { window, span } = state;
     const [derived, before] = this.runs();
     const byPlotly = picture.plotly && !isLong && !explorer.quick;
-    const drawn = [derived, before, palette, stage, window, span, available, byPlotly];
-    if (!this.drawn || drawn.some((part, n) => part !== this.drawn[n])) {
-      this.drawn = drawn;
+    const facts = [derived, before, palette, stage, window, span, available, byPlotly];
+    if (this.drawn.differs("picture", ...facts)) {
       const room = { available, tallest: TALLEST };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span };
@@ -159,15 +149,15 @@ export class Drawing {
   scene(derived, before) {
     const { explorer, picture, katex } = this;
     const { stage, state, layer, baseline, labels, palette, received } = explorer;
-    const cell = cellOf(stage, state);
+    const { row, column } = cellOf(stage, state);
     const panels = picture.figure.panels.slice(0, 2);
     return {
       ...{ stage, layer, baseline, derived, before, palette, katex },
       ...{ cell: state, order: state.order, side: state.side },
       ...{ queries: labels.query, keys: labels.key },
       formula: received.formulas[stage.name],
-      words: picture.words(cell),
-      cellValues: panels.map((panel) => panel.values[cell.row * panel.columns + cell.column]),
+      words: picture.words({ row, column }),
+      cellValues: panels.map((panel) => panel.values[row * panel.columns + column]),
       choose: (change) => explorer.choose(change),
       setOrder: (order) => explorer.choose({ order }),
       setSide: (side) => explorer.choose({ side }),

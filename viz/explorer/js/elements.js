@@ -13,9 +13,51 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Writes a text, unless it stands there: a browser lays out what is written again. */
-export function write(holder, text) {
-  if (holder.textContent !== text) holder.textContent = text;
+/** Text in a <span> of a class. */
+export function span(name, ...children) {
+  return element("span", { class: name }, ...children);
+}
+
+/** A button; `testid` is how tests find it. */
+export function button(testid, onclick, attributes, ...children) {
+  return element("button", { type: "button", "data-testid": testid, onclick, ...attributes }, ...children);
+}
+
+/** One choice of a radio group. */
+export function radio(testid, onclick, attributes, ...children) {
+  return button(testid, onclick, { role: "radio", ...attributes }, ...children);
+}
+
+/** A table of texts. The first cell of each row names it. */
+export function table(head, rows, caption = null) {
+  const [corner, ...columns] = head;
+  return element(
+    "table",
+    {},
+    caption && element("caption", {}, caption),
+    element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        element("td", {}, corner),
+        ...columns.map((name) => element("th", { scope: "col" }, name)),
+      ),
+    ),
+    element(
+      "tbody",
+      {},
+      ...rows.map(([name, ...cells]) =>
+        element(
+          "tr",
+          {},
+          element("th", { scope: "row" }, name),
+          ...cells.map((cell) => element("td", {}, cell)),
+        ),
+      ),
+    ),
+  );
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -27,37 +69,63 @@ export function shape(tag, attributes, ...children) {
   return made;
 }
 
+/** A text that begins a sentence. */
+export function sentenceCase(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}
+
+/** Writes a text, unless it stands there: a browser lays out what is written again. */
+export function write(holder, text) {
+  if (holder.textContent !== text) holder.textContent = text;
+}
+
+/** What has been drawn from which facts, so that only what changes is drawn again. */
+export class Drawn {
+  facts = new Map();
+
+  /** Whether a part is drawn from other facts than the last time. */
+  differs(part, ...facts) {
+    const before = this.facts.get(part);
+    if (before && facts.every((fact, n) => fact === before[n])) return false;
+    this.facts.set(part, facts);
+    return true;
+  }
+}
+
+/** Runs a task once the next frame is on the screen. Returns how to drop it. */
+export function afterFrame(task) {
+  let later = null;
+  const frame = requestAnimationFrame(() => (later = setTimeout(task)));
+  return () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(later);
+  };
+}
+
 /** Marks one radio of a group; it alone is reached with Tab, the others with the arrow keys. Where Tab leads
  *  is changed after the next frame: a browser lays out the whole page when the focused button's is. */
 export function check(radios, chosen) {
-  const changed = radios.filter(
-    (radio, n) => radio.getAttribute("aria-checked") !== String(n === chosen),
-  );
-  for (const radio of changed) radio.setAttribute("aria-checked", String(radio === radios[chosen]));
+  const changed = radios.filter((radio, n) => radio.ariaChecked !== String(n === chosen));
+  for (const radio of changed) radio.ariaChecked = String(radio === radios[chosen]);
   afterFrame(() => {
-    for (const radio of changed) radio.tabIndex = radio.getAttribute("aria-checked") === "true" ? 0 : -1;
+    for (const radio of changed) radio.tabIndex = radio.ariaChecked === "true" ? 0 : -1;
   });
-}
-
-/** Runs a task once the next frame is on the screen. */
-function afterFrame(task) {
-  requestAnimationFrame(() => setTimeout(task));
 }
 
 const KEY_STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-/** Arrow keys, Home and End move the choice among `count` radios. */
-export function radioKeys(group, count, chosen, choose) {
-  group.onkeydown = (event) => {
-    let next = null;
-    if (event.key in KEY_STEPS) next = (chosen() + KEY_STEPS[event.key] + count) % count;
-    else if (event.key === "Home") next = 0;
-    else if (event.key === "End") next = count - 1;
-    if (next === null) return;
-    event.preventDefault();
-    choose(next);
-    group.querySelectorAll("[role=radio]")[next]?.focus();
-  };
+/** Arrow keys, Home and End choose among the radios of the group that has the focus. */
+export function moveAmongRadios(event) {
+  const group = event.target.closest("[role=radiogroup]");
+  if (!group) return;
+  const radios = [...group.querySelectorAll("[role=radio]")];
+  const at = radios.indexOf(event.target);
+  const places = { Home: 0, End: radios.length - 1 };
+  const next = places[event.key] ?? (at + KEY_STEPS[event.key] + radios.length) % radios.length;
+  if (!radios[next]) return;
+  event.preventDefault();
+  radios[next].click();
+  radios[next].focus();
 }
 
 /** Draws; if that replaced the focused control, its successor gets the focus: the one of the same name,
@@ -73,22 +141,11 @@ export function keepingFocus(root, draw) {
 }
 
 /** A small radio group. `options`: what each choice is called; `name`: how tests find its buttons. */
-export function twoWaySwitch(label, { options, chosen, choose, name }) {
+export function choiceOf(label, { options, chosen, choose, name }) {
   const values = Object.keys(options);
   const radios = values.map((value) =>
-    element(
-      "button",
-      {
-        type: "button",
-        role: "radio",
-        "data-testid": `${name}-${value}`,
-        onclick: () => choose(value),
-      },
-      options[value],
-    ),
+    radio(`${name}-${value}`, () => choose(value), {}, options[value]),
   );
   check(radios, values.indexOf(chosen));
-  const group = element("span", { class: "switch", role: "radiogroup", "aria-label": label }, ...radios);
-  radioKeys(group, values.length, () => values.indexOf(chosen), (next) => choose(values[next]));
-  return group;
+  return element("span", { class: "switch", role: "radiogroup", "aria-label": label }, ...radios);
 }

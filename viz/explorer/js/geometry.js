@@ -5,7 +5,7 @@ export const PLOTLY_TOKENS = 64; // beyond this, Plotly is too slow and the canv
 export const WINDOW = 64; // positions of an exact window into a long text
 const OVERVIEW = 256; // cells of an overview; more positions share a cell
 const LABELS = 32;
-const LETTER = 6.7; // width of a letter of the 11-pixel monospaced face
+export const LETTER = 6.7; // width of a letter of the 11-pixel monospaced face
 const LINE = 13; // a label needs this much of its axis
 const DIMENSION_LABEL = 26; // a dimension's number needs this much of its axis
 const LARGEST_CELL = 96;
@@ -21,32 +21,28 @@ export function tickPositions(count, limit = LABELS, start = 0) {
   return ticks;
 }
 
-/** The whole matrix; where it is too large, neighbouring positions share a cell. */
-export function wholeWindow(rows, columns) {
-  return {
-    row: 0,
-    rows,
-    column: 0,
-    columns,
-    rowBlock: Math.ceil(rows / OVERVIEW),
-    columnBlock: Math.ceil(columns / OVERVIEW),
-    exact: false,
-  };
+/** The whole matrix; where it has more rows or columns than `most`, neighbouring positions share a cell. */
+export function wholeWindow(rows, columns, most = OVERVIEW) {
+  const blocks = { rowBlock: Math.ceil(rows / most), columnBlock: Math.ceil(columns / most) };
+  return { row: 0, rows, column: 0, columns, ...blocks, exact: false };
 }
 
 /** Exact positions around one cell, inside the matrix. */
 export function windowAround(rows, columns, row, column) {
-  const start = (position, count) =>
-    Math.min(Math.max(position - WINDOW / 2, 0), Math.max(count - WINDOW, 0));
-  return {
-    row: start(row, rows),
-    rows: Math.min(rows, WINDOW),
-    column: start(column, columns),
-    columns: Math.min(columns, WINDOW),
-    rowBlock: 1,
-    columnBlock: 1,
-    exact: true,
-  };
+  const start = (position, count) => within(position - WINDOW / 2, count - WINDOW + 1);
+  const place = { row: start(row, rows), column: start(column, columns) };
+  const size = { rows: Math.min(rows, WINDOW), columns: Math.min(columns, WINDOW) };
+  return { ...place, ...size, rowBlock: 1, columnBlock: 1, exact: true };
+}
+
+/** The nearest of `count` positions. */
+export function within(position, count) {
+  return Math.max(Math.min(position, count - 1), 0);
+}
+
+/** The rows and columns of a window, in words. */
+export function spanned({ row, rows, column, columns }) {
+  return `rows ${row}–${row + rows - 1}, columns ${column}–${column + columns - 1}`;
 }
 
 export function contains(window, row, column) {
@@ -78,13 +74,13 @@ export function figureLayout(plan) {
   const boxes = Array.from({ length: count }, (_, n) => ({
     left: left + (stacked ? 0 : n * (size.width + gap + overhang)),
     top: top + (stacked ? n * (size.height + top + gap) : 0),
+    captionTop: stacked ? n * (size.height + top + gap) : 0,
+    hasRowLabels: n === 0 || stacked,
     ...size,
   }));
   const last = boxes[count - 1];
   return {
     boxes,
-    stacked,
-    captions,
     slanted: columns.slanted,
     columnTicks: columns.ticks,
     rowTicks: tickPositions(window.rows, tickLimit(size.height), window.row),

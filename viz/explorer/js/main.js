@@ -4,14 +4,13 @@
 // (derive.js), so a change of head, stage or cell is one redraw and no journey. Another layer of the run is
 // fetched from its address. State lives in one object a mount; `choose` changes it, the drawing shows what it
 // says, and Python hears of the choice a quarter of a second later, of the last one only.
-//
-// This file is joined with its neighbours into one script (bundle.py says why).
 
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
 import { hasHead } from "./derive.js";
 import { Drawing } from "./drawing.js";
-import { contains, PLOTLY_TOKENS, windowAround } from "./geometry.js";
+import { moveAmongRadios } from "./elements.js";
+import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
 import { layersOf } from "./held.js";
 import { unpacked } from "./message.js";
 import { Python, REPORTED } from "./python.js";
@@ -45,6 +44,7 @@ class Explorer {
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
     this.python = new Python(this.root);
     this.drawing = new Drawing(this, this.actions());
+    this.root.onkeydown = moveAmongRadios;
     this.controls = new Controls(
       this.parts,
       (change) => this.choose(change),
@@ -93,7 +93,6 @@ class Explorer {
 
   clamp() {
     const { state, layer } = this;
-    const within = (value, count) => Math.min(Math.max(value, 0), count - 1);
     state.head = within(state.head, layer.heads);
     state.query = within(state.query, layer.queries);
     state.key = within(state.key, layer.keys);

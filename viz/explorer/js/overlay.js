@@ -1,7 +1,7 @@
 // What lies over the figure: the chosen cell's frame, its row and column, their labels, the tooltip.
 
 import { element, shape } from "./elements.js";
-import { cellAt, cellBox, contains } from "./geometry.js";
+import { cellAt, cellBox, contains, LETTER } from "./geometry.js";
 import { FONT } from "./paint.js";
 
 const BADGE = 17; // height of the chosen row's and column's label
@@ -9,43 +9,40 @@ const BADGE = 17; // height of the chosen row's and column's label
 /** Frames the chosen cell in every panel and labels its row and column. */
 export function drawMarks(svg, figure, chosen, palette) {
   const { layout, window } = figure;
+  const isShown = contains(window, chosen.row, chosen.column);
   svg.setAttribute("width", layout.width);
   svg.setAttribute("height", layout.height);
-  const inks = [axisInk(figure.rowAxis, palette), axisInk(figure.columnAxis, palette)];
   svg.replaceChildren(
-    ...layout.boxes.flatMap((box, n) => [
-      frame(box, palette),
-      ...(contains(window, chosen.row, chosen.column)
-        ? [
-            ...bands(box, window, chosen, inks),
-            ...badges(figure, box, n, chosen, inks, palette),
-            ...cellFrame(cellBox(box, window, chosen.row, chosen.column), palette),
-          ]
-        : []),
+    ...layout.boxes.flatMap((box) => [
+      outline(box, { stroke: palette.text, "stroke-opacity": 0.22 }),
+      ...(isShown ? cellMarks(figure, box, chosen, palette) : []),
     ]),
   );
+}
+
+function cellMarks(figure, box, { row, column }, palette) {
+  const { layout, window, rowLabels, columnLabels } = figure;
+  const [rowInk, columnInk] = [figure.rowAxis, figure.columnAxis].map((axis) => axisInk(axis, palette));
+  const cell = cellBox(box, window, row, column);
+  const y = cell.top + cell.height / 2;
+  const above = { x: cell.left + cell.width / 2, y: box.top - (layout.slanted ? 7 : 10) };
+  const turned = layout.slanted ? { anchor: "start", slant: -45 } : { anchor: "middle", slant: 0 };
+  const beside = { x: box.left - 6, y, anchor: "end", slant: 0 };
+  return [
+    outline({ ...box, top: cell.top, height: cell.height }, { stroke: rowInk, "stroke-opacity": 0.75 }),
+    outline({ ...box, left: cell.left, width: cell.width }, { stroke: columnInk, "stroke-opacity": 0.75 }),
+    ...(box.hasRowLabels ? label(rowLabels[row], beside, rowInk, palette) : []),
+    ...label(columnLabels[column], { ...above, ...turned }, columnInk, palette),
+    ...cellFrame(cell, palette),
+  ];
 }
 
 function axisInk(axis, palette) {
   return axis === "dimension" ? palette.text : palette.ink[axis];
 }
 
-function frame(box, palette) {
-  return outline(box, { stroke: palette.text, "stroke-opacity": 0.22 });
-}
-
 function outline({ left, top, width, height }, attributes) {
   return shape("rect", { x: left, y: top, width, height, fill: "none", ...attributes });
-}
-
-function bands(box, window, { row, column }, [rowInk, columnInk]) {
-  const cell = cellBox(box, window, row, column);
-  const across = { left: box.left, top: cell.top, width: box.width, height: cell.height };
-  const down = { left: cell.left, top: box.top, width: cell.width, height: box.height };
-  return [
-    outline(across, { stroke: rowInk, "stroke-opacity": 0.75 }),
-    outline(down, { stroke: columnInk, "stroke-opacity": 0.75 }),
-  ];
 }
 
 /** A dark and a light line, so that the frame shows on every colour. */
@@ -62,98 +59,46 @@ function cellFrame({ left, top, width, height }, palette) {
   ];
 }
 
-function badges(figure, box, n, { row, column }, [rowInk, columnInk], palette) {
-  const { layout, window } = figure;
-  const cell = cellBox(box, window, row, column);
-  const marks = [];
-  if (n === 0 || layout.stacked) {
-    const y = cell.top + cell.height / 2;
-    marks.push(...label(figure.rowLabels[row], box.left - 6, y, "end", 0, rowInk, palette));
-  }
-  const x = cell.left + cell.width / 2;
-  const slant = layout.slanted ? -45 : 0;
-  const anchor = layout.slanted ? "start" : "middle";
-  const y = box.top - (layout.slanted ? 7 : 10);
-  marks.push(...label(figure.columnLabels[column], x, y, anchor, slant, columnInk, palette));
-  return marks;
-}
-
 /** A label in the ink of its axis on a plate that covers the tick label below. */
-function label(text, x, y, anchor, slant, ink, palette) {
-  const width = text.length * 6.7 + 8;
+function label(text, { x, y, anchor, slant }, ink, palette) {
+  const width = text.length * LETTER + 8;
   const left = { start: x - 4, middle: x - width / 2, end: x - width + 4 }[anchor];
-  const turn = `rotate(${slant} ${x} ${y})`;
-  return [
-    shape("rect", {
-      x: left,
-      y: y - BADGE / 2,
-      width,
-      height: BADGE,
-      rx: 3,
-      fill: ink,
-      transform: turn,
-    }),
-    shape(
-      "text",
-      {
-        x,
-        y: y + 4,
-        "text-anchor": anchor,
-        transform: turn,
-        fill: palette.background,
-        "font-family": palette.mono,
-        "font-size": FONT,
-        "font-weight": 600,
-      },
-      text,
-    ),
-  ];
+  const transform = `rotate(${slant} ${x} ${y})`;
+  const plate = { x: left, y: y - BADGE / 2, width, height: BADGE, rx: 3, fill: ink, transform };
+  const letters = { "font-family": palette.mono, "font-size": FONT, "font-weight": 600 };
+  const place = { x, y: y + 4, "text-anchor": anchor, transform, fill: palette.background };
+  return [shape("rect", plate), shape("text", { ...place, ...letters }, text)];
 }
 
 const AXIS_NAMES = { query: "query", key: "key", dimension: "dim." };
 
 /** Names of the axes in the upper left corner, and the caption above each panel. */
-export function drawCorners(holder, figure, palette) {
-  const { layout } = figure;
+export function drawCorners(holder, { layout, captions, rowAxis, columnAxis }, palette) {
+  const axisName = (axis, arrow) =>
+    element("span", { style: `color:${axisInk(axis, palette)}` }, `${AXIS_NAMES[axis]} ${arrow}`);
   holder.replaceChildren(
     ...layout.boxes.flatMap((box, n) => {
-      const items = [];
-      if (n === 0 || layout.stacked) {
-        items.push(
-          element(
-            "div",
-            { class: "corner", style: `left:0;width:${box.left - 14}px;top:${box.top - 36}px` },
-            axisName(figure.columnAxis, "→", palette),
-            axisName(figure.rowAxis, "↓", palette),
-          ),
-        );
-      }
-      if (figure.captions) {
-        const top = layout.stacked ? captionTop(layout, n) : 0;
-        const style = `left:${box.left}px;width:${box.width}px;top:${top}px`;
-        items.push(element("div", { class: "caption", style }, figure.captions[n]));
-      }
-      return items;
+      const corner = `left:0;width:${box.left - 14}px;top:${box.top - 36}px`;
+      const above = `left:${box.left}px;width:${box.width}px;top:${box.captionTop}px`;
+      const names = [axisName(columnAxis, "→"), axisName(rowAxis, "↓")];
+      return [
+        box.hasRowLabels && element("div", { class: "corner", style: corner }, ...names),
+        captions && element("div", { class: "caption", style: above }, captions[n]),
+      ].filter(Boolean);
     }),
   );
 }
 
-function captionTop(layout, n) {
-  return n === 0 ? 0 : layout.boxes[n].top - layout.boxes[0].top;
-}
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-function axisName(axis, arrow, palette) {
-  return element("span", { style: `color:${axisInk(axis, palette)}` }, `${AXIS_NAMES[axis]} ${arrow}`);
-}
-
-/** Pointer and keys on the figure. `actions`: describe(cell), choose(cell), move(rows, columns), leave(). */
+/** Pointer and keys on the figure. `actions`: describe(cell), choose(cell), move(rows, columns), enter(),
+ *  leave(). */
 export function listen(holder, tooltip, current, actions) {
   const cellUnder = (event) => {
     const figure = current();
     if (!figure) return null;
-    const { layout, window } = figure;
     const bounds = holder.getBoundingClientRect();
-    return cellAt(layout, window, event.clientX - bounds.left, event.clientY - bounds.top);
+    return cellAt(figure.layout, figure.window, event.clientX - bounds.left, event.clientY - bounds.top);
   };
   holder.onpointermove = (event) => {
     const cell = event.pointerType === "touch" ? null : cellUnder(event);
@@ -166,9 +111,7 @@ export function listen(holder, tooltip, current, actions) {
     if (cell) actions.choose(cell);
   };
   holder.onkeydown = (event) => {
-    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-    const [rows, columns] = moves[event.key] ?? [];
-    if (rows !== undefined) actions.move(rows, columns);
+    if (event.key in MOVES) actions.move(...MOVES[event.key]);
     else if (event.key === "Enter") actions.enter();
     else if (event.key === "Escape") actions.leave();
     else return;

@@ -1,7 +1,9 @@
 // Pixels: cells, hatching, thumbnails, and the figure drawn without Plotly.
 
 import { colourPixels } from "./colours.js";
+import { Drawn } from "./elements.js";
 import { wholeWindow } from "./geometry.js";
+import { precise } from "./numbers.js";
 
 const THUMBNAIL_CELLS = 96;
 export const FONT = 11;
@@ -55,6 +57,14 @@ function hidingMask(panel) {
 /** Whether a cell's value is not drawn. */
 export function isHidden(panel, cell) {
   return hidingMask(panel)?.[cell] === 1;
+}
+
+/** A cell's number, or "not allowed" where the mask hides it. */
+export function cellText(panel, row, column, written = precise) {
+  const cell = row * panel.columns + column;
+  const value = panel.values[cell];
+  if (panel.masked?.[cell] !== 1) return written(value);
+  return panel.leaks && value !== 0 ? `${written(value)} (masked)` : "not allowed";
 }
 
 /** The cells of a sample as a small canvas, one pixel a cell; masked ones are transparent. */
@@ -112,7 +122,7 @@ function hatchPattern(context, palette, ground) {
 
 /** Hatches the masked cells of a panel: grey where nothing shows, bare lines over a leaking weight. */
 export function hatch(context, panel, window, box, palette) {
-  drawHatching(context, hatchedCells(panel, window), panel, box, palette);
+  drawHatching(context, maskedCells(panel, window), panel, box, palette);
 }
 
 function drawHatching(context, masked, panel, box, palette) {
@@ -136,40 +146,24 @@ function drawHatching(context, masked, panel, box, palette) {
   }
 }
 
-function hatchedCells(panel, window) {
+/** The cells of a window that are masked, each 0 or 1; null where no mask is. */
+function maskedCells(panel, window, sampled = sample({ ...panel, leaks: false }, window)) {
   if (panel.masked === null) return null;
-  if (window.rowBlock > 1 || window.columnBlock > 1 || !panel.leaks) {
-    return gapsOf(sample({ ...panel, leaks: false }, window));
-  }
-  const cells = new Uint8Array(window.rows * window.columns);
-  for (let i = 0; i < window.rows; i++) {
-    const start = (window.row + i) * panel.columns + window.column;
-    cells.set(panel.masked.subarray(start, start + window.columns), i * window.columns);
-  }
-  return { cells, rows: window.rows, columns: window.columns };
-}
-
-/** The cells of a sample that show no value. */
-function gapsOf({ values, rows, columns }) {
-  const cells = new Uint8Array(values.length);
-  for (let cell = 0; cell < cells.length; cell++) cells[cell] = Number(Number.isNaN(values[cell]));
-  return { cells, rows, columns };
+  return { ...sampled, cells: sampled.values.map(Number.isNaN) };
 }
 
 /** Cells and hatching of one panel in a box. */
-function paintPanel(context, { raster, gaps }, panel, box, palette) {
+function paintPanel(context, { raster, masked }, panel, box, palette) {
   context.imageSmoothingEnabled = false;
   context.drawImage(raster, box.left, box.top, box.width, box.height);
-  drawHatching(context, gaps, panel, box, palette);
+  drawHatching(context, masked, panel, box, palette);
 }
 
 /** The cells of a panel as a small canvas, and those that are masked. */
 function cellsOf(panel, window, palette) {
   const sampled = sample(panel, window);
-  return {
-    raster: raster(sampled, panel, palette),
-    gaps: hidingMask(panel) === null ? hatchedCells(panel, window) : gapsOf(sampled),
-  };
+  const masked = maskedCells(panel, window, panel.leaks ? undefined : sampled);
+  return { raster: raster(sampled, panel, palette), masked };
 }
 
 const latestCells = new WeakMap(); // of a matrix: its cells as they were painted last
@@ -185,14 +179,11 @@ function keptCells(panel, window, palette) {
   return cells;
 }
 
-/** A small picture of a panel that fills a canvas of a given size. */
-export function paintThumbnail(canvas, panel, palette, width, height) {
-  const context = context2d(canvas, width, height);
-  const window = wholeWindow(panel.rows, panel.columns);
-  window.rowBlock = Math.ceil(panel.rows / THUMBNAIL_CELLS);
-  window.columnBlock = Math.ceil(panel.columns / THUMBNAIL_CELLS);
-  const box = { left: 0, top: 0, width, height };
-  paintPanel(context, cellsOf(panel, window, palette), panel, box, palette);
+/** A small square picture of a panel. */
+export function paintThumbnail(canvas, panel, palette, side) {
+  const window = wholeWindow(panel.rows, panel.columns, THUMBNAIL_CELLS);
+  const box = { left: 0, top: 0, width: side, height: side };
+  paintPanel(context2d(canvas, side, side), cellsOf(panel, window, palette), panel, box, palette);
 }
 
 /** The whole figure without Plotly: cells, hatching, captions and tick labels. */
@@ -205,29 +196,28 @@ export function paintFigure(canvas, figure, palette) {
   context.drawImage(ticksOf(figure, palette), 0, 0, layout.width, layout.height);
 }
 
-let latest = { key: null, labels: [], ticks: null }; // the tick labels that were drawn last
+const drawn = new Drawn();
+let ticks = null; // that were drawn last
 
 /** The tick labels of a figure on a canvas of their own: they are the same for all heads, and letters are
  *  slow on a canvas of the page, which is laid out for them at once. */
 function ticksOf(figure, palette) {
   const { layout, window, rowLabels, columnLabels } = figure;
-  const key = JSON.stringify([layout, window, palette.text, palette.mono, globalThis.devicePixelRatio]);
-  const labels = [rowLabels, columnLabels];
-  if (key !== latest.key || labels.some((one, n) => one !== latest.labels[n])) {
-    const ticks = document.createElement("canvas");
+  const place = JSON.stringify([layout, window, palette.signature, globalThis.devicePixelRatio]);
+  if (drawn.differs("ticks", place, rowLabels, columnLabels)) {
+    ticks = document.createElement("canvas");
     const context = context2d(ticks, layout.width, layout.height);
-    layout.boxes.forEach((box, n) => paintTicks(context, figure, box, palette, n === 0 || layout.stacked));
-    latest = { key, labels, ticks };
+    for (const box of layout.boxes) paintTicks(context, figure, box, palette);
   }
-  return latest.ticks;
+  return ticks;
 }
 
-function paintTicks(context, figure, box, palette, withRows) {
+function paintTicks(context, figure, box, palette) {
   const { layout, window } = figure;
   context.fillStyle = palette.text;
   context.font = `${FONT}px ${palette.mono}`;
   context.textBaseline = "middle";
-  if (withRows) {
+  if (box.hasRowLabels) {
     context.textAlign = "right";
     for (const row of layout.rowTicks) {
       const y = box.top + ((row - window.row + 0.5) / window.rows) * box.height;

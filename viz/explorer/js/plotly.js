@@ -10,11 +10,7 @@ const NUMBER = { largest: 12, smallest: 9, letter: 0.61, around: 4, line: 1.3 };
 /** Draws or redraws a figure in `element`. Resolves when it is on the page. */
 export function drawPlotly(Plotly, element, figure, palette) {
   const { data, layout } = plotlyFigure(figure, palette);
-  return Plotly.react(element, data, layout, {
-    staticPlot: true,
-    responsive: false,
-    displayModeBar: false,
-  });
+  return Plotly.react(element, data, layout, { staticPlot: true, displayModeBar: false });
 }
 
 /** Data and layout of a figure, without colour scales. */
@@ -29,10 +25,7 @@ function trace(panel, n, figure, palette) {
   return {
     type: "heatmap",
     z: rows,
-    x0: window.column,
-    dx: 1,
-    y0: window.row,
-    dy: 1,
+    ...{ x0: window.column, dx: 1, y0: window.row, dy: 1 },
     xaxis: axisId("x", n),
     yaxis: axisId("y", n),
     zmin: panel.low,
@@ -48,11 +41,8 @@ function trace(panel, n, figure, palette) {
 function rowsOf(panel, window) {
   return Array.from({ length: window.rows }, (_, i) => {
     const start = (window.row + i) * panel.columns + window.column;
-    const row = panel.values.slice(start, start + window.columns);
-    if (panel.masked !== null) {
-      for (let j = 0; j < row.length; j++) if (isHidden(panel, start + j)) row[j] = NaN;
-    }
-    return row;
+    const row = panel.values.subarray(start, start + window.columns);
+    return row.map((value, j) => (isHidden(panel, start + j) ? NaN : value));
   });
 }
 
@@ -107,7 +97,7 @@ function layoutOf(figure, palette) {
       anchor: axisId("x", n),
       domain: [1 - (box.top + box.height) / layout.height, 1 - box.top / layout.height],
       range: [window.row + window.rows - 0.5, window.row - 0.5],
-      showticklabels: n === 0 || layout.stacked,
+      showticklabels: box.hasRowLabels,
       tickvals: layout.rowTicks,
       ticktext: layout.rowTicks.map((tick) => figure.rowTickLabels[tick]),
     };

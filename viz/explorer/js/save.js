@@ -1,8 +1,11 @@
 // The shown picture as a file: PNG or SVG with title and colour scale, and its numbers as CSV.
 
+import { element } from "./elements.js";
 import { scaleEnd } from "./numbers.js";
-import { context2d, hatch, paintFigure } from "./paint.js";
+import { context2d, hatch, isHidden, paintFigure } from "./paint.js";
 import { plotlyFigure } from "./plotly.js";
+import { axisLabel } from "./table.js";
+import { RUNS } from "./view.js";
 
 const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // above the picture each line of the title beside it
 const TITLE = "600 14px sans-serif";
@@ -17,24 +20,19 @@ export function formatsOf(renderer) {
 
 /** Makes one file and hands it to the browser. `name` has no ending. */
 export async function save(format, name, { figure, palette, renderer, Plotly }) {
-  if (format === "csv") return download(`${name}.csv`, textAddress(csvOf(figure)));
-  const address =
-    renderer === "plotly"
-      ? await plotlyImage(Plotly, format, figure, palette)
-      : canvasImage(figure, palette);
-  return download(`${name}.${format}`, address);
+  const makers = {
+    csv: () => csvAddress(figure),
+    plotly: () => plotlyImage(Plotly, format, figure, palette),
+    canvas: () => canvasImage(figure, palette),
+  };
+  const href = await makers[format === "csv" ? "csv" : renderer]();
+  element("a", { href, download: `${name}.${format}` }).click();
 }
 
-function download(name, address) {
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  if (address.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(address), 60_000);
-}
-
-function textAddress(text) {
-  return URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+function csvAddress(figure) {
+  const address = URL.createObjectURL(new Blob([csvOf(figure)], { type: "text/csv;charset=utf-8" }));
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  return address;
 }
 
 /** Plotly's own image of the figure, with what the page shows beside it: title, scales, hatching. */
@@ -98,7 +96,7 @@ function captions({ captions: texts, layout }, palette) {
     xanchor: "left",
     yanchor: "top",
     x: layout.boxes[n].left / layout.width,
-    y: 1 - (layout.stacked && n ? layout.boxes[n].top - layout.boxes[0].top : 0) / layout.height,
+    y: 1 - layout.boxes[n].captionTop / layout.height,
     font: { size: 12, color: palette.text },
   }));
 }
@@ -142,38 +140,24 @@ function sharing({ window }) {
 }
 
 /** Every number of the whole matrix, not only of the window; masked cells are empty. */
-function csvOf(figure) {
-  const names = figure.captions ? ["baseline", "changed", "difference"] : [null];
-  const lines = figure.panels.flatMap((panel, n) => csvLines(figure, panel, names[n], n === 0));
+function csvOf({ panels, captions, rowAxis, columnAxis, rowLabels, columnLabels }) {
+  const names = columnLabels.map((_, n) => axisLabel(columnAxis, columnLabels, n));
+  const head = [captions && "run", `${rowAxis} \\ ${columnAxis}`, ...names];
+  const lines = [head.filter(Boolean).map(quoted).join(",")];
+  panels.forEach((panel, n) => {
+    for (let row = 0; row < panel.rows; row++) {
+      const label = quoted(axisLabel(rowAxis, rowLabels, row));
+      const values = Array.from({ length: panel.columns }, (_, column) => csvCell(panel, row, column));
+      lines.push([...(captions ? [RUNS[n]] : []), label, ...values].join(","));
+    }
+  });
   return lines.join("\r\n") + "\r\n";
-}
-
-function csvLines(figure, panel, run, withHead) {
-  const first = run === null ? [] : [run];
-  const head = [
-    ...(run === null ? [] : ["run"]),
-    `${figure.rowAxis} \\ ${figure.columnAxis}`,
-    ...figure.columnLabels.map((label, n) => position(figure.columnAxis, n, label)),
-  ];
-  const lines = withHead ? [head.map(quoted).join(",")] : [];
-  for (let row = 0; row < panel.rows; row++) {
-    const label = position(figure.rowAxis, row, figure.rowLabels[row]);
-    const values = Array.from({ length: panel.columns }, (_, column) => csvCell(panel, row, column));
-    lines.push([...first, quoted(label), ...values].join(","));
-  }
-  return lines;
-}
-
-/** The number comes first, so that no spreadsheet takes a token for a formula. */
-function position(axis, n, label) {
-  return axis === "dimension" ? String(n) : `${n} ${label}`;
 }
 
 function csvCell(panel, row, column) {
   const cell = row * panel.columns + column;
   const value = panel.values[cell];
-  const masked = panel.masked !== null && panel.masked[cell] === 1 && !panel.leaks;
-  return masked || !Number.isFinite(value) ? "" : String(value);
+  return isHidden(panel, cell) || !Number.isFinite(value) ? "" : String(value);
 }
 
 function quoted(text) {

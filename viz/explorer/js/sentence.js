@@ -1,69 +1,55 @@
 // The sentence as chips, shaded by what the chosen query reads, or by what reads the chosen key.
 
 import { inkedColour } from "./colours.js";
-import { check, element, radioKeys } from "./elements.js";
+import { check, choiceOf, Drawn, element, radio, span } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const NUMBERED = 16; // up to this many tokens the weight stands under each chip
-const SIDES = ["reads", "read-by"];
 
 /** The chips stay while the tokens stay; only their shades, names and rings change. */
 export class Sentence {
+  drawn = new Drawn();
+
   constructor(holder) {
     this.name = element("strong");
-    this.sides = SIDES.map((side) =>
-      element(
-        "button",
-        { type: "button", role: "radio", "data-testid": `side-${side}` },
-        side === "reads" ? "reads" : "is read by",
-      ),
-    );
-    this.switch = element(
-      "span",
-      { class: "switch", role: "radiogroup", "aria-label": "Direction of looking" },
-      ...this.sides,
-    );
+    this.head = element("p", { class: "sentencehead" });
     this.lines = element("div");
-    const rest = "the tokens below, shaded by weight.";
-    const head = { class: "sentencehead" };
-    holder.replaceChildren(element("p", head, "Token ", this.name, this.switch, rest), this.lines);
+    holder.replaceChildren(this.head, this.lines);
   }
 
   /** `scene.side` is "reads" or "read-by". */
   draw(scene) {
-    const reads = scene.side === "reads";
-    const [axis, labels] = reads ? ["query", scene.queries] : ["key", scene.keys];
-    const position = scene.cell[axis];
-    this.name.textContent = `${position} “${labels.short[position]}”`;
-    this.name.style.color = scene.palette.ink[axis];
-    check(this.sides, SIDES.indexOf(scene.side));
-    this.sides.forEach((radio, n) => (radio.onclick = () => scene.setSide(SIDES[n])));
-    const choose = (next) => scene.setSide(SIDES[next]);
-    radioKeys(this.switch, 2, () => SIDES.indexOf(scene.side), choose);
-    this.build(scene, reads, axis);
-    this.drawn.forEach((line) => line.draw(scene));
+    const { side, queries, keys, cell, palette } = scene;
+    const axis = side === "reads" ? "query" : "key";
+    const labels = side === "reads" ? queries : keys;
+    this.name.textContent = `${cell[axis]} “${labels.short[cell[axis]]}”`;
+    this.name.style.color = palette.ink[axis];
+    if (this.drawn.differs("side", side)) this.drawHead(scene);
+    if (this.drawn.differs("chips", queries, keys, side)) this.build(scene, axis);
+    this.chips.forEach((line) => line.draw(scene));
+  }
+
+  drawHead({ side, setSide }) {
+    const options = { reads: "reads", "read-by": "is read by" };
+    const sides = { options, chosen: side, choose: setSide, name: "side" };
+    const direction = choiceOf("Direction of looking", sides);
+    this.head.replaceChildren("Token ", this.name, direction, "the tokens below, shaded by weight.");
   }
 
   /** Cross-attention has a line of queries and a line of keys; otherwise one line is both. */
-  build(scene, reads, axis) {
-    const parts = [scene.queries, scene.keys, reads];
-    if (this.parts?.every((part, n) => part === parts[n])) return;
-    this.parts = parts;
-    const crossed = scene.layer.kind === "cross" || scene.layer.queries !== scene.layer.keys;
-    if (!crossed) {
-      this.drawn = [new ChipLine(scene, axis, { shaded: true, selectable: true })];
-      this.lines.replaceChildren(this.drawn[0].element);
+  build(scene, axis) {
+    const { kind, queries, keys } = scene.layer;
+    if (kind !== "cross" && queries === keys) {
+      this.chips = [new ChipLine(scene, axis, { shaded: true, selectable: true })];
+      this.lines.replaceChildren(this.chips[0].element);
       return;
     }
-    this.drawn = ["query", "key"].map((one) => {
-      const selectable = one === axis;
-      return new ChipLine(scene, one, { shaded: !selectable, selectable });
-    });
+    this.chips = ["query", "key"].map(
+      (one) => new ChipLine(scene, one, { shaded: one !== axis, selectable: one === axis }),
+    );
+    const names = ["queries", "keys"].map((name) => span("linename", name));
     this.lines.replaceChildren(
-      ...this.drawn.map((line, n) => {
-        const name = element("span", { class: "linename" }, n === 0 ? "queries" : "keys");
-        return element("div", { class: "line" }, name, line.element);
-      }),
+      ...this.chips.map((line, n) => element("div", { class: "line" }, names[n], line.element)),
     );
   }
 }
@@ -73,69 +59,53 @@ class ChipLine {
   constructor(scene, axis, { shaded, selectable }) {
     Object.assign(this, { axis, shaded, selectable });
     this.labels = (axis === "query" ? scene.queries : scene.keys).full;
-    const numbered = shaded && this.labels.length <= NUMBERED;
+    const isNumbered = shaded && this.labels.length <= NUMBERED;
     this.chips = this.labels.map((text, position) => {
-      const face = element("span", { class: "face" }, text);
-      const number = numbered ? element("span", { class: "number" }) : null;
-      const attributes = selectable
-        ? { type: "button", role: "radio", "data-testid": `chip-${axis}-${position}` }
-        : {};
-      const chip = element(selectable ? "button" : "span", attributes, face, number);
-      chip.className = "chip";
+      const face = span("face", text);
+      const number = isNumbered ? span("number") : null;
+      const choose = () => scene.choose({ [axis]: position });
+      const chip = selectable
+        ? radio(`chip-${axis}-${position}`, choose, { class: "chip" }, face, number)
+        : span("chip", face, number);
       return { chip, face, number };
     });
-    this.element = element(
-      "div",
-      {
-        class: "chips",
-        role: selectable ? "radiogroup" : "group",
-        "aria-label": `${axis === "query" ? "Queries" : "Keys"}${shaded ? ", shaded by weight" : ""}`,
-        "data-testid": `chips-${axis}`,
-      },
-      ...this.chips.map(({ chip }) => chip),
-    );
+    const attributes = {
+      class: "chips",
+      role: selectable ? "radiogroup" : "group",
+      "aria-label": `${axis === "query" ? "Queries" : "Keys"}${shaded ? ", shaded by weight" : ""}`,
+      "data-testid": `chips-${axis}`,
+    };
+    this.element = element("div", attributes, ...this.chips.map(({ chip }) => chip));
   }
 
   draw(scene) {
     const chosen = this.selectable ? scene.cell[this.axis] : -1;
-    const weightOf = weights(scene);
     this.chips.forEach((parts, position) => {
-      const weight = this.shaded ? weightOf(position) : null;
-      this.shade(parts, scene, position, weight, position === chosen);
+      const weight = this.shaded ? shownWeight(scene, position) : null;
+      this.shade(parts, scene.palette, position, weight, position === chosen);
     });
-    if (!this.selectable) return;
-    const choose = (next) => scene.choose({ [this.axis]: next });
-    this.chips.forEach(({ chip }, position) => (chip.onclick = () => choose(position)));
-    radioKeys(this.element, this.chips.length, () => scene.cell[this.axis], choose);
+    if (this.selectable) check(this.chips.map(({ chip }) => chip), chosen);
   }
 
-  shade({ chip, face, number }, scene, position, weight, chosen) {
+  shade({ chip, face, number }, palette, position, weight, chosen) {
     const hidden = weight === "masked";
-    const scale = scene.palette.scale.weight;
-    const colours = typeof weight === "number" ? inkedColour(scale, weight, 0, 1) : null;
+    const isShaded = typeof weight === "number";
+    const colours = isShaded ? inkedColour(palette.scale.weight, weight, 0, 1) : null;
     face.className = `face${hidden ? " masked" : ""}${chosen ? " ringed" : ""}`;
     face.style.background = colours?.background ?? "";
     face.style.color = colours?.ink ?? "";
-    if (chosen) face.style.setProperty("--ring", scene.palette.ink[this.axis]);
-    const says = weight === null ? "" : hidden ? ": not allowed" : `: ${precise(weight)}`;
+    if (chosen) face.style.setProperty("--ring", palette.ink[this.axis]);
+    const says = isShaded ? `: ${precise(weight)}` : hidden ? ": not allowed" : "";
     chip.title = `${this.axis} ${position} “${this.labels[position]}”${says}`;
+    if (this.selectable) chip.ariaLabel = chip.title;
     if (number) number.textContent = hidden ? "–" : weight.toFixed(2);
-    if (!this.selectable) return;
-    chip.ariaLabel = chip.title;
-    chip.ariaChecked = String(chosen);
-    chip.tabIndex = chosen ? 0 : -1;
   }
 }
 
-/** From a chip's position to the weight that shades it; "masked" where the query may not look. */
-function weights({ layer, derived, cell, side }) {
-  const at =
-    side === "reads"
-      ? (position) => cell.query * layer.keys + position
-      : (position) => position * layer.keys + cell.key;
-  return (position) => {
-    const weight = derived.weights[at(position)];
-    const masked = derived.mask !== null && !derived.mask[at(position)];
-    return masked && weight === 0 ? "masked" : weight;
-  };
+/** The weight that shades a chip; "masked" where the query may not look. */
+function shownWeight({ layer, derived, cell, side }, position) {
+  const [query, key] = side === "reads" ? [cell.query, position] : [position, cell.key];
+  const at = query * layer.keys + key;
+  const weight = derived.weights[at];
+  return derived.hidden?.[at] && weight === 0 ? "masked" : weight;
 }

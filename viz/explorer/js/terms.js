@@ -1,31 +1,21 @@
 // Sums, term by term: the products of a score or an output, the exponentials of a row of weights.
 
-import { exponentialsOf, topPositions } from "./derive.js";
-import { element, twoWaySwitch } from "./elements.js";
+import { exponentialsOf, rowOf, topPositions } from "./derive.js";
+import { choiceOf, element } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const LISTED = 128; // terms in a list; the smaller rest is summed up in one line
 
-/** The row of one query in a (query, key) matrix. */
-export function rowOf(matrix, query, keys) {
-  return matrix.subarray(query * keys, (query + 1) * keys);
-}
-
 /** The terms of a sum: q·k over the dimensions, or weight · v over the keys. */
 export function terms(stage, layer, derived, { query, key, dimension }, order) {
-  const list =
-    stage === "scores"
-      ? Array.from({ length: layer.width }, (_, c) => ({
-          position: c,
-          a: derived.query[query * layer.width + c],
-          b: derived.key[key * layer.width + c],
-        }))
-      : Array.from({ length: layer.keys }, (_, j) => ({
-          position: j,
-          a: derived.applied[query * layer.keys + j],
-          b: derived.value[j * layer.valueWidth + dimension],
-        }));
-  for (const term of list) term.product = term.a * term.b;
+  const { width, keys, valueWidth } = layer;
+  const ofScore = (c) => [derived.query[query * width + c], derived.key[key * width + c]];
+  const ofOutput = (j) => [derived.applied[query * keys + j], derived.value[j * valueWidth + dimension]];
+  const [count, factors] = stage === "scores" ? [width, ofScore] : [keys, ofOutput];
+  const list = Array.from({ length: count }, (_, position) => {
+    const [a, b] = factors(position);
+    return { position, a, b, product: a * b };
+  });
   if (order === "largest") list.sort((s, t) => Math.abs(t.product) - Math.abs(s.product));
   return list;
 }
@@ -36,29 +26,29 @@ export function productDetails(scene) {
   const all = terms(stage.name, layer, derived, cell, order);
   const scores = stage.name === "scores";
   const [first, second] = scores ? ["query", "key"] : ["weight", "value"];
-  const largest = Math.max(...all.map(({ product }) => Math.abs(product)), 1e-30);
-  const label = scores ? (c) => `${c}` : (j) => scene.keys.short[j];
+  const products = all.map(({ product }) => product);
+  const largest = Math.max(...products.map(Math.abs), 1e-30);
   const rows = all
     .slice(0, LISTED)
     .map(({ position, a, b, product }) =>
-      termRow(label(position), [
-        inked(precise(a), palette.ink[first]),
-        inked(precise(b), palette.ink[second]),
+      termRow(scores ? `${position}` : scene.keys.short[position], [
+        inked(a, palette.ink[first]),
+        inked(b, palette.ink[second]),
         signedBar(product / largest, palette),
-        number(precise(product)),
+        inked(product),
       ]),
     );
-  const total = all.reduce((sum, { product }) => sum + product, 0);
-  const names = scores ? ["dim.", "q", "k", "", "q·k"] : ["key", "weight", "v", "", "product"];
-  return [
-    listHead(scores ? `${all.length} products` : `${all.length} weighted values`, scene),
-    termList(names, rows),
-    remainder(all.slice(LISTED).map(({ product }) => product)),
-    totalLine(`sum of ${all.length}`, total),
-    layer.dropped && !scores
-      ? paragraph("Dropout is on: these are the weights after it, some zero, the others enlarged.")
-      : null,
-  ].filter(Boolean);
+  const details = termList({
+    head: scores ? `${all.length} products` : `${all.length} weighted values`,
+    names: scores ? ["dim.", "q", "k", "", "q·k"] : ["key", "weight", "v", "", "product"],
+    rows,
+    values: products,
+    total: `sum of ${all.length}`,
+    scene,
+  });
+  if (!layer.dropped || scores) return details;
+  const dropout = "Dropout is on: these are the weights after it, some zero, the others enlarged.";
+  return [...details, paragraph(dropout)];
 }
 
 /** The exponentials of the chosen row and what they sum to. */
@@ -74,70 +64,56 @@ export function softmaxDetails(scene) {
   }
   const positions =
     order === "largest" ? topPositions(weights, weights.length) : [...weights.keys()];
-  const rows = positions.slice(0, LISTED).map((j) =>
-    termRow(
-      scene.keys.short[j],
-      [
-        number(precise(masked[j])),
-        number(precise(exponentials[j])),
-        bar(weights[j], palette.hue.weight),
-        inked(precise(weights[j]), palette.ink.weight),
-      ],
-      j === cell.key,
-    ),
-  );
-  return [
-    listHead(`exponentials of row ${cell.query}`, scene),
-    termList(["key", "masked", "e^(…)", "", "weight"], rows),
-    remainder(positions.slice(LISTED).map((j) => exponentials[j])),
-    totalLine("sum of the row", sum),
-  ].filter(Boolean);
+  const rows = positions.slice(0, LISTED).map((j) => {
+    const share = [bar(weights[j], palette.hue.weight), inked(weights[j], palette.ink.weight)];
+    const cells = [inked(masked[j]), inked(exponentials[j]), ...share];
+    return termRow(scene.keys.short[j], cells, j === cell.key);
+  });
+  return termList({
+    head: `exponentials of row ${cell.query}`,
+    names: ["key", "masked", "e^(…)", "", "weight"],
+    rows,
+    values: positions.map((j) => exponentials[j]),
+    total: "sum of the row",
+    scene,
+  });
 }
 
-function remainder(rest) {
-  if (!rest.length) return null;
-  const sum = rest.reduce((total, value) => total + value, 0);
-  return paragraph(`and ${rest.length} more, together ${precise(sum)}`);
-}
-
-function totalLine(name, value) {
-  return element("p", { class: "total" }, element("span", {}, name), number(precise(value)));
-}
-
-function listHead(text, scene) {
-  const group = twoWaySwitch("Order of the terms", {
+/** The list with its heading, what is not listed, and the sum of all values. */
+function termList({ head, names, rows, values, total, scene }) {
+  const order = choiceOf("Order of the terms", {
     options: { largest: "largest first", index: "in order" },
     chosen: scene.order,
     choose: scene.setOrder,
     name: "order",
   });
-  return element("div", { class: "listhead" }, element("span", {}, text), group);
-}
-
-function termList(names, rows) {
-  const head = names.map((name) =>
+  const columns = names.map((name) =>
     element("span", { role: name ? "columnheader" : "presentation" }, name),
   );
-  return element(
-    "div",
-    { class: "terms", role: "table", tabindex: "0", "aria-label": "Terms" },
-    element("div", { class: "term head", role: "row" }, ...head),
-    ...rows,
-  );
+  const sum = (some) => some.reduce((whole, value) => whole + value, 0);
+  const rest = values.slice(LISTED);
+  return [
+    element("div", { class: "listhead" }, element("span", {}, head), order),
+    element(
+      "div",
+      { class: "terms", role: "table", tabindex: "0", "aria-label": "Terms" },
+      element("div", { class: "term head", role: "row" }, ...columns),
+      ...rows,
+    ),
+    ...(rest.length ? [paragraph(`and ${rest.length} more, together ${precise(sum(rest))}`)] : []),
+    element("p", { class: "total" }, element("span", {}, total), inked(sum(values))),
+  ];
 }
 
 function termRow(label, cells, chosen = false) {
   const name = element("span", { class: "token", role: "cell", title: label }, label);
-  for (const cell of cells) if (cell.matches(".number")) cell.setAttribute("role", "cell");
+  for (const cell of cells) if (cell.matches(".number")) cell.role = "cell";
   return element("div", { class: chosen ? "term chosen" : "term", role: "row" }, name, ...cells);
 }
 
-function number(text) {
-  return element("span", { class: "number" }, text);
-}
-
-export function inked(text, colour) {
-  return element("span", { class: "number", style: `color:${colour}` }, text);
+/** A number with four decimals, in the ink of its quantity. */
+export function inked(value, colour = null) {
+  return element("span", { class: "number", style: colour && `color:${colour}` }, precise(value));
 }
 
 /** A bar from the left, `share` of its place long. */

@@ -6,6 +6,7 @@ import { figureLayout, wholeWindow } from "./geometry.js";
 const COMPARED_CELLS = 2 ** 17; // of all heads: up to here their differences share one scale
 const sharedRanges = new WeakMap(); // of a changed layer: its largest differences, by stage
 const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
+export const RUNS = ["baseline", "changed", "difference"];
 
 /** How many positions an axis has. */
 export function axisLength(axis, stage, layer) {
@@ -75,25 +76,18 @@ function largestDifference({ name }, layer, baseline) {
 function hiddenInDifference(before, after, either) {
   if (before === null && after === null) return null;
   if (before === null || after === null) return either ? (before ?? after) : null;
-  const masked = new Uint8Array(after.length);
-  for (let cell = 0; cell < masked.length; cell++) {
-    masked[cell] = either ? before[cell] | after[cell] : before[cell] & after[cell];
-  }
-  return masked;
+  return after.map((hidden, cell) => (either ? hidden | before[cell] : hidden & before[cell]));
 }
 
 /** The largest magnitude of each quantity, over all heads or in the shown one. Two runs share one. */
 export function rangesOf({ layer, baseline, derived, before, span }) {
-  const runs = [
-    [layer, derived],
-    [baseline, before],
-  ].filter(([run]) => run);
-  const inHead = (matrix) => (matrix === null ? 0 : extent(matrix));
+  const largestOf = (run, one, name) => {
+    if (span !== "head") return run.range[name];
+    return extent(one[MATRIX[name] ?? name] ?? []);
+  };
   const largest = (name) =>
-    runs.map(([run, one]) => (span === "head" ? inHead(one[MATRIX[name] ?? name]) : run.range[name]));
-  return Object.fromEntries(
-    Object.keys(layer.range).map((name) => [name, Math.max(...largest(name))]),
-  );
+    Math.max(largestOf(layer, derived, name), before ? largestOf(baseline, before, name) : 0);
+  return Object.fromEntries(Object.keys(layer.range).map((name) => [name, largest(name)]));
 }
 
 const MATRIX = { output: "recorded" };
@@ -109,7 +103,8 @@ export function figureOf(plan) {
     panels = [unchanged, changed, differencePanel(plan, unchanged, changed)];
   }
   const shown = window ?? wholeWindow(changed.rows, changed.columns);
-  const axis = (name, form) => (name === "dimension" ? dimensions(changed.columns) : labels[name][form]);
+  const dimensions = Array.from({ length: changed.columns }, (_, n) => String(n));
+  const axis = (name, form) => (name === "dimension" ? dimensions : labels[name][form]);
   const figure = {
     panels,
     window: shown,
@@ -122,17 +117,6 @@ export function figureOf(plan) {
     rowTickLabels: axis(stage.rows, "plotly"),
     columnTickLabels: axis(stage.columns, "plotly"),
   };
-  return {
-    ...figure,
-    layout: figureLayout({
-      ...room,
-      ...figure,
-      count: panels.length,
-      square: stage.columns !== "dimension",
-    }),
-  };
-}
-
-function dimensions(count) {
-  return Array.from({ length: count }, (_, n) => String(n));
+  const square = stage.columns !== "dimension";
+  return { ...figure, layout: figureLayout({ ...room, ...figure, count: panels.length, square }) };
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from viz.explorer.component import component_style
+from viz.explorer.bundle import component_style
 from viz.views.training.film.message import message
 
 __all__ = ["film", "message"]
