@@ -1,5 +1,6 @@
 """What the explorer derives in the browser is what the trace derives in Python, number by number."""
 
+import base64
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,15 +15,16 @@ from model.trace.records import Attention
 from tests import chromium
 from tests.viz.explorer.records import labels, record
 from viz.explorer import bundle, payload
-from viz.explorer.packing import spelled
+from viz.explorer.packing import packed
 from viz.notation.labels import tick_positions
 from viz.notation.numbers import difference
 
 MODULES = Path(bundle.__file__).parent / "js"
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
-DERIVE = """async ([sent, head]) => {
+DERIVE = """async ([block, head]) => {
     const { decodeLayer, deriveHead } = await import("/derive.js");
     const { unpacked } = await import("/message.js");
+    const sent = Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0));
     const derived = deriveHead(decodeLayer(unpacked(sent).layer), head);
     const names = ["query", "key", "value", "recorded", "scores", "scaled", "masked", "weights", "output"];
     return Object.fromEntries(names.map((name) => [name, Array.from(derived[name])]));
@@ -42,10 +44,10 @@ def modules(browser: Browser) -> Iterator[Page]:
     page.close()
 
 
-def sent(attention: Attention) -> object:
+def sent(attention: Attention) -> str:
     queries, keys = attention.query.shape[1], attention.key.shape[1]
     message = payload(attention, queries=labels(queries), keys=labels(keys), head=0, check=0.0)
-    return spelled(message)
+    return base64.b64encode(packed(message)).decode()
 
 
 @pytest.fixture

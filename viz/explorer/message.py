@@ -187,7 +187,10 @@ def _layer(attention: Attention, sent: range, complete: bool) -> Json:
         "mask": None if attention.mask is None else _bits(attention.mask, chosen),
         "dropped": None if dropped is None else floats(np.stack(dropped)),
     }
-    digest = _digest(facts, floats(value), floats(output))
+    content = hashlib.blake2b(digest_size=8)  # the browser knows a layer again by it
+    for fact in [*facts.values(), floats(value), floats(output)]:
+        content.update(fact.data if isinstance(fact, np.ndarray) else repr(fact).encode())
+    digest = content.hexdigest()
     return facts | {
         "digest": digest,
         "complete": complete,
@@ -199,25 +202,12 @@ def _layer(attention: Attention, sent: range, complete: bool) -> Json:
     }
 
 
-def _digest(facts: Json, *more: Array) -> str:
-    """A name for the content, so that the browser knows a layer that it has already."""
-    content = hashlib.blake2b(digest_size=8)
-    for fact in [*facts.values(), *more]:
-        content.update(fact.data if isinstance(fact, np.ndarray) else repr(fact).encode())
-    return content.hexdigest()
-
-
 def _ranges(attention: Attention) -> dict[str, float]:
     """The largest magnitude of each quantity over all heads of the layer."""
     scores = max(_magnitude(attention.scores(head)) for head in range(attention.heads))
-    return {
-        "query": _magnitude(attention.query),
-        "key": _magnitude(attention.key),
-        "value": _magnitude(attention.value),
-        "scores": scores,
-        "scaled": scores * abs(attention.scale),
-        "output": _magnitude(attention.output),
-    }
+    vectors = ("query", "key", "value", "output")
+    ranges = {name: _magnitude(getattr(attention, name)) for name in vectors}
+    return ranges | {"scores": scores, "scaled": scores * abs(attention.scale)}
 
 
 def _magnitude(array: Array) -> float:

@@ -1,6 +1,5 @@
 """A picture in one or two sentences, for those who do not see it. Computed from what is drawn."""
 
-import html
 import re
 from collections.abc import Sequence
 
@@ -8,10 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from viz.notation.labels import drawn_letters
 from viz.notation.numbers import counted
 
 LISTED = 4  # lines or bars of a picture that are told one by one
-_TAG = re.compile(r"<[^<>]*>")
 _BREAK = re.compile(r"<br\s*/?>")
 
 
@@ -32,21 +31,20 @@ def in_words(figure: go.Figure) -> str:
 
 def _heatmap(figure: go.Figure, drawn: go.Heatmap) -> str:
     values = np.asarray(drawn.z, dtype=np.float64)
+    is_open = np.isfinite(values)
     rows, columns = _name(figure.layout.yaxis) or "row", _name(figure.layout.xaxis) or "column"
     said = f"Heatmap, {values.shape[0]} × {values.shape[1]} cells: rows {rows}, columns {columns}."
-    open_cells = np.argwhere(np.isfinite(values))
-    if not len(open_cells) or drawn.hoverinfo == "skip":
+    if not is_open.any() or drawn.hoverinfo == "skip":
         return said
-    finite = values[np.isfinite(values)]
-    row, column = open_cells[int(finite.argmax())]
-    closed = values.size - len(open_cells)
+    row, column = np.unravel_index(np.where(is_open, values, -np.inf).argmax(), values.shape)
     place = _place(figure, drawn, int(row), int(column))
-    said += f" Largest {finite.max():.4g} at {place}; smallest {finite.min():.4g}."
+    said += f" Largest {values[row, column]:.4g} at {place}; smallest {values[is_open].min():.4g}."
+    if is_open.all():
+        return said
+    closed = int((~is_open).sum())
     forbidden = any("not allowed" in str(trace.hovertemplate) for trace in figure.data)
-    why = "not allowed" if forbidden else "left empty"
-    return said + (
-        f" {counted(closed, 'cell')} {'is' if closed == 1 else 'are'} {why}." if closed else ""
-    )
+    are = f"{'is' if closed == 1 else 'are'} {'not allowed' if forbidden else 'left empty'}"
+    return f"{said} {counted(closed, 'cell')} {are}."
 
 
 def _place(figure: go.Figure, drawn: go.Heatmap, row: int, column: int) -> str:
@@ -93,14 +91,10 @@ def _pairs(
     numbers: Sequence[float | None] | None, places: Sequence[object] | None
 ) -> tuple[NDArray[np.float64], list[object]]:
     """The numbers that are there, and where each stands."""
-    given = [] if numbers is None else list(numbers)
-    where = list(range(len(given))) if places is None else list(places)
-    found = [
-        (float(number), place)
-        for number, place in zip(given, where, strict=False)
-        if isinstance(number, int | float | np.number) and np.isfinite(number)
-    ]
-    return np.array([number for number, _ in found]), [place for _, place in found]
+    given = np.array([] if numbers is None else numbers, dtype=np.float64)
+    finite = np.isfinite(given)
+    where = range(len(given)) if places is None else places
+    return given[finite], [place for place, here in zip(where, finite, strict=False) if here]
 
 
 def _axis(figure: go.Figure, trace: go.Bar, side: str) -> go.layout.XAxis:
@@ -123,6 +117,4 @@ def _label(axis: go.layout.XAxis, place: object) -> str:
 
 
 def _plain(drawn: str) -> str:
-    """Plotly's words without their tags, entities and joiners."""
-    without = _TAG.sub("", _BREAK.sub(": ", drawn))
-    return html.unescape(without).replace("\u2060", "")
+    return drawn_letters(_BREAK.sub(": ", drawn))

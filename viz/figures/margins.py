@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from viz.notation.visible import WORD_JOINER
+from viz.notation.labels import drawn_letters
 
 LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
 LINE = 15.6  # pixels of a line of them
@@ -20,8 +20,7 @@ LEFT, TOP = 60.0, 53.0  # pixels of an edge without its labels: tick, gap and a 
 TITLE_LINE = 18.2  # pixels of each further line of a title
 PHONE = 270.0  # pixels across of a picture on a phone
 KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
-PLAIN = re.compile(rf"[ -~·␣⏎…∅{WORD_JOINER}]*")  # letters of that width; the last one has none
-_TAG = re.compile(r"<[^<>]*>")
+PLAIN = re.compile(r"[ -~·␣⏎…∅]*")  # letters of that width
 
 
 def counted_margins(figure: go.Figure) -> dict[str, float] | None:
@@ -58,7 +57,7 @@ def room_above(figure: go.Figure) -> float:
 
 def _longest(labels: Sequence[str] | None) -> float | None:
     """How many pixels the longest label has; None if there are none, or the width of one is not known."""
-    texts = [html.unescape(_TAG.sub("", label)) for label in labels or ()]
+    texts = [drawn_letters(label) for label in labels or ()]
     if not texts or not all(PLAIN.fullmatch(text) for text in texts):
         return None
-    return LETTER * max(len(text.replace(WORD_JOINER, "")) for text in texts)
+    return LETTER * max(map(len, texts))

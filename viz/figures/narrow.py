@@ -4,7 +4,6 @@ Only the browser knows how wide a picture is. So the rules are its own: each say
 picture something is hidden. The numbers stay on hover and in the table.
 """
 
-import html
 import math
 import re
 from collections.abc import Iterator
@@ -15,18 +14,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figures.margins import LETTER
+from viz.notation.labels import drawn_letters
 
 _SIZE = 12  # pixels of letters that have no size of their own
 _PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
 _AROUND_NUMBER, _AROUND_LABEL, _LINE = 3.0, 5.0, 13.0  # pixels
 _NUMBER = 26.0  # pixels of a number above an upright bar
-_EDGE, _TITLE, _SCALE = (
-    8.0,
-    30.0,
-    62.0,
-)  # pixels: beside a picture, an upright title, a colour scale
+_EDGE, _TITLE, _SCALE = 8.0, 30.0, 62.0  # pixels: of an edge, an upright title, a colour scale
 _LABELS_EVERY = (2, 4, 8, 16, 32)
-_TAG = re.compile(r"<[^<>]*>")
 
 
 def narrow_rules(figure: go.Figure, place: str) -> str:
@@ -100,8 +95,7 @@ def _beside(figure: go.Figure) -> float:
 
 
 def _width(label: object, size: float) -> float:
-    lines = (html.unescape(_TAG.sub("", line)) for line in str(label).split("<br>"))
-    return max(map(len, lines)) * size * _PER_SIZE
+    return max(len(drawn_letters(line)) for line in str(label).split("<br>")) * size * _PER_SIZE
 
 
 def _hidden(place: str, what: str, width: float) -> str:

@@ -6,6 +6,7 @@ beside them.
 
 import html
 import math
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -13,6 +14,7 @@ from viz.notation.visible import WORD_JOINER, visible
 
 LABELS = 32  # more labels than this on one axis make a picture slow and illegible
 LONGEST = 200  # characters of any label
+_TAG = re.compile(r"<[^<>]*>")
 
 
 def token_label(text: str, limit: int = LONGEST) -> str:
@@ -48,6 +50,11 @@ def plotly_label(text: str, limit: int = LONGEST) -> str:
 def plotly_words(text: str) -> str:
     """Our own words for the same places: escaped, spaces left as they are."""
     return html.escape(text, quote=False).replace("#", "#" + WORD_JOINER)
+
+
+def drawn_letters(drawn: str) -> str:
+    """What one sees of words that Plotly draws: no tags, no entities, no joiners."""
+    return html.unescape(_TAG.sub("", drawn)).replace(WORD_JOINER, "")
 
 
 def tick_positions(count: int, limit: int = LABELS) -> tuple[int, ...]:

@@ -1,22 +1,17 @@
 // Pure arithmetic: from a layer's recorded Q, K, V to scores, scaled and masked scores, weights, output.
 // Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded once.
 
-/** `count` booleans (as 0 and 1) from packed bits, lowest bit first. */
-function bits(packed, count) {
-  const unpacked = new Uint8Array(count);
-  for (let n = 0; n < count; n++) unpacked[n] = (packed[n >> 3] >> (n & 7)) & 1;
-  return unpacked;
+/** Which cells are hidden, a byte each, from the bits of those that are not, lowest bit first. */
+function hiddenCells({ mask, queries, keys, maskHeads }) {
+  if (mask === null) return null;
+  const hidden = new Uint8Array(queries * keys * maskHeads);
+  for (let n = 0; n < hidden.length; n++) hidden[n] = ~(mask[n >> 3] >> (n & 7)) & 1;
+  return hidden;
 }
 
 /** A layer as sent by Python, with its mask a byte a cell. `value` and `output` may be null: not here yet. */
 export function decodeLayer(sent) {
-  const mask = sent.mask === null ? null : bits(sent.mask, sent.queries * sent.keys * sent.maskHeads);
-  return {
-    ...sent,
-    fill: sent.fill === null ? -Infinity : sent.fill,
-    mask,
-    hidden: mask === null ? null : mask.map((allowed) => 1 - allowed),
-  };
+  return { ...sent, fill: sent.fill ?? -Infinity, hidden: hiddenCells(sent) };
 }
 
 export function hasHead(layer, head) {
@@ -30,52 +25,40 @@ function headOf(layer, array, head, size) {
   return array.subarray(start, start + size);
 }
 
-/** Everything of one head. Each matrix is derived when it is first asked for, and kept. `mask` is null where
+/** Everything of one head. Each matrix is derived when it is first asked for, and kept. `hidden` is null where
  *  every query may look at every key; value, recorded and output are null while the values are not here. */
 export function deriveHead(layer, head) {
-  const { queries, keys, width, valueWidth } = layer;
+  const { queries, keys, width, valueWidth, hidden } = layer;
   const cells = queries * keys;
-  const perHead = (array) => (layer.maskHeads === 1 ? array : headOf(layer, array, head, cells));
-  const derived = {
+  const recorded = {
     query: headOf(layer, layer.query, head, queries * width),
     key: headOf(layer, layer.key, head, keys * width),
     value: headOf(layer, layer.value, head, keys * valueWidth),
     recorded: headOf(layer, layer.output, head, queries * valueWidth),
-    mask: perHead(layer.mask),
-    hidden: perHead(layer.hidden),
+    hidden: layer.maskHeads === 1 ? hidden : headOf(layer, hidden, head, cells),
   };
   const steps = {
     scores: () => dotProducts(derived.query, derived.key, queries, keys, width),
     scaled: () => scaledBy(derived.scores, layer.scale),
     masked: () =>
-      derived.mask === null ? derived.scaled : filled(derived.scaled, derived.mask, layer.fill),
+      derived.hidden === null ? derived.scaled : filled(derived.scaled, derived.hidden, layer.fill),
     weights: () => softmaxRows(derived.masked, queries, keys),
-    applied: () =>
-      layer.dropped === null ? derived.weights : headOf(layer, layer.dropped, head, cells),
-    output: () =>
-      derived.value && mixed(derived.applied, derived.value, queries, keys, valueWidth),
+    applied: () => headOf(layer, layer.dropped, head, cells) ?? derived.weights,
+    output: () => derived.value && mixed(derived.applied, derived.value, queries, keys, valueWidth),
     gap: () => gapOf(layer, head, derived),
   };
-  for (const [name, step] of Object.entries(steps)) {
-    const once = () => {
-      const value = step();
-      Object.defineProperty(derived, name, { value, enumerable: true });
-      return value;
-    };
-    Object.defineProperty(derived, name, { get: once, configurable: true, enumerable: true });
-  }
+  const once = (known, name) => (name in steps ? (known[name] ??= steps[name]()) : known[name]);
+  const derived = new Proxy(recorded, { get: once });
   return derived;
 }
 
 /** Largest |weights · V − recorded output|, and the size it is measured by. While the values are not here,
  *  the same of their sums over the dimensions. */
-function gapOf(layer, head, derived) {
+function gapOf(layer, head, { value, output, recorded, applied }) {
+  if (value) return { largest: largestGap(output, recorded), size: extent(recorded) };
   const { queries, keys } = layer;
-  if (derived.value) {
-    return { largest: largestGap(derived.output, derived.recorded), size: extent(derived.recorded) };
-  }
   const sums = headOf(layer, layer.outputSums, head, queries);
-  const made = mixed(derived.applied, headOf(layer, layer.valueSums, head, keys), queries, keys, 1);
+  const made = mixed(applied, headOf(layer, layer.valueSums, head, keys), queries, keys, 1);
   return { largest: largestGap(made, sums), size: extent(sums) };
 }
 
@@ -119,9 +102,9 @@ function scaledBy(scores, scale) {
 }
 
 /** The fill where the mask forbids to look. */
-function filled(scaled, mask, fill) {
+function filled(scaled, hidden, fill) {
   const masked = new Float32Array(scaled.length);
-  for (let cell = 0; cell < scaled.length; cell++) masked[cell] = mask[cell] ? scaled[cell] : fill;
+  for (let cell = 0; cell < scaled.length; cell++) masked[cell] = hidden[cell] ? fill : scaled[cell];
   return masked;
 }
 

@@ -29,34 +29,17 @@ export function radio(testid, onclick, attributes, ...children) {
 }
 
 /** A table of texts. The first cell of each row names it. */
-export function table(head, rows, caption = null) {
-  const [corner, ...columns] = head;
+export function table([corner, ...columns], rows, caption = null) {
+  const cell = (tag, scope) => (text) => element(tag, { scope }, text);
+  const row = ([name, ...cells]) =>
+    element("tr", {}, cell("th", "row")(name), ...cells.map(cell("td")));
+  const head = element("tr", {}, element("td", {}, corner), ...columns.map(cell("th", "col")));
   return element(
     "table",
     {},
     caption && element("caption", {}, caption),
-    element(
-      "thead",
-      {},
-      element(
-        "tr",
-        {},
-        element("td", {}, corner),
-        ...columns.map((name) => element("th", { scope: "col" }, name)),
-      ),
-    ),
-    element(
-      "tbody",
-      {},
-      ...rows.map(([name, ...cells]) =>
-        element(
-          "tr",
-          {},
-          element("th", { scope: "row" }, name),
-          ...cells.map((cell) => element("td", {}, cell)),
-        ),
-      ),
-    ),
+    element("thead", {}, head),
+    element("tbody", {}, ...rows.map(row)),
   );
 }
 

@@ -1,5 +1,6 @@
 // What the app's own server hands out: Plotly and KaTeX, loaded once a page, and layers of a run.
 
+import { element } from "./elements.js";
 import { unpacked } from "./message.js";
 
 const LOADED = Symbol.for("attention-explorer.libraries");
@@ -86,14 +87,9 @@ export function fetchCheck(address) {
 
 const FONT_RULES = /@font-face\s*\{[^}]*\}/g;
 
-/** Browsers ignore @font-face inside a shadow root, so the fonts are made known to the document. */
+/** Browsers ignore @font-face inside a shadow root, so the document gets these rules. */
 function registerFonts(style, address) {
-  for (const [rule] of style.matchAll(FONT_RULES)) {
-    const read = (name) => new RegExp(`${name}:([^;}]+)`).exec(rule)?.[1].trim();
-    const file = /url\(([^)]+\.woff2)\)/.exec(rule)?.[1];
-    if (!file) continue;
-    const source = `url(${new URL(file, address).href}) format("woff2")`;
-    const description = { style: read("font-style"), weight: read("font-weight"), display: "block" };
-    document.fonts.add(new FontFace(read("font-family"), source, description));
-  }
+  const rules = style.match(FONT_RULES).join("");
+  const fonts = rules.replaceAll("url(", `url(${new URL("./", address).href}`);
+  document.head.append(element("style", {}, fonts));
 }
