@@ -45,13 +45,8 @@ export function spanned({ row, rows, column, columns }) {
   return `rows ${row}–${row + rows - 1}, columns ${column}–${column + columns - 1}`;
 }
 
-export function contains(window, row, column) {
-  return (
-    row >= window.row &&
-    row < window.row + window.rows &&
-    column >= window.column &&
-    column < window.column + window.columns
-  );
+export function contains({ row: top, rows, column: left, columns }, row, column) {
+  return row >= top && row < top + rows && column >= left && column < left + columns;
 }
 
 /** Boxes, ticks and size of a figure with `count` panels side by side, or stacked where it is narrow. */
@@ -135,18 +130,12 @@ function boxSize(room, tallest, window, square) {
   return { width, height: Math.max(cell * rows, Math.min(side, room / 4)) };
 }
 
-/** The cell of the matrix under a point of the figure, with its panel; null beside the panels. */
+/** The cell of the matrix under a point of the figure; null beside the panels. */
 export function cellAt(layout, window, x, y) {
-  for (let panel = 0; panel < layout.boxes.length; panel++) {
-    const box = layout.boxes[panel];
-    const across = (x - box.left) / box.width;
-    const down = (y - box.top) / box.height;
-    if (across < 0 || across >= 1 || down < 0 || down >= 1) continue;
-    return {
-      panel,
-      row: window.row + Math.floor(down * window.rows),
-      column: window.column + Math.floor(across * window.columns),
-    };
+  for (const { left, top, width, height } of layout.boxes) {
+    const row = window.row + Math.floor(((y - top) / height) * window.rows);
+    const column = window.column + Math.floor(((x - left) / width) * window.columns);
+    if (contains(window, row, column)) return { row, column };
   }
   return null;
 }

@@ -13,27 +13,7 @@ export const FONT = 11;
 function sample(panel, window) {
   const rows = Math.ceil(window.rows / window.rowBlock);
   const columns = Math.ceil(window.columns / window.columnBlock);
-  const shared = window.rowBlock * window.columnBlock > 1;
-  const values = (shared ? largest : exact)(panel, window, columns, rows * columns);
-  return { values, rows, columns };
-}
-
-/** Every cell of a window. */
-function exact(panel, window, columns, count) {
-  const values = new Float32Array(count);
-  const hiding = hidingMask(panel);
-  for (let cell = 0, i = window.row; cell < count; cell += columns, i++) {
-    const start = i * panel.columns + window.column;
-    values.set(panel.values.subarray(start, start + columns), cell);
-    if (hiding === null) continue;
-    for (let j = 0; j < columns; j++) if (hiding[start + j] === 1) values[cell + j] = NaN;
-  }
-  return values;
-}
-
-/** The largest of each block of a window. */
-function largest(panel, window, columns, count) {
-  const values = new Float32Array(count).fill(NaN);
+  const values = new Float32Array(rows * columns).fill(NaN);
   const hiding = hidingMask(panel);
   for (let i = 0; i < window.rows; i++) {
     const start = (window.row + i) * panel.columns + window.column;
@@ -45,7 +25,7 @@ function largest(panel, window, columns, count) {
       if (!(Math.abs(value) <= Math.abs(values[cell]))) values[cell] = value;
     }
   }
-  return values;
+  return { values, rows, columns };
 }
 
 /** The mask of the cells whose value is not drawn; null if there are none. A masked cell that leaks weight

@@ -69,7 +69,7 @@ function axisId(letter, n) {
 
 function layoutOf(figure, palette) {
   const { layout, window } = figure;
-  const plain = {
+  const axis = (ticks, labels, more) => ({
     showgrid: false,
     zeroline: false,
     showline: false,
@@ -79,36 +79,31 @@ function layoutOf(figure, palette) {
     fixedrange: true,
     automargin: false,
     tickfont: { family: palette.mono, size: FONT, color: palette.text },
-  };
-  const axes = {};
-  layout.boxes.forEach((box, n) => {
-    axes[`xaxis${n === 0 ? "" : n + 1}`] = {
-      ...plain,
+    tickvals: ticks,
+    ticktext: ticks.map((tick) => labels[tick]),
+    ...more,
+  });
+  const axes = layout.boxes.map(({ left, top, width, height, hasRowLabels }, n) => ({
+    [axisId("xaxis", n)]: axis(layout.columnTicks, figure.columnTickLabels, {
       anchor: axisId("y", n),
-      domain: [box.left / layout.width, (box.left + box.width) / layout.width],
+      domain: [left / layout.width, (left + width) / layout.width],
       range: [window.column - 0.5, window.column + window.columns - 0.5],
       side: "top",
       tickangle: layout.slanted ? -45 : 0,
-      tickvals: layout.columnTicks,
-      ticktext: layout.columnTicks.map((tick) => figure.columnTickLabels[tick]),
-    };
-    axes[`yaxis${n === 0 ? "" : n + 1}`] = {
-      ...plain,
+    }),
+    [axisId("yaxis", n)]: axis(layout.rowTicks, figure.rowTickLabels, {
       anchor: axisId("x", n),
-      domain: [1 - (box.top + box.height) / layout.height, 1 - box.top / layout.height],
+      domain: [1 - (top + height) / layout.height, 1 - top / layout.height],
       range: [window.row + window.rows - 0.5, window.row - 0.5],
-      showticklabels: box.hasRowLabels,
-      tickvals: layout.rowTicks,
-      ticktext: layout.rowTicks.map((tick) => figure.rowTickLabels[tick]),
-    };
-  });
-  return {
-    ...axes,
+      showticklabels: hasRowLabels,
+    }),
+  }));
+  return Object.assign({}, ...axes, {
     width: layout.width,
     height: layout.height,
     margin: { l: 0, r: 0, t: 0, b: 0, pad: 0 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     showlegend: false,
-  };
+  });
 }
