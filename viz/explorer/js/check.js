@@ -1,10 +1,10 @@
-// The line that says how far what is recomputed here lies from the model's own numbers.
+// The check below the picture: how far the numbers recomputed here are from the model's own.
 
 import { Drawn, element } from "./elements.js";
 import { fetchCheck } from "./libraries.js";
 import { magnitude } from "./numbers.js";
 
-const AGREES = 1e-4; // of the largest output: recomputed and recorded numbers count as equal
+const AGREES = 1e-4; // relative to the largest output: up to here recomputed and recorded numbers count as equal
 
 export class Check {
   drawn = new Drawn();
@@ -22,7 +22,7 @@ export class Check {
     redraw();
   }
 
-  /** Says it of one head, and of the whole run as soon as that is known. */
+  /** Writes the check of one head, and that of the whole run once it is known. */
   draw(derived, headName, { address, check, device }) {
     const { found, waiting } = this.ofRun?.address === address ? this.ofRun : {};
     const whole = check ?? found ?? null;

@@ -1,4 +1,4 @@
-// Colour scales: from the stops of the theme and the page's own background to looked-up pixels.
+// Colour scales, made of the theme's stops and the page's background.
 
 const STEPS = 256;
 
@@ -12,7 +12,7 @@ function rgb(colour) {
   return parts && parts.length >= 3 ? parts.slice(0, 3).map(Number) : [255, 255, 255];
 }
 
-/** A colour as one number of an image's memory, red first, whatever order this machine counts bytes in. */
+/** A colour as one 32-bit number of an image's memory: red first, in any byte order. */
 function pixel(...channels) {
   return new Uint32Array(Uint8Array.of(...channels, 255).buffer)[0];
 }
@@ -25,7 +25,7 @@ function css([red, green, blue]) {
   return `rgb(${red}, ${green}, ${blue})`;
 }
 
-/** Share of light a colour sends out, 0 to 1 (WCAG's relative luminance). */
+/** The relative luminance of a colour, 0 to 1 (WCAG 2). */
 function luminance([red, green, blue]) {
   const [r, g, b] = [red, green, blue].map((channel) => {
     const share = channel / 255;
@@ -34,8 +34,8 @@ function luminance([red, green, blue]) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** The page's colours and every quantity's scale on it, for a light or a dark page; `known`, if nothing in
- *  the page's style is other than it was for it. */
+/** The page's colours and every quantity's scale, for a light or a dark page. Returns `known` if the page's style
+ *  has not changed. */
 export function paletteOf(host, theme, known) {
   const style = getComputedStyle(host);
   const read = (name, otherwise) => {
@@ -65,7 +65,7 @@ export function paletteOf(host, theme, known) {
   return palette;
 }
 
-/** A scale: stops for CSS and Plotly, and 256 looked-up colours for pixels. */
+/** A scale: its stops for CSS and Plotly, and a table of 256 colours for pixels. */
 function scaleOf(stops, background, diverging) {
   const filled = stops.map(([place, colour]) => [place, rgb(colour || background)]);
   const colours = Array.from({ length: STEPS }, (_, n) => colourAt(filled, n / (STEPS - 1)));
@@ -88,14 +88,14 @@ function colourAt(stops, share) {
   return blend(first, second, (share - from) / (to - from));
 }
 
-/** Index into `scale.colours` of a value between low and high. */
+/** The index of a value's colour in `scale.colours`. */
 function step(value, low, high) {
   const share = high > low ? (value - low) / (high - low) : 0.5;
   return Math.round(Math.min(Math.max(share, 0), 1) * (STEPS - 1));
 }
 
-/** Colours the pixels of an image by their values, as `step` does, in a third of the time; where a value is
- *  NaN, a pixel stays as it is. */
+/** Colours the pixels of an image by their values, three times as fast as with `step`. A pixel whose value is
+ *  NaN stays as it is. */
 export function colourPixels(pixels, values, scale, { low, high }) {
   const last = STEPS - 1;
   const [slope, start] = high > low ? [last / (high - low), 0.5] : [0, last / 2 + 0.5];
@@ -107,7 +107,7 @@ export function colourPixels(pixels, values, scale, { low, high }) {
   }
 }
 
-/** A value's colour as CSS, and a letter colour that can be read on it. */
+/** A value's colour as CSS, and a colour for letters on it. */
 export function inkedColour(scale, value, low, high) {
   const colour = scale.colours[step(value, low, high)];
   return { background: css(colour), ink: luminance(colour) > 0.3 ? "#17151c" : "#ffffff" };

@@ -6,8 +6,8 @@ import { context2d, paintThumbnail } from "./paint.js";
 import { panelOf, rangesOf } from "./view.js";
 
 const MAPPED_TOKENS = 128; // up to this many, every head's button shows its weights
-const MAP = 22; // pixels of that picture
-const THUMBNAIL = 56; // and of a stage's
+const MAP = 22; // size of that picture in pixels
+const THUMBNAIL = 56; // size of a stage's picture in pixels
 
 export class Controls {
   drawn = new Drawn();
@@ -17,7 +17,7 @@ export class Controls {
     Object.assign(this, { layers, heads, strip, choose, open });
   }
 
-  /** Builds the buttons anew where layers, heads or stages are others than before. */
+  /** Rebuilds the buttons whose layers, heads or stages have changed. */
   build({ layer, layers, stages }) {
     const { heads, ablated, label } = layer;
     if (this.drawn.differs("layers", layers.map(({ name }) => name).join())) this.buildLayers(layers);
@@ -77,18 +77,18 @@ export class Controls {
     radios.forEach((radio, n) => radio.style.setProperty("--hue", palette.ink[stages[n].quantity]));
   }
 
-  /** The stages of one head, small. */
+  /** Draws the small pictures of a head's stages. */
   drawStages({ layer, baseline, stages, palette, state: { span } }, derived, before) {
     if (!this.drawn.differs("thumbnails", derived, before, palette, span)) return;
     const ranges = rangesOf({ layer, baseline, derived, before, span });
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const panel = panelOf(stages[n], layer, derived, ranges);
       if (panel.values) paintThumbnail(canvas, panel, palette, THUMBNAIL);
-      else context2d(canvas, THUMBNAIL, THUMBNAIL); // empty until its values are here
+      else context2d(canvas, THUMBNAIL, THUMBNAIL); // empty until the values have arrived
     });
   }
 
-  /** Every head's weights in its button, one head at a time, so that no click has to wait. */
+  /** Draws every head's weights in its button, one head at a time, so that no click has to wait. */
   drawHeadMaps({ layer, stages, palette }, derivedOf) {
     const mapped = `${layer.digest} ${palette.signature}`;
     if (this.mapped === mapped) return;

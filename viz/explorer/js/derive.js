@@ -1,7 +1,7 @@
 // Pure arithmetic: from a layer's recorded Q, K, V to scores, scaled and masked scores, weights, output.
 // Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded once.
 
-/** Which cells are hidden, a byte each, from the bits of those that are not, lowest bit first. */
+/** Which cells are masked, one byte each. The mask has one bit for each allowed cell, lowest bit first. */
 function hiddenCells({ mask, queries, keys, maskHeads }) {
   if (mask === null) return null;
   const hidden = new Uint8Array(queries * keys * maskHeads);
@@ -9,7 +9,7 @@ function hiddenCells({ mask, queries, keys, maskHeads }) {
   return hidden;
 }
 
-/** A layer as sent by Python, with its mask a byte a cell. `value` and `output` may be null: not here yet. */
+/** A layer as Python sends it, its mask unpacked. `value` and `output` are null until they have arrived. */
 export function decodeLayer(sent) {
   return { ...sent, fill: sent.fill ?? -Infinity, hidden: hiddenCells(sent) };
 }
@@ -18,15 +18,15 @@ export function hasHead(layer, head) {
   return head >= layer.first && head < layer.first + layer.sent;
 }
 
-/** One head's block of an array that holds `size` numbers a head; null if the array is not here. */
+/** One head's part of an array with `size` numbers a head; null if the array has not arrived. */
 function headOf(layer, array, head, size) {
   if (array === null) return null;
   const start = (head - layer.first) * size;
   return array.subarray(start, start + size);
 }
 
-/** Everything of one head. Each matrix is derived when it is first asked for, and kept. `hidden` is null where
- *  every query may look at every key; value, recorded and output are null while the values are not here. */
+/** All matrices of one head. Each is derived when it is first read, and then kept. `hidden` is null if nothing is
+ *  masked; value, recorded and output are null until the values have arrived. */
 export function deriveHead(layer, head) {
   const { queries, keys, width, valueWidth, hidden } = layer;
   const cells = queries * keys;
@@ -52,8 +52,8 @@ export function deriveHead(layer, head) {
   return derived;
 }
 
-/** Largest |weights · V − recorded output|, and the size it is measured by. While the values are not here,
- *  the same of their sums over the dimensions. */
+/** The largest |weights · V − recorded output|, and the largest output. Until the values have arrived, both are
+ *  of the sums over the dimensions. */
 function gapOf(layer, head, { value, output, recorded, applied }) {
   if (value) return { largest: largestGap(output, recorded), size: extent(recorded) };
   const { queries, keys } = layer;
@@ -62,7 +62,7 @@ function gapOf(layer, head, { value, output, recorded, applied }) {
   return { largest: largestGap(made, sums), size: extent(sums) };
 }
 
-/** score[i, j] = q[i] · k[j]. Four keys at a time: their sums do not wait for each other. */
+/** score[i, j] = q[i] · k[j], four keys at a time, which the processor can add up side by side. */
 function dotProducts(query, key, queries, keys, width) {
   const scores = new Float32Array(queries * keys);
   const [rows, columns] = [Float64Array.from(query), Float64Array.from(key)];
@@ -101,14 +101,14 @@ function scaledBy(scores, scale) {
   return scaled;
 }
 
-/** The fill where the mask forbids to look. */
+/** The scores, with the mask value in masked cells. */
 function filled(scaled, hidden, fill) {
   const masked = new Float32Array(scaled.length);
   for (let cell = 0; cell < scaled.length; cell++) masked[cell] = hidden[cell] ? fill : scaled[cell];
   return masked;
 }
 
-/** Softmax over the keys, the row's maximum subtracted. A row of nothing but −∞ stays zero. */
+/** Softmax over the keys, after subtracting the row's maximum. A row that is all −∞ becomes zero. */
 function softmaxRows(masked, queries, keys) {
   const weights = new Float32Array(queries * keys);
   for (let i = 0; i < queries; i++) {
@@ -174,14 +174,14 @@ export function spread(weights, queries, keys, query) {
   };
 }
 
-/** The positions of the `count` largest numbers, largest first; equal ones in order. */
+/** The positions of the `count` largest numbers, largest first; equal numbers keep their order. */
 export function topPositions(row, count) {
   const order = Array.from(row, (_, position) => position);
   return order.sort((a, b) => row[b] - row[a] || a - b).slice(0, count);
 }
 
-/** b − a, cell by cell. Two equal infinities differ by nothing; a finite and an infinite one are NaN,
- *  for a picture a gap: there is no number between "not allowed" and a score. */
+/** after − before, cell by cell. The difference of two equal infinities is 0. That of a number and an infinity is
+ *  NaN, which a picture leaves empty: between a score and "not allowed" there is no number. */
 export function difference(before, after) {
   const gaps = new Float32Array(after.length);
   for (let cell = 0; cell < after.length; cell++) {

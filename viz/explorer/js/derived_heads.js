@@ -1,4 +1,4 @@
-// What is derived of heads: kept while another layer or another run is shown, made ahead while there is time.
+// The derived matrices of heads. They are kept when another layer or run is shown, and derived ahead in idle time.
 
 import { deriveHead, hasHead } from "./derive.js";
 
@@ -18,7 +18,7 @@ export class DerivedHeads {
     return derived;
   }
 
-  /** Derives all heads of the shown layer while nothing else is to do, so that a switch only has to draw. */
+  /** Derives all heads of the shown layer in idle time, so that a switch only has to draw. */
   foresee(layer) {
     if (this.foreseen === layer) return;
     this.foreseen = layer;

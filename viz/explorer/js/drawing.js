@@ -1,9 +1,9 @@
-// Draws what an explorer shows: the picture at once, everything beside it right after that.
+// Draws what an explorer shows: the picture at once, everything beside it after the next frame.
 //
-// Layers of the picture, from below: Plotly or our canvas (cells and tick labels), hatching, marks (SVG),
-// tooltip. All of them use the boxes of geometry.js. Only the lowest is slow, so only a change of head, stage,
-// window, theme or size draws it again; choosing a cell moves marks. What has just arrived from Python is
-// shown on the canvas at once, and by Plotly right after that.
+// The picture has four layers, from below: Plotly or our own canvas (cells and tick labels), hatching, marks
+// (SVG), tooltip. All use the boxes of geometry.js. Only the lowest is slow. It is drawn again when head, stage,
+// window, theme or size change; choosing another cell only moves the marks. Data from Python are drawn on the
+// canvas first, and by Plotly after the next frame.
 
 import { Check } from "./check.js";
 import { DerivedHeads } from "./derived_heads.js";
@@ -17,14 +17,14 @@ import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
 
-const TALLEST = 460; // pixels of a picture's box
+const TALLEST = 460; // height of a picture's box in pixels
 const NARROWEST = 120;
 
 export class Drawing {
   drawn = new Drawn();
   derived = new DerivedHeads();
   resized = true;
-  dropRest = () => {}; // of what is to be drawn after the next frame
+  dropRest = () => {}; // cancels what is to be drawn after the next frame
 
   /** `explorer`: what is shown and chosen. `actions`: what the picture's pointer and keys do. */
   constructor(explorer, actions) {
@@ -69,7 +69,7 @@ export class Drawing {
   draw() {
     const { root, explorer } = this;
     const { layer, state } = explorer;
-    this.dropRest(); // of what was shown before
+    this.dropRest();
     this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = layer.queries;
@@ -86,9 +86,9 @@ export class Drawing {
     this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawRest()));
   }
 
-  /** How wide the picture may be. Asking for it is slow while something on the page is changed. */
+  /** Measures how wide the picture may be. That is slow right after a change of the page. */
   measure() {
-    const compared = this.explorer.baseline !== null; // gives the picture another width
+    const compared = this.explorer.baseline !== null; // changes the picture's width
     if (!this.resized && compared === this.root.classList.contains("compared")) return;
     this.root.classList.toggle("compared", compared);
     this.available = this.parts.stage.clientWidth;
@@ -113,8 +113,7 @@ export class Drawing {
     picture.mark(cellOf(stage, state));
   }
 
-  /** Plotly's picture, where the canvas was quicker; the stages, the panel, the sentence, the check and
-   *  the table. */
+  /** Draws Plotly's picture if the canvas was first, then stages, panel, sentence, check and table. */
   drawRest() {
     const { explorer } = this;
     explorer.quick = false;
@@ -133,13 +132,13 @@ export class Drawing {
     this.check.fetch(explorer.received, () => this.drawCheck());
   }
 
-  /** Says that everything is drawn, once it is. */
+  /** Marks the explorer as ready once everything is drawn. */
   settle() {
     const { dataset } = this.root;
     dataset.ready = String(dataset.painted === "true" && this.beside);
   }
 
-  /** What is derived of the chosen head, in the shown run and in the baseline, if there is one. */
+  /** The derived matrices of the chosen head: in the shown run, and in the baseline if there is one. */
   runs() {
     const { layer, baseline, state } = this.explorer;
     return [layer, baseline].map((run) => run && this.derived.of(run, state.head));

@@ -1,4 +1,4 @@
-// Building elements. Text always goes in as text, so a token can never become markup.
+// Builds elements. Text is always inserted as text, so a token can never become markup.
 
 /** An element with attributes (functions become handlers) and children (strings become text). */
 export function element(tag, attributes = {}, ...children) {
@@ -13,7 +13,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Text in a <span> of a class. */
+/** A <span> of a class. */
 export function span(name, ...children) {
   return element("span", { class: name }, ...children);
 }
@@ -52,21 +52,21 @@ export function shape(tag, attributes, ...children) {
   return made;
 }
 
-/** A text that begins a sentence. */
+/** The text with a capital first letter. */
 export function sentenceCase(text) {
   return text[0].toUpperCase() + text.slice(1);
 }
 
-/** Writes a text, unless it stands there: a browser lays out what is written again. */
+/** Writes a text unless it is there already: the browser would lay it out again. */
 export function write(holder, text) {
   if (holder.textContent !== text) holder.textContent = text;
 }
 
-/** What has been drawn from which facts, so that only what changes is drawn again. */
+/** Remembers what each part was drawn from, so that only what has changed is drawn again. */
 export class Drawn {
   facts = new Map();
 
-  /** Whether a part is drawn from other facts than the last time. */
+  /** Whether the facts behind a part have changed since the last call. */
   differs(part, ...facts) {
     const before = this.facts.get(part);
     if (before && facts.every((fact, n) => fact === before[n])) return false;
@@ -75,7 +75,7 @@ export class Drawn {
   }
 }
 
-/** Runs a task once the next frame is on the screen. Returns how to drop it. */
+/** Runs a task once the next frame is on the screen. Returns a function that cancels it. */
 export function afterFrame(task) {
   let later = null;
   const frame = requestAnimationFrame(() => (later = setTimeout(task)));
@@ -85,8 +85,8 @@ export function afterFrame(task) {
   };
 }
 
-/** Marks one radio of a group; it alone is reached with Tab, the others with the arrow keys. Where Tab leads
- *  is changed after the next frame: a browser lays out the whole page when the focused button's is. */
+/** Checks one radio button of a group. Tab reaches only this one, the arrow keys the others. `tabIndex` follows
+ *  after the next frame: when that of the focused button changes, the browser lays out the whole page. */
 export function check(radios, chosen) {
   const changed = radios.filter((radio, n) => radio.ariaChecked !== String(n === chosen));
   for (const radio of changed) radio.ariaChecked = String(radio === radios[chosen]);
@@ -97,7 +97,7 @@ export function check(radios, chosen) {
 
 const KEY_STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-/** Arrow keys, Home and End choose among the radios of the group that has the focus. */
+/** Moves the choice in the focused radio group with the arrow keys, Home and End. */
 export function moveAmongRadios(event) {
   const group = event.target.closest("[role=radiogroup]");
   if (!group) return;
@@ -111,8 +111,8 @@ export function moveAmongRadios(event) {
   radios[next].focus();
 }
 
-/** Draws; if that replaced the focused control, its successor gets the focus: the one of the same name,
- *  in a radio group the one now chosen. */
+/** Draws. If that replaced the focused control, focuses the new one of the same name; in a radio group, the
+ *  checked one. */
 export function keepingFocus(root, draw) {
   const place = root.getRootNode();
   const name = root.contains(place.activeElement) ? place.activeElement.dataset.testid : null;

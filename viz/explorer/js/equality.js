@@ -1,12 +1,12 @@
-// Decides between "=" and "≈": an equation is worked again from the digits that it shows.
+// Decides between "=" and "≈" by evaluating an equation from the digits it shows.
 
 const WRAPPING = /\\textcolor\{[^{}]*\}|\\color\{[^{}]*\}|\\mathbf|\\begin\{aligned\}|\\end\{aligned\}|\\quad|\\[\\,]|&|\s/g;
 const POWER_OF_TEN = /\{\\cdot\}10\^\{(-?\d+)\}/g;
 const TOKEN = /\\[a-z]+|\d+(?:\.\d+)?(?:e-?\d+)?|./gy;
 const DECIMALS = 4; // of a literal that shows fewer
 
-/** LaTeX with "=" where the digits on the left give those on the right, else "≈". An equation with something
- *  in it that shows no number, as dots on one side, stays as it is. */
+/** LaTeX with "=" where the digits on the left give those on the right, else "≈". An equation that cannot be
+ *  evaluated, for instance with dots on one side, stays as it is. */
 export function settled(latex) {
   const sides = latex.replace(POWER_OF_TEN, "e$1").replace(WRAPPING, "").split("=").map(readOrNull);
   return latex
@@ -24,8 +24,8 @@ function holds(left, right) {
   return Number.isNaN(apart) || apart < (right.half ?? 1e-9 * Math.max(1, Math.abs(right.value)));
 }
 
-/** An expression as its value and, of a sum or a fraction, its parts; null where it has no number. `half`: of
- *  a literal, half a unit of its last digit. */
+/** The value of an expression and, for a sum or a fraction, its parts; null if it has no value. `half`: half a
+ *  unit of a literal's last digit. */
 function readOrNull(text) {
   try {
     const reader = new Reader(text.match(TOKEN) ?? []);

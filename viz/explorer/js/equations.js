@@ -1,12 +1,12 @@
-// Formulas: LaTeX written in Python, whose slots are filled here with numbers and the theme's inks.
+// Formulas: Python writes the LaTeX; here its slots are filled with numbers and the theme's inks.
 
 import { settled } from "./equality.js";
 import { latexNumber } from "./numbers.js";
 
 const SLOT = /@(\(?)([a-z]+:)?([a-z_]+\d*)\)?@/g;
 
-/** A template with its slots filled; "@(name)@" puts a negative number in brackets, and "=" stands where the
- *  digits that show give the result. */
+/** A template with its slots filled. "@(name)@" puts a negative number in brackets; "=" becomes "≈" where the
+ *  printed digits do not give the result exactly. */
 export function filledTemplate(template, values, inks) {
   const filled = template.replace(SLOT, (slot, bracket, kind, name) => {
     if (kind === "ink:") return inks[name];
@@ -19,7 +19,7 @@ export function filledTemplate(template, values, inks) {
 
 const INTEGERS = new Set(["row", "column", "query_position", "key_position"]);
 
-/** Draws LaTeX; without KaTeX, the plain text that says the same. */
+/** Draws LaTeX, or without KaTeX the same in plain text. */
 export function drawEquation(holder, katex, latex, plain) {
   if (!katex) {
     holder.textContent = plain;

@@ -1,19 +1,19 @@
-// Where things lie: the window of a matrix that is shown, its ticks, and the boxes of a figure.
+// The layout of a figure: the shown window of a matrix, its ticks and its boxes.
 // One geometry serves Plotly, the canvas and everything laid over them.
 
 export const PLOTLY_TOKENS = 64; // beyond this, Plotly is too slow and the canvas draws
-export const WINDOW = 64; // positions of an exact window into a long text
-const OVERVIEW = 256; // cells of an overview; more positions share a cell
+export const WINDOW = 64; // positions of a window that shows part of a long text cell by cell
+const OVERVIEW = 256; // cells along a side of an overview; beyond, positions share a cell
 const LABELS = 32;
 export const LETTER = 6.7; // width of a letter of the 11-pixel monospaced face
-const LINE = 13; // a label needs this much of its axis
-const DIMENSION_LABEL = 26; // a dimension's number needs this much of its axis
+const LINE = 13; // pixels that a label needs on its axis
+const DIMENSION_LABEL = 26; // pixels that a dimension's number needs on its axis
 const LARGEST_CELL = 96;
 const CORNER = 62; // room for the names of the axes
 const PASSES = 5;
 const SLANT = Math.SQRT1_2;
 
-/** At most `limit` evenly spaced positions of `count`, from `start` on. Same law as viz/notation/labels.py. */
+/** At most `limit` evenly spaced positions of `count`, from `start` on. As in viz/notation/labels.py. */
 export function tickPositions(count, limit = LABELS, start = 0) {
   const stride = Math.ceil(count / Math.max(limit, 1));
   const ticks = [];
@@ -27,7 +27,7 @@ export function wholeWindow(rows, columns, most = OVERVIEW) {
   return { row: 0, rows, column: 0, columns, ...blocks, exact: false };
 }
 
-/** Exact positions around one cell, inside the matrix. */
+/** A window around one cell that shows every position. */
 export function windowAround(rows, columns, row, column) {
   const start = (position, count) => within(position - WINDOW / 2, count - WINDOW + 1);
   const place = { row: start(row, rows), column: start(column, columns) };

@@ -5,14 +5,14 @@ import { unpacked } from "./message.js";
 
 const LOADED = Symbol.for("attention-explorer.libraries");
 
-/** Resolves to the library, or to null when it cannot be had. Never rejects. */
+/** Resolves to the library, or to null if it cannot be loaded. Never rejects. */
 function once(name, load) {
   const store = (globalThis[LOADED] ??= new Map());
   if (!store.has(name)) store.set(name, load().catch(() => null));
   return store.get(name);
 }
 
-/** Where the app lives: Streamlit's own script says so even on the address of a page under it. */
+/** The app's own address, taken from that of Streamlit's script: a page of the app has a longer one. */
 function appAddress() {
   for (const script of document.querySelectorAll("script[src*='static/js/']")) {
     const [base] = script.src.split("static/js/");
@@ -43,7 +43,7 @@ export function loadPlotly(assets) {
   });
 }
 
-/** KaTeX, with its style sheet in the document or shadow root of an element; null when it cannot be had. */
+/** KaTeX, its style sheet added to the document or shadow root of an element; null if it cannot be loaded. */
 export async function loadKatex(assets, element) {
   const loaded = await once("katex", () => katexAndSheet(assets));
   const place = element.getRootNode();

@@ -27,15 +27,14 @@ export function brief(value) {
   return decimals(value, 2);
 }
 
-/** For the printed ends of a colour scale. */
+/** For the ends of a colour scale. */
 export function scaleEnd(value) {
   if (value === 0) return "0";
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
   return Math.abs(value) < 0.01 ? scientific(value) : value.toFixed(digits).replace("-", MINUS);
 }
 
-/** The largest difference between two ways to compute the same: "3e−7", or "0" when there is none. It stands
- *  as a bound, so it is rounded up. */
+/** A largest difference, such as "3e−7"; "0" if there is none. It is a bound, so it is rounded up. */
 export function magnitude(value) {
   if (value === 0) return "0";
   const [mantissa, exponent] = value.toExponential().split("e");

@@ -1,4 +1,4 @@
-// What lies over the figure: the chosen cell's frame, its row and column, their labels, the tooltip.
+// What is drawn over the figure: the frame of the chosen cell, its row and column, their labels, the tooltip.
 
 import { element, shape } from "./elements.js";
 import { cellAt, cellBox, contains, LETTER } from "./geometry.js";
@@ -45,7 +45,7 @@ function outline({ left, top, width, height }, attributes) {
   return shape("rect", { x: left, y: top, width, height, fill: "none", ...attributes });
 }
 
-/** A dark and a light line, so that the frame shows on every colour. */
+/** A dark and a light line, so that the frame is visible on every colour. */
 function cellFrame({ left, top, width, height }, palette) {
   const grown = (by) => ({
     left: left - by,
@@ -59,7 +59,7 @@ function cellFrame({ left, top, width, height }, palette) {
   ];
 }
 
-/** A label in the ink of its axis on a plate that covers the tick label below. */
+/** A label on a plate in the ink of its axis, which covers the tick label. */
 function label(text, { x, y, anchor, slant }, ink, palette) {
   const width = text.length * LETTER + 8;
   const left = { start: x - 4, middle: x - width / 2, end: x - width + 4 }[anchor];
@@ -91,8 +91,8 @@ export function drawCorners(holder, { layout, captions, rowAxis, columnAxis }, p
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-/** Pointer and keys on the figure. `actions`: describe(cell), choose(cell), move(rows, columns), enter(),
- *  leave(). */
+/** Listens to pointer and keys on the figure. `actions`: describe(cell), choose(cell), move(rows, columns),
+ *  enter(), leave(). */
 export function listen(holder, tooltip, current, actions) {
   const cellUnder = (event) => {
     const figure = current();

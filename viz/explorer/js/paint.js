@@ -8,8 +8,8 @@ import { precise } from "./numbers.js";
 const THUMBNAIL_CELLS = 96;
 export const FONT = 11;
 
-/** What a window shows of a panel: where positions share a cell, the value of largest magnitude;
- *  NaN where all of them are masked. */
+/** The values of a window of a panel. Positions that share a cell give the value of largest magnitude; a cell
+ *  whose positions are all masked is NaN. */
 function sample(panel, window) {
   const rows = Math.ceil(window.rows / window.rowBlock);
   const columns = Math.ceil(window.columns / window.columnBlock);
@@ -28,13 +28,13 @@ function sample(panel, window) {
   return { values, rows, columns };
 }
 
-/** The mask of the cells whose value is not drawn; null if there are none. A masked cell that leaks weight
- *  keeps its colour. */
+/** The mask of the cells without a colour; null if there are none. A masked cell that still gets weight keeps its
+ *  colour. */
 function hidingMask(panel) {
   return panel.leaks ? null : panel.masked;
 }
 
-/** Whether a cell's value is not drawn. */
+/** Whether a cell has no colour. */
 export function isHidden(panel, cell) {
   return hidingMask(panel)?.[cell] === 1;
 }
@@ -60,8 +60,7 @@ function raster(sampled, panel, palette) {
   return canvas;
 }
 
-/** Sizes a canvas for the screen's pixels, if it has another size, and returns an empty context that counts
- *  in CSS pixels. */
+/** Gives a canvas this size in CSS pixels, at the screen's density, and returns its empty context. */
 export function context2d(canvas, width, height) {
   const density = globalThis.devicePixelRatio || 1;
   const [columns, rows] = [Math.round(width * density), Math.round(height * density)];
@@ -100,7 +99,7 @@ function hatchPattern(context, palette, ground) {
   return pattern;
 }
 
-/** Hatches the masked cells of a panel: grey where nothing shows, bare lines over a leaking weight. */
+/** Hatches the masked cells of a panel: grey, or only lines where a masked cell still gets weight. */
 export function hatch(context, panel, window, box, palette) {
   drawHatching(context, maskedCells(panel, window), panel, box, palette);
 }
@@ -126,7 +125,7 @@ function drawHatching(context, masked, panel, box, palette) {
   }
 }
 
-/** The cells of a window that are masked, each 0 or 1; null where no mask is. */
+/** For each cell of a window whether it is masked, 1 or 0; null without a mask. */
 function maskedCells(panel, window, sampled = sample({ ...panel, leaks: false }, window)) {
   if (panel.masked === null) return null;
   return { ...sampled, cells: sampled.values.map(Number.isNaN) };
@@ -146,9 +145,9 @@ function cellsOf(panel, window, palette) {
   return { raster: raster(sampled, panel, palette), masked };
 }
 
-const latestCells = new WeakMap(); // of a matrix: its cells as they were painted last
+const latestCells = new WeakMap(); // from a matrix to its cells as they were last painted
 
-/** The same, kept as long as the matrix is: who compares two heads goes back and forth. */
+/** The same, kept with the matrix: comparing two heads, one goes back and forth. */
 function keptCells(panel, window, palette) {
   const { values, quantity, low, high, masked, leaks } = panel;
   const facts = [quantity, low, high, masked, leaks, palette, ...Object.values(window)];
@@ -177,10 +176,10 @@ export function paintFigure(canvas, figure, palette) {
 }
 
 const drawn = new Drawn();
-let ticks = null; // that were drawn last
+let ticks = null; // as last drawn
 
-/** The tick labels of a figure on a canvas of their own: they are the same for all heads, and letters are
- *  slow on a canvas of the page, which is laid out for them at once. */
+/** The tick labels of a figure on a canvas of their own. They are the same for all heads, and to write letters
+ *  on a canvas of the page would lay out the page. */
 function ticksOf(figure, palette) {
   const { layout, window, rowLabels, columnLabels } = figure;
   const place = JSON.stringify([layout, window, palette.signature, globalThis.devicePixelRatio]);

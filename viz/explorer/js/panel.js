@@ -15,8 +15,8 @@ export class Panel {
     Object.assign(this, { general, numeric, effect, details, top });
   }
 
-  /** `scene.katex` is undefined while it is on its way, null where it cannot be had; `scene.words` say what
-   *  the chosen cell is. */
+  /** `scene.katex` is undefined while it loads, null if it cannot be loaded; `scene.words` describe the chosen
+   *  cell. */
   draw(scene) {
     this.drawFormula(scene);
     drawEffect(this.effect, scene);
@@ -37,7 +37,7 @@ export class Panel {
   }
 }
 
-/** What the numeric template of a stage needs, and in `name` which of its cases holds, if not "cell". */
+/** The numbers for a stage's numeric template, and in `name` its case, if not "cell". */
 function cellNumbers(stage, layer, derived, cell, order) {
   const { query, key, dimension } = cell;
   const at = query * layer.keys + key;
@@ -86,7 +86,7 @@ function softmaxNumbers(layer, derived, { masked }, query, key) {
   return { name, sum, largest, exponential: exponentials[key] };
 }
 
-const scrolled = new WeakMap(); // of a holder: how far its list of terms is. To ask it lays the page out.
+const scrolled = new WeakMap(); // how far a holder's list of terms is scrolled: to read that lays the page out
 
 /** Fills the details of the stage: lists of terms, verdicts, sentences. */
 function drawDetails(holder, scene) {
@@ -165,7 +165,7 @@ function verdict(text, kind) {
   return element("p", { class: `verdict ${kind}` }, text);
 }
 
-/** The keys the chosen query looks at most. Clicking one chooses it. */
+/** The keys with the largest weights for the chosen query. Clicking one chooses it. */
 function drawTopKeys(holder, scene) {
   const { layer, derived, cell, keys, palette } = scene;
   const weights = rowOf(derived.weights, cell.query, layer.keys);
@@ -194,7 +194,7 @@ const MEASURES = {
   meanLargest: "mean largest weight",
 };
 
-/** Baseline beside changed, in numbers: this cell, this row, and all rows. */
+/** Baseline and changed run in numbers: this cell, this row, all rows. */
 function drawEffect(holder, scene) {
   holder.hidden = !scene.before;
   if (!scene.before) return;

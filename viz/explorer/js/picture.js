@@ -1,4 +1,4 @@
-// The chosen stage, large: cells and ticks, hatching, marks, colour scale, window, and what can be saved.
+// The chosen stage as a large picture: cells, ticks, hatching, marks, colour scale, window, buttons to save it.
 
 import { button, choiceOf, Drawn, element, sentenceCase, span, write } from "./elements.js";
 import { spanned } from "./geometry.js";
@@ -11,7 +11,7 @@ import { RUNS } from "./view.js";
 
 export class Picture {
   around = new Drawn();
-  plotly = undefined; // null: it cannot be had
+  plotly = undefined; // null if it cannot be loaded
 
   /** `parts`: the elements by class. `actions`: choose(cell), move(rows, columns), enter(), leave(),
    *  setSpan("layer" or "head"), painted(). */
@@ -41,13 +41,13 @@ export class Picture {
     if (this.differs("saves", renderer)) this.drawSaves(renderer);
   }
 
-  /** Whether something around the picture says other facts than before: to lay it out again takes the browser
-   *  longer than the picture. */
+  /** Whether the facts behind a part around the picture have changed. To lay such a part out takes the browser
+   *  longer than to draw the picture. */
   differs(part, facts) {
     return this.around.differs(part, JSON.stringify(facts), this.view.palette);
   }
 
-  /** Frames a cell; the slow parts of the picture stay. */
+  /** Frames a cell. The slow parts of the picture stay as they are. */
   mark(cell) {
     this.parts.figure.setAttribute("aria-label", `${this.figure.title}. ${this.words(cell)}`);
     const { row, column } = cell;
@@ -57,7 +57,7 @@ export class Picture {
     drawMarks(this.parts.marks, this.figure, cell, this.view.palette);
   }
 
-  /** The cells and ticks: by Plotly, or on our canvas for long texts and until Plotly has drawn. */
+  /** Draws cells and ticks: with Plotly, or on our own canvas for long texts and until Plotly has loaded. */
   paint() {
     const { parts, root, figure, view } = this;
     root.dataset.painted = "false";
@@ -98,13 +98,13 @@ export class Picture {
 
   drawHatching() {
     const { layout, panels, window } = this.figure;
-    this.parts.hatching.hidden = !this.view.byPlotly; // the canvas has its own
+    this.parts.hatching.hidden = !this.view.byPlotly; // the canvas has its own hatching
     if (this.parts.hatching.hidden) return;
     const context = context2d(this.parts.hatching, layout.width, layout.height);
     panels.forEach((panel, n) => hatch(context, panel, window, layout.boxes[n], this.view.palette));
   }
 
-  /** The colour scales with their printed ends, and what hatching means. */
+  /** Draws the colour scales with their ends, and what hatching means. */
   drawLegend() {
     const { panels } = this.figure;
     const shown = panels.length === 1 ? panels : panels.slice(1);
@@ -120,7 +120,7 @@ export class Picture {
     );
   }
 
-  /** Whether the colours span the numbers of all heads, so that heads compare, or of this one. */
+  /** A switch: the colours span the numbers of all heads, so that heads can be compared, or of this head. */
   spanSwitch() {
     return choiceOf("What the colours span", {
       options: { layer: "all heads", head: "this head" },
@@ -145,7 +145,7 @@ export class Picture {
     );
   }
 
-  /** What part of a long text is shown, and the way back. */
+  /** Says which part of a long text is shown, with a button back to the whole. */
   drawWindow() {
     const { window, panels } = this.figure;
     const { isLong } = this.view;

@@ -1,11 +1,11 @@
-// The figure as real Plotly heatmaps. Plotly draws cells and tick labels in the boxes of our geometry;
-// frames, hatching, tooltips and clicks lie above it and never make it draw again.
+// The figure as Plotly heatmaps. Plotly draws cells and tick labels in the boxes of geometry.js. Frames, hatching,
+// tooltips and clicks are on top and never make it draw again.
 
 import { brief } from "./numbers.js";
 import { FONT, isHidden } from "./paint.js";
 
 const NUMBERED = 12; // up to this many rows and columns, cells carry their numbers
-const NUMBER = { largest: 12, smallest: 9, letter: 0.61, around: 4, line: 1.3 }; // pixels, and shares of the size
+const NUMBER = { largest: 12, smallest: 9, letter: 0.61, around: 4, line: 1.3 }; // pixels, or relative to the size
 
 /** Draws or redraws a figure in `element`. Resolves when it is on the page. */
 export function drawPlotly(Plotly, element, figure, palette) {
@@ -37,7 +37,7 @@ function trace(panel, n, figure, palette) {
   };
 }
 
-/** The values of a window, row by row; NaN, for Plotly a gap, where a cell is masked. */
+/** The values of a window, row by row. A masked cell is NaN, which Plotly leaves empty. */
 function rowsOf(panel, window) {
   return Array.from({ length: window.rows }, (_, i) => {
     const start = (window.row + i) * panel.columns + window.column;
@@ -55,7 +55,7 @@ function numbersIn(rows, figure, n, palette) {
   return { text, texttemplate: "%{text}", textfont: { family: palette.mono, size } };
 }
 
-/** The size of letters, at most the usual one, at which each number fits its cell. */
+/** The largest size of letters, up to the usual one, at which every number fits its cell. */
 function sizeThatFits(numbers, box, window) {
   const longest = Math.max(...numbers.map((number) => number.length));
   const across = (box.width / window.columns - NUMBER.around) / (longest * NUMBER.letter);

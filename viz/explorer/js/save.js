@@ -7,18 +7,18 @@ import { plotlyFigure } from "./plotly.js";
 import { axisLabel } from "./table.js";
 import { RUNS } from "./view.js";
 
-const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // above the picture each line of the title beside it
+const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // the lines of the title are added to the top
 const TITLE = "600 14px sans-serif";
 const TITLE_LINE = 18;
 const NOTE = "12px sans-serif";
-const DENSITY = 2; // pixels of the PNG for one of the screen
+const DENSITY = 2; // pixels of the PNG for each CSS pixel
 
-/** The names of the files that can be made of a figure. */
+/** The formats in which a figure can be saved. */
 export function formatsOf(renderer) {
   return renderer === "plotly" ? ["png", "svg", "csv"] : ["png", "csv"];
 }
 
-/** Makes one file and hands it to the browser. `name` has no ending. */
+/** Makes a file and lets the browser download it. `name` has no extension. */
 export async function save(format, name, { figure, palette, renderer, Plotly }) {
   const makers = {
     csv: () => csvAddress(figure),
@@ -35,7 +35,7 @@ function csvAddress(figure) {
   return address;
 }
 
-/** Plotly's own image of the figure, with what the page shows beside it: title, scales, hatching. */
+/** Plotly's image of the figure, with title, colour scales and hatching. */
 function plotlyImage(Plotly, format, figure, palette) {
   const { data, layout } = plotlyFigure(figure, palette);
   const last = data.length - 1;
@@ -74,7 +74,7 @@ function plotlyImage(Plotly, format, figure, palette) {
   return Plotly.toImage({ data, layout: picture }, { format, width, height, scale });
 }
 
-/** A title in as many lines as it needs in a width. */
+/** A title, broken into lines of at most this width. */
 function titleLines(title, width) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = TITLE;
@@ -109,7 +109,7 @@ function hatchImage(figure, palette) {
   return canvas.toDataURL("image/png");
 }
 
-/** Our own drawing of the figure with its title, and the ends of the colour scale in words. */
+/** Our own drawing of the figure, with its title and the ends of the colour scale in words. */
 function canvasImage(figure, palette) {
   const drawn = document.createElement("canvas");
   paintFigure(drawn, figure, palette);
@@ -139,7 +139,7 @@ function sharing({ window }) {
   return rowBlock * columnBlock > 1 ? `; one cell = ${rowBlock} × ${columnBlock} positions` : "";
 }
 
-/** Every number of the whole matrix, not only of the window; masked cells are empty. */
+/** All numbers of the matrix, also those outside the window; masked cells are empty. */
 function csvOf({ panels, captions, rowAxis, columnAxis, rowLabels, columnLabels }) {
   const names = columnLabels.map((_, n) => axisLabel(columnAxis, columnLabels, n));
   const head = [captions && "run", `${rowAxis} \\ ${columnAxis}`, ...names];

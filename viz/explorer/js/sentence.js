@@ -1,4 +1,4 @@
-// The sentence as chips, shaded by what the chosen query reads, or by what reads the chosen key.
+// The sentence as chips, shaded by how much the chosen query attends to each token, or each token to the chosen key.
 
 import { inkedColour } from "./colours.js";
 import { check, choiceOf, Drawn, element, radio, span } from "./elements.js";

@@ -51,7 +51,7 @@ export function productDetails(scene) {
   return [...details, paragraph(dropout)];
 }
 
-/** The exponentials of the chosen row and what they sum to. */
+/** The exponentials of the chosen row, and their sum. */
 export function softmaxDetails(scene) {
   const { layer, derived, cell, order, palette } = scene;
   const masked = rowOf(derived.masked, cell.query, layer.keys);
@@ -79,7 +79,7 @@ export function softmaxDetails(scene) {
   });
 }
 
-/** The list with its heading, what is not listed, and the sum of all values. */
+/** The list with its heading, the sum of what is not listed, and the sum of all values. */
 function termList({ head, names, rows, values, total, scene }) {
   const order = choiceOf("Order of the terms", {
     options: { largest: "largest first", index: "in order" },
@@ -116,7 +116,7 @@ export function inked(value, colour = null) {
   return element("span", { class: "number", style: colour && `color:${colour}` }, precise(value));
 }
 
-/** A bar from the left, `share` of its place long. */
+/** A bar from the left; `share` is its length, 0 to 1. */
 export function bar(share, colour) {
   const filled = element("i", { style: `width:${share * 100}%;background:${colour}` });
   return element("span", { class: "bar", role: "presentation" }, share > 0 ? filled : null);

@@ -1,10 +1,10 @@
-// From what is chosen to what is drawn: the matrix of a stage as a panel, the panels as a figure.
+// From the choice to the figure: the matrix of a stage becomes a panel, the panels become a figure.
 
 import { deriveHead, difference, extent } from "./derive.js";
 import { figureLayout, wholeWindow } from "./geometry.js";
 
-const COMPARED_CELLS = 2 ** 17; // of all heads: up to here their differences share one scale
-const sharedRanges = new WeakMap(); // of a changed layer: its largest differences, by stage
+const COMPARED_CELLS = 2 ** 17; // of all heads together: up to here their differences share one colour scale
+const sharedRanges = new WeakMap(); // from a changed layer to its largest differences, by stage
 const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
 export const RUNS = ["baseline", "changed", "difference"];
 
@@ -37,7 +37,7 @@ export function panelOf(stage, layer, derived, ranges) {
   };
 }
 
-/** Changed minus baseline. A cell that only one run allows has no difference of masked scores. */
+/** Changed minus baseline. A cell that is masked in only one run has no difference of masked scores. */
 function differencePanel({ stage, layer, baseline, span }, before, after) {
   const values = difference(before.values, after.values);
   const own = extent(values);
@@ -56,8 +56,8 @@ function differencePanel({ stage, layer, baseline, span }, before, after) {
   };
 }
 
-/** The largest difference of a stage over all heads, so that heads compare; null where not all heads
- *  are here, or where they are too many cells for one click. */
+/** The largest difference of a stage over all heads, so that heads can be compared. Null if not all heads have
+ *  arrived, or if they have too many cells. */
 function largestDifference({ name }, layer, baseline) {
   const { heads, queries, keys } = layer;
   if (layer.sent < heads || baseline.sent < heads || heads * queries * keys > COMPARED_CELLS) return null;
@@ -72,14 +72,14 @@ function largestDifference({ name }, layer, baseline) {
   return known[name] || null;
 }
 
-/** Cells hidden in both runs, or, with `either`, in one of them; null if there is none. */
+/** Cells masked in both runs or, with `either`, in at least one; null if there are none. */
 function hiddenInDifference(before, after, either) {
   if (before === null && after === null) return null;
   if (before === null || after === null) return either ? (before ?? after) : null;
   return after.map((hidden, cell) => (either ? hidden | before[cell] : hidden & before[cell]));
 }
 
-/** The largest magnitude of each quantity, over all heads or in the shown one. Two runs share one. */
+/** The largest magnitude of each quantity, over all heads or in the shown one. Two runs share it. */
 export function rangesOf({ layer, baseline, derived, before, span }) {
   const largestOf = (run, one, name) => {
     if (span !== "head") return run.range[name];
