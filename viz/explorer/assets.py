@@ -1,8 +1,8 @@
-"""Plotly and KaTeX for the browser, as files of the app's own address.
+"""Plotly and KaTeX for the browser, served by the app itself.
 
-KaTeX lies in the folder `static`, which Streamlit serves. Plotly's script is 4.8 MB and comes with the
-plotly package; `viz.server` serves it from there, so nothing is written beside the code. Where another
-server runs the pages, the browser finds no Plotly and the explorer draws on its own canvas.
+KaTeX is in the folder `static`, which Streamlit serves. Plotly's script (4.8 MB) is part of the plotly
+package, from where `viz.server` serves it. Under another server the browser finds no Plotly, and the
+explorer draws on its own canvas.
 """
 
 from pathlib import Path
@@ -16,9 +16,9 @@ _KATEX = ("katex/katex.min.js", "katex/katex.min.css")
 
 
 def addresses(static: Path = STATIC, plotly_script: Path = PLOTLY) -> dict[str, str]:
-    """Where the browser finds the files, relative to the app's address; empty for one that is missing.
+    """Where the browser finds the files, relative to the app's address; empty for a missing one.
 
-    The size after "?" changes with the file, so that a browser's cache never hands out an old one.
+    The size after "?" changes with the file, so that a browser never takes an old one from its cache.
     """
     katex, style = (_address(static / name, f"app/static/{name}") for name in _KATEX)
     return {

@@ -11,20 +11,20 @@ BUNDLED = FOLDER / "bundled"
 
 
 def script() -> str:
-    """The modules of js/ in one; the default export of main.js is the component."""
+    """The modules of js/ in one file. The default export of main.js is the component."""
     return (BUNDLED / "explorer.js").read_text(encoding="utf-8")
 
 
 def style() -> str:
-    """The style sheets of css/ in one: what a later one says of an element counts."""
+    """The style sheets of css/ in one file, in their order."""
     return (BUNDLED / "explorer.css").read_text(encoding="utf-8")
 
 
 def skeleton() -> str:
-    """The empty elements the script fills."""
+    """The empty elements that the script fills."""
     return (FOLDER / "explorer.html").read_text(encoding="utf-8")
 
 
 def component_style() -> str:
-    """The style that the app's own components share."""
+    """The style that all components of the app share."""
     return (FOLDER / "component.css").read_text(encoding="utf-8")

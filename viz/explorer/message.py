@@ -1,8 +1,8 @@
-"""What the browser gets: one attention layer once, in binary, and everything that names it.
+"""What the browser gets: the arrays of one attention layer, and all words about it.
 
-Queries and keys are enough for scores and weights. Values and outputs are half of a layer's bytes, so
-where a layer is large they follow only when a stage that shows them is opened; until then their sums
-over the dimensions are there, against which the weights can be checked.
+Scores and weights need only queries and keys. Values and outputs are half of a layer's bytes, so those of a
+large layer follow when a stage that shows them is opened. Until then their sums over the dimensions are
+sent, so that the weights can be checked.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ from viz.notation.theme import MASKED, QUANTITIES
 Array = NDArray[np.float32]
 Json = dict[str, object]
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
-LIGHT = 1_000_000  # up to so many bytes, values and outputs come along at once
-KEPT = 32_000_000  # bytes of layers made ready and kept: of many readers of short texts, of few of long ones
+LIGHT = 1_000_000  # up to so many bytes, values and outputs are sent at once
+KEPT = 32_000_000  # bytes of encoded layers in the cache
 SHOW_VALUES = ("value", "output")  # the stages that need them
 _LABEL = 14  # characters of a label beside a picture
 _THEME: Json = {
@@ -47,13 +47,13 @@ def payload(
     stage: str = "weights",
     layers: Sequence[str] = (),
 ) -> Json:
-    """Everything the browser draws from, but for the selection. Arrays are numpy's; `packed` packs them.
+    """All the browser draws from except the selection. Arrays are numpy's; `packed` packs them.
 
-    queries, keys: the text of each token. head: the chosen head; where all heads of a long text are too
-    much for one message, its block of heads is sent. check: largest difference between recomputed and
-    recorded numbers of the whole trace; None: not known yet. baseline: the same layer of the unchanged
-    run, to lay beside it. stage: the chosen stage, which decides whether a large layer's values come
-    along. layers: names of those to choose among.
+    queries, keys: the text of each token. head: the chosen head; if all heads together are too large for
+    one message, only a block of heads with this one is sent. check: largest difference between recomputed
+    and recorded numbers of the whole trace; None: not known yet. baseline: the same layer of the unchanged
+    run, for comparison. stage: the chosen stage, which decides whether the values of a large layer are
+    sent. layers: names of the layers to choose from.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
     """
     _check_counts(attention, queries, keys, "attention")
@@ -78,7 +78,7 @@ def payload(
 
 
 def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:
-    """The stages of a layer, alone or beside the unchanged run."""
+    """The stages of a layer, with or without the unchanged run for comparison."""
     return stages(
         kind=attention.kind,
         masked=_is_masked(attention),
@@ -101,17 +101,17 @@ def formulas_of(attention: Attention, *, has_mask: bool) -> dict[StageName, Form
 
 
 def _is_masked(attention: Attention) -> bool:
-    """Whether any key is hidden from any query."""
+    """Whether any cell is masked."""
     return attention.mask is not None and not bool(np.all(attention.mask))
 
 
 def parts(message: Json) -> tuple[str, ...]:
-    """What a message holds of its layers: equal parts are equal arrays."""
+    """Names of the arrays in a message: equal names are equal arrays."""
     return tuple(str(layer["part"]) for layer in _layers(message).values())
 
 
 def without_arrays(message: Json, held: Container[str]) -> Json:
-    """The same message without the arrays of those parts that the browser holds already."""
+    """The same message without the arrays that the browser has already."""
     return message | {
         name: {key: None if isinstance(fact, np.ndarray) else fact for key, fact in layer.items()}
         for name, layer in _layers(message).items()
@@ -120,7 +120,7 @@ def without_arrays(message: Json, held: Container[str]) -> Json:
 
 
 def _layers(message: Json) -> dict[str, Json]:
-    """The layer and, where there is one, the baseline, by their names in the message."""
+    """The layer and, if there is one, the baseline, by their names in the message."""
     names = ("layer", "baseline")
     return {name: layer for name in names if isinstance(layer := message[name], dict)}
 
@@ -137,7 +137,7 @@ def _check_counts(
 
 
 def _sent_heads(attention: Attention, head: int, *, runs: int, complete: bool) -> range:
-    """The block of heads, as large as the budget allows, in which this head lies."""
+    """The block of heads that contains this head, as large as the budget allows."""
     count = attention.heads
     each = runs * _bytes(attention, complete=complete) // count
     block = min(max(BUDGET // max(each, 1), 1), count)
@@ -146,7 +146,7 @@ def _sent_heads(attention: Attention, head: int, *, runs: int, complete: bool) -
 
 
 def _bytes(attention: Attention, *, complete: bool) -> int:
-    """Bytes of a layer's arrays: queries and keys, and where it is complete values and outputs."""
+    """Bytes of a layer's arrays: queries and keys and, if complete, values and outputs."""
     arrays = [attention.query, attention.key]
     arrays += [attention.value, attention.output] if complete else []
     cells = attention.heads * attention.query.shape[1] * attention.key.shape[1]
@@ -187,7 +187,7 @@ def _layer(attention: Attention, sent: range, complete: bool) -> Json:
         "mask": None if attention.mask is None else _bits(attention.mask, chosen),
         "dropped": None if dropped is None else floats(np.stack(dropped)),
     }
-    content = hashlib.blake2b(digest_size=8)  # the browser knows a layer again by it
+    content = hashlib.blake2b(digest_size=8)  # by which the browser recognizes a layer
     for fact in [*facts.values(), floats(value), floats(output)]:
         content.update(fact.data if isinstance(fact, np.ndarray) else repr(fact).encode())
     digest = content.hexdigest()
@@ -223,7 +223,7 @@ def _labels(tokens: Sequence[str]) -> Json:
 
 
 def floats(array: Array) -> Array:
-    """A copy of an array as little-endian float32 without gaps, last axis fastest.
+    """A copy of an array as contiguous little-endian float32.
 
     Raises ValueError if a number in it is not finite.
     """
@@ -233,5 +233,5 @@ def floats(array: Array) -> Array:
 
 
 def _bits(mask: NDArray[np.bool_], heads: slice) -> NDArray[np.uint8]:
-    """Booleans as packed bits, lowest bit first."""
+    """Booleans packed into bits, lowest bit first."""
     return np.packbits(mask if mask.ndim == 2 else mask[heads], bitorder="little")

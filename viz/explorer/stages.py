@@ -1,4 +1,4 @@
-"""The stages of attention in order, with the words that stand beside their pictures."""
+"""The stages of attention in order, with the words beside their pictures."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,8 +15,8 @@ class Stage:
 
     name: StageName
     label: str
-    cell: str  # what one cell is
-    step: str  # what leads from the pictures before to this one
+    cell: str  # the name of a cell's number
+    step: str  # the operation that leads to this stage
     quantity: QuantityName
     rows: Axis
     columns: Axis
@@ -29,9 +29,9 @@ def stages(
 ) -> tuple[Stage, ...]:
     """The stages of one attention layer; without a mask there is no masked stage.
 
-    kind: "self", "causal" or "cross". masked: whether any key is hidden from any query. unmasked:
-    whether none is in the unchanged run beside it. leaks: whether the fill of masked scores is a
-    finite number, so that a masked key may still get weight.
+    kind: "self", "causal" or "cross". masked: whether any cell is masked. unmasked: whether none is
+    masked in the unchanged run. leaks: whether the mask value is finite, so that a masked key may still
+    get weight.
     """
     causal = kind == "causal"
     hidden = "; upper right = the future, not allowed" if causal else "; hatched = not allowed"
@@ -53,7 +53,7 @@ def stages(
 def _vectors(
     name: Literal["query", "key", "value", "output"], label: str, cell: str, title: str, look: str
 ) -> Stage:
-    """One row a token, one column a dimension."""
+    """A stage with a row for each token and a column for each dimension."""
     rows: Axis = "query" if name in ("query", "output") else "key"
     title = f"{title}, one column a dimension"
     step = "· V" if name == "output" else ""
@@ -100,7 +100,7 @@ _CELLS = {
 
 
 def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
-    """One row a query, one column a key."""
+    """A stage with a row for each query and a column for each key."""
     called = _CELLS[name]
     title = f"{called.capitalize()}s of {{head}}: row = query, column = key{more}"
     quantity: QuantityName = "weight" if name == "weights" else "score"

@@ -1,4 +1,4 @@
-"""Activation functions as curves, and one of them over the values that a layer really met."""
+"""Activation functions as curves, and one of them over the values that reached it in a layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def activation_curves(lines: Sequence[Line], *, what: str) -> go.Figure:
 
 
 def curve_over_values(curve: Curve, met: Histogram) -> go.Figure:
-    """The curve and its slope as lines, and behind them how often each value was met."""
+    """The curve and its slope as lines, in front of a histogram of the values that reached it."""
     points = np.linspace(met.edges[0], met.edges[-1], 401)
     bars = go.Bar(
         x=(met.edges[:-1] + met.edges[1:]) / 2,

@@ -1,4 +1,4 @@
-"""Lines between the words of two sentences: what each word of one read in the other."""
+"""Lines between two sentences: how much each word of one attends to the words of the other."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from viz.figures.chart import BARE, MONOSPACED, chart, marks
 from viz.notation.labels import plotly_label, tick_positions
 from viz.notation.theme import GOLD, KEY, QUERY, WEIGHT, rgba
 
-LEAST = 0.02  # lighter lines are left out
-STEP = 0.05  # weights are drawn in so many widths
+LEAST = 0.02  # smaller weights are not drawn
+STEP = 0.05  # weights are rounded to multiples of this
 WIDEST, GOLD_WIDTH = 9.0, 17.0  # pixels of a line of weight 1, and of a gold band
 LABEL = 16  # characters
-HOVERED = 600  # up to so many lines each says its numbers on hover
-_PALE = 0.25  # of the lines of words that are not chosen
-_ROW = 38  # pixels
+HOVERED = 600  # at most so many lines show their weight on hover
+_PALE = 0.25  # opacity of the lines of words that are not chosen
+_ROW = 38  # height of a row in pixels
 Places = NDArray[np.intp]
 
 
@@ -81,7 +81,7 @@ def _in_words(
     target: Sequence[str],
     names: tuple[str, str],
 ) -> str:
-    """What is read most for each target word, for those who do not see the lines."""
+    """The source word that each target word attends to most, for those who cannot see the lines."""
     most = weights.argmax(axis=1) if weights.size else []
     pairs = (
         f"{plotly_label(target[at])} reads {plotly_label(source[of])} ({weights[at, of]:.2f})"
@@ -91,7 +91,7 @@ def _in_words(
 
 
 def _drawn(lines: Places, weights: NDArray[np.floating], strength: float) -> list[go.Scatter]:
-    """One trace for all lines of about the same weight: as many traces as there are widths."""
+    """One trace for each width: Plotly draws all lines of a trace alike."""
     steps = np.maximum(np.round(weights[*lines.T] / STEP).astype(int), 1)
     return [
         _segments(
@@ -121,7 +121,7 @@ def _segments(lines: Places, colour: str, width: float) -> go.Scatter:
 
 
 def _entry(name: str, colour: str, width: float) -> go.Scatter:
-    """What a line or a band means, for the legend."""
+    """An entry of the legend: what a line or a band means."""
     look = {"color": colour, "width": width}
     return go.Scatter(x=[None], y=[None], mode="lines", line=look, name=name)
 
@@ -150,7 +150,7 @@ def _words(
 def _hovered(
     lines: Places, weights: NDArray[np.floating], source: Sequence[str], target: Sequence[str]
 ) -> go.Scatter:
-    """Points on the lines, nearer to the target word, that say the weight."""
+    """Points on the lines, nearer to the target word, that show the weight on hover."""
     shown = lines[np.argsort(-weights[*lines.T], kind="stable")[:HOVERED]]
     share = 0.7
     return marks(

@@ -1,4 +1,4 @@
-"""Rows of bars: amounts, nearest tokens, parts of a sum, one row of weights."""
+"""Bars: amounts, nearest tokens, parts of a sum, one row of weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from viz.notation.theme import LESS, MASKED, MORE, STREAM, WEIGHT
 
 @dataclass(frozen=True)
 class Amount:
-    """One row: its name, how much, what stands beside its bar."""
+    """One row: its name, its value, and the words beside its bar."""
 
     name: str
     value: float
@@ -48,7 +48,7 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
 
 
 def percent(share: float) -> str:
-    """A share as percent with one digit; a small one is not called nothing."""
+    """A share in percent with one decimal. A small share never becomes 0.0%."""
     return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 

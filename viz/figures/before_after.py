@@ -1,4 +1,4 @@
-"""One number a token, before and after a change: two marks and the way between them."""
+"""One number for each token, before and after a change: two marks joined by a line."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def before_and_after(
 def _ways(
     places: NDArray[np.intp], before: Values, after: Values, name: str, hue: str
 ) -> go.Scatter:
-    """Lines from the one mark to the other."""
+    """Vertical lines from the one mark to the other."""
     gap = np.full(len(places), None)
     return go.Scatter(
         x=np.stack([places, places, gap], 1).ravel(),

@@ -1,4 +1,4 @@
-"""Words in the cells of a heatmap that can be read on a light and on a dark page.
+"""Text in the cells of a heatmap that is legible on a light and on a dark page.
 
 Plotly chooses the colour of a heatmap's own text as if the page were white, so on a dark page it
 writes dark on dark. Here words are in the page's ink, and in the page's own colour on a strong one.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from viz.figures.chart import MONOSPACED, marks
 from viz.notation.theme import PAPER
 
-STRONG = 0.55  # of the full colour: beyond it letters need the page's own colour
+STRONG = 0.55  # of the full colour: on stronger cells, text has the colour of the page
 INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it is nearly black
 
 

@@ -1,4 +1,4 @@
-"""What all pictures share: their margins, their legend, their axes, and a line."""
+"""What all pictures share: margins, legend, axes, lines, marks, bars."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0.0, "traceo
 def chart(
     traces: object, x: dict[str, object], y: dict[str, object], *, height: int, **layout: object
 ) -> go.Figure:
-    """Traces over the axes x and y, a legend above them. It is made in one piece: to update a figure takes
-    Plotly ten times as long."""
+    """A figure of traces over the axes x and y, the legend above. It is made in one piece: to update a figure
+    takes Plotly ten times as long."""
     shared = {"margin": _MARGIN, "legend": _LEGEND, "height": height}
     return go.Figure(traces, shared | {"xaxis": x, "yaxis": y} | layout)
 
 
 def titled(title: str, **more: object) -> dict[str, object]:
-    """An axis and its name."""
+    """An axis with a title."""
     return {"title": {"text": title}} | more
 
 
@@ -35,23 +35,23 @@ class Axis:
 
     name: str
     labels: Sequence[str]
-    tokens: bool = True  # whether spaces and the like are made visible
+    tokens: bool = True  # whether spaces and control characters are made visible
     longest: int = LABEL  # characters of a token's label
 
     def label(self, position: int) -> str:
-        """One label as Plotly may draw it."""
+        """One label, escaped for Plotly."""
         text = self.labels[position]
         return plotly_label(text, self.longest) if self.tokens else plotly_words(text)
 
     def across(self, most: int = LABELS, **more: object) -> dict[str, object]:
-        """From left to right, with evenly spaced labels, at most so many."""
+        """The axis from left to right, with at most so many evenly spaced labels."""
         ticks = tick_positions(len(self.labels), most)
         labels = [self.label(position) for position in ticks]
         ends = {"range": [-0.6, len(self.labels) - 0.4], "tickfont": MONOSPACED}
         return titled(self.name, tickvals=ticks, ticktext=labels, **ends) | BARE | more
 
     def down(self, most: int = LABELS, **more: object) -> dict[str, object]:
-        """The same from the top down."""
+        """The axis from the top down."""
         return self.across(most) | {"range": [len(self.labels) - 0.5, -0.5]} | more
 
 
@@ -67,7 +67,7 @@ def line(
     width: float = 2.5,
     **more: object,
 ) -> go.Scatter:
-    """One curve. hover: what hovering over a point says."""
+    """One curve. hover: the template of what hovering over a point shows."""
     return go.Scatter(
         x=x,
         y=y,
@@ -82,13 +82,13 @@ def line(
 def marks(
     x: object, y: object, *, hover: str = "", mode: str = "markers", **more: object
 ) -> go.Scatter:
-    """Marks or words without an entry in the legend; without `hover` they say nothing."""
+    """Marks or words without an entry in the legend. Without `hover`, hovering shows nothing."""
     says = {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
     return go.Scatter(x=x, y=y, mode=mode, **{"showlegend": False, **says, **more})
 
 
 def bars_across(values: Sequence[float], colour: object, *, hover: str, **more: object) -> go.Bar:
-    """Bars from the left to the right, one a row. hover: what hovering over one says."""
+    """Horizontal bars, one a row. hover: the template of what hovering over one shows."""
     places = {"y": list(range(len(values))), "orientation": "h", "cliponaxis": False} | more
     return go.Bar(
         x=list(values), marker={"color": colour}, hovertemplate=f"{hover}<extra></extra>", **places

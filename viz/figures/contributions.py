@@ -1,4 +1,4 @@
-"""How much each sub-layer adds to the residual stream."""
+"""The length of what each sub-layer adds to the residual stream."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Values after dropout: those that were set to 0 carry a cross."""
+"""Values after dropout, with a cross on those that were set to 0."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -8,7 +8,7 @@ from viz.figures.chart import marks
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.theme import MASKED, QuantityName
 
-CROSSED = 64 * 64  # cells up to which each zero has its cross; in larger pictures they would touch
+CROSSED = 64 * 64  # up to so many cells each zero has a cross; more crosses would touch
 
 
 def after_dropout(

@@ -1,4 +1,4 @@
-"""Which query may attend to which key, as a grid of marks: a click cuts an edge or mends it."""
+"""Which query may attend to which key, as a grid of marks: a click cuts or restores an edge."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from viz.figures.chart import marks
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.theme import LESS, MASKED, WEIGHT
 
-CLICKED = 24  # up to so many queries and keys each edge has its mark
+CLICKED = 24  # up to so many queries and keys each edge has a mark
 Mask = NDArray[np.bool_]
 
 
 def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str]) -> go.Figure:
-    """look (query, key): whether the query may look without the cuts; cut: the edges that are cut.
+    """look (query, key): whether the mask allows the edge; cut: whether it is cut.
 
     The last trace holds one mark a cell, row by row. Raises ValueError if sizes do not fit.
     """

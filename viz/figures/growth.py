@@ -1,4 +1,4 @@
-"""What grows with the square of the length, and what grows with the length: two lines that cross."""
+"""Cost against length: one line grows with the square, one with the length; they cross."""
 
 import math
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ class Timed:
 
 
 def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
-    """Both axes are logarithmic: the square is the steeper line. A dotted line marks `length`, a
-    cross the length from which on the square costs more."""
+    """Both axes are logarithmic, so the square is the steeper line. A dotted line marks `length`, a
+    cross the length beyond which the square costs more."""
     far = max(4 * length, 4 * (cost.crossing or 1), 64)
     lengths = np.geomspace(1, far, 60)
     traces = [
@@ -67,7 +67,7 @@ def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
 
 
 def time_lines(timed: Sequence[Timed], expected: Timed) -> go.Figure:
-    """Measured milliseconds as points, and as a dashed line what the operations alone would give."""
+    """Measured milliseconds, and as a dashed line what the number of operations predicts."""
     by_operations = "%{x:,} tokens: %{y:.3f} ms by the operations"
     traces = [_times(expected, dash="dash", hover=by_operations)]
     for row in timed:

@@ -12,11 +12,11 @@ from viz.figures.head_marks import Cell, Pitch, add_marks
 from viz.notation.labels import tick_positions
 from viz.notation.theme import MASKED, colorscale, rgba
 
-LEVELS = 255  # steps of colour from 0 to 1: a browser paints no more
-FINE = 24  # cells of a tile at least, so that the gap between tiles stays thin
-WIDTH, HEIGHT = 500, 560  # pixels that the tiles should fit into
-LEAST, LARGEST = 28, 140  # pixels of a tile
-_AROUND = 80  # pixels of axes
+LEVELS = 255  # steps of colour from 0 to 1: a screen shows no more
+FINE = 24  # least cells along a tile, so that the gap between tiles stays thin
+WIDTH, HEIGHT = 500, 560  # of all tiles together, in pixels
+LEAST, LARGEST = 28, 140  # size of a tile in pixels
+_AROUND = 80  # height of the axes in pixels
 _GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.35)]]
 _COLORBAR = {
     "thickness": 10,
@@ -55,7 +55,7 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
 
 
 def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
-    """A few heads side by side, each under its name: no more is said of them."""
+    """A few heads side by side, each under its name, without axes and scale."""
     figure = head_grid(found, chosen=None, words=names)
     figure.update_xaxes(ticktext=list(names), title=None)
     figure.update_yaxes(visible=False)
@@ -65,7 +65,7 @@ def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
 def _image(
     tiles: NDArray[np.uint8], times: int, colours: list[list[float | str]], **more: object
 ) -> go.Heatmap:
-    """(layer, head, row, column) side by side as one matrix, an empty line between two tiles."""
+    """Tiles (layer, head, row, column) as one image, with an empty line between two tiles."""
     larger = tiles.repeat(times, axis=2).repeat(times, axis=3)
     apart = np.pad(larger, ((0, 0), (0, 0), (0, 1), (0, 1)))
     layers, heads, high, wide = apart.shape
@@ -74,7 +74,7 @@ def _image(
 
 
 def _frames(corners: Sequence[tuple[float, float, float, float]]) -> go.Scatter:
-    """A thin line around every tile, as one trace."""
+    """A thin frame around every tile, as one trace."""
     x: list[float | None] = []
     y: list[float | None] = []
     for left, right, top, bottom in corners:

@@ -12,7 +12,7 @@ from viz.figures.heatmap import NUMBERED, Axis, Matrix, heatmap
 from viz.notation.theme import QUANTITIES, QuantityName, rgba
 
 ROOMY = 8  # up to so many heads in a layer the numbers have room
-SMALL = 10  # points of numbers that have not
+SMALL = 10  # size of the numbers where they have less room
 LEADING_NOUGHT = re.compile(r"(?<!\d)0\.")
 
 
@@ -54,7 +54,7 @@ def head_map(
 
 
 def _words(values: Matrix, decimals: int) -> list[list[str]]:
-    """The numbers of all cells: short ones where there are many columns."""
+    """The numbers of all cells, shorter where there are many columns."""
     if values.shape[1] <= ROOMY:
         return [[_number(value, decimals) for value in row] for row in values.tolist()]
     decimals = 1 if np.nanmax(np.abs(values), initial=0.0) >= 10 else 2
@@ -63,5 +63,5 @@ def _words(values: Matrix, decimals: int) -> list[list[str]]:
 
 
 def _number(value: float, decimals: int) -> str:
-    """A number without a minus sign on what rounds to nothing; nothing where there is none."""
+    """A number, never "-0.00"; nothing for NaN."""
     return "" if math.isnan(value) else f"{round(value, decimals) + 0.0:,.{decimals}f}"

@@ -13,11 +13,11 @@ Cell = tuple[int, int]  # (layer, head)
 
 @dataclass(frozen=True)
 class Pitch:
-    """Where tile (layer, head) stands: its middle, and half its size, in the figure's units."""
+    """The positions of the tiles (layer, head) in the figure's units."""
 
     middle: tuple[float, float]  # of tile (0, 0): x, y
     step: tuple[float, float]  # to the next head, to the next layer
-    half: tuple[float, float]
+    half: tuple[float, float]  # of a tile's width and height
 
     def at(self, cell: Cell) -> tuple[float, float]:
         """The middle of a tile: x, y."""
@@ -25,7 +25,7 @@ class Pitch:
         return self.middle[0] + head * self.step[0], self.middle[1] + layer * self.step[1]
 
     def corners(self, cell: Cell) -> tuple[float, float, float, float]:
-        """x from and to, y from and to."""
+        """Left, right, top and bottom of a tile."""
         (x, y), (wide, high) = self.at(cell), self.half
         return x - wide, x + wide, y - high, y + high
 

@@ -14,13 +14,13 @@ from viz.notation.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgb
 __all__ = ["NARROW", "NUMBERED", "Axis", "Matrix", "heatmap", "weights_of_head"]
 
 Matrix = NDArray[np.floating]
-NUMBERED = 12  # up to so many columns the numbers stand in the cells
+NUMBERED = 12  # up to so many columns the cells show their numbers
 NARROW = 7  # the same for a narrow picture
-HOVERED = 64 * 64  # up to so many cells each has its own words on hover
+HOVERED = 64 * 64  # up to so many cells hovering names the row and column
 _TILE = rgba(MASKED, 0.1)
-ON_DIVERGING = 0.7  # letters in the cells turn later where the scale is steepest at its ends
-LEVEL = 6  # up to so many tokens above the columns lie level
-SEPARATED = 32  # up to so many rows and columns the cells stand apart
+ON_DIVERGING = 0.7  # the same as STRONG for diverging scales, which are steepest at their ends
+LEVEL = 6  # up to so many tokens above the columns are written level
+SEPARATED = 32  # up to so many rows and columns there are gaps between the cells
 _STROKES = ((0, 1, 1, 0), (0, 2, 2, 0), (1, 2, 2, 1))  # x, y to x, y: in half cells, from a corner
 
 
@@ -108,7 +108,7 @@ def weights_of_head(
 
 
 def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
-    """What is not a number is a gap."""
+    """A heatmap that leaves NaN empty."""
     return go.Heatmap(z=values, colorscale=colours, hoverongaps=False, **more)
 
 
@@ -120,7 +120,7 @@ def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
 
 
 def _hatching(blocked: NDArray[np.bool_]) -> dict[str, object]:
-    """Three slanting lines across each cell that is True, so that grey alone need not say it."""
+    """One shape of three slanting lines across each masked cell, so that colour alone need not say it."""
     at = [f"{half / 2 - 0.5:g}" for half in range(2 * max(blocked.shape) + 1)]
     path = "".join(
         f"M{at[x + a]},{at[y + b]}L{at[x + c]},{at[y + d]}"
@@ -132,7 +132,7 @@ def _hatching(blocked: NDArray[np.bool_]) -> dict[str, object]:
 
 
 def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:
-    """What hovering says: the number, and where there are not too many cells, where it stands."""
+    """What hovering shows: the number and, if there are not too many cells, its row and column."""
     if shown.size > HOVERED:
         return {"hovertemplate": "%{z:.4f}<extra></extra>"}
     down = [f"{rows.name} {rows.label(row)}" for row in range(len(rows.labels))]

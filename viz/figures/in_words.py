@@ -1,4 +1,4 @@
-"""A picture in one or two sentences, for those who do not see it. Computed from what is drawn."""
+"""A picture in one or two sentences, for those who cannot see it. Computed from what is drawn."""
 
 import re
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from viz.notation.labels import drawn_letters
 from viz.notation.numbers import counted
 
-LISTED = 4  # lines or bars of a picture that are told one by one
+LISTED = 4  # at most so many lines or bars are described one by one
 _BREAK = re.compile(r"<br\s*/?>")
 
 
 def in_words(figure: go.Figure) -> str:
-    """What the figure shows: its own words in `layout.meta` where it has some, else its kind, its
-    axes, and its largest and smallest numbers."""
+    """What the figure shows: the words in its `layout.meta`, or else its kind, its axes, and its
+    largest and smallest numbers."""
     if figure.layout.meta is not None:
         return _plain(str(figure.layout.meta))
     traces = [trace for trace in figure.data if trace.visible is not False]
@@ -48,7 +48,7 @@ def _heatmap(figure: go.Figure, drawn: go.Heatmap) -> str:
 
 
 def _place(figure: go.Figure, drawn: go.Heatmap, row: int, column: int) -> str:
-    """Where a cell stands: as hovering says it, else by the labels of the axes."""
+    """Row and column of a cell, as hovering shows them, or else from the labels of the axes."""
     if drawn.hovertext is not None and not isinstance(drawn.hovertext, str):
         return _plain(str(drawn.hovertext[row][column]))
     return f"{_label(figure.layout.yaxis, row)}, {_label(figure.layout.xaxis, column)}"
@@ -90,7 +90,7 @@ def _lines(figure: go.Figure, lines: Sequence[go.Scatter]) -> str:
 def _pairs(
     numbers: Sequence[float | None] | None, places: Sequence[object] | None
 ) -> tuple[NDArray[np.float64], list[object]]:
-    """The numbers that are there, and where each stands."""
+    """The finite numbers, and the place of each."""
     given = np.array([] if numbers is None else numbers, dtype=np.float64)
     finite = np.isfinite(given)
     where = range(len(given)) if places is None else places
@@ -104,12 +104,12 @@ def _axis(figure: go.Figure, trace: go.Bar, side: str) -> go.layout.XAxis:
 
 
 def _name(axis: go.layout.XAxis) -> str:
-    """An axis's name, without what a picture says about its colours below it."""
+    """An axis's title without the note on colours below it."""
     return _plain((axis.title.text or "").partition("<br>colours")[0])
 
 
 def _label(axis: go.layout.XAxis, place: object) -> str:
-    """What stands at a place of an axis; the place itself where nothing does."""
+    """The label at a place of an axis, or else the place itself."""
     ticks = [] if axis.tickvals is None else list(axis.tickvals)
     if place in ticks and axis.ticktext is not None:
         return _plain(str(axis.ticktext[ticks.index(place)]))

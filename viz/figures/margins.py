@@ -1,7 +1,7 @@
-"""Room for the labels of a picture, counted in characters.
+"""Room for the labels of a heatmap, computed from their number of characters.
 
-Plotly finds it by drawing all labels, measuring each and drawing the picture again, which takes longer than
-all the rest. Where the labels are plain letters of one width, their number says the same.
+Plotly draws all labels, measures each and draws the picture again, which takes longer than all the rest.
+Where all letters have one width, their number is enough.
 """
 
 import html
@@ -17,15 +17,15 @@ LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
 LINE = 15.6  # pixels of a line of them
 RIGHT = 8.0  # pixels of that edge
 LEFT, TOP = 60.0, 53.0  # pixels of an edge without its labels: tick, gap and a title of one line
-TITLE_LINE = 18.2  # pixels of each further line of a title
-PHONE = 270.0  # pixels across of a picture on a phone
+TITLE_LINE = 18.2  # pixels of each additional line of a title
+PHONE = 270.0  # width of a picture on a phone in pixels
 KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
 PLAIN = re.compile(r"[ -~·␣⏎…∅]*")  # letters of that width
 
 
 def counted_margins(figure: go.Figure) -> dict[str, float] | None:
-    """The margins that a heatmap with labels on its left and top needs. None for others, and where labels
-    have letters of unknown width: they are left to Plotly."""
+    """The margins for a heatmap with labels on its left and top. None for other figures, and where labels
+    have letters of unknown width: those margins Plotly finds itself."""
     columns, rows = figure.layout.xaxis, figure.layout.yaxis
     if columns.side != "top" or columns.tickangle is None:
         return None
@@ -45,8 +45,8 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
 
 
 def room_above(figure: go.Figure) -> float:
-    """Pixels that a legend above needs on a phone, 0 without one: Plotly makes room for the rows that it has
-    at first, and not for those that it gets when a page becomes narrower."""
+    """Pixels for a legend above the picture on a phone, 0 without one. Plotly makes room only for the rows
+    that the legend has at first, not for those it gets when the page becomes narrower."""
     legend = figure.layout.legend
     names = [trace.name for trace in figure.data if trace.name and trace.showlegend is not False]
     if figure.layout.showlegend is False or legend.yanchor != "bottom" or len(names) < 2:
@@ -56,7 +56,7 @@ def room_above(figure: go.Figure) -> float:
 
 
 def _longest(labels: Sequence[str] | None) -> float | None:
-    """How many pixels the longest label has; None if there are none, or the width of one is not known."""
+    """The width of the longest label in pixels; None without labels, or if a width is not known."""
     texts = [drawn_letters(label) for label in labels or ()]
     if not texts or not all(PLAIN.fullmatch(text) for text in texts):
         return None

@@ -1,4 +1,4 @@
-"""Measured curves over a logarithmic axis: with scaling and without, and slopes of a softmax."""
+"""Measured curves over a logarithmic axis: scores with and without scaling, slopes of a softmax."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ PLAIN, SCALED = KEY, WEIGHT  # colours of what is not scaled and of what is
 
 @dataclass(frozen=True)
 class Curve:
-    """Measured values at some points; `law` is what arithmetic gives for them, drawn dotted."""
+    """Measured values at some points. `law`: what theory predicts, drawn dotted."""
 
     name: str
     values: Sequence[float]
@@ -37,14 +37,14 @@ def curves(
     """
     traces = []
     for number, curve in enumerate(drawn):
-        if curve.law is not None:  # wide, so that a line on it can be seen
+        if curve.law is not None:  # wide, so that it shows under the measured line
             dotted = {"color": MASKED, "dash": "dot", "width": 6}
             law = {"name": "what the law gives", "showlegend": number == 0, "hoverinfo": "skip"}
             traces.append(go.Scatter(x=points, y=curve.law, mode="lines", line=dotted, **law))
         hover = f"{curve.name}<br>%{{x:.4g}}: %{{y:.4g}}"
         seen = (points, curve.values, curve.name, curve.colour)
         traces.append(line(*seen, hover=hover, mode="lines+markers", width=3))
-    # Each point has its tick, where there are few; else a third of each power of ten.
+    # A tick for each point if there are few, else ticks at 1 and 3 times each power of ten.
     ticks = list(points) if len(points) <= 10 else [0.1, 0.3, 1, 3, 10, 30]
     scale: dict[str, object] = (
         {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}

@@ -1,7 +1,7 @@
-"""What a picture leaves out where it is narrow: numbers that do not fit their cells, labels that would touch.
+"""What a narrow picture leaves out: numbers that do not fit their cells, labels that would touch.
 
-Only the browser knows how wide a picture is. So the rules are its own: each says below which width of the
-picture something is hidden. The numbers stay on hover and in the table.
+Only the browser knows how wide a picture is, so these are rules of CSS: each hides something below a certain
+width. The numbers stay on hover and in the table.
 """
 
 import math
@@ -25,7 +25,7 @@ _LABELS_EVERY = (2, 4, 8, 16, 32)
 
 
 def narrow_rules(figure: go.Figure, place: str) -> str:
-    """Rules of CSS for the picture in the container that `place` selects; empty where all fits always."""
+    """CSS rules for the picture in the container that `place` selects; empty if everything always fits."""
     beside = _beside(figure)
     rules = [_numbers(figure, place, beside)]
     for number, axis in _columns(figure):
@@ -35,7 +35,7 @@ def narrow_rules(figure: go.Figure, place: str) -> str:
 
 
 def _numbers(figure: go.Figure, place: str, beside: float) -> str:
-    """Hides the numbers of the cells together: some of them would say that the others are 0."""
+    """Hides all numbers of the cells at once: if only some were hidden, those cells would seem to be 0."""
     needed = 0.0
     for trace in figure.data:
         if trace.type == "scatter" and trace.mode == "text" and trace.text is not None:
@@ -51,7 +51,7 @@ def _numbers(figure: go.Figure, place: str, beside: float) -> str:
 
 
 def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
-    """Leaves every second label, every fourth, … where they would touch."""
+    """Keeps only every second label, every fourth, … where they would touch."""
     if not axis.ticktext or not axis.tickvals or len(axis.ticktext) < 2:
         return
     size = axis.tickfont.size or _SIZE
@@ -71,21 +71,21 @@ def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
 
 
 def _picture(axis: Any, room: float, units: float) -> float:
-    """How wide the drawn part is where so many units of an axis have so many pixels."""
+    """The width of the plot at which so many units of the axis have so many pixels."""
     low, high = axis.range or (min(axis.tickvals) - 0.5, max(axis.tickvals) + 0.5)
     start, end = axis.domain or (0.0, 1.0)
     return room / units * abs(high - low) / (end - start)
 
 
 def _columns(figure: go.Figure) -> Iterator[tuple[str, Any]]:
-    """The axes across, each with its number as Plotly writes it."""
+    """The horizontal axes, each with its number as Plotly writes it."""
     for name in figure.layout:
         if re.fullmatch(r"xaxis\d*", name):
             yield name.removeprefix("xaxis"), figure.layout[name]
 
 
 def _beside(figure: go.Figure) -> float:
-    """What a picture has beside its cells: labels and title on the left, a colour scale on the right."""
+    """The width beside the cells: labels and title on the left, a colour scale on the right."""
     rows, margin = figure.layout.yaxis, figure.layout.margin
     labels = max((_width(label, _SIZE) for label in rows.ticktext or ()), default=2 * LETTER)
     counted = (margin.l or 0) if rows.automargin is False else 0

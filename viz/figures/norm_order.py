@@ -1,4 +1,4 @@
-"""The two places a norm can stand in a block, drawn as boxes and arrows."""
+"""The two possible places of a norm in a block, drawn as boxes and arrows."""
 
 from typing import get_args
 
@@ -45,7 +45,7 @@ def _draw(figure: go.Figure, place: NormPlace, y: float, *, own: bool) -> None:
         _write(figure, x, y, part)
         if number:
             _arrow(figure, (x - _STEP + _HALF, y), (x - _HALF, y), colour)
-    # The shortcut: from x over the sub-layer's head down to the sum.
+    # The residual connection: from x over the sub-layer down to the sum.
     plus, above = order.index("+") * _STEP, y + 0.65
     path = f"M 0.25,{y + 0.2} L 0.25,{above} L {plus},{above}"
     figure.add_shape(type="path", path=path, line={"color": colour, "width": 2})

@@ -12,17 +12,17 @@ from viz.notation.theme import MASKED, SCORE, WEIGHT, colorscale
 
 _LABEL = 18  # characters
 _LEFT, _RIGHT = [0.0, 0.35], [0.38, 1.0]  # of the width: logits, probabilities
-_LEGIBLE = 0.6  # a bar longer than this carries its words inside
+_LEGIBLE = 0.6  # a longer bar has its words inside
 _SHARES = {"range": [0, 1], "tickvals": [0, 0.5, 1]}
 
 
 @dataclass(frozen=True)
 class Bars:
-    """What one distribution gives the listed tokens and, at the end, all others together."""
+    """The probabilities of the listed tokens, and of all others together, in one distribution."""
 
     shares: Sequence[float]
     others: float
-    error: float = 0.0  # how far rounding may move their logarithms
+    error: float = 0.0  # rounding error of their logarithms
 
     @property
     def all(self) -> list[float]:
@@ -31,7 +31,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Given:
-    """A word, its probability, and the word that the model would have written."""
+    """A word and its probability, and the model's most probable word and its probability."""
 
     word: str
     share: float
@@ -146,7 +146,7 @@ def _grouped(
     height: int,
     **layout: object,
 ) -> go.Figure:
-    """Bars of one row below each other."""
+    """Bars of the same row one below the other."""
     return chart(bars, x, y, height=height, barmode="group", bargap=0.25, **layout)
 
 
@@ -158,7 +158,7 @@ def _shares(
     error: float,
     **more: object,
 ) -> go.Bar:
-    """Bars of probabilities; hovering says them with all digits that hold."""
+    """Bars of probabilities. Hovering shows all digits that are certain."""
     return bars_across(
         shares,
         colour,
@@ -180,7 +180,7 @@ def _number(share: float, error: float) -> str:
 
 
 def _ends(logits: Sequence[float]) -> list[float]:
-    """Of the logits' axis, with room for a number beside a short bar."""
+    """The ends of the logits' axis, with room for a number beside a short bar."""
     low, high = min([*logits, 0.0]), max([*logits, 0.0])
     room = 0.25 * ((high - low) or 1.0)
     return [low - (room if low < 0 else 0), high + (room if high > 0 else 0)]

@@ -1,4 +1,4 @@
-"""One row a token, one column a dimension or neuron, with a mark beside each row to choose it."""
+"""A heatmap with a row for each token, and a mark beside each row that chooses it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from viz.figures.heatmap import Axis, Matrix, heatmap
 from viz.notation.labels import LABELS, tick_positions
 from viz.notation.theme import MASKED, QuantityName, rgba
 
-MARKED = 64  # up to so many rows each has its mark; beyond that the marks would touch
-LYING = 60  # letters, with the gaps between labels, up to which labels lie side by side
-WIDE_LABELS = 8  # labels below a row of many dimensions, so that they can lie flat
-OUTLIERS = 2.0  # colours end early where the largest value is so many times a high percentile
+MARKED = 64  # up to so many rows each has a mark; more marks would touch
+LYING = 60  # up to so many letters, gaps included, labels are written level
+WIDE_LABELS = 8  # labels of many dimensions: so few that they can be written level
+OUTLIERS = 2.0  # the colours end early if the largest value is so many times a high percentile
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class ColourEnd:
 
     @property
     def words(self) -> str:
-        """What the picture itself says about it."""
+        """The note on the picture."""
         if not self.beyond:
             return f"colours end at ±{self.value:.3g}, the largest value"
         return f"colours end at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} lie beyond"
 
     @property
     def lines(self) -> str:
-        """The same as two lines of a title, short enough for a phone."""
+        """The same in two lines, short enough for a phone."""
         return self.words.replace("; ", ";<br>")
 
 
 def colour_end(values: Matrix, percentile: float = 99.5) -> ColourEnd:
-    """The largest |value|; this percentile where a few large ones would leave all else pale."""
+    """The largest |value|, or this percentile if a few large values would leave all others pale."""
     sizes = np.abs(values)
     largest, usual = float(sizes.max()), float(np.percentile(sizes, percentile))
     end = usual if 0 < usual * OUTLIERS < largest else largest

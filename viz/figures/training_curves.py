@@ -1,4 +1,4 @@
-"""Losses and scores of a training against its steps."""
+"""Losses and scores of a training run against its steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LOOKS = ((WEIGHT, "solid"), (WEIGHT, "dash"), (FEED_FORWARD, "solid"), (FEED_FO
 
 @dataclass(frozen=True)
 class Curve:
-    """Values at some steps."""
+    """Values at some training steps."""
 
     steps: Sequence[int]
     values: Sequence[float]

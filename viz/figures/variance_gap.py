@@ -1,4 +1,4 @@
-"""How far dividing the variance by d - 1 instead of d moves the normalized values, by width."""
+"""How much dividing the variance by d - 1 instead of d changes the normalized values, by width."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,7 +12,7 @@ _OTHERS = (4, 512)  # widths that are marked beside the model's own
 
 
 def variance_gap(width: int) -> go.Figure:
-    """The gap in percent against the width, with this model's width and two others marked."""
+    """The change in percent against the width d, with this model's width and two others marked."""
     hover = "d = %{x:.0f}: %{y:.3f} %"
     gaps = 100 * shrinkage(_WIDTHS)
     traces = [line(_WIDTHS, gaps, "", MASKED, width=2, hover=hover, showlegend=False)]
@@ -45,6 +45,6 @@ def variance_gap(width: int) -> go.Figure:
 
 
 def _beside(width: int, all_widths: tuple[int, ...]) -> str:
-    """A label stands on the right of its mark, on the left where another mark is close by."""
+    """A label is on the right of its mark, or on the left if another mark is close by."""
     close = any(width < other < 8 * width for other in all_widths)
     return "top left" if close else "top right"

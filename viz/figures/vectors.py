@@ -1,4 +1,4 @@
-"""Vectors as rows of a heatmap whose columns are only counted: sums, tables, pairs of rows."""
+"""Vectors as rows of a heatmap with numbered columns: sums, tables, pairs of rows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +13,9 @@ from viz.notation.theme import QuantityName
 
 Vectors = NDArray[np.floating]
 NAMES = {"tokens": "token", "positions": "+ position", "segments": "+ segment"}
-AROUND = 3  # rows of a table that are drawn on either side of one
-PAIRS = 10  # of vectors, drawn at most
-DIMENSIONS = 48  # of them, drawn at most: more, and single columns are too thin to compare
+AROUND = 3  # rows of a table that are drawn above and below the chosen one
+PAIRS = 10  # at most so many pairs of vectors are drawn
+DIMENSIONS = 48  # at most so many are drawn: more columns would be too thin to compare
 _LABEL = 10  # characters of a token
 _TICKS = 6  # numbers on one axis
 
@@ -83,7 +83,7 @@ def likeness_map(alike: Vectors) -> go.Figure:
 def _stacked(
     rows: Sequence[Vectors], labels: Sequence[str], name: str, end: ColourEnd, *, height: int
 ) -> go.Figure:
-    """Vectors below each other, the dimensions counted."""
+    """Vectors one below the other."""
     values = np.array(rows)
     figure = heatmap(
         values,
@@ -105,7 +105,7 @@ def _counted(
     end: ColourEnd | None = None,
     quantity: QuantityName = "stream",
 ) -> go.Figure:
-    """A large table: rows and columns are counted."""
+    """A large table with numbered rows and columns."""
     figure = heatmap(
         values,
         rows=_numbered(row, len(values)),
@@ -124,7 +124,7 @@ def _numbered(name: str, count: int) -> Axis:
 
 
 def _count(name: str, count: int, end: ColourEnd | None = None) -> dict[str, object]:
-    """Few and level numbers; says where the colours end, if that is asked."""
+    """A few numbers along an axis and, below its name, where the colours end."""
     ticks = tick_positions(count, _TICKS)
     return {
         "title": {"text": name if end is None else f"{name}<br>{end.lines}"},

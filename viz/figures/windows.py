@@ -1,4 +1,4 @@
-"""Sliding windows over a text: for each its tokens, and below them its target, moved on by one."""
+"""Sliding windows over a text: the tokens of each, and below them its target, one position later."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from viz.figures.chart import BARE, MONOSPACED, bars_across, chart, marks, title
 from viz.figures.token_rows import frame_row
 from viz.notation.labels import plotly_label, tick_positions
 
-WRITTEN = 16  # up to so many tokens their texts stand in the bars
+WRITTEN = 16  # up to so many tokens their texts are written in the bars
 _LABEL = 9  # characters
-_INPUT, _TARGET, _INK = "#DDA6C3", "#C6C6CD", "#1B1B20"  # areas that dark letters stand on
+_INPUT, _TARGET, _INK = "#DDA6C3", "#C6C6CD", "#1B1B20"  # two pale areas, and dark letters on them
 _BAR = 0.38  # height, of a row of height 1
 
 

@@ -1,4 +1,4 @@
-"""The result of a step of a worked example: every number in its cell, the slips framed."""
+"""The result of a step of a worked example: every number in its cell, errata framed."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -30,7 +30,7 @@ _LONGEST_HEAD = 56  # letters above a single row; where its labels are longer it
 def worked_step(step: Step) -> go.Figure:
     """A result of one or two axes: cells with their numbers, or lines where there are too many.
 
-    Cells that a mask closes are grey and hatched, those that the notes print otherwise are framed.
+    Masked cells are grey and hatched; cells for which the notes print another number are framed.
     The figure's width is the least at which the numbers fit their cells.
     """
     values = np.atleast_2d(step.result)
@@ -49,7 +49,7 @@ def worked_step(step: Step) -> go.Figure:
 
 
 def labels(given: Labels, count: int, *, alone: bool = False) -> list[str]:
-    """The labels of an axis; numbers from 0 where it has none, nothing for one row by itself."""
+    """The labels of an axis, or else numbers from 0; nothing for a single row."""
     if given is not None:
         return list(given)
     return [""] if alone else [str(position) for position in range(count)]
@@ -79,7 +79,7 @@ def _cells(
     open_cells.update(text=words, hovertemplate=hover, showscale=False)
     if quantity == "weight":  # dropout scales weights beyond 1, and shares may be in percent
         open_cells.update(zmax=max(1.0, float(values.max())))
-    elif blocked.any():  # a weight of 0 behind a mask is no number to read
+    elif blocked.any():  # a masked weight is 0 and not worth a number
         figure.add_traces(cell_text(words, np.where(blocked, 0.0, np.nan)))
     frame = {"type": "rect", "line": {"color": SLIP, "width": 2.5}}
     for row, column in np.argwhere(differing).tolist():
@@ -99,7 +99,7 @@ def _width(letters: int) -> int:
 def _lines(
     title: str, values: NDArray[np.float64], names: list[str], ticks: list[str]
 ) -> go.Figure:
-    """One line a row over the labels of the columns."""
+    """One line for each row over the labels of the columns."""
     places = list(range(len(ticks)))
     lines = [
         line(

@@ -1,1 +1,1 @@
-"""How a quantity, a number, a token and a layer are written. Pure."""
+"""How a quantity, a number, a token and a layer are written. Pure functions."""

@@ -1,4 +1,4 @@
-"""Tables whose text stays text when they are saved from the page as CSV. Pure."""
+"""Tables whose text stays text when a visitor saves them as CSV."""
 
 import re
 
@@ -6,13 +6,13 @@ import pandas as pd
 
 from viz.notation.visible import WORD_JOINER
 
-_FORMULA_STARTS = tuple("=+-@")  # a spreadsheet takes such a cell for a formula
+_FORMULA_STARTS = tuple("=+-@")  # a spreadsheet reads such a cell as a formula
 _NUMBER = re.compile(r"[+-][\d.,]+(e[+-]?\d+)?( ?%)?", re.IGNORECASE)
 
 
 def sheltered_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with a word joiner, which takes no room, before each text that a spreadsheet would
-    run: "=1+1" in a cell, in a column's name or in a row's. Numbers written as text stay."""
+    """The table with a word joiner, which has no width, before each text that a spreadsheet would run,
+    such as "=1+1", in cells and in names of rows and columns. Numbers written as text stay as they are."""
     made = frame.copy()
     for place, kind in enumerate(made.dtypes):
         if not pd.api.types.is_numeric_dtype(kind):

@@ -18,10 +18,10 @@ StageName = Literal["query", "key", "value", "scores", "scaled", "masked", "weig
 
 @dataclass(frozen=True)
 class Formula:
-    """One step. `numeric` has one template a case, for instance "allowed" and "forbidden"."""
+    """The formulas of one step. `numeric` has a template for each case, such as "allowed" and "forbidden"."""
 
     general: str
-    plain: str  # the same in words, for a browser that cannot draw LaTeX
+    plain: str  # the same as plain text, for a browser without KaTeX
     numeric: Mapping[str, str]
 
 
@@ -64,12 +64,12 @@ def _coloured(colour: str, latex: str) -> str:
 
 
 def _result(colour: str, latex: str) -> str:
-    """What a numeric formula arrives at: bold, in the quantity's ink."""
+    """The result of a numeric formula: bold, in the quantity's ink."""
     return rf"{{\color{{@ink:{colour}@}}\mathbf{{{latex}}}}}"
 
 
 def _aligned(*lines: str) -> str:
-    """Lines one below the other, aligned at their `&`."""
+    """Lines of LaTeX, aligned at their `&`."""
     return rf"\begin{{aligned}} {_NEXT_LINE.join(lines)} \end{{aligned}}"
 
 
@@ -78,7 +78,7 @@ def _cell(name: str) -> str:
 
 
 def _two_terms(first: tuple[str, str], second: tuple[str, str], count: int) -> str:
-    """The first products of a sum, with the slots of (colour, letter), and dots for the rest."""
+    """The first two products of a sum, each factor a (colour, letter of its slot), and dots for the rest."""
     products = [
         rf"{_coloured(first[0], f'@({first[1]}{n})@')}\cdot {_coloured(second[0], f'@({second[1]}{n})@')}"
         for n in range(min(count, 2))
@@ -169,7 +169,7 @@ def _plain_number(number: float) -> str:
 
 
 def _weights(scores: str) -> Formula:
-    """scores: the name of what goes into the softmax."""
+    """scores: the name of the softmax's input."""
     cell = _cell("weight")
     own, other = (rf"\text{{{scores}}}_{{{at}}}" for at in ("ij", "il"))
     return Formula(

@@ -1,4 +1,4 @@
-"""The LaTeX of what heads do together: concatenation, logits, averages, rollout, ablation. Pure."""
+"""The LaTeX of what heads do together: concatenation, logits, averages, rollout, ablation."""
 
 from model.nn.config import TransformerConfig
 
@@ -26,12 +26,12 @@ _RMS_LOGIT = (
 
 
 def concatenation(config: TransformerConfig) -> str:
-    """The heads' outputs side by side through W_O, and its bias where there is one."""
+    """The heads' outputs side by side, times W_O, plus its bias if there is one."""
     return _CONCATENATION if config.output_bias else _CONCATENATION.replace(" + b_O", "")
 
 
 def logit(config: TransformerConfig) -> str:
-    """One logit as a sum over what was added to the stream, through this model's norm."""
+    """One logit as a sum over the parts of the residual stream, through this model's norm."""
     if not config.centres:
         return _RMS_LOGIT
     return _LOGIT if config.shifts else _LOGIT.replace(r" \;+\; \beta \cdot u_t", "")

@@ -1,7 +1,6 @@
-"""Token text to labels that are safe to draw, and the choice of ticks that are labelled.
+"""Labels of tokens that are safe to draw, and which positions get a label.
 
-Equal tokens keep their own rows and columns: pictures place cells by position and write the labels
-beside them.
+Pictures place cells by position, so equal tokens keep their own rows and columns.
 """
 
 import html
@@ -12,13 +11,13 @@ from collections.abc import Iterable
 
 from viz.notation.visible import WORD_JOINER, visible
 
-LABELS = 32  # more labels than this on one axis make a picture slow and illegible
-LONGEST = 200  # characters of any label
+LABELS = 32  # more labels on one axis make a picture slow and illegible
+LONGEST = 200  # characters of a label
 _TAG = re.compile(r"<[^<>]*>")
 
 
 def token_label(text: str, limit: int = LONGEST) -> str:
-    """A token's text as plain visible text: for `textContent`, canvases and table cells.
+    """A token's text as plain text with nothing hidden, for `textContent`, canvases and table cells.
 
     A leading space becomes "·", other spaces "␣", a line break "⏎"; control, bidi, zero-width and
     unpaired characters are spelled out, for instance ‹U+202E›; nothing at all becomes "∅".
@@ -39,21 +38,21 @@ def numbered_labels(texts: Iterable[str], limit: int = LONGEST) -> list[str]:
 
 
 def plotly_label(text: str, limit: int = LONGEST) -> str:
-    """A token's text for Plotly's ticks, titles and hover texts, which read a kind of HTML.
+    """A token's text for Plotly's ticks, titles and hover texts, which are a kind of HTML.
 
-    Tags and entities are escaped. A word joiner after "#" keeps Streamlit from taking "#000001" for
+    Tags and entities are escaped. A word joiner after "#" keeps Streamlit from reading "#000001" as
     a colour of its theme.
     """
     return plotly_words(token_label(text, limit))
 
 
 def plotly_words(text: str) -> str:
-    """Our own words for the same places: escaped, spaces left as they are."""
+    """Our own words for the same places: escaped, with their spaces."""
     return html.escape(text, quote=False).replace("#", "#" + WORD_JOINER)
 
 
 def drawn_letters(drawn: str) -> str:
-    """What one sees of words that Plotly draws: no tags, no entities, no joiners."""
+    """The letters one sees when Plotly draws this: no tags, entities or joiners."""
     return html.unescape(_TAG.sub("", drawn)).replace(WORD_JOINER, "")
 
 

@@ -1,4 +1,4 @@
-"""Text for places that read Markdown. Pure."""
+"""Text escaped for Markdown."""
 
 import re
 
@@ -6,15 +6,14 @@ from viz.notation.labels import token_label
 from viz.notation.visible import WORD_JOINER, visible
 
 _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
-# Made into links, icons, emoji and arrows even where each sign is escaped.
+# Streamlit makes links, icons, emoji and arrows of these even where each sign is escaped.
 _REPLACED = re.compile(r":(?=\S)|@|www(?=\.)|[<>~-](?=[-=>])", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
-    """The text with everything that Markdown would read as a sign escaped, on one line, and nothing
-    hidden in it.
+    """The text on one line, with every sign of Markdown escaped and every hidden character visible.
 
-    A word joiner, which takes no room, parts what Streamlit would replace all the same: addresses,
+    A word joiner, which has no width, splits what Streamlit would replace in spite of that: addresses,
     icons, emoji names and arrows.
     """
     shown = visible(" ".join(text.split()))

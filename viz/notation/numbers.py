@@ -1,4 +1,4 @@
-"""Numbers as text: four decimals, whole ones whole, very large and very small ones as powers. Pure."""
+"""Numbers as text: four decimals, none for whole numbers, powers of ten for very large and small ones."""
 
 from decimal import ROUND_UP, Context
 
@@ -9,67 +9,65 @@ from model.analysis.run_comparison import probability_rounding
 
 DECIMALS = 4
 _MOST_DECIMALS = 8
-_ROUNDING = 1e-9  # the arithmetic of float64 may leave so much
+_ROUNDING = 1e-9  # rounding error of float64 arithmetic
 _SMALLEST, _LARGEST = 5e-5, 1e12  # beyond these a number is written as a power of ten
 _ONE_DIGIT = Context(prec=1, rounding=ROUND_UP)
 
 
 def number(value: float) -> str:
-    """One number by itself: 3 as "3", 0.5 as "0.5000"."""
+    """A single number: 3 as "3", 0.5 as "0.5000"."""
     return _written(value, whole=_is_whole(value))
 
 
 def settled(error: float, most: int = DECIMALS) -> int:
-    """How many decimals hold where a number is known to within an error: the last one to within 1."""
+    """How many decimals are certain, given an error: the last one to within 1."""
     return most if error <= 0 else int(np.clip(-np.ceil(np.log10(error)), 0, most))
 
 
 def nats(value: float, error: float) -> str:
-    """A loss or a divergence, with the decimals that its rounding leaves."""
+    """A loss or a divergence, with the decimals that are certain."""
     return f"{value:.{settled(error)}f}"
 
 
 def probability(share: float, error: float, most: int = DECIMALS) -> str:
-    """A probability whose logarithm is known to within an error, with the decimals that hold."""
+    """A probability with the decimals that are certain. error: that of its logarithm."""
     return f"{share:.{settled(probability_rounding(share, error), most)}f}"
 
 
 def significant(error: float) -> int:
-    """How many digits hold, the first one that is not 0 and those after it, where the logarithm of a
-    number is known to within an error; one at least."""
+    """How many significant digits are certain, at least one. error: that of the number's logarithm."""
     return max(settled(error), 1)
 
 
 def rounded(value: float, error: float, most: int) -> str:
-    """A large number with the digits that hold, before the point too: 12345.6 to within 300 is 12,000."""
+    """A large number with the digits that are certain: 12345.6 with an error of 300 is 12,000."""
     if error < 1:
         return f"{value:,.{settled(error, most)}f}"
     return f"{round(value, -int(np.ceil(np.log10(error)))):,.0f}"
 
 
 def difference(value: float) -> str:
-    """A largest difference: "4e-07", and "0" where there is none at all. It stands as a bound, so it is
-    rounded up: what is said to differ by at most 4e-07 differs by no more."""
+    """A largest difference, such as "4e-07"; "0" if there is none. It is a bound, so it is rounded up."""
     if value == 0:
         return "0"
     return f"{_ONE_DIGIT.create_decimal(repr(float(value))):.0e}".replace("e+", "e")
 
 
 def moves(before: float, after: float, decimals: int = 3) -> str:
-    """What a number does: "goes from 0.995 to 0.012", or "stays at 1.000"."""
+    """How a number changes: "goes from 0.995 to 0.012", or "stays at 1.000"."""
     old, new = f"{before:.{decimals}f}", f"{after:.{decimals}f}"
     return f"stays at {old}" if old == new else f"goes from {old} to {new}"
 
 
 def counted(count: int, what: str) -> str:
-    """How many of something: "1 token", "2 tokens", "no tokens"."""
+    """A count in words: "1 token", "2 tokens", "no tokens"."""
     return f"{f'{count:,}' if count else 'no'} {what}{'' if count == 1 else 's'}"
 
 
 def numbers(values: NDArray[np.float64]) -> list[list[str]]:
-    """values (row, column), or fewer axes, as rows of text; whole only where every number is.
+    """values (row, column), or fewer axes, as rows of text; without decimals only if all are whole.
 
-    A number that four decimals would make look whole gets as many as show that it is not: 0.99995.
+    A number gets more than four decimals if it would look whole without: 0.99995.
     """
     table = np.atleast_2d(values)
     whole = all(_is_whole(value) for value in table.ravel())
@@ -89,7 +87,7 @@ def _written(value: float, *, whole: bool) -> str:
 
 
 def _decimals(value: float) -> int:
-    """Four, or as many more as keep a number that is not whole from looking so."""
+    """Four, or more if the number would look whole although it is not."""
     for decimals in range(DECIMALS, _MOST_DECIMALS + 1):
         if _is_whole(value) or round(value, decimals) != round(value):
             return decimals

@@ -1,4 +1,4 @@
-"""Who has most of something, as it is printed: one, several that are equal, or all. Pure."""
+"""Who has the largest value, as printed: one, several that are equal, or all."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ NAMED = 3  # of several equal ones
 
 
 def leaders(values: ArrayLike, *, decimals: int) -> tuple[int, ...]:
-    """The places of the largest values; what is printed alike counts as equal."""
+    """The positions of the largest values. Values that are printed alike count as equal."""
     printed = np.round(np.asarray(values, dtype=np.float64), decimals)
     return tuple(map(int, np.flatnonzero(printed == printed.max())))
 
 
 def led_by(names: Sequence[str], values: ArrayLike, *, decimals: int) -> tuple[str, bool]:
-    """Who leads, in words for Markdown, and whether that is more than one."""
+    """Who has the largest value, in Markdown, and whether that is more than one."""
     places = leaders(values, decimals=decimals)
     if len(places) == len(names) > 1:
         return f"**all {len(names)} alike**", True

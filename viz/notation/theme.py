@@ -1,4 +1,4 @@
-"""Colours: one home for every picture. The meanings are fixed and safe for colour-blind readers.
+"""The colours of all pictures. Their meanings are fixed, and they suit colour-blind readers.
 
 Pictures that Streamlit draws take their strong colours from the theme, so that they fit a light and a
 dark page without being drawn anew: .streamlit/config.toml repeats them, and a test holds it to that.
@@ -18,16 +18,16 @@ VALUE = "#009E73"
 SCORE = "#7B5EA7"
 WEIGHT = "#6A51A3"
 OUTPUT = "#4D8B31"
-STREAM = "#A8467A"  # vectors of tokens on their way: embeddings, the stream, hidden neurons
-FEED_FORWARD = "#C08A00"  # what a feed-forward adds, beside what attention adds
+STREAM = "#A8467A"  # vectors of tokens: embeddings, the residual stream, hidden neurons
+FEED_FORWARD = "#C08A00"  # what a feed-forward sub-layer adds
 MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has more
 MASKED = "#8C8C94"
-GOLD = "#C9A227"  # what a grammar says is right, under what a head does
-SLIP = "#E5354B"  # frames a figure of the notes that is off
+GOLD = "#C9A227"  # the reference alignment
+SLIP = "#E5354B"  # frames an erratum of the notes
 
 QuantityName = Literal["query", "key", "value", "score", "weight", "output", "stream", "difference"]
 Stops = tuple[tuple[float, str], ...]
-PAGE = ""  # stands for the page's background, which only the browser knows
+PAGE = ""  # the page's background, which only the browser knows
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Quantity:
 
 
 def _diverging(least: str, less: str, more: str, most: str) -> Stops:
-    """Steeper near 0, so that small numbers of a wide range still show."""
+    """A scale that is steeper near 0, so that small numbers of a wide range remain visible."""
     return ((0.0, least), (0.33, less), (0.5, PAGE), (0.67, more), (1.0, most))
 
 
 def _vectors(
     hue: str, ink: tuple[str, str], light: tuple[str, str], dark: tuple[str, str]
 ) -> Quantity:
-    """A quantity whose scale is grey below 0."""
+    """A quantity whose negative numbers are grey."""
     grey, dusk = ("#4A4845", "#B9B6B1"), ("#DAD4CA", "#77726A")
     return Quantity(hue, ink, _diverging(*grey, *light), _diverging(*dusk, *dark))
 
@@ -89,10 +89,10 @@ QUANTITIES: dict[QuantityName, Quantity] = {
     ),
 }
 
-# Streamlit puts its own colours in the places of these, those of the theme that the page is shown in:
-# the chart colours of .streamlit/config.toml, and the page's background.
+# Streamlit replaces these by colours of the theme in which the page is shown: the chart colours of
+# .streamlit/config.toml, and the page's background.
 PAPER = "#000038"
-# Where a theme's ten colours stand on the scale of weights: at each of its stops, and between them.
+# The places of a theme's ten colours on the scale of weights: its stops, and places between them.
 _STEPS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
 _NEGATIVE: dict[QuantityName, str] = {"score": "#B35806", "difference": LESS}
 _CONTRAST = "#7A7772"  # the neutral side of the scales of vectors
@@ -103,13 +103,13 @@ _ENDS: list[tuple[QuantityName, int]] = [
 
 
 def chart_colours(theme: Literal["light", "dark"]) -> list[str]:
-    """The strong ends of the scales that diverge: of each quantity upward, then downward."""
+    """The strong ends of the diverging scales: first the positive, then the negative ones."""
     stops = {name: getattr(quantity, theme) for name, quantity in QUANTITIES.items()}
     return [stops[name][end][1] for name, end in _ENDS]
 
 
 def weight_steps(theme: Literal["light", "dark"]) -> list[str]:
-    """Ten steps of the scale of weights, from 0.1 to 1. Below them lies the page's background."""
+    """Ten colours of the scale of weights, from 0.1 to 1. At 0 it has the page's background."""
     stops = getattr(QUANTITIES["weight"], theme)[1:]
     places = [place for place, _ in stops]
     channels = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for _, colour in stops])
@@ -118,8 +118,8 @@ def weight_steps(theme: Literal["light", "dark"]) -> list[str]:
 
 
 def colorscale(quantity: QuantityName) -> list[list[float | str]]:
-    """A Plotly colour scale for a picture on a page: its zero is the page's own colour, and its ends are
-    strong on a light and on a dark page. `printed` makes it fit for a file.
+    """A Plotly colour scale for a picture on a page. Zero has the colour of the page, and the ends are
+    strong on a light and on a dark page. `printed` makes it ready for a file.
 
     Plotly mixes neighbouring colours channel by channel, opacity too. A hue may fade out; but from a
     transparent purple to the solid colour of the page it would be darkest on the way.
@@ -140,7 +140,7 @@ def colorscale(quantity: QuantityName) -> list[list[float | str]]:
 
 
 def printed(drawn: str) -> str:
-    """A figure's JSON with the colours of a light page in the places that Streamlit would fill."""
+    """A figure's JSON with the colours of a light page, which Streamlit would otherwise fill in."""
     colours = [*chart_colours("light"), *weight_steps("light")]
     for number, colour in enumerate(colours):
         drawn = drawn.replace(f'"{_place(number)}"', f'"{colour}"')
@@ -148,7 +148,7 @@ def printed(drawn: str) -> str:
 
 
 def _place(number: int) -> str:
-    """What stands for a theme's colour: its chart colours first, then the steps of the weights."""
+    """The placeholder of a theme's colour: its chart colours first, then the steps of the weights."""
     return f"#{number + 1:06d}"
 
 

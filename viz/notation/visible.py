@@ -1,12 +1,12 @@
-"""Text in which nothing is hidden: the one place where characters without a face get one. Pure."""
+"""Text in which nothing is hidden: invisible characters are spelled out."""
 
 import unicodedata
 
-WORD_JOINER = "\u2060"  # has no width: put between signs that would mean something side by side
-MARKS = 4  # accents on one letter: no script in use stacks more, and a taller stack covers its neighbours
+WORD_JOINER = "\u2060"  # has no width: splits signs that would mean something side by side
+MARKS = 4  # accents on one letter: no script uses more, and a higher stack covers its neighbours
 _NAMED = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡"}
 _IGNORABLE = (
-    frozenset(  # Unicode's default-ignorable characters that Python calls printable, and a blank
+    frozenset(  # what Unicode lets a program ignore and Python calls printable, and a blank
         "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
     ).union(map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0)))
 )
