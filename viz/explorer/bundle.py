@@ -1,7 +1,8 @@
 """The component as the strings that Streamlit takes: one script, one style sheet, one skeleton.
 
 `make bundle` makes script and style sheet of the modules in js/ and css/. They are strings, so the explorer
-also runs where nothing serves static files.
+also runs where nothing serves static files. Streamlit takes a string of one line for a path, so the bundler
+breaks lines.
 """
 
 from pathlib import Path

@@ -56,7 +56,7 @@ def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:
     (bars,) = figure.data
     assert list(bars.x) == [0.9, 0.5, -0.25]
     assert list(bars.y) == [0, 1, 2]
-    assert figure.layout.yaxis.autorange == "reversed"
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
     assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;x&lt;/b&gt;"
     assert figure.layout.xaxis.range[0] < -0.25
 
