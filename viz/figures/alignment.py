@@ -58,16 +58,11 @@ def alignment(
         _hovered(lines, weights, source, target),
     ]
     longest = max(len(source), len(target), rows, 1)
-    across: dict[str, object] = {
-        "range": [-0.55, 1.55],
-        "tickvals": [0, 1],
-        "ticktext": [f"<b>{name}</b>" for name in names],
-        "side": "top",
-        "fixedrange": True,
-    }
+    ticks = {"tickvals": [0, 1], "ticktext": [f"<b>{name}</b>" for name in names]}
+    across = BARE | ticks | {"range": [-0.55, 1.55], "side": "top", "fixedrange": True}
     return chart(
         traces,
-        across | BARE,
+        across,
         {"range": [longest - 0.4, -0.6], "visible": False, "fixedrange": True},
         height=min(100 + _ROW * longest, 900),
         legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},

@@ -63,19 +63,8 @@ def heatmap(
         strength = shown * 0 if quantity is None else np.abs(shown) / end
         strong = ON_DIVERGING if quantity and diverging else STRONG
         traces += cell_text(words, strength, strong=strong)
-    traces.append(
-        _cells(
-            shown,
-            colorscale(quantity) if quantity else [[0, _TILE], [1, _TILE]],
-            zmin=-end if diverging else 0.0,
-            zmax=end,
-            showscale=quantity is not None,
-            colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
-            xgap=1 if shown.shape[1] <= SEPARATED else 0,
-            ygap=1 if shown.shape[0] <= SEPARATED else 0,
-            **_hover(shown, rows, columns),
-        )
-    )
+    scale: dict[str, object] = {"zmin": -end if diverging else 0.0, "zmax": end}
+    traces.append(_open_cells(shown, quantity, scale | _hover(shown, rows, columns)))
     above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
     if columns.tokens and len(columns.labels) > LEVEL:
         above["tickangle"] = -60
@@ -104,6 +93,20 @@ def weights_of_head(
         quantity="weight",
         blocked=None if mask is None else ~mask,
         words=[[""] * len(keys)] * len(queries) if crowded else None,
+    )
+
+
+def _open_cells(
+    shown: Matrix, quantity: QuantityName | None, more: dict[str, object]
+) -> go.Heatmap:
+    return _cells(
+        shown,
+        colorscale(quantity) if quantity else [[0, _TILE], [1, _TILE]],
+        showscale=quantity is not None,
+        colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
+        xgap=1 if shown.shape[1] <= SEPARATED else 0,
+        ygap=1 if shown.shape[0] <= SEPARATED else 0,
+        **more,
     )
 
 
