@@ -1,1 +1,22 @@
-"""Questions asked of traces: pure functions."""
+"""Questions asked of traces: pure functions.
+
+The names below are the public ones. They need torch, and are imported at first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from model.analysis.attribution.edge_values import edge_values
+    from model.analysis.attribution.patching import patch_map
+    from model.analysis.attribution.score_parts import score_parts
+
+__all__ = ["edge_values", "patch_map", "score_parts"]
+
+_LATER = {"edge_values": "edge_values", "patch_map": "patching", "score_parts": "score_parts"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(f"model.analysis.attribution.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'model.analysis' has no attribute {name!r}")

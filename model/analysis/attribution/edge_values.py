@@ -1,0 +1,93 @@
+"""What an edge of attention carries: its weight times the value, through W_O, and on to a logit."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from model.analysis.attribution.stream_parts import (
+    Reader,
+    Wide,
+    checked_head,
+    layer_of,
+    sub_layers_back,
+)
+from model.trace.records import Attention
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeValues:
+    """What each edge of one head writes to the residual stream."""
+
+    weights: Wide  # (query, key): as applied to the values; zero for an ablated head
+    written: Wide  # (key, d_model): each key's value through W_O, before any weight
+    _model: "Model" = field(repr=False)
+    _trace: Trace = field(repr=False)
+    _attention: Attention = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (self.weights, self.written):
+            array.flags.writeable = False
+
+    @property
+    def norms(self) -> Wide:
+        """(query, key): the length of weight · value · W_O (Kobayashi et al. 2020). A large weight on a
+        value of almost no length carries almost nothing."""
+        return self.weights * np.linalg.norm(self.written, axis=-1)
+
+    def logit(self, token_id: int, against: int | None = None) -> Wide:
+        """(query, key): what each edge adds to a logit of the last position, or to how far it lies above
+        another token's.
+
+        By the direct way, with the recorded statistics of every norm on it: what the edge changes in
+        later heads and feed-forwards is counted there. So edges of other queries add nothing. Raises
+        ValueError for an id that is not there, and where the head is not in the stream of the logits.
+        """
+        model, trace, attention = self._model, self._trace, self._attention
+        if trace.prediction is None:
+            raise ValueError(f"{model.name} is an encoder: it predicts no next token.")
+        if attention.stack == "encoder":
+            raise ValueError(
+                f"{attention.name} writes to the encoder's stream; logits are read from the decoder's."
+            )
+        row = _output_row(model, token_id)
+        row = row if against is None else row - _output_row(model, against)
+        last = len(self.weights) - 1
+        reader = Reader(row[None], np.array([last]))
+        parts = sub_layers_back(model, trace, "decoder", reader, None)
+        next(
+            part for part in parts if part.name == attention.name
+        )  # the reader stands behind it now
+        added = np.zeros_like(self.weights)
+        added[last] = self.weights[last] * reader.factor[0] * (self.written @ reader.rows[0])
+        return added
+
+
+def edge_values(model: "Model", trace: Trace, name: str, head: int) -> EdgeValues:
+    """What each edge of a head carries. Raises ValueError for a head that is not there."""
+    attention = checked_head(model, trace, name, head)
+    weights = attention.dropped(head).astype(np.float64)
+    value = attention.value[head]
+    width = value.shape[-1]
+    output = layer_of(model, name).output.weight[:, head * width : (head + 1) * width]
+    return EdgeValues(
+        weights * (head not in attention.ablated),
+        value.astype(np.float64) @ output.detach().cpu().numpy().T,
+        model,
+        trace,
+        attention,
+    )
+
+
+def _output_row(model: "Model", token: int) -> Wide:
+    """(d_model,): the row of the output matrix that makes one token's logit."""
+    module = model.module
+    matrix = (module.embedding.tokens if module.output is None else module.output).weight
+    if not 0 <= token < len(matrix):
+        raise ValueError(f"{model.name} has {len(matrix):,} tokens, no id {token}.")
+    row: Wide = matrix[token].detach().cpu().numpy().astype(np.float64)
+    return row

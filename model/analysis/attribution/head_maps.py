@@ -1,0 +1,202 @@
+"""How a head's queries and keys come of what its sub-layer reads, as a linear map for each token.
+
+Libraries name and lay out their maps in many ways, so which map it is is told by its numbers: of all beside
+W_O the one that gives the recorded vectors again, and none where none does.
+Axes: T tokens, C d_model, D width of a head, F features of a map.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.analysis.attribution.modules import is_map, parts_around, path_of, weight_and_bias, whole
+from model.analysis.attribution.stream_parts import Positions, Wide, layer_of
+from model.analysis.stream.stream import contributions
+from model.nn.config import RotaryPairs, Stack
+from model.trace.arrays import Array
+from model.trace.records import Attention
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+Side = Literal["query", "key"]
+CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """Rotary positions: pairs of dimensions turned by angles (T, pairs) (Su et al. 2021)."""
+
+    angles: Wide
+    pairs: RotaryPairs
+
+    def of(self, vectors: Wide, tokens: Positions) -> Wide:
+        """(len(tokens), D): each vector turned by the angles of its token."""
+        angles = self.angles[tokens]
+        cosine, sine = np.cos(angles), np.sin(angles)
+        width = 2 * angles.shape[-1]
+        halves = self.pairs == "halves"
+        first = vectors[:, : width // 2] if halves else vectors[:, :width:2]
+        second = vectors[:, width // 2 : width] if halves else vectors[:, 1:width:2]
+        both = [first * cosine - second * sine, second * cosine + first * sine]
+        turned = np.concatenate(both, -1) if halves else np.stack(both, -1).reshape(-1, width)
+        return np.concatenate([turned, vectors[:, width:]], -1)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMap:
+    """x to turn(factor · γ · (matrix · x + bias) + β): the vectors of one head at each token."""
+
+    matrix: Wide  # (D, C)
+    bias: Wide  # (D,)
+    turn: Turn | None = None
+    gamma: Wide | float = 1.0  # (D,): of a norm of the queries or keys
+    beta: Wide | float = 0.0
+    factor: Wide | float = 1.0  # (T, 1): 1/deviation in that norm
+
+    def linear(self, mapped: Wide, tokens: Positions) -> Wide:
+        """(len(tokens), D): what follows the matrix, without what biases add."""
+        factor = self.factor if isinstance(self.factor, float) else self.factor[tokens]
+        return self._turned(mapped * self.gamma * factor, tokens)
+
+    def constant(self, tokens: Positions) -> Wide:
+        """(len(tokens), D): what biases add."""
+        rows = np.ones((len(tokens), 1))
+        return self.linear(rows * self.bias, tokens) + self._turned(
+            rows * (self.beta + np.zeros(len(self.bias))), tokens
+        )
+
+    def _turned(self, vectors: Wide, tokens: Positions) -> Wide:
+        return vectors if self.turn is None else self.turn.of(vectors, tokens)
+
+
+def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side: Side) -> HeadMap:
+    """The map of one head's queries or keys. Raises ValueError where no map of the model gives the
+    recorded vectors again."""
+    at = 0 if side == "query" else 1
+    vectors = attention.vectors[at]
+    recorded = vectors[head * len(vectors) // attention.heads].astype(np.float64)
+    read = read_by(model, trace, attention, side).astype(np.float64)
+    turn = _turn(model, attention, len(recorded))
+    found: list[tuple[float, HeadMap]] = []
+    parts = _beside_output(model, attention.name)
+    norms = list(_norms(parts, attention))
+    for matrix, bias in _blocks(parts, attention, head, side):
+        plain = HeadMap(matrix, bias, turn)
+        maps = [_normed(plain, norm, read, recorded) for norm in norms] or [plain]
+        found += [(_gap(one, read, recorded), one) for one in maps]
+    gap, nearest = min(found, key=lambda pair: pair[0], default=(np.inf, None))
+    if nearest is None or not gap <= CLOSE * max(float(np.abs(recorded).max()), 1e-6):
+        raise ValueError(
+            f"What {attention.name} does to make its {side} vectors cannot be followed part by part: no "
+            f"map of {model.name} gives the recorded ones again."
+        )
+    return nearest
+
+
+def stack_of(attention: Attention, side: Side) -> tuple[Stack, str | None]:
+    """The stack that queries or keys are made of, and the sub-layer before which it is read; None: at
+    its end, where cross-attention reads the encoder."""
+    if side == "key" and attention.kind == "cross":
+        return "encoder", None
+    return attention.stack, attention.name
+
+
+def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> Array:
+    """(T, C): what the map to queries or keys reads."""
+    stack, before = stack_of(attention, side)
+    norms = {norm.name: norm for norm in trace.norms}
+    name = f"{stack}.final.norm" if before is None else f"{before}.norm"
+    if name in norms and (before is None or model.config.norm_place == "pre"):
+        return norms[name].output
+    if before is None:
+        return trace.states[stack][-1]
+    parts = contributions(trace, stack, model.config.norm_place)
+    return next(part.before for part in parts if part.name == before)
+
+
+def _turn(model: "Model", attention: Attention, length: int) -> Turn | None:
+    if not attention.projection.turned:
+        return None
+    pairs = model.config.rotary_pairs
+    angles = model.module.embedding.angles(length, torch.device("cpu"))
+    if angles is None or pairs == "other":
+        raise ValueError(f"{model.name} turns its queries in a way that cannot be followed here.")
+    return Turn(angles.numpy().astype(np.float64), pairs)
+
+
+def _blocks(
+    parts: list[nn.Module], attention: Attention, head: int, side: Side
+) -> Iterator[tuple[Wide, Wide]]:
+    """Every (D, C) block of rows of a map that may be the head's, with its bias (D,)."""
+    width = attention.vectors[0].shape[-1]
+    for part in filter(is_map, parts):
+        weight, bias = weight_and_bias(part)
+        matrix = weight if isinstance(part, nn.Linear) else weight.T  # GPT-2's lies on its side
+        for start in _starts(len(matrix) // width, attention, head, side):
+            rows = slice(start * width, (start + 1) * width)
+            shift = torch.zeros(width) if bias is None else bias[rows]
+            yield _wide(matrix[rows]), _wide(shift)
+
+
+def _starts(blocks: int, attention: Attention, head: int, side: Side) -> Iterator[int]:
+    """Where the head's rows may start in a map of so many blocks of D rows."""
+    heads, groups = attention.heads, attention.vectors[1].shape[0]
+    shared = heads // groups  # heads that read the same keys
+    number = head if side == "query" else head // shared
+    if blocks == (heads if side == "query" else groups):
+        yield number
+    if blocks == heads + 2 * groups:  # queries, keys and values in one map
+        yield number if side == "query" else heads + number
+        inside = head % shared if side == "query" else shared
+        yield head // shared * (shared + 2) + inside  # group by group, as in GPT-NeoX
+
+
+def _norms(parts: list[nn.Module], attention: Attention) -> Iterator[tuple[Wide, Wide | None]]:
+    """γ and β (D,) of the norms that may be those of queries or keys. Some keep γ - 1."""
+    width = attention.vectors[0].shape[-1]
+    for part in parts:
+        weight, bias = weight_and_bias(part)
+        if weight.shape == (width,) and attention.projection.normed:
+            for offset in (0.0, 1.0):
+                yield _wide(weight) + offset, None if bias is None else _wide(bias)
+
+
+def _normed(plain: HeadMap, norm: tuple[Wide, Wide | None], read: Wide, recorded: Wide) -> HeadMap:
+    """A map with a norm after it: a layer norm where it has a β, else an RMS norm. What it divides by
+    shows in the recorded vectors' length."""
+    gamma, beta = norm
+    if beta is not None:
+        plain = replace(
+            plain, matrix=plain.matrix - plain.matrix.mean(0), bias=plain.bias - plain.bias.mean()
+        )
+    scaled = replace(plain, gamma=gamma, beta=0.0 if beta is None else beta)
+    tokens = np.arange(len(read))
+    direction = scaled.linear(read @ scaled.matrix.T + scaled.bias, tokens)
+    rest = recorded - replace(scaled, bias=np.zeros_like(scaled.bias)).constant(tokens)
+    lengths = np.square(direction).sum(-1, keepdims=True)
+    factor = (direction * rest).sum(-1, keepdims=True) / np.maximum(lengths, np.finfo(float).tiny)
+    return replace(scaled, factor=factor)
+
+
+def _gap(made_by: HeadMap, read: Wide, recorded: Wide) -> float:
+    """Largest difference between the vectors that a map makes and the recorded ones."""
+    tokens = np.arange(len(read))
+    made = made_by.linear(read @ made_by.matrix.T, tokens) + made_by.constant(tokens)
+    return float(np.abs(made - recorded).max())
+
+
+def _beside_output(model: "Model", name: str) -> list[nn.Module]:
+    """The maps and norms of an attention, without W_O."""
+    root = whole(model)
+    path = path_of(root, layer_of(model, name).output.weight)
+    return [part for part in parts_around(root, path) if part is not root.get_submodule(path)]
+
+
+def _wide(tensor: Tensor) -> Wide:
+    return tensor.detach().cpu().numpy().astype(np.float64)

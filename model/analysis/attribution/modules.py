@@ -1,0 +1,63 @@
+"""Where the maps of a model stand among its parts, for our own models and those of libraries alike."""
+
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+def private_copy(model: "Model") -> nn.Module:
+    """The model's module with parts of its own and the same weights: hooks on it reach nobody else."""
+    root = whole(model)
+    shared = {id(one): one for one in (*root.parameters(), *root.buffers())}
+    return deepcopy(root, memo=dict(shared))
+
+
+def whole(model: "Model") -> nn.Module:
+    """The module of a model, as the tree of parts that it is."""
+    if not isinstance(model.module, nn.Module):
+        raise TypeError(f"{model.name} is no PyTorch module.")
+    return model.module
+
+
+def path_of(root: nn.Module, weight: Tensor) -> str:
+    """The path of the linear map that has this weight, whichever way the matrix lies."""
+    maps = ((path, part) for path, part in root.named_modules() if is_map(part))
+    return next(
+        path for path, part in maps if weight_and_bias(part)[0].data_ptr() == weight.data_ptr()
+    )
+
+
+def parts_around(root: nn.Module, path: str) -> list[nn.Module]:
+    """The parts with weights in the smallest part that holds the map at this path and another one."""
+    parts: list[nn.Module] = []
+    while path and sum(map(is_map, parts)) < 2:
+        path = path.rpartition(".")[0]
+        parts = list(root.get_submodule(path).modules())
+    return [part for part in parts if isinstance(getattr(part, "weight", None), Tensor)]
+
+
+def block_around(root: nn.Module, path: str) -> nn.Module:
+    """The layer that the part at this path belongs to: the element of the outermost list around it."""
+    steps = path.split(".")
+    prefixes = [".".join(steps[:count]) for count in range(1, len(steps))]
+    at = next(
+        at
+        for at, prefix in enumerate(prefixes)
+        if isinstance(root.get_submodule(prefix), nn.ModuleList)
+    )
+    return root.get_submodule([*prefixes, path][at + 1])
+
+
+def is_map(part: nn.Module) -> bool:
+    """Whether a part is a linear map (GPT-2's is called Conv1D, its matrix lies on its side)."""
+    return isinstance(part, nn.Linear) or type(part).__name__ == "Conv1D"
+
+
+def weight_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """The weight of a map or a norm, and its bias if it has one."""
+    parameters = dict(part.named_parameters(recurse=False))
+    return parameters["weight"], parameters.get("bias")

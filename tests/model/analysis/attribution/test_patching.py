@@ -1,0 +1,132 @@
+"""Parts of one run put into another: nothing changes nothing, everything gives the other run."""
+
+import numpy as np
+import pytest
+import torch
+
+from model import Intervention, Model, Trace
+from model.analysis import patch_map
+from model.analysis.attribution import patching
+from model.analysis.attribution.modules import private_copy
+from model.analysis.attribution.patching import PatchedRuns, What
+from model.trace.arrays import Array
+from tests.model import hub_models
+from tests.model.tiny import TINY, loaded, of_shape, run
+
+WHATS: tuple[What, ...] = ("head", "stream", "feed_forward")
+ANSWER = (3, 7)
+
+
+def two_runs(model: Model, other: tuple[int, ...] = (2, 6, 3, 2, 5)) -> tuple[Trace, Trace]:
+    """Two runs over as many tokens, the first and the last of them the same."""
+    target = model.tokenizer.named((2, 4) if model.config.shape == "encoder-decoder" else ())
+    (one, _), (two, _) = (
+        model.passed(model.tokenizer.named(ids), target, record="full")
+        for ids in ((2, 3, 4, 2, 5), other)
+    )
+    return one, two
+
+
+def logits(model: Model, ended: torch.Tensor) -> Array:
+    """(token, vocabulary) of what a pass of one row ended with, made as the model makes them."""
+    with torch.inference_mode():
+        made = ended if model.module.output_matrix is None else model.module.logits(ended)
+    return made[0].numpy()
+
+
+def hold_at_both_ends(model: Model) -> None:
+    a, b = two_runs(model)
+    assert not np.array_equal(a.logits, b.logits)
+    for what in WHATS[: 3 if a.feed_forward else 2]:
+        runs = PatchedRuns(model, a, b, what)
+        np.testing.assert_array_equal(logits(model, runs.run([()])), a.logits)
+        np.testing.assert_array_equal(logits(model, runs.theirs), b.logits)
+    runs = PatchedRuns(model, a, b, "stream")
+    np.testing.assert_array_equal(logits(model, runs.run([runs.all])), b.logits)
+
+
+@pytest.mark.parametrize("name", of_shape("decoder", "encoder-decoder", among=TINY))
+def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(name: str) -> None:
+    hold_at_both_ends(loaded(name))
+
+
+@pytest.mark.parametrize("family", [name for name in hub_models.FAMILIES if "bert" not in name])
+def test_nothing_gives_run_a_and_everything_run_b_in_every_family(family: str) -> None:
+    hold_at_both_ends(hub_models.loaded(family))
+
+
+@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post", "translator"])
+def test_the_head_that_alone_differs_gives_the_other_run(name: str) -> None:
+    """Run B is run A without one head of the last layer."""
+    model = loaded(name)
+    last = run(model).attention[-1].name
+    a, b = run(model), run(model, Intervention(ablated=frozenset({(last, 1)})))
+    shares = patch_map(model, a, b, "head", answer=ANSWER)
+    assert shares.shape == (len(a.attention), 3)
+    expected = np.zeros_like(shares)
+    expected[-1, 1] = 1
+    np.testing.assert_allclose(shares, expected, atol=1e-3)
+
+
+def test_the_token_that_alone_differs_gives_the_other_run_and_those_before_it_nothing() -> None:
+    model = loaded("gpt")
+    a, b = two_runs(model, (2, 3, 4, 2, 6))
+    stream = patch_map(model, a, b, "stream", answer=ANSWER)
+    assert stream.shape == (2, 5)
+    expected = np.zeros_like(stream)
+    expected[:, 4] = 1  # the last token alone carries what differs, and it is the one that answers
+    np.testing.assert_allclose(stream, expected, atol=1e-3)
+    writes = patch_map(model, a, b, "feed_forward", answer=ANSWER)
+    assert (np.abs(writes[:, :4]) < 1e-3).all()
+    assert (np.abs(writes[:, 4]) > 1e-2).all()
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_a_batch_gives_what_each_patch_gives_alone(what: What) -> None:
+    model = loaded("llama")
+    a, b = two_runs(model)
+    runs = PatchedRuns(model, a, b, what)
+    together = runs.run([(patch,) for patch in runs.all])
+    for row, patch in enumerate(runs.all):
+        torch.testing.assert_close(together[row], runs.run([(patch,)])[0], rtol=1e-4, atol=1e-5)
+    assert len({float(one[-1].sum()) for one in together}) > 2  # and they differ
+
+
+def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patching, "MOST_ROWS", 4)
+    model = loaded("gpt")
+    first, second = patching.patch_maps(model, *two_runs(model), "head", answer=ANSWER)
+    assert np.isnan(first).sum() == 2
+    assert not np.isnan(second).any()
+    np.testing.assert_array_equal(first[0], second[0])
+
+
+def test_a_private_copy_shares_its_weights_and_keeps_its_hooks_to_itself() -> None:
+    for model in (loaded("gpt"), hub_models.loaded("gpt2")):
+        a, b = two_runs(model)
+        before = a.logits
+        runs = PatchedRuns(model, a, b, "stream")
+        runs.run([runs.all])
+        np.testing.assert_array_equal(two_runs(model)[0].logits, before)
+        ours = {weight.data_ptr() for weight in private_copy(model).parameters()}
+        assert ours == {weight.data_ptr() for weight in model.module.parameters()}
+
+
+def test_runs_that_cannot_be_laid_over_each_other_are_refused() -> None:
+    model = loaded("gpt")
+    a, b = two_runs(model)
+    longer = model.trace("the cat saw the cat on the mat")
+    with pytest.raises(ValueError, match="5 tokens and the other 8"):
+        patch_map(model, a, longer, answer=ANSWER)
+    with pytest.raises(ValueError, match="the same answer"):
+        patch_map(model, a, a, answer=ANSWER)
+    with pytest.raises(ValueError, match="no id 999"):
+        patch_map(model, a, b, answer=(3, 999))
+    with pytest.raises(ValueError, match="of llama, not of gpt"):
+        patch_map(model, a, run(loaded("llama")), answer=ANSWER)
+    bare = loaded("attention-only")
+    with pytest.raises(ValueError, match="no feed-forward"):
+        patch_map(bare, *two_runs(bare), "feed_forward", answer=ANSWER)
+    encoder = loaded("bert")
+    with pytest.raises(ValueError, match="predicts no next token"):
+        patch_map(encoder, run(encoder), run(encoder), answer=ANSWER)
