@@ -1,4 +1,4 @@
-"""Decides between "=" and "≈": an equation is worked again from the digits that it shows."""
+"""Decides between "=" and "≈": computes an equation again from the digits that it shows."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
 
 
 class _UnknownError(ValueError):
-    """An expression with something in it that has no number."""
+    """An expression with a part that has no value."""
 
 
 def settled(line: str, matrices: Mapping[str, Array] | None = None) -> str:
-    r"""A line of LaTeX with "=" where the digits shown give the digits of the result, else "≈".
+    r"""A line of LaTeX with "=" where the digits shown give the digits of the result, and "≈" elsewhere.
 
-    1/3 = 0.3333, but 0.4444 + 0.2222 ≈ 0.6667. matrices: what names such as W_Q stand for. An
-    equation with something else in it that shows no number stays as it is.
+    1/3 = 0.3333, but 0.4444 + 0.2222 ≈ 0.6667. matrices: the values of names such as W_Q. An equation
+    with any other name in it stays as it is.
     """
     pieces, signs = _taken_apart(line)
     for at, one in enumerate(signs):
@@ -90,7 +90,7 @@ def _holds(left: str, right: str, matrices: Mapping[str, Array]) -> bool:
 
 
 def _precision(right: str, value: Array) -> Array:
-    """Half a unit of the last digit of each number of a result; next to nothing for a formula."""
+    """Half a unit of the last digit of each number of a result; almost nothing for a formula."""
     literals = list(_LITERAL.finditer(right))
     rest = _SPACE.sub("", _LITERAL.sub("", right))
     if rest.strip("[],") or len(literals) != np.size(value):
@@ -105,7 +105,7 @@ def _precision(right: str, value: Array) -> Array:
 
 
 class _Reader:
-    """Works out an expression as it is written."""
+    """Computes the value of an expression."""
 
     def __init__(self, text: str, matrices: Mapping[str, Array]) -> None:
         self.tokens: list[tuple[str, str]] = []
@@ -119,7 +119,7 @@ class _Reader:
             text = text[found.end() :].lstrip()
 
     def value(self) -> Array:
-        """The whole expression. Raises _UnknownError where a part of it has no number."""
+        """The whole expression. Raises _UnknownError where a part of it has no value."""
         result = self._sum()
         if self.at < len(self.tokens):
             raise _UnknownError(self._next)

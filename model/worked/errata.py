@@ -1,4 +1,4 @@
-"""Every slip of the notes: those of figures, derived from the steps, beside those of words."""
+"""Every slip of the notes: those of figures, found by comparing the steps, and those of words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Texts = NDArray[np.str_]
 
 
 def _plain(value: float, decimals: int) -> str:
-    """So many decimals, and more where they would make a number look whole that is not."""
+    """The number to `decimals` places, or to more where it would otherwise look whole."""
     for places in range(decimals, decimals + 3):
         text = f"{value:.{places}f}".rstrip("0").rstrip(".")
         if float(text) != round(value) or value == round(value):
@@ -40,7 +40,7 @@ def _cell(step: Step, where: tuple[int, ...]) -> str:
 
 
 def _figures(step: Step, flat: Texts) -> str:
-    """The figures in question: the differing cells by name, or whole rows where there are many."""
+    """The figures that differ: cell by cell with their labels, or whole rows where there are many."""
     texts = flat.reshape(step.result.shape)
     differing = np.argwhere(step.differing if step.differing is not None else [])
     if texts.ndim == 0:
@@ -68,10 +68,7 @@ def of_figures(examples: Iterable[Example]) -> tuple[Slip, ...]:
         )
         for example in examples
         for step in example.steps
-        if step.notes is not None
-        and step.printed is not None
-        and step.agrees is False
-        and step.remark is not None
+        if step.notes is not None and step.agrees is False and step.remark is not None
     )
 
 

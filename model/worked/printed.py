@@ -1,4 +1,4 @@
-"""What the notes print, kept as they print it, so that its precision is known; and their slips."""
+"""What the notes print, kept in their digits, so that its precision is known; and their slips."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from model.worked.source import Source
 
-NOTHING = "_"  # stands for a cell that the notes leave out
+NOTHING = "_"  # a cell that the notes leave out
 _EXACT = 4
 
 
@@ -18,10 +18,9 @@ _EXACT = 4
 class Printed:
     """Figures as the notes print them: rows parted by `;`, numbers by blanks, `_` where there is none.
 
-    A whole number or a fraction is meant exactly, to the four decimals the notes work with; a factor
-    in words (`7x`) was rounded to a whole one. `source` says where the figures stand and `quotation`
-    is one place there, word for word. `slip` says in one sentence why the figures are off, where they
-    are off.
+    A whole number or a fraction is exact, to the four decimals the notes work with; a factor in words
+    (`7x`) is rounded to a whole number. `source` says where the figures stand; `quotation` is one place
+    there, word for word. `slip` says in one sentence why figures are wrong, where any are.
     """
 
     text: str
@@ -41,7 +40,7 @@ class Printed:
 
     @property
     def decimals(self) -> tuple[int, ...]:
-        """How many decimals each figure is meant to."""
+        """To how many decimals each figure is given."""
         return tuple(_decimals(figure) for figure in self.figures)
 
     def differing(self, result: NDArray[np.float64]) -> NDArray[np.bool_]:
