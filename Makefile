@@ -40,7 +40,7 @@ STALE = { echo "If requirements.txt was changed, run: make lock" >&2; exit 1; }
 # One process a core, two at the least and six at the most: each has a browser and a server.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
 INPUTS ?= 10000
-TYPED := model viz
+TYPED := app.py model pages viz
 
 run: .venv/.installed-run
 	$(BIN)/python -m viz.server
