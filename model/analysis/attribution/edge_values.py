@@ -9,7 +9,6 @@ from model.analysis.attribution.stream_parts import (
     Reader,
     Wide,
     checked_head,
-    layer_of,
     sub_layers_back,
 )
 from model.trace.records import Attention
@@ -73,7 +72,7 @@ def edge_values(model: "Model", trace: Trace, name: str, head: int) -> EdgeValue
     weights = attention.dropped(head).astype(np.float64)
     value = attention.value[head]
     width = value.shape[-1]
-    output = layer_of(model, name).output.weight[:, head * width : (head + 1) * width]
+    output = model.layer(name).output.weight[:, head * width : (head + 1) * width]
     return EdgeValues(
         weights * (head not in attention.ablated),
         value.astype(np.float64) @ output.detach().cpu().numpy().T,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map, parts_around, path_of, weight_and_bias, whole
-from model.analysis.attribution.stream_parts import Positions, Wide, layer_of
+from model.analysis.attribution.stream_parts import Positions, Wide
 from model.analysis.stream.stream import contributions
 from model.nn.config import RotaryPairs, Stack
 from model.trace.arrays import Array
@@ -194,7 +194,7 @@ def _gap(made_by: HeadMap, read: Wide, recorded: Wide) -> float:
 def _beside_output(model: "Model", name: str) -> list[nn.Module]:
     """The maps and norms of an attention, without W_O."""
     root = whole(model)
-    path = path_of(root, layer_of(model, name).output.weight)
+    path = path_of(root, model.layer(name).output.weight)
     return [part for part in parts_around(root, path) if part is not root.get_submodule(path)]
 
 

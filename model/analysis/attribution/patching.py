@@ -126,8 +126,8 @@ class PatchedRuns:
         texts = [trace.tokens, trace.target_tokens] if trace.target_tokens else [trace.tokens]
         device = self._model.device
         ids = [torch.tensor([[token.id for token in text]], device=device) for text in texts]
-        # The last argument leaves the logits, most of which nobody reads, to whoever asks.
-        recorder = Recorder(trace.intervention, "nothing", False, self._model.config.source, True)
+        source = self._model.config.source
+        recorder = Recorder(trace.intervention, source=source, deferred=True)
         with recording(recorder), torch.inference_mode():
             result: Tensor = self._module(*(one.expand(rows, -1) for one in ids))
         return result

@@ -19,7 +19,6 @@ from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
-    from model.run.protocols import AttentionLayer
 
 Wide = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -114,11 +113,6 @@ def parts_read(
             reader.of(np.broadcast_to(summand, trace.states[stack][0].shape)),
         )
     yield "bias", reader.constant
-
-
-def layer_of(model: "Model", name: str) -> "AttentionLayer":
-    """The attention sub-layer of this name, with its weights."""
-    return next(layer for layer in model.module.attentions() if layer.place.name == name)
 
 
 def checked_head(model: "Model", trace: Trace, name: str, head: int) -> Attention:

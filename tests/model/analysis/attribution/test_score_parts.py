@@ -1,6 +1,5 @@
 """The parts of a score add up to the score that the model computed, in every head of every model."""
 
-from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -186,8 +185,7 @@ def test_a_trace_of_another_model_is_refused() -> None:
         score_parts(loaded("gpt"), run(loaded("llama")), "decoder.0.self", 0, 0, 0)
 
 
-def test_summands_that_are_read_from_the_tables_only_now_are_taken_too() -> None:
+def test_a_pass_whose_embedding_is_recomputed_when_asked_for_is_taken_apart_too() -> None:
     model = loaded("gpt")
-    trace = run(model)
-    lazily = {stack: ChainMap(dict(parts)) for stack, parts in trace.summands.items()}
-    hold_everywhere(model, replace(trace, summands=lazily))
+    trace, _ = model.passed(run(model).tokens, deferred=True)
+    hold_everywhere(model, trace)
