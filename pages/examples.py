@@ -10,15 +10,14 @@ from viz.notation.markdown import plain
 from viz.shell import page
 from viz.state.examples import EXAMPLES
 from viz.state.navigation import view_link
-from viz.state.view import example_view
 
 page.open_page("pages/examples.py")
-by_model = sorted(EXAMPLES, key=lambda example: list(models).index(example.model))
-for name, examples in groupby(by_model, attrgetter("model")):
+by_model = sorted(EXAMPLES, key=lambda example: list(models).index(example.view.model))
+for name, examples in groupby(by_model, attrgetter("view.model")):
     st.header(plain(models[name].title), anchor=False)
     st.caption(plain(models[name].about))
     for example in examples:
         with st.container(border=True, gap="small"):
-            view_link("pages/attention.py", f"**{plain(example.title)}** →", example_view(example))
-            st.text(f"“{example.text}”")
+            view_link("pages/attention.py", f"**{plain(example.title)}** →", example.view)
+            st.text(f"“{example.view.text}”")
             st.caption(plain(example.look_for))

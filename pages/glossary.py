@@ -5,6 +5,7 @@ import streamlit as st
 from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.shell import page
+from viz.state import url
 from viz.state.menu import entry
 from viz.state.navigation import page_link
 from viz.views.glossary.glossary import TERMS, Term, matching, sections, term
@@ -26,7 +27,7 @@ def one(entry_: Term) -> None:
 
 def linked() -> None:
     """The term of the link, above all others."""
-    name = st.query_params.get("term")
+    name = url.read({"term"}).get("term")
     if name is None:
         return
     try:

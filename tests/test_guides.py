@@ -14,9 +14,10 @@ from model.loading.registry import Entry
 from model.nn.intervention import Intervention
 from model.worked import Example
 from viz.state import menu
-from viz.state.intervention_url import read_change, written_change
 from viz.state.intervention_words import parts
+from viz.state.link import from_link, to_link
 from viz.state.menu import PageEntry
+from viz.state.view import View
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs" / "how-to-add.md").read_text(encoding="utf-8")
@@ -81,7 +82,7 @@ def test_the_changes_tried_here_are_of_every_field() -> None:
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_change_is_carried_by_a_link_and_listed_in_words(change: Intervention) -> None:
-    assert read_change(written_change(change)) == (change, ())
+    assert from_link(to_link(View(change=change))) == (View(change=change), ())
     assert not math.isnan(change.fill)
     listed = parts(change)
     assert listed

@@ -185,7 +185,6 @@ LINES = (
     Line("a body where none belongs", "413", asked(body=b"x")),
     Line("an address of 50 KB", "414", asked("/?text=" + "x" * 50_000)),
     Line("headers of 50 KB", "431", asked(cookie="x" * 50_000)),
-    Line("a layer of a run, by a guessed name", "404", asked("/layers?run=guess&layer=decoder.0.self")),
     Line("by Streamlit's own script, whether the app lives at a page", "300",
          asked("/attention/_stcore/health")),
     Line("the same at the root, where it does", "200", asked("/_stcore/health")),

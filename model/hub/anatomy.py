@@ -23,7 +23,7 @@ from model.hub.parts import (
 )
 from model.hub.probe import CLOSE, Call, Probe, is_norm, is_rotary
 from model.nn.config import NormKind, Shape, Stack
-from model.nn.recorder import Place
+from model.nn.places import Place
 
 
 def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
@@ -121,9 +121,9 @@ def _stack(stack: Stack, layers: Sequence[Layer], found: Probe, width: int) -> S
         positions=None if positions is None else positions.module,
         first_position=0 if positions is None else first_row(positions),
         segments=None if segments is None else segments.module,
-        embedding_norm=_named(embedding_norm, f"{stack}.embedding.norm"),
+        embedding_norm=_named(embedding_norm, Place(stack, None, "embedding").norm),
         blocks=parts,
-        final_norm=_named(final_norm, f"{stack}.final.norm"),
+        final_norm=_named(final_norm, Place(stack, None, "final").norm),
         norm_place=place,
         parallel=parallel,
     )
@@ -172,14 +172,14 @@ def _block(stack: Stack, number: int, layer: Layer, width: int) -> BlockPart:
                 heads=event.query.shape[1],
                 key_heads=event.key.shape[1],
                 head_width=event.query.shape[-1],
-                norm=_norm(norm, f"{place.name}.norm"),
+                norm=_norm(norm, place.norm),
             )
         )
     feed_forward = None
     if feeds:
-        name = f"{stack}.{number}.feed_forward"
-        norm_part = _norm(norms[len(outputs)], f"{name}.norm")
-        feed_forward = FeedForwardPart(name, feed_forward_parts(feeds), norm_part)
+        place = Place(stack, number, "feed_forward")
+        norm_part = _norm(norms[len(outputs)], place.norm)
+        feed_forward = FeedForwardPart(place.name, feed_forward_parts(feeds), norm_part)
     return BlockPart(layer.module, tuple(parts), feed_forward)
 
 

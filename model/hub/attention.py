@@ -14,7 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
 from model.nn.attention import attend
-from model.nn.recorder import Place
+from model.nn.places import Place
 
 NAME = "attend"
 PLACE = "attention_place"  # the attribute of an attention module that holds its place

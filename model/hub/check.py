@@ -8,6 +8,7 @@ from torch import Tensor
 from model.analysis.stream.stream import contribution_check, contributions
 from model.nn.config import Stack
 from model.nn.intervention import Intervention
+from model.nn.places import Place
 from model.run.model import Model
 from model.trace.arrays import Array
 from model.trace.trace import Trace
@@ -22,7 +23,7 @@ class Reference:
 
     source: Tensor  # (1, S) ids
     target: Tensor | None  # (1, T) ids of the decoder's input in an encoder–decoder
-    weights: dict[str, tuple[Tensor, ...]]  # "decoder.self" -> (1, H, T, S) a layer
+    weights: dict[Place, tuple[Tensor, ...]]  # of any layer -> (1, H, T, S) of each
     result: Tensor  # logits, or an encoder's last state
 
 
@@ -53,8 +54,8 @@ def traced(model: Model, reference: Reference, change: Intervention) -> tuple[Tr
 
 def _same_weights(trace: Trace, reference: Reference) -> None:
     expected = {
-        f"{kind.partition('.')[0]}.{layer}.{kind.partition('.')[2]}": weights[0].numpy()
-        for kind, layers in reference.weights.items()
+        replace(place, layer=layer).name: weights[0].numpy()
+        for place, layers in reference.weights.items()
         for layer, weights in enumerate(layers)
     }
     found = {attention.name: attention for attention in trace.attention}

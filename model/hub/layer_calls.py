@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from model.hub.attention import Attended
 from model.hub.probe import Call, is_map, is_norm, near
 from model.nn.config import NormPlace
-from model.nn.recorder import Place
+from model.nn.places import Place
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
 from model.hub.tokenizer import HubTokenizer, encoded, load_tokenizer
 from model.nn.config import Shape
+from model.nn.places import Place
 from model.run.model import Model
 from model.system.files import NotReadError
 from model.system.memory import is_out_of_memory
@@ -183,15 +184,15 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
             passed, result = run(body, shape, source, target, output_attentions=True)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise ValueError(f"Hugging Face's library cannot run it ({error})") from error
-    weights: dict[str, tuple[Tensor, ...] | None]
+    weights: dict[Place, tuple[Tensor, ...] | None]
     if shape == "encoder-decoder":
         weights = {
-            "encoder.self": passed.encoder_attentions,
-            "decoder.self": passed.decoder_attentions,
-            "decoder.cross": passed.cross_attentions,
+            Place("encoder", None, "self"): passed.encoder_attentions,
+            Place("decoder", None, "self"): passed.decoder_attentions,
+            Place("decoder", None, "cross"): passed.cross_attentions,
         }
     else:
-        weights = {f"{shape}.self": passed.attentions}
+        weights = {Place(shape, None, "self"): passed.attentions}
     if any(found is None or not found or found[0] is None for found in weights.values()):
         raise ValueError(
             "the library does not hand out its attention weights, so that ours cannot be checked"

@@ -16,7 +16,8 @@ from model.hub.beyond_sizes import beyond_sizes
 from model.hub.hooks import hook_model
 from model.hub.parts import Anatomy
 from model.nn.config import Shape, TransformerConfig
-from model.nn.recorder import Place, current
+from model.nn.places import Place
+from model.nn.recorder import current
 
 
 @dataclass(frozen=True, eq=False)

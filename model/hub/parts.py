@@ -9,7 +9,7 @@ from torch import nn
 
 from model.hub.feed_forward import FeedForwardParts
 from model.nn.config import NormKind, NormPlace, Shape, Stack
-from model.nn.recorder import Place
+from model.nn.places import Place
 
 
 @dataclass(frozen=True, eq=False)

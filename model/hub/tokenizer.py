@@ -11,7 +11,7 @@ from typing import Any
 
 from model.download.hub_folder import TOKENIZERS
 from model.hub.apart import Apart
-from model.run.tokenizers import clean, spelled
+from model.run.tokenizers import TEXTS_KEPT, clean, spelled
 from model.trace.records import Token
 
 SPACE = "▁"  # how SentencePiece writes a space
@@ -41,9 +41,13 @@ class HubTokenizer:
         self.size = len(tokenizer)
         self.start = start
         self.end = end
+        self._kept = lru_cache(TEXTS_KEPT)(self._cut)
 
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The ids that the library makes, each with its place in the text."""
+        return self._kept(text)
+
+    def _cut(self, text: str) -> tuple[Token, ...]:
         cut = clean(text)
         with _refusing():
             read = self._by_places(cut) if self._tokenizer.is_fast else self._by_pieces(cut)
@@ -70,7 +74,7 @@ class HubTokenizer:
         if unknown is None or self._bytes:
             return ()
         words = dict.fromkeys(clean(text).split())
-        return tuple(word for word in words if unknown in (token.id for token in self.tokens(word)))
+        return tuple(word for word in words if unknown in (token.id for token in self._cut(word)))
 
     def beginning(self, text: str, tokens: int) -> str:
         read = self.tokens(text)

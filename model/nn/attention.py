@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from model.nn.config import TransformerConfig
 from model.nn.intervention import Intervention
 from model.nn.masks import causal_mask, changed_mask
-from model.nn.recorder import AttentionCall, AttentionTensors, Place, Recorder, current
+from model.nn.places import Place
+from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
 from model.system import deadline
 
 

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from model.nn.attention import MultiHeadAttention
 from model.nn.config import GATED, Activation, Stack, TransformerConfig
-from model.nn.recorder import FeedForwardTensors, NormTensors, Place, TableRows, current
+from model.nn.places import Place
+from model.nn.recorder import FeedForwardTensors, NormTensors, TableRows, current
 
 
 class Norm(nn.Module):
@@ -79,8 +80,8 @@ class Embedding(nn.Module):
         learned = config.positions == "learned"
         self.positions = nn.Embedding(config.context, config.width) if learned else None
         self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
-        named = f"{config.source}.embedding.norm"
-        self.norm = Norm(config, named) if config.embedding_norm else None
+        place = Place(config.source, None, "embedding")
+        self.norm = Norm(config, place.norm) if config.embedding_norm else None
         self.dropout = nn.Dropout(config.dropout)
         for table in (self.tokens, self.positions):
             if table is not None:
@@ -181,17 +182,17 @@ class Block(nn.Module):
         self.pre = config.norm_place == "pre"
         own = Place(stack, layer, "causal" if stack == "decoder" else "self")
         self.self_attention = MultiHeadAttention(config, own)
-        self.self_norm = Norm(config, f"{own.name}.norm")
+        self.self_norm = Norm(config, own.norm)
         self.cross_attention = self.cross_norm = None
         if config.shape == "encoder-decoder" and stack == "decoder":
             cross = Place(stack, layer, "cross")
             self.cross_attention = MultiHeadAttention(config, cross)
-            self.cross_norm = Norm(config, f"{cross.name}.norm")
+            self.cross_norm = Norm(config, cross.norm)
         self.feed_forward = self.feed_forward_norm = None
         if config.hidden:
-            name = f"{stack}.{layer}.feed_forward"
-            self.feed_forward = FeedForward(config, name)
-            self.feed_forward_norm = Norm(config, f"{name}.norm")
+            place = Place(stack, layer, "feed_forward")
+            self.feed_forward = FeedForward(config, place.name)
+            self.feed_forward_norm = Norm(config, place.norm)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(

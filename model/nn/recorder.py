@@ -15,22 +15,10 @@ from torch import Tensor
 
 from model.nn.config import Activation, NormKind, Stack
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.places import Place
 from model.system import deadline
 
 Level = Literal["nothing", "attention", "full"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an attention sub-layer stands. Its name is what readers grep: `decoder.3.self`."""
-
-    stack: Stack
-    layer: int
-    kind: Literal["self", "causal", "cross"]
-
-    @property
-    def name(self) -> str:
-        return f"{self.stack}.{self.layer}.{'cross' if self.kind == 'cross' else 'self'}"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from model.nn.attention import MultiHeadAttention
 from model.nn.config import Stack, TransformerConfig
 from model.nn.layers import Block, Embedding, FeedForward, Norm
 from model.nn.masks import causal_mask, padding_mask
+from model.nn.places import Place
 from model.nn.recorder import current
 from model.system.memory import make_room
 
@@ -24,7 +25,7 @@ class Layers(nn.Module):
         self.stack = stack
         self.blocks = nn.ModuleList(Block(config, stack, layer) for layer in range(layers))
         pre = config.norm_place == "pre"
-        self.final_norm = Norm(config, f"{stack}.final.norm") if pre else None
+        self.final_norm = Norm(config, Place(stack, None, "final").norm) if pre else None
 
     def forward(
         self,

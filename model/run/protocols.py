@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.config import TransformerConfig
-from model.nn.recorder import Place
+from model.nn.places import Place
 
 
 class AttentionLayer(Protocol):

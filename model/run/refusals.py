@@ -1,7 +1,7 @@
 """What a model refuses to run: too long a text, an intervention in something that it does not have."""
 
 from model.nn.intervention import Intervention
-from model.nn.recorder import Place
+from model.nn.places import Place
 from model.run.protocols import Runnable
 
 

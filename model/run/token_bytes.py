@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from model.run.tokenizers import clean, gpt2, spelled
+from model.run.tokenizers import gpt2, gpt2_ids, spelled
 from model.trace.records import Token
 
 
@@ -42,9 +42,8 @@ def pieces(tokens: Sequence[Token]) -> tuple[Piece, ...]:
 
 def gpt2_tokens(text: str) -> tuple[Token, ...]:
     """A text in GPT-2's full vocabulary. Text that looks like a special token is text."""
-    encoding = gpt2()
-    ids = encoding.encode(clean(text), disallowed_special=())
-    raws = encoding.decode_tokens_bytes(ids)
+    ids = gpt2_ids(text)
+    raws = gpt2().decode_tokens_bytes(ids)
     return tuple(Token(id_, spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
 
 

@@ -20,6 +20,7 @@ GPT2_VOCABULARY = Path(__file__).parents[1] / "assets" / "r50k_base.tiktoken"
 GPT2_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 GPT2_SPLIT = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 BYTES = 256
+TEXTS_KEPT = 8  # a run of a page asks several times for the tokens of the same few texts
 _STRAY = range(0xDC80, 0xDD00)  # surrogates that stand for bytes of no character (PEP 383)
 _WORD = re.compile(r"\w+'|\w+|<\w+>|[^\w\s]")
 
@@ -75,6 +76,12 @@ def gpt2() -> tiktoken.Encoding:
     )
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
+def gpt2_ids(text: str) -> tuple[int, ...]:
+    """GPT-2's ids of a text. Text that looks like a special token is text."""
+    return tuple(gpt2().encode(clean(text), disallowed_special=()))
+
+
 class GPT2Subset:
     """GPT-2's tokens, compacted to a kept list plus all 256 bytes, so that any text can be fed.
 
@@ -95,11 +102,7 @@ class GPT2Subset:
         self._compact = {full: compact for compact, full in enumerate(self.kept)}
 
     def encode(self, text: str) -> list[int]:
-        return [
-            compact
-            for full in gpt2().encode(clean(text), disallowed_special=())
-            for compact in self._spelled(full)
-        ]
+        return [compact for full in gpt2_ids(text) for compact in self._spelled(full)]
 
     def tokens(self, text: str) -> tuple[Token, ...]:
         return self.named(self.encode(text))
@@ -119,7 +122,7 @@ class GPT2Subset:
         """The pieces of a text that are spelled in bytes, in order, each once. Tokens that split a
         character are one piece."""
         found, raw, is_new = [], b"", False
-        for full in gpt2().encode(clean(text), disallowed_special=()):
+        for full in gpt2_ids(text):
             raw += gpt2().decode_single_token_bytes(full)
             is_new |= full not in self._compact
             try:
@@ -155,10 +158,11 @@ class WordPieces:
         self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._encoding = lru_cache(TEXTS_KEPT)(self._tokenizer.encode)
         self.size = self._tokenizer.get_vocab_size()
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        encoding = self._tokenizer.encode(clean(text))
+        encoding = self._encoding(clean(text))
         return tuple(
             Token(id_, piece, special=bool(special))
             for id_, piece, special in zip(
@@ -175,12 +179,12 @@ class WordPieces:
     def new_words(self, text: str) -> tuple[str, ...]:
         """Words that became [UNK]."""
         text = clean(text)
-        encoding, unknown = self._tokenizer.encode(text), self._tokenizer.token_to_id("[UNK]")
+        encoding, unknown = self._encoding(text), self._tokenizer.token_to_id("[UNK]")
         spans = zip(encoding.ids, encoding.offsets, strict=True)
         return tuple(dict.fromkeys(text[slice(*span)] for id_, span in spans if id_ == unknown))
 
     def beginning(self, text: str, tokens: int) -> str:
-        encoding = self._tokenizer.encode(clean(text))
+        encoding = self._encoding(clean(text))
         added = encoding.special_tokens_mask
         ends = [
             end for (_, end), is_added in zip(encoding.offsets, added, strict=True) if not is_added

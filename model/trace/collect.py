@@ -41,10 +41,7 @@ def attention_record(
     queries and keys stand in two texts."""
     place, crosses = tensors.place, tensors.place.kind == "cross"
     return Attention(
-        name=place.name,
-        kind=place.kind,
-        stack=place.stack,
-        layer=place.layer,
+        place=place,
         heads=tensors.query.shape[1],
         scale=tensors.scale,
         fill=tensors.fill,

@@ -6,12 +6,13 @@ head, query, key, token, d_k (width of a head), d_model, d_ff.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
+from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only, softmax
 from model.trace.check import largest_gap
 
@@ -40,10 +41,7 @@ class Attention:
     pass they are what the model itself computed. Heads count from 0.
     """
 
-    name: str  # decoder.3.self
-    kind: Literal["self", "causal", "cross"]
-    stack: Stack
-    layer: int
+    place: Place
     heads: int
     scale: float  # the factor applied to the scores
     fill: float  # what a masked score became
@@ -54,6 +52,24 @@ class Attention:
     look_ahead: bool
     steps: Mapping[str, Array]  # of an explicit pass, (head, query, key)
     projection: Projection = AS_IN_GPT2
+
+    @property
+    def name(self) -> str:
+        """decoder.3.self"""
+        return self.place.name
+
+    @property
+    def kind(self) -> Kind:
+        """ "self", "causal" or "cross"."""
+        return self.place.kind
+
+    @property
+    def stack(self) -> Stack:
+        return self.place.stack
+
+    @property
+    def layer(self) -> int:
+        return cast(int, self.place.layer)
 
     @property
     def query(self) -> Array:

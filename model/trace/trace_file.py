@@ -12,6 +12,7 @@ from safetensors.numpy import load, save
 
 from model.nn.config import Projection, Stack
 from model.nn.intervention import Intervention
+from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import Logits, Trace
@@ -163,7 +164,10 @@ def _read_attention(entry: Written, arrays: Arrays) -> Attention:
     place = f"attention/{entry['name']}"
     query, key, value = (arrays[f"{place}/{name}"] for name in _VECTORS)
     return Attention(
-        **{name: entry[name] for name in _ATTENTION_FIELDS},
+        Place(entry["stack"], entry["layer"], entry["kind"]),
+        entry["heads"],
+        entry["scale"],
+        look_ahead=entry["look_ahead"],
         fill=float(entry["fill"]),
         output=arrays[f"{place}/output"],
         ablated=tuple(entry["ablated"]),

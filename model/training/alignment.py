@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from model.loading.shipped import ASSETS
+from model.nn.places import decoder_head, head_label
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.training.parsing import parsed
@@ -31,7 +32,7 @@ class Head:
 
     @property
     def label(self) -> str:
-        return f"L{self.place.split('.')[1]}H{self.number}"
+        return head_label((self.place, self.number))
 
 
 @lru_cache(maxsize=256)
@@ -116,7 +117,6 @@ def aligning_head(model: str) -> tuple[str, int] | None:
     None where no card says so."""
     try:
         card = json.loads((ASSETS / model / "card.json").read_text(encoding="utf-8"))
-        layer, head = card["heads"]["alignment"].removeprefix("L").split("H")
-        return f"decoder.{int(layer)}.cross", int(head)
+        return decoder_head(card["heads"]["alignment"], "cross")
     except (OSError, ValueError, KeyError):
         return None

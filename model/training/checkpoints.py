@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from cachetools import Cache, LRUCache, cachedmethod
 from torch import Tensor
 
 from model.loading.shipped import ASSETS, DamagedError, checkpoint_file, load_asset
+from model.nn.config import Stack
+from model.nn.places import Kind, Place, decoder_head
 from model.run.model import Model
 from model.system.files import NotReadError
 from model.system.settings import MEGABYTE
@@ -43,8 +45,7 @@ class Course:
 
     def found(self, what: str) -> tuple[str, int]:
         """The sub-layer and head of one of `heads`. Raises KeyError for others."""
-        layer, _, head = self.heads[what].removeprefix("L").partition("H")
-        return f"decoder.{layer}.{'cross' if what == 'alignment' else 'self'}", int(head)
+        return decoder_head(self.heads[what], "cross" if what == "alignment" else "self")
 
 
 def shipped_courses(assets: Path = ASSETS) -> tuple[str, ...]:
@@ -225,7 +226,7 @@ def part_of(name: str) -> str:
     if rest[0] != "blocks":
         return f"{stack}.{rest[0]}"
     kind = rest[2].removesuffix("_norm").removesuffix("_attention")
-    return f"{stack}.{rest[1]}.{kind}"
+    return Place(cast(Stack, stack), int(rest[1]), cast(Kind, kind)).name
 
 
 def _vectors(model: Model) -> dict[str, Tensor]:

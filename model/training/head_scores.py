@@ -62,8 +62,3 @@ def repeat_accuracy(
     period = lists.shape[1] // 2
     right = guessed[:, period:-1] == lists[:, period + 1 :]
     return float(right.float().mean())
-
-
-def label(head: tuple[str, int]) -> str:
-    """`decoder.1.self`, 2 as L1H2."""
-    return f"L{head[0].split('.')[1]}H{head[1]}"

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from model.nn.config import TransformerConfig
+from model.nn.places import head_label
 from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
 from model.training import head_scores
@@ -50,8 +51,8 @@ def repeat_exam(
         ),
     }
     found = {
-        "induction": head_scores.label(inducing),
-        "previous_token": head_scores.label(previous),
+        "induction": head_label(inducing),
+        "previous_token": head_label(previous),
     }
     return Exam(scores, found)
 

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from model.nn.config import TransformerConfig
+from model.nn.places import head_label
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
@@ -59,7 +60,7 @@ class TranslateTask:
             "alignment": share,
             "heads_that_align": float(sum(value >= 0.9 for value in aligned.values())),
         }
-        return Exam(scores, {"alignment": head_scores.label(head)})
+        return Exam(scores, {"alignment": head_label(head)})
 
     def exact_match(self, module: Transformer, phrases: list[Phrase]) -> float:
         """Share of sentences whose greedy translation is entirely right."""

@@ -22,7 +22,8 @@ from tests.bench.quantiles import median, p95
 from tests.bench.server import Server, serving
 from tests.bench.sessions import MASKS, sentence
 from tests.bench.visitor import Visitor
-from viz.state.view import View, from_link
+from viz.state.link import from_link
+from viz.state.view import View
 
 PUPILS = 50
 SECONDS, WARM_UP, BETWEEN_LOOKS = 600, 120, 30
@@ -104,15 +105,9 @@ class Pupil(Visitor):
         return spent
 
     async def _layer(self, chance: random.Random) -> float:
-        """Another layer from its address, as the browser draws it, and the report that follows."""
-        answer, began = self._shown, time.perf_counter()
+        """Another layer, asked for as the browser does on the first visit to it."""
         name = chance.choice([name for name in LAYERS if name != self.view.place])
-        head, stage = answer.selection["head"], answer.selection["stage"]
-        asked = urlencode({"layer": name, "head": head, "stage": stage})
-        self.answer = fetched = Answer.read(await self.fetch(f"{answer.address}&{asked}"), answer)
-        spent = (time.perf_counter() - began) * 1000
-        parts = fetched.parts if fetched else ()
-        await self._report(answer.selection, layer={"name": name, "fetched": parts})
+        spent = await self._report(self._shown.selection, layer={"name": name, "lost": False})
         self._expect(self.view.place == name, f"{name} was chosen")
         self.compare()
         return spent

@@ -14,18 +14,16 @@ from urllib.parse import urlencode
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 
-from tests.bench.pupil_answers import Answer
 from tests.bench.sessions import sentence
 from tests.bench.visitor import Visitor
+from viz.explorer.assets import PLOTLY_ADDRESS
 
 PAUSE = 0.1  # seconds between two acts of one session
 BURST = 100  # messages at once
 HELD = 100  # connections that one of them keeps open
 FORGOTTEN = 20  # pages
-LONG = 400  # words
 UNUSED = (BackMsg(load_git_info=True), BackMsg(clear_cache=True), BackMsg(stop_script=True))
 
 
@@ -41,17 +39,13 @@ async def reconnect(port: int, done: Counter[str]) -> None:
 
 
 async def read_slowly(port: int, done: Counter[str]) -> None:
-    """Asks for layers of a long text, on many connections, and takes nothing of them."""
+    """Asks for Plotly's script, which is the largest answer, on many connections, and takes nothing of it."""
     held: deque[socket.socket] = deque(maxlen=HELD)
-    text = " ".join([sentence(1)] * (LONG // 8))
-    visitor = _Addressed(port, "attention", urlencode({"text": text}))
-    async with visitor:
-        while True:
-            layer = f"{visitor.address}&layer=decoder.1.self&stage=value"
-            asked = f"GET /{layer} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-            held.append(await _connected(port, asked.encode()))
-            done["layers asked for and not read"] += 1
-            await asyncio.sleep(PAUSE)
+    asked = f"GET /{PLOTLY_ADDRESS} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    while True:
+        held.append(await _connected(port, asked.encode()))
+        done["answers not read"] += 1
+        await asyncio.sleep(PAUSE)
 
 
 async def flood(port: int, done: Counter[str]) -> None:
@@ -98,19 +92,6 @@ KINDS: tuple[Callable[[int, Counter[str]], Awaitable[None]], ...] = (
     forget_pages,
     send_halves,
 )
-
-
-class _Addressed(Visitor):
-    """A visitor who knows where the layers of its run are."""
-
-    address: str = ""
-
-    def _note(self, message: ForwardMsg) -> None:
-        super()._note(message)
-        element = message.delta.new_element
-        if element.WhichOneof("type") == "bidi_component" and element.bidi_component.bytes:
-            answer = Answer.read(element.bidi_component.bytes, None)
-            self.address = answer.address if answer else self.address
 
 
 def _stream(port: int) -> connect:

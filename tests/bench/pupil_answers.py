@@ -44,8 +44,7 @@ def expected_answers(texts: Sequence[str]) -> Expected:
 class Answer:
     """What the explorer shows: the tokens, the layer, its output, and where the reader stands in it.
 
-    parts: what the browser then has of layers. held: the outputs that came last, by the digest of their
-    layer. address: where it finds the other layers of the run.
+    held: the outputs that came last, by the digest of their layer.
     """
 
     tokens: tuple[str, ...]
@@ -53,16 +52,14 @@ class Answer:
     output: NDArray[np.float32]
     selection: dict[str, object]
     revision: int
-    parts: tuple[str, ...]
     held: Mapping[str, NDArray[np.float32]]
-    address: str
 
     @classmethod
     def read(cls, block: bytes, before: "Answer | None") -> "Answer | None":
         """An answer from the message of the explorer, after the one before; None for that of another
         component. Of a layer that came before, a message holds no output again: then it is the one that
-        came, or nothing if none did. From a layer's address comes no selection."""
-        said: dict[str, Any] = (dict(vars(before)) if before else {}) | words(block)
+        came, or nothing if none did."""
+        said: dict[str, Any] = words(block)
         layer = said.get("layer")
         if not isinstance(layer, dict) or "output" not in layer:
             return None
@@ -79,9 +76,7 @@ class Answer:
             output=held[layer["digest"]],
             selection=dict(said["selection"]),
             revision=said["revision"],
-            parts=tuple(run["part"] for run in runs),
             held=dict(list(held.items())[-_KEPT:]),
-            address=said["address"],
         )
 
 

@@ -200,8 +200,8 @@ TITLES = {
 NOTES = {
     "soak": (
         "The class as above, alone and beside sessions of which one reconnects without a pause, one "
-        "asks for layers and does not read them, one sends messages in bursts, one opens pages and forgets "
-        "them, and one sends half requests."
+        "asks for large answers and does not read them, one sends messages in bursts, one opens pages and "
+        "forgets them, and one sends half requests."
     ),
     "bounds": (
         "The server's whole process. First row: the pages rotate three models of 129 MB; second row: "

@@ -7,7 +7,6 @@ sends, and waits until the server says that the run is over.
 import asyncio
 import json
 import time
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -45,12 +44,6 @@ def _switched(element: Checkbox) -> WidgetState:
 def _typed(element: TextInput) -> WidgetState:
     value = element.value if element.set_value else element.default
     return WidgetState(id=element.id, string_value=value)
-
-
-def _content(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
-        content: bytes = answer.read()
-        return content
 
 
 # A page tells the server the values its widgets start with.
@@ -124,13 +117,6 @@ class Visitor:
     async def report(self, state: dict[str, object]) -> float:
         """Sends the explorer's state as its component does; its fragment runs."""
         return await self.choose("explorer", json.dumps(state))
-
-    async def fetch(self, address: str) -> bytes:
-        """What stands at an address of the app. Raises urllib's errors where there is nothing."""
-        whole = f"http://127.0.0.1:{self.port}/{address}"
-        content = await asyncio.to_thread(_content, whole)
-        self.bytes += len(content)
-        return content
 
     async def run(self, fragment: str = "") -> float:
         """Asks for a run and reads until it is over; returns its milliseconds."""

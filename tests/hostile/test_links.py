@@ -12,7 +12,8 @@ from tests.hostile import fuzz, laws
 from tests.hostile.test_pages import REPOSITORY
 from tests.hostile.words import any_words
 from viz.server.security import HEADER_BYTES
-from viz.state.view import LINK_BYTES, PARAMETERS, View, from_link, short_link, to_link
+from viz.state.link import LINK_BYTES, PARAMETERS, from_link, short_link, to_link
+from viz.state.view import View
 
 names = st.sampled_from([*sorted(PARAMETERS), "other", ""])
 values = st.one_of(

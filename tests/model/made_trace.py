@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from model.nn.intervention import Intervention
+from model.nn.places import Place
 from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
@@ -27,10 +28,7 @@ def made_trace(
     heads, length = len(weights), len(weights[0])
     vector = np.zeros((heads, length, 1), dtype=np.float32)
     attention = Attention(
-        name=f"{stack}.0.self",
-        kind=kind,
-        stack=stack,
-        layer=0,
+        place=Place(stack, 0, kind),
         heads=heads,
         scale=1.0,
         fill=float("-inf"),

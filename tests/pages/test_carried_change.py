@@ -5,10 +5,12 @@ import pytest
 from model import Intervention
 from tests.pages.reading import said, visit
 from viz.state.examples import EXAMPLES, Example
-from viz.state.view import example_view, to_link
+from viz.state.link import to_link
 
 UNCHANGED = "This page shows the **unchanged** model, without your change: positions off."
-CLAIMS = [next(one for one in EXAMPLES if one.model == name) for name in ("house-gpt", "stories")]
+CLAIMS = [
+    next(one for one in EXAMPLES if one.view.model == name) for name in ("house-gpt", "stories")
+]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,7 @@ def test_a_page_that_shows_the_change_does_not_say_that_it_shows_none(page: str)
 
 @pytest.mark.parametrize("example", CLAIMS, ids=lambda example: example.title)
 def test_what_an_example_claims_is_not_said_of_a_changed_run(example: Example) -> None:
-    link = to_link(example_view(example))
+    link = to_link(example.view)
     assert "What to look for" in said(visit("attention", **link))
     changed = said(visit("attention", **link, scale="1.0"))
     assert "What to look for" not in changed

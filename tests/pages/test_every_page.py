@@ -18,8 +18,8 @@ HOSTILE = ["", "long words " * 700]  # tests/hostile opens every page on tokens 
 @pytest.mark.parametrize("model", sorted(models))
 @pytest.mark.parametrize("file", FILES)
 def test_a_page_runs_by_itself(file: str, model: str) -> None:
-    sample = next(example for example in EXAMPLES if example.model == model)
-    app = visit(file, model=model, text=sample.text)
+    sample = next(example for example in EXAMPLES if example.view.model == model)
+    app = visit(file, model=model, text=sample.view.text)
     assert not app.exception
     assert not app.error
     assert app.title[0].value == (entry(file).heading or entry(file).title)

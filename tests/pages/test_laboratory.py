@@ -9,8 +9,8 @@ from model import Intervention
 from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, widget
 from tests.pages.reading import said
 from viz.state.engine import engine
+from viz.state.link import to_link
 from viz.state.presets import ROWS
-from viz.state.view import to_link
 
 CONTROLS = [
     ("Scaling", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),

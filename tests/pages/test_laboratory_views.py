@@ -12,8 +12,8 @@ from tests.model.tiny import sentence
 from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, widget
 from tests.pages.reading import numbers, said, traces
 from viz.state.engine import engine
+from viz.state.link import to_link
 from viz.state.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
-from viz.state.view import to_link
 from viz.views.laboratory.editors import EDITORS
 
 VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM)

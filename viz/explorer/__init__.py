@@ -1,8 +1,13 @@
 """The heart of the screen: one attention layer, its heads, stages and cells switched in the browser.
 
-Python sends a layer's recorded Q and K once, V and output when they are shown; the browser derives scores,
+Python sends a layer's recorded Q and K once, V and output when they are shown. The browser derives scores,
 scaled and masked scores, weights and output from them, so a switch of head, stage or cell never waits for
-the server. What the reader chose is reported here afterwards.
+the server. It reports afterwards what the reader chose.
+
+Layers reach the browser in the component's data, and in no other way. An address of their own would answer
+a little sooner. But it would need a secret name for each run and bounds of its own, it would know only runs
+that are still kept, and it would be missing under a plain `streamlit run`. The browser keeps the last layers
+instead (js/held.js): only a layer's first visit waits for the server.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +20,12 @@ from model.trace.records import Attention
 from viz.explorer import assets, bundle
 from viz.explorer.message import parts, payload, without_arrays
 from viz.explorer.packing import packed
-from viz.explorer.selection import Selection, choose, forget
+from viz.explorer.selection import Selection, forget, hear, show
 
-__all__ = ["Selection", "explorer", "forget", "payload"]
+__all__ = ["Selection", "asks_for_check", "explorer", "forget", "payload"]
 
 HELD = 4  # parts of layers that count as kept in the browser, which keeps some more (js/held.js)
-_HELD = "explorer:held"
+_HELD, _ASKED = "explorer:held", "explorer:asks-for-check-of"
 _component = st.components.v2.component(
     "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
 )
@@ -35,58 +40,64 @@ def explorer(
     check: float | None,
     baseline: Attention | None = None,
     layers: Sequence[str] = (),
+    select: Callable[[Selection], object] = lambda selection: None,
     open_layer: Callable[[str], object] = lambda name: None,
-    address: str = "",
+    run: str = "",
     device: str = "",
     mount: str = "explorer",
 ) -> Selection:
-    """Draws one attention layer and returns what the reader has chosen in it.
+    """Draws one attention layer with the selected cell, and returns the cell: the nearest one that exists.
 
-    attention, queries, keys, check, baseline: as `payload` takes them. selection: where the reader
-    starts; later it counts only where the page sends the reader somewhere else, as after a link or an
-    example. layers: names of the layers to choose among, none where the page has them elsewhere;
-    `open_layer` is called with the chosen one before the page runs again. address: where the browser
-    itself finds layers of the run, and its check (endpoint.py). device: what the run was made on.
-    mount: a name for this place on the page.
+    attention, queries, keys, check, baseline: as `payload` takes them. layers: names of the layers to choose
+    among, none where the page has them elsewhere. `select` and `open_layer` are called with what the reader
+    chooses, before the page runs again. run: a name of the run, by which the browser knows its layers again.
+    device: what the run was made on. mount: a name for this place on the page.
     Raises ValueError if the tokens are not as many as the rows and columns.
     """
-    sizes = {"heads": attention.heads, "queries": len(queries), "keys": len(keys)}
-    choice = choose(selection, mount, **sizes)
+    chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(
         attention,
         queries=queries,
         keys=keys,
-        head=choice.returned.head,
+        head=chosen.head,
         check=check,
         baseline=baseline,
-        stage=choice.returned.stage,
+        stage=chosen.stage,
         layers=layers,
     )
-    beside = {"mount": mount, "address": address, "device": device, "assets": _addresses()}
-    start = {"selection": asdict(choice.sent), "revision": choice.revision}
+    beside = {"mount": mount, "run": run, "device": device, "assets": _addresses()}
+    start = {"selection": asdict(chosen), "revision": show(chosen, mount).revision}
     data = packed(without_arrays(message, _held()) | beside | start)
     _hold(parts(message))
     _component(
         key=mount,
         data=data,
-        on_selection_change=_nothing,
+        on_selection_change=lambda: hear(mount, select),
         on_layer_change=lambda: _open(mount, layers, open_layer),
+        on_check_change=lambda: _note_asked(mount),
     )
-    return choice.returned
+    return chosen
+
+
+def asks_for_check(run: str) -> bool:
+    """Whether the browser shows a run that came without its check, and asks for that now."""
+    return run == st.session_state.get(_ASKED)
 
 
 def _open(mount: str, layers: Sequence[str], open_layer: Callable[[str], object]) -> None:
-    """Opens the layer that the reader has chosen, and notes what the browser has fetched of it."""
+    """Opens the layer that the reader has chosen. Where the browser has lost its numbers, they are sent
+    again."""
     said = st.session_state[mount].get("layer")
-    name, fetched = (
-        (said.get("name"), said.get("fetched")) if isinstance(said, Mapping) else (None, None)
-    )
-    if name in layers:
-        open_layer(str(name))
-    if isinstance(fetched, list) and fetched:
-        _hold([str(part) for part in fetched])
-    else:  # it could not fetch what it lacks: all is sent again
+    if not isinstance(said, Mapping):
+        return
+    if said.get("lost"):
         st.session_state.pop(_HELD, None)
+    if said.get("name") in layers:
+        open_layer(str(said["name"]))
+
+
+def _note_asked(mount: str) -> None:
+    st.session_state[_ASKED] = st.session_state[mount].get("check")
 
 
 def _held() -> tuple[str, ...]:
@@ -102,7 +113,3 @@ def _hold(parts: Sequence[str]) -> None:
 @cache
 def _addresses() -> dict[str, str]:
     return assets.addresses()
-
-
-def _nothing() -> None:
-    """Streamlit hands a state value over only where a callback is named."""

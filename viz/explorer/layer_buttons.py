@@ -2,19 +2,20 @@
 
 from collections.abc import Sequence
 
+from model.nn.places import Place
 from viz.notation.names import sublayer_name
 
 
 def layer_choices(names: Sequence[str]) -> list[dict[str, str]]:
     """Name, label and title of each layer: "L3", or "dec L3", "cross L3" where there are several kinds."""
-    stacks = len({name.split(".")[0] for name in names})
+    places = [Place.named(name) for name in names]
+    stacks = len({place.stack for place in places})
     return [
-        {"name": name, "label": _label(name, stacks), "title": sublayer_name(name, stacks=stacks)}
-        for name in names
+        {"name": name, "label": _label(place, stacks), "title": sublayer_name(name, stacks=stacks)}
+        for name, place in zip(names, places, strict=True)
     ]
 
 
-def _label(name: str, stacks: int) -> str:
-    stack, layer, kind = name.split(".")
-    group = "cross" if kind == "cross" else stack[:3]
-    return f"L{layer}" if stacks == 1 else f"{group} L{layer}"
+def _label(place: Place, stacks: int) -> str:
+    group = "cross" if place.kind == "cross" else place.stack[:3]
+    return place.label if stacks == 1 else f"{group} {place.label}"

@@ -74,6 +74,7 @@ def payload(
         "formulas": {name: asdict(formula) for name, formula in steps.items()},
         "theme": _THEME,
         "check": check if check is not None and math.isfinite(check) else None,
+        "checked": check is not None,
     }
 
 
@@ -168,7 +169,7 @@ def _layer(attention: Attention, sent: range, complete: bool) -> Json:
     dropped = [attention.dropped(head) for head in sent] if attention.drops else None
     facts: Json = {
         "name": attention.name,
-        "label": f"L{attention.layer}",
+        "label": attention.place.label,
         "kind": attention.kind,
         "heads": attention.heads,
         "ablated": list(attention.ablated),

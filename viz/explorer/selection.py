@@ -1,6 +1,7 @@
-"""The chosen cell: whether the page's choice counts or the reader's own, which the browser reports."""
+"""The chosen cell. It lives in the page's view. What the browser shows of it is kept here, so that the
+browser is told only where the page moves the reader."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -31,61 +32,49 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What one explorer's page, this module and the browser last told each other."""
+class Shown:
+    """What the browser shows."""
 
-    passed: Selection  # by the page, as it was
-    returned: Selection  # to the page: what is chosen now
-    sent: Selection  # to the browser
-    revision: int  # grows whenever the page sends the reader somewhere else
-
-    def moves(self, passed: Selection, reported: Selection | None) -> bool:
-        """Whether the page sends the reader somewhere else: it passes what nobody has said before, or
-        the browser has lost the choice because it mounted the explorer anew."""
-        lost = reported is None and self.returned != self.sent
-        return lost or passed not in {self.passed, self.returned, reported}
+    selection: Selection | None  # None: it counts for nothing, whatever it is
+    revision: int  # grows whenever the page moves the reader; older reports are then worth nothing
 
 
-def choose(passed: Selection, mount: str, **sizes: int) -> Choice:
-    """The choice that counts now, kept for the next run: the page's where it moves the reader, else the
-    reader's own. sizes: how many heads, queries and keys there are."""
-    before: Choice | None = st.session_state.get(_choice_key(mount))
-    reported = None if before is None else _reported(mount, before.revision)
-    if before is None or before.moves(passed, reported):
-        start = passed.clamped(**sizes)
-        choice = Choice(passed, returned=start, sent=start, revision=_next_revision(mount))
-    else:
-        chosen = (reported or before.sent).clamped(**sizes)
-        choice = replace(before, passed=passed, returned=chosen)
-    st.session_state[_choice_key(mount)] = choice
-    return choice
+def show(selection: Selection, mount: str) -> Shown:
+    """What the browser is to show from now on."""
+    before = _shown(mount)
+    if before is None or before.selection != selection:
+        revision = 0 if before is None else before.revision + 1
+        st.session_state[_key(mount)] = before = Shown(selection, revision)
+    return before
+
+
+def hear(mount: str, select: Callable[[Selection], object]) -> None:
+    """Hands on what the browser reports, where it is readable and of this revision."""
+    before, report = _shown(mount), st.session_state[mount].get("selection")
+    if before is None or not isinstance(report, Mapping):
+        return
+    if report.get("revision") == before.revision:
+        numbers = [report.get(name) for name in ("head", "query", "key")]
+        head, query, key = (number if isinstance(number, int) else 0 for number in numbers)
+        reported = Selection(head, str(report.get("stage")), query, key)
+        st.session_state[_key(mount)] = replace(before, selection=reported)
+        select(reported)
 
 
 def forget(mount: str = "explorer") -> None:
     """Lets the page's next selection count in any case, for instance when an example is opened again."""
-    st.session_state.pop(_choice_key(mount), None)
+    before = _shown(mount)
+    if before is not None:
+        st.session_state[_key(mount)] = replace(before, selection=None)
 
 
-def _reported(mount: str, revision: int) -> Selection | None:
-    """What the browser reported under this revision; None if nothing readable."""
-    state = st.session_state.get(mount)
-    report = state.get("selection") if isinstance(state, Mapping) else None
-    if not isinstance(report, Mapping) or report.get("revision") != revision:
-        return None
-    numbers = [report.get(name) for name in ("head", "query", "key")]
-    head, query, key = (number if isinstance(number, int) else 0 for number in numbers)
-    return Selection(head=head, stage=str(report.get("stage")), query=query, key=key)
+def _shown(mount: str) -> Shown | None:
+    shown: Shown | None = st.session_state.get(_key(mount))
+    return shown
 
 
-def _next_revision(mount: str) -> int:
-    key = f"{mount}:revision"
-    revision: int = st.session_state.get(key, -1) + 1
-    st.session_state[key] = revision
-    return revision
-
-
-def _choice_key(mount: str) -> str:
-    return f"{mount}:choice"
+def _key(mount: str) -> str:
+    return f"{mount}:shown"
 
 
 def _within(number: int, count: int) -> int:

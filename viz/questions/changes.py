@@ -5,6 +5,7 @@ import numpy as np
 from model.analysis.run_comparison import losses, predicted, rounding
 from model.analysis.tokens.prediction import Distribution, probabilities
 from model.nn.intervention import Intervention
+from model.nn.places import head_label
 from viz.notation.numbers import probability, settled
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
@@ -186,7 +187,7 @@ def without_head(scene: Scene, number: int) -> Question | None:
         return None
     had, has = (probability(float(share), error, most=3) for share in (before[best], after[best]))
     (token,) = (quoted(named) for named in scene.named([best]))
-    name = f"L{attention.layer}H{head}"
+    name = head_label((attention.name, head))
     return Question(
         f"Head {name} is left out: its output is zero. What happens to the probability of {token} "
         "as the next token?",

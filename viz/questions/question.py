@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from model.analysis.heads.families import Head
 from model.nn.intervention import Intervention
+from model.nn.places import Head, head_label
 from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
@@ -58,7 +58,7 @@ class Scene:
 
     @property
     def head_name(self) -> str:
-        return f"L{self.attention.layer}H{self.head}"
+        return head_label((self.place, self.head))
 
 
 Maker = Callable[[Scene, int], Question | None]  # the number picks a row; None: no clear answer

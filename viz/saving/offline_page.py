@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
+from model.nn.places import head_label
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.matrix_csv import matrix_csv
 from model.trace.records import Attention
@@ -90,7 +91,7 @@ def head_picture(
     }
     return HeadPicture(
         stage=known[stage],
-        name=f"L{attention.layer}H{head}",
+        name=head_label((attention.name, head)),
         has_mask="masked" in known,
         runs=runs,
         limits=limits,

@@ -7,16 +7,16 @@ import html
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from model.loading.registry import models
+from model.nn.places import head_label
 from model.serving.engine import Request
 from model.trace.trace import Trace
 from model.trace.trace_file import trace_file
-from viz.explorer.endpoint import labels_of
 from viz.notation.formulas import StageName
 from viz.saving.offline_page import (
     HeadPicture,
@@ -26,11 +26,13 @@ from viz.saving.offline_page import (
     standalone,
 )
 from viz.saving.report import Subject, report
+from viz.state.examples import example_claim
 from viz.state.held import traced
+from viz.state.link import address, short_link
+from viz.state.look import labels_of
 from viz.state.menu import PAGES
 from viz.state.presets import preset_of
 from viz.state.session import current
-from viz.state.view import short_link
 
 if TYPE_CHECKING:
     from viz.state.look import Look
@@ -91,7 +93,7 @@ def save_view(seen: "Look") -> None:
         # What is saved is what was drawn: a file is made later, outside of the session.
         stage, link, said = current().stage, _link(), _look_for(seen)
         drawn = _Drawn(seen.requests, seen.place, seen.head, stage, link, said)
-        name = f"attention-L{seen.attention.layer}H{drawn.head}-{drawn.stage}"
+        name = f"attention-{head_label((drawn.place, drawn.head))}-{drawn.stage}"
         for label, file, kind, make in (
             ("Picture as a page (HTML)", f"{name}.html", "text/html", drawn.page),
             ("Its numbers (CSV)", f"{name}.csv", "text/csv", drawn.numbers),
@@ -130,10 +132,8 @@ def _look_for(seen: "Look") -> str:
     if preset is not None:
         return preset.look_for
     changed = seen.request.intervention.changes
-    return "" if changed else current().look_for or ""
+    return "" if changed else example_claim(current()) or ""
 
 
 def _link() -> str:
-    address = (st.context.url or "").partition("?")[0]
-    parameters = urlencode(short_link(current())[0])
-    return f"{address}?{parameters}" if parameters else address
+    return address((st.context.url or "").partition("?")[0], short_link(current())[0])

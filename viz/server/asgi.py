@@ -16,11 +16,10 @@ from starlette.routing import Route
 
 from model.system import allocator
 from viz.elements.error_boundary import tell
-from viz.explorer import endpoint
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.server.connections import descriptors, tend_connections
 from viz.server.security import web_security
-from viz.server.sending import InPieces, unless_crowded
+from viz.server.sending import InPieces
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state.engine import engine
 from viz.state.examples import FIRST
@@ -87,7 +86,6 @@ app = st.App(
         Route("/readyz", ready),
         Route("/metrics", metrics),
         Route(f"/{PLOTLY_ADDRESS}", plotly_script),
-        Route(f"/{endpoint.ADDRESS}", unless_crowded(endpoint.offer)),
     ],
     middleware=[Middleware(Counting), Middleware(InPieces), *web_security()],
     lifespan=lifespan,

@@ -81,7 +81,7 @@ def no_room(scope: Scope) -> tuple[int, str] | None:
 
 def _is_part(path: str) -> bool:
     """Whether an open page asks for this path; other paths are pages."""
-    return "." in path.rpartition("/")[2] or path.startswith(("/_stcore/", "/app/", "/layers"))
+    return "." in path.rpartition("/")[2] or path.startswith(("/_stcore/", "/app/"))
 
 
 class _Watched(asyncio.Protocol):

@@ -8,13 +8,17 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.nn.intervention import Intervention, MaskChoice
+from model.nn.places import Place
 from viz.notation.markdown import plain
+from viz.notation.names import SUBLAYERS
 from viz.shell.way_out import offer_knowing
 from viz.state.examples import EXAMPLES, Example
 from viz.state.intervention_words import COUNTERFACTUAL
+from viz.state.link import short_link
 from viz.state.navigation import page_link
 from viz.state.session import (
     change_view,
+    changed,
     control,
     current,
     open_view,
@@ -22,7 +26,7 @@ from viz.state.session import (
     switch,
     write_link,
 )
-from viz.state.view import TEXT_LIMIT, example_view, short_link
+from viz.state.view import TEXT_LIMIT
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -60,7 +64,7 @@ def sentence_box() -> None:
         EXAMPLES,
         index=None,
         key="example",
-        format_func=lambda example: f"{example.title}: {example.text}",
+        format_func=lambda example: f"{example.title}: {example.view.text}",
         placeholder="Start from an example",
         on_change=_open_chosen_example,
     )
@@ -100,14 +104,19 @@ def choose_change(model: "Model") -> None:
     change = current().change
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="switches"):
         st.toggle(
-            "Divide scores by √dₖ", **switch("choose-scaled", change.scale is None, _take_scaling)
+            "Divide scores by √dₖ",
+            **switch(
+                "choose-scaled",
+                change.scale is None,
+                lambda divided: changed(scale=None if divided else 1.0),
+            ),
         )
         st.radio(
             "Mask",
             MASKS_OF_SHAPE[model.config.shape],
             format_func=MASK_NAMES.__getitem__,
             horizontal=True,
-            **switch("choose-mask", change.mask, _take_mask),
+            **switch("choose-mask", change.mask, lambda mask: changed(mask=mask)),
         )
         if change.changes:
             st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
@@ -146,10 +155,10 @@ def offer_way_out(model: "Model", offers: Sequence[str]) -> None:
     if words:
         with st.expander(f"The {len(words)} words that it knows"):
             st.markdown(plain(" ".join(sorted(words))))
-    sample = next((example for example in EXAMPLES if example.model == model.name), None)
-    if sample and sample.text != current().text:
+    sample = next((example for example in EXAMPLES if example.view.model == model.name), None)
+    if sample and sample.view.text != current().text:
         st.button(
-            f"Open “{plain(sample.text)}”", key="offer-example", on_click=_open, args=(sample,)
+            f"Open “{plain(sample.view.text)}”", key="offer-example", on_click=_open, args=(sample,)
         )
 
 
@@ -161,17 +170,9 @@ def _open_chosen_example() -> None:
 
 
 def _open(example: Example) -> None:
-    open_view(replace(example_view(example), show=current().show))
+    open_view(replace(example.view, show=current().show))
 
 
-def _layer_name(place: str) -> str:
-    stack, layer, kind = place.split(".")
-    return f"{layer} · {stack} {'cross-attention' if kind == 'cross' else 'self-attention'}"
-
-
-def _take_scaling(divided: bool) -> None:
-    set_change(replace(current().change, scale=None if divided else 1.0))
-
-
-def _take_mask(mask: MaskChoice) -> None:
-    set_change(replace(current().change, mask=mask))
+def _layer_name(name: str) -> str:
+    place = Place.named(name)
+    return f"{place.layer} · {place.stack} {SUBLAYERS[place.kind]}"

@@ -37,7 +37,7 @@ def choose_model() -> None:
         format_func=model_title,
         **shown("choose-model", current().model, open_model),
     )
-    if _is_unpacked(current().model):
+    if _looked_up(current().model)[1]:
         st.caption(
             "This copy was unpacked from 4-bit weights: its numbers are near those of the published "
             "model, not equal."
@@ -67,18 +67,15 @@ def model_title(name: str) -> str:
 
 
 @ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def _looked_up(name: str) -> tuple[bool, bool]:
+    """Whether a model is on this computer, and whether its weights were unpacked from few bits. Looking at
+    the disk for all of them, at every run of a page, would take a third of the run."""
+    entry = models.found(name)
+    return (False, False) if entry is None else (is_on_disk(entry), is_unpacked(entry))
+
+
 def _is_here(name: str) -> bool:
-    """Whether a model is on this computer. Looking at the disk for all of them, at every run of a page,
-    would take a third of the run."""
-    entry = models.found(name)
-    return entry is not None and is_on_disk(entry)
-
-
-@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
-def _is_unpacked(name: str) -> bool:
-    """Whether a model's weights here were unpacked from few bits."""
-    entry = models.found(name)
-    return entry is not None and is_unpacked(entry)
+    return _looked_up(name)[0]
 
 
 def open_model(name: str) -> None:
@@ -105,7 +102,7 @@ def _find() -> None:
         "From the Hugging Face hub",
         list(hub_models),
         index=None,
-        format_func=_with_place,
+        format_func=model_title,
         placeholder="Choose a model",
         key=NAMED,
         on_change=_forget_said,
@@ -128,22 +125,15 @@ def _find() -> None:
             "Any model that Hugging Face's library can load is tried against that library's own "
             "attention before it is shown. Only safetensors are read, and no code of a model is run."
         )
-        return
-    entry = models.found(wanted)
-    if entry is None:
+    elif (entry := models.found(wanted)) is not None:
+        _offer(entry)
+    else:
         st.error(plain(f"“{wanted}” is no folder here, and no id of the hub: organisation/name."))
-        return
-    _offer(entry)
 
 
 def _wanted() -> str | None:
     """The id or folder that was typed, or else the model that was chosen from the list."""
     return st.session_state.get(TYPED, "").strip() or st.session_state.get(NAMED)
-
-
-def _with_place(name: str) -> str:
-    entry = hub_models[name]
-    return f"{entry.title} · {'on this computer' if _is_here(name) else 'not here yet'}"
 
 
 def _offer(entry: Entry) -> None:
@@ -223,7 +213,7 @@ def _under_way(name: str) -> None:
 def _arrive(name: str, job: Download | None) -> None:
     """Opens a model that has come, or says why it has not: the view then stays as it was."""
     st.session_state.pop(WAITED, None)
-    _is_here.cache_clear()
+    _looked_up.cache_clear()
     if job is None or job.refusal is not None:
         st.session_state[SAID] = "It was forgotten." if job is None else job.refusal
         return

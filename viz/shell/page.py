@@ -4,7 +4,6 @@ A page calls `open_page`, then `look` for what the visitor wants to see. The sta
 session; every control shows a part of it and writes it back, and the link always says the whole.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,8 +13,7 @@ import streamlit as st
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from viz.elements.error_boundary import border
-from viz.explorer import explorer
-from viz.explorer.endpoint import address, layer_of
+from viz.explorer import asks_for_check, explorer
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.saving.save import save_view
@@ -23,6 +21,7 @@ from viz.shell import controls, model_picker, way_out
 from viz.shell.frame import open_page as open_page
 from viz.shell.request import fit_change, readable, run_of, settle, still_asked
 from viz.state.engine import engine
+from viz.state.examples import example_claim
 from viz.state.held import loaded, traced
 from viz.state.intervention_words import parts
 from viz.state.look import Look
@@ -41,7 +40,9 @@ from viz.tour import card as tour
 if TYPE_CHECKING:
     from model.run.model import Model
 
-PICTURE_FIRST = 0.12  # seconds for the browser to draw the explorer before it gets more to draw
+CHECKED_AT_ONCE = (
+    2**23
+)  # attention weights of a run that is checked before its picture is sent: 0.1 s
 
 
 def look(
@@ -150,8 +151,6 @@ def compare(seen: Look, below: Callable[[Look], None]) -> None:
         return
     is_changed = switched.baseline is not None
     explore(switched, layers=True, above=lambda: what_to_look_for(changed=is_changed))
-    if switched.baseline is not None:
-        time.sleep(PICTURE_FIRST)
     below(switched)
 
 
@@ -164,12 +163,18 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
     said above it, anew with each choice.
     """
     above()
+    baseline, (queries, keys) = seen.baseline, seen.labels
     chosen = explorer(
-        **layer_of(seen.trace, seen.baseline, seen.place, stays=engine().can_keep(seen.trace)),
+        seen.attention,
+        queries=queries,
+        keys=keys,
         selection=current().selection,
+        check=_check_of(seen),
+        baseline=None if baseline is None else baseline.find(seen.place),
         layers=seen.model.attention_names if layers else (),
+        select=lambda selection: change_view(current().at(selection)),
         open_layer=lambda name: change_view(replace(current(), place=name)),
-        address=address(seen.trace, seen.baseline),
+        run=seen.run,
         device=seen.trace.device,
     )
     change_view(current().at(chosen))
@@ -178,15 +183,28 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
     tour.notice(seen.request)
 
 
+def _check_of(seen: Look) -> float | None:
+    """The check of a run; None for a long one, until the browser has drawn its picture and asks. A trace that
+    is not kept until then is checked at once."""
+    trace = seen.trace
+    weights = sum(
+        one.heads * len(one.vectors[0][0]) * len(one.vectors[1][0]) for one in trace.attention
+    )
+    waits = weights > CHECKED_AT_ONCE and engine().can_keep(trace)
+    return (
+        None if waits and not trace.is_checked and not asks_for_check(seen.run) else trace.check()
+    )
+
+
 def what_to_look_for(*, changed: bool = False) -> None:
     """The line above a picture, where the view is an example that has one. changed: whether the picture
     shows a changed run, of which an example claims nothing."""
-    look_for = current().look_for
+    what = example_claim(current())
     with st.container():
-        if look_for and changed:
+        if what and changed:
             st.caption("What this example shows is to be seen in the unchanged model.")
-        elif look_for:
-            st.markdown(f"**What to look for.** {plain(look_for)}")
+        elif what:
+            st.markdown(f"**What to look for.** {plain(what)}")
 
 
 def _loaded(name: str) -> "Model":

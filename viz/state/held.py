@@ -1,12 +1,12 @@
 """What one run of a page holds until it ends: the models and traces that it has asked for.
 
 Pages hold names and requests. What they read by them comes from here, so a run asks the engine once for
-each, even for a trace that is too large to be kept; between two runs only the engine keeps anything.
+each, even for a trace that is too large to be kept. Between two runs only the engine keeps anything.
 """
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -19,37 +19,24 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 
-class _Held(threading.local):
-    """What the run that this thread draws has asked for. It goes with the thread, or with the next run
-    in it."""
+class _Thread(threading.local):
+    """The run that this thread draws. What it holds goes with the thread, or with the next run in it."""
 
-    def __init__(self) -> None:
-        self.run: object = None
-        self.models: dict[str, Model] = {}
-        self.traces: dict[Request, Trace] = {}
-        self.passing: dict[Request, Trace] = {}  # one at most
-
-    def begin(self) -> bool:
-        """Forgets what an earlier run has asked for; says whether this thread draws a page at all."""
-        context = get_script_run_ctx(suppress_warning=True)
-        if context is None:
-            return False
-        run = context.cursors  # made anew for each run
-        if run is not self.run:
-            self.run, self.models, self.traces, self.passing = run, {}, {}, {}
-        return True
+    run: object = None
+    held: dict[str | Request, Any]
+    passing: dict[str | Request, Any]  # one trace at most
 
 
-_held = _Held()
+_thread = _Thread()
 
 
 def loaded(name: str, progress: Progress = lambda sentence, share: None) -> "Model":
     """The model of this name, loaded now if it is not yet. Raises ValueError as `load_model` does."""
-    if not _held.begin():
-        return engine().model(name, progress)
-    if name not in _held.models:
-        _held.models[name] = engine().model(name, progress)
-    return _held.models[name]
+    held, _ = _stores()
+    if name not in held:
+        held[name] = engine().model(name, progress)
+    model: Model = held[name]
+    return model
 
 
 def traced(
@@ -64,13 +51,19 @@ def traced(
     only the last is held.
     Raises ValueError as `Model.trace` does.
     """
-    if not _held.begin():
-        return engine().trace(request, waiting)
-    trace = _held.traces.get(request) or _held.passing.get(request)
-    if trace is None:
-        trace = engine().trace(request, waiting)
+    held, passed = _stores()
+    trace: Trace = held.get(request) or passed.get(request) or engine().trace(request, waiting)
     if passing:
-        _held.passing = {request: trace}
-    else:
-        _held.traces[request] = trace
+        passed.clear()
+    (passed if passing else held)[request] = trace
     return trace
+
+
+def _stores() -> tuple[dict[str | Request, Any], dict[str | Request, Any]]:
+    """What the run of this thread holds; nothing is held in a thread that draws no page."""
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        return {}, {}
+    if context.cursors is not _thread.run:  # made anew for each run
+        _thread.run, _thread.held, _thread.passing = context.cursors, {}, {}
+    return _thread.held, _thread.passing

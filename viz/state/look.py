@@ -7,7 +7,6 @@ from model.nn.intervention import Intervention
 from model.serving.engine import Request
 from model.trace.records import Attention
 from model.trace.trace import Trace
-from viz.explorer.endpoint import labels_of
 from viz.state.held import loaded, traced
 from viz.state.session import current
 
@@ -19,10 +18,15 @@ if TYPE_CHECKING:
 class Look:
     """What the visitor looks at: a run of the model, and the unchanged run where it is changed.
 
-    An open page keeps it, so it holds a request; its model and traces are held by each run of the page.
+    An open page keeps it, so it holds a request. Each run of the page holds the model and the traces.
     """
 
     request: Request
+
+    @property
+    def run(self) -> str:
+        """A name of the run that the browser knows it by; equal requests have one name."""
+        return f"{hash(self.request):x}"
 
     @property
     def model(self) -> "Model":
@@ -63,3 +67,11 @@ class Look:
     def baseline(self) -> Trace | None:
         """The unchanged run; None if nothing is changed."""
         return None if len(self.requests) == 1 else traced(self.requests[1])
+
+
+def labels_of(trace: Trace, attention: Attention) -> tuple[list[str], list[str]]:
+    """The texts of the tokens that look in a layer, and of those looked at."""
+    return (
+        [token.text for token in trace.queries_of(attention)],
+        [token.text for token in trace.keys_of(attention)],
+    )

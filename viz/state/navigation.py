@@ -3,9 +3,10 @@
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
+from viz.state.link import to_link
 from viz.state.menu import MENU, PAGES
 from viz.state.session import carried_link
-from viz.state.view import View, to_link
+from viz.state.view import View
 
 
 def menu() -> None:

@@ -3,9 +3,8 @@
 What each one says is held by a test on the model that ships with the app.
 """
 
-from dataclasses import dataclass, replace
-
 from model.nn.intervention import Intervention
+from viz.state.examples import Example, view_of
 from viz.state.view import View
 
 HEADS, NEXT, POSITIONS, ROWS, STREAM = (
@@ -19,47 +18,25 @@ REPEATED = "cat dog mat hat cup cat dog mat hat cup cat"
 SURNAME = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
 
-@dataclass(frozen=True)
-class Preset:
-    """A change, where it is tried, the view that shows it, and what is to be seen there."""
-
-    title: str
-    view: View
-    look_for: str
-
-
-def _view(
-    model: str,
-    text: str,
-    head: tuple[str, int],
-    cell: tuple[int, int],
-    show: str,
-    change: Intervention,
-) -> View:
-    """The view of one head's (query, key) cell. head: its layer and its number there."""
-    (place, number), (query, key) = head, cell
-    return View(text, model, place, number, query=query, key=key, show=show, change=change)
-
-
-PRESETS: tuple[Preset, ...] = (
-    Preset(
+PRESETS: tuple[Example, ...] = (
+    Example(
         "Scaling off: the weights saturate",
-        _view("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
+        view_of("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
         "Without dividing by √dₖ the scores are larger, and most rows put nearly all their weight on "
         "one token. Over both layers the mean entropy falls below a third of what it was.",
     ),
-    Preset(
+    Example(
         "No mask: the answer leaks",
-        _view(
+        view_of(
             "stories", REPEATED, ("decoder.1.self", 2), (1, 7), POSITIONS, Intervention(mask="none")
         ),
         "Each word can now look at what follows it, and that is the answer: “dog” looks at the second "
         "“mat”. The loss falls from 6.2 to 0.3, even in the first round, where nothing can be known. "
         "A loss that is too good is the sign of a missing mask.",
     ),
-    Preset(
+    Example(
         "The previous-token head off: copying stops",
-        _view(
+        view_of(
             "stories",
             REPEATED,
             ("decoder.1.self", 2),
@@ -72,9 +49,9 @@ PRESETS: tuple[Preset, ...] = (
         "tells them: which word stood before. The second “dog” is known in neither run (0.00): the first "
         "“cat”, without a space before it, was another token.",
     ),
-    Preset(
+    Example(
         "Positions off: who sees whom is lost",
-        _view(
+        view_of(
             "translate-en-fr",
             "the black cat sees the white dog",
             ("encoder.1.self", 0),
@@ -86,9 +63,9 @@ PRESETS: tuple[Preset, ...] = (
         "decoder can no longer tell which animal is black. A GPT keeps some order without positions, "
         "for its causal mask shows each token only those before it.",
     ),
-    Preset(
+    Example(
         "A row with every key masked",
-        _view(
+        view_of(
             "stories",
             SURNAME,
             ("decoder.0.self", 1),
@@ -100,9 +77,9 @@ PRESETS: tuple[Preset, ...] = (
         "here such a row is zero and reads nothing. Set the fill to −1e9, and the row becomes uniform "
         "over all tokens, the future too.",
     ),
-    Preset(
+    Example(
         "A token hidden: nothing to copy",
-        _view(
+        view_of(
             "stories",
             SURNAME,
             ("decoder.1.self", 3),
@@ -116,15 +93,10 @@ PRESETS: tuple[Preset, ...] = (
 )
 
 
-def preset_of(view: View) -> Preset | None:
+def preset_of(view: View) -> Example | None:
     """The preset whose sentence, model and change this view has."""
     for preset in PRESETS:
         tried = preset.view
         if (tried.text, tried.model, tried.change) == (view.text, view.model, view.change):
             return preset
     return None
-
-
-def opened(preset: Preset) -> View:
-    """The view that a preset opens on."""
-    return replace(preset.view, stage="weights")

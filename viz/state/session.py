@@ -9,7 +9,8 @@ import streamlit as st
 from model.nn.intervention import Intervention
 from viz.explorer import forget
 from viz.state import url
-from viz.state.view import PARAMETERS, View, from_link, short_link, to_link
+from viz.state.link import PARAMETERS, from_link, short_link, to_link
+from viz.state.view import View
 from viz.telemetry.metrics import count_page
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
@@ -116,6 +117,11 @@ def set_change(change: Intervention) -> None:
         past = [*st.session_state.get(_PAST, ()), current().change]
         st.session_state[_PAST] = past[-_PAST_LIMIT:]
         change_view(replace(current(), change=change))
+
+
+def changed(**fields: object) -> None:
+    """These fields of the change take these values."""
+    set_change(replace(current().change, **fields))  # type: ignore[arg-type]
 
 
 def can_undo() -> bool:

@@ -1,4 +1,4 @@
-"""The address that the browser shows, as far as the app writes it: part by part, what it was told to say.
+"""The address that the browser shows: the one place that reads and writes it, part by part.
 
 A request that the browser sent before it heard of the newest address carries an earlier one. It is not taken
 for a link that somebody opened, and the next writing puts it right.
@@ -41,13 +41,21 @@ def tell(part: str, said: Said, names: Set[str] = frozenset()) -> None:
 def write(part: str, said: Said, names: Set[str]) -> None:
     """Makes the address say this of a part from now on."""
     tell(part, said, names)
-    _put_right(_parts()[part])
+    say(said, names)
+
+
+def say(said: Said, names: Set[str]) -> None:
+    """Makes the address say this of these parameters, in one message; others stay beside them."""
+    if read(names) != said:
+        others = {name: st.query_params[name] for name in st.query_params if name not in names}
+        st.query_params.from_dict(others | said)
 
 
 def put_right() -> None:
     """Makes the address say of every part what it was told last."""
     for part in _parts().values():
-        _put_right(part)
+        if part.names:
+            say(part.said, part.names)
 
 
 def says(part: str) -> Said | None:
@@ -76,11 +84,3 @@ def _parts() -> dict[str, _Part]:
 def _recent(part: _Part) -> tuple[tuple[Said, float], ...]:
     now = time.monotonic()
     return tuple((said, when) for said, when in part.earlier if now - when < LATE)
-
-
-def _put_right(part: _Part) -> None:
-    written = read(part.names)
-    if part.names and written != part.said:  # one by one: others keep their own beside them
-        for name in written.keys() - part.said.keys():
-            del st.query_params[name]
-        st.query_params.update(part.said)

@@ -20,7 +20,7 @@ from viz.telemetry.logs import known
 
 MOMENTS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 # Parts of the server; the rest are pages.
-DOORS = ("_stcore", "app", "layers", "metrics", "readyz", "static")
+DOORS = ("_stcore", "app", "metrics", "readyz", "static")
 
 disable_created_metrics()  # when a counter began is told by the process's start
 REGISTRY = CollectorRegistry()

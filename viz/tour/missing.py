@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from model.analysis.heads.families import Head, head_label
 from model.analysis.heads.statistics import mean_share
 from model.loading.registry import models
 from model.nn.intervention import Intervention
+from model.nn.places import Head, head_label
 from model.trace.trace import Trace
 from viz.questions.question import listed, token_name
 from viz.questions.rows import copied_cells, copying_heads, open_keys

@@ -13,7 +13,9 @@ from typing import Literal
 
 from model.arithmetic.sizes import SOFTMAX
 from model.nn.config import Stack, TransformerConfig
+from model.nn.places import Kind, Place
 
+OUTPUT = Place("decoder", None, "output").name
 Part = Literal["embedding", "projections", "pairs", "feed-forward", "norms and sums", "output"]
 
 
@@ -104,7 +106,8 @@ class _Stack:
         config, made = self.config, self._made
         yield from self._embedding()
         crosses = self.stack == "decoder" and config.shape == "encoder-decoder"
-        for kind in ("self", "cross") if crosses else ("self",):
+        kinds: tuple[Kind, ...] = ("self", "cross") if crosses else ("self",)
+        for kind in kinds:
             yield from self._around(kind, self._attention(kind))
         if config.hidden:
             yield from self._around("feed_forward", self._feed_forward())
@@ -116,7 +119,7 @@ class _Stack:
 
     def _made(
         self,
-        place: str,
+        place: Kind,
         name: str,
         formula: str,
         axes: tuple[str, ...],
@@ -131,8 +134,17 @@ class _Stack:
         axes that have another size here."""
         shape = tuple((self.sizes | (sizes or {}))[axis] for axis in axes)
         numbers = new * prod(shape)
-        place = f"{self.stack}.{place}"
-        return Operation(place, name, formula, axes, shape, part, numbers, times, each * numbers)
+        return Operation(
+            Place(self.stack, None, place).name,
+            name,
+            formula,
+            axes,
+            shape,
+            part,
+            numbers,
+            times,
+            each * numbers,
+        )
 
     def _embedding(self) -> Iterator[Operation]:
         made = partial(self._made, "embedding")
@@ -144,7 +156,7 @@ class _Stack:
         if self.config.embedding_norm:
             yield made("Norm", _NORM, _WIDE, "norms and sums")
 
-    def _around(self, place: str, inner: Iterator[Operation]) -> Iterator[Operation]:
+    def _around(self, place: Kind, inner: Iterator[Operation]) -> Iterator[Operation]:
         """A sub-layer with its norm and its shortcut."""
         made = partial(self._made, place, axes=_WIDE, part="norms and sums", times=self.layers)
         if self.config.norm_place == "pre":
@@ -154,7 +166,7 @@ class _Stack:
         if self.config.norm_place == "post":
             yield made("Norm", _NORM)
 
-    def _attention(self, kind: str) -> Iterator[Operation]:
+    def _attention(self, kind: Kind) -> Iterator[Operation]:
         """Multi-head attention step by step. Keys and values may have fewer heads than queries; in
         cross-attention they come from the source."""
         config, projected = self.config, 2 * self.config.width

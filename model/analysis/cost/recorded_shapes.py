@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from model.analysis.cost.operations import Lengths, Operation
+from model.analysis.cost.operations import OUTPUT, Lengths, Operation
 from model.nn.config import Stack
+from model.nn.places import Place
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -29,17 +30,17 @@ def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
         if attention.layer == 0:
             found |= _attention(attention)
     for norm in trace.norms:
-        where, *between, _ = norm.name.split(".")
-        if between[0] in ("0", "embedding", "final"):
-            name = "Final norm" if between == ["final"] else "Norm"
-            found[f"{where}.{between[-1]}", name] = norm.output.shape
+        place = Place.named(norm.name)
+        if not place.layer:  # the first one, or outside of the layers
+            name = "Final norm" if place.kind == "final" else "Norm"
+            found[place.in_any_layer, name] = norm.output.shape
     for record in trace.feed_forward:
-        where, layer, _ = record.name.split(".")
-        if layer == "0":
-            found[f"{where}.feed_forward", "Hidden layer"] = record.before.shape
-            found[f"{where}.feed_forward", "Activation"] = record.hidden.shape
+        place = Place.named(record.name)
+        if place.layer == 0:
+            found[place.in_any_layer, "Hidden layer"] = record.before.shape
+            found[place.in_any_layer, "Activation"] = record.hidden.shape
     if trace.prediction is not None:
-        found["decoder.output", "Logits"] = trace.prediction.shape
+        found[OUTPUT, "Logits"] = trace.prediction.shape
     return found
 
 
@@ -59,23 +60,21 @@ def counted_parameters(model: "Model") -> int:
 
 
 def _stream(trace: Trace, stack: Stack) -> dict[Key, Shape]:
+    embedding = Place(stack, None, "embedding").name
     found = {
-        (f"{stack}.embedding", "Token ids"): (len(trace.tokens_of(stack)),),
-        (f"{stack}.embedding", "Token vectors"): trace.summands[stack]["tokens"].shape,
-        (f"{stack}.embedding", "Plus positions"): trace.states[stack][0].shape,
+        (embedding, "Token ids"): (len(trace.tokens_of(stack)),),
+        (embedding, "Token vectors"): trace.summands[stack]["tokens"].shape,
+        (embedding, "Plus positions"): trace.states[stack][0].shape,
     }
-    names = [
-        record.name.removesuffix(".norm").split(".")
-        for record in trace.norms
-        if record.name.startswith(f"{stack}.0.")
-    ]
-    for state, (_, _, kind) in zip(trace.states[stack][1:], names, strict=False):
-        found[f"{stack}.{kind}", "Plus the stream"] = state.shape
+    places = [Place.named(norm.name) for norm in trace.norms]
+    first = [place for place in places if place.stack == stack and place.layer == 0]
+    for state, place in zip(trace.states[stack][1:], first, strict=False):
+        found[place.in_any_layer, "Plus the stream"] = state.shape
     return found
 
 
 def _attention(attention: Attention) -> dict[Key, Shape]:
-    place = f"{attention.stack}.{attention.name.rpartition('.')[2]}"
+    place = attention.place.in_any_layer
     vectors = zip("QKV", attention.vectors, strict=True)
     maps = {"Scores": attention.scores, "Scaled": attention.masked, "Weights": attention.weights}
     return (

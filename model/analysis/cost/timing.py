@@ -47,7 +47,8 @@ def measured(width: int, heads: int, turn: Turn) -> Measurement:
 
     from model.nn.attention import MultiHeadAttention
     from model.nn.config import TransformerConfig
-    from model.nn.recorder import Place, Recorder, recording
+    from model.nn.places import Place
+    from model.nn.recorder import Recorder, recording
 
     config = TransformerConfig("decoder", 1, max(LENGTHS), width, heads, decoder_layers=1)
     layer = MultiHeadAttention(config, Place("decoder", 0, "causal")).eval()

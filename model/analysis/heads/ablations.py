@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.analysis.heads.families import Head, heads_of
+from model.analysis.heads.families import heads_of
+from model.nn.places import Head
 from model.nn.recorder import Recorder, recording
 from model.trace.trace import Trace
 

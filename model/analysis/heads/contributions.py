@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.stream.stream import contributions, lengths
+from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -112,11 +113,12 @@ def _summands(
     for name, summand in trace.summands["decoder"].items():
         rows = np.broadcast_to(summand, trace.states["decoder"][0].shape)
         yield "embedding", name, None, rows[position]
-    shared = [norm for norm in trace.norms if norm.name.endswith(".embedding.norm")]
+    shared = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
     if shared:  # recorded once for each stack, in order
         yield shared[list(trace.states).index("decoder")]
     for part in contributions(trace, "decoder", place):
-        if part.name.endswith(".feed_forward"):
+        where = Place.named(part.name)
+        if where.kind == "feed_forward":
             yield "feed_forward", part.name, None, part.added[position]
         else:
             attention = trace.find(part.name)
@@ -126,9 +128,9 @@ def _summands(
             if (bias := output_bias(model, part.name)).any():
                 yield "bias", part.name, None, bias
         if place == "post":
-            yield norms[f"{part.name}.norm"]
+            yield norms[where.norm]
     if place == "pre":
-        yield norms["decoder.final.norm"]
+        yield norms[Place("decoder", None, "final").norm]
 
 
 def _normed(vector: Vector, norm: NormRecord, position: int) -> Vector:

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from model.nn.config import Stack
+from model.nn.places import Head
 from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
-
-Head = tuple[str, int]  # attention name and head: ("decoder.3.self", 5)
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,3 @@ def heads_of(members: Iterable[Attention]) -> tuple[Head, ...]:
 def head_weights(members: Iterable[Attention]) -> Iterator[Array]:
     """(query, key): the weights of every head of some sub-layers, one at a time."""
     return (one.weights(head) for one in members for head in range(one.heads))
-
-
-def head_label(head: Head) -> str:
-    """("decoder.3.self", 5) as L3H5."""
-    name, number = head
-    return f"L{name.split('.')[1]}H{number}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.heads import statistics
-from model.analysis.heads.families import Family, Head, head_weights
+from model.analysis.heads.families import Family, head_weights
 from model.analysis.heads.labels import (
     Evidence,
     Places,
@@ -16,6 +16,7 @@ from model.analysis.heads.labels import (
     goes_on_with_its_text,
     places,
 )
+from model.nn.places import Head
 from model.trace.arrays import Array, Mask
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace

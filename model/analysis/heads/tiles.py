@@ -7,7 +7,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.heads.families import Family, Head, head_weights
+from model.analysis.heads.families import Family, head_weights
+from model.nn.places import Head
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.trace import Trace
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from model.analysis.tokens.embeddings import cosines
 from model.arithmetic import positions
+from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.trace import Trace
 
@@ -74,6 +75,6 @@ def summed(trace: Trace) -> Sum:
     """The sum that the stack which reads the text starts from."""
     parts = dict(trace.summands[trace.source])
     for norm in trace.norms:
-        if norm.name == f"{trace.source}.embedding.norm":
+        if norm.name == Place(trace.source, None, "embedding").norm:
             return Sum(parts, norm.input, norm.name)
     return Sum(parts, trace.states[trace.source][0], "")

@@ -1,12 +1,12 @@
 """What each sub-layer adds to the residual stream. Axes: token, d_model."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from model.nn.config import NormPlace, Stack
+from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.trace import Trace
 
@@ -31,13 +31,18 @@ def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contrib
     Pre-norm: the next state minus the state before. Post-norm: the input of the norm after the sum,
     minus the state before. Raises ValueError where norms and states do not fit.
     """
-    norms = [norm for norm in trace.norms if re.match(rf"{stack}\.\d+\.", norm.name)]
+    places = [Place.named(norm.name) for norm in trace.norms]
+    norms = [
+        norm
+        for norm, where in zip(trace.norms, places, strict=True)
+        if where.stack == stack and where.layer is not None
+    ]
     states = trace.states[stack]
     if len(norms) != len(states) - 1:
         raise ValueError(f"{len(norms)} sub-layers for {len(states)} states of the {stack}.")
     sums = states[1:] if place == "pre" else [norm.input for norm in norms]
     return tuple(
-        Contribution(norm.name.removesuffix(".norm"), before, read_only(total - before))
+        Contribution(Place.named(norm.name).name, before, read_only(total - before))
         for norm, before, total in zip(norms, states, sums, strict=False)
     )
 
@@ -51,7 +56,7 @@ def written(model: "Model", trace: Trace, name: str) -> Array:
     """(token, d_model): what a sub-layer wrote, recomputed: the heads' outputs side by side through
     W_O, or the hidden activations through the second map. Raises ValueError for a trace without them.
     """
-    if name.endswith(".feed_forward"):
+    if Place.named(name).kind == "feed_forward":
         hidden = next((record.hidden for record in trace.feed_forward if record.name == name), None)
         if hidden is None:
             raise ValueError(f"This trace holds no activations of {name}; record it in full.")
@@ -73,18 +78,17 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
     After the embeddings: their sum. Pre-norm and final norm: the stream. Post-norm: the stream plus
     what the sub-layer wrote. Raises ValueError for a norm of no stack.
     """
-    name = norm.removesuffix(".norm")
-    where, place, *_ = name.split(".")
-    stack = next((stack for stack in trace.states if stack == where), None)
-    if stack is None:
-        raise ValueError(f"There is no stack {where!r} in this trace.")
-    if place == "embedding":
+    place = Place.named(norm)
+    name, stack = place.name, place.stack
+    if stack not in trace.states:
+        raise ValueError(f"There is no stack {stack!r} in this trace.")
+    if place.kind == "embedding":
         return read_only(np.asarray(sum(trace.summands[stack].values())))
-    if place == "final":
+    if place.kind == "final":
         return trace.states[stack][-1]
     parts = contributions(trace, stack, model.config.norm_place)
     at = [part.name for part in parts].index(name)
-    if model.config.parallel and name.endswith(".feed_forward"):
+    if model.config.parallel and place.kind == "feed_forward":
         return parts[at - 1].before  # attention and feed-forward read the same state
     before = parts[at].before
     return before if model.config.norm_place == "pre" else before + written(model, trace, name)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import count
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +40,9 @@ MOUNT = """async ([html, css]) => {
     window.soon = undefined;
     const reports = window.reports = [];
     const asked = window.asked = [];
+    const checks = window.checks = [];
     const setStateValue = (name, value) => reports.push(value);
-    const setTriggerValue = (name, value) => asked.push(value);
+    const setTriggerValue = (name, value) => (name === "check" ? checks : asked).push(value);
     window.send = (block) => {
         const data = Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0));
         window.unmount = mount({ data, parentElement: shadow, setStateValue, setTriggerValue });
@@ -57,10 +57,7 @@ class Stage:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.mount = f"mount-{next(mounts)}"
-        self.run: dict[str, Attention] = {}  # the layers that are offered and stand at the address
-        self.away = False  # nothing stands there any more
-        self.check: float | None = None  # of the whole run, as it stands at the address
-        self.requests: list[str] = []  # the layers that were fetched from there
+        self.run: tuple[Attention, ...] = ()  # whose layers are offered
         page.evaluate(MOUNT, [bundle.skeleton(), bundle.style()])
         self.theme(LIGHT)
 
@@ -86,9 +83,11 @@ class Stage:
         *,
         asked: Selection | None = None,
         held: Sequence[str] = (),
+        run: str = "",
     ) -> None:
         """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. held: the
-        parts that come without their arrays, because the browser has them already."""
+        parts that come without their arrays, because the browser has them already. run: its name; each stage
+        has one of its own."""
         selection = selection or Selection(0, "weights", 3, 1)
         asked = asked or selection
         message = payload(
@@ -99,33 +98,12 @@ class Stage:
             stage=asked.stage,
             check=check,
             baseline=baseline,
-            layers=list(self.run),
+            layers=[layer.name for layer in self.run],
         )
         extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
-        extra |= {"address": f"{self.mount}/layers?run=1"}
+        extra |= {"run": run or self.mount}
         block = packed(without_arrays(message, held) | extra | {"assets": assets.addresses()})
         self.page.evaluate("block => window.send(block)", base64.b64encode(block).decode())
-
-    def offer(self, *layers: Attention) -> None:
-        """These are the layers of the run, each at its address; more or fewer later."""
-        self.run = {layer.name: layer for layer in layers}
-
-        def answer(route: Route) -> None:
-            asked = dict(parse_qsl(urlsplit(route.request.url).query))
-            if "check" in asked:
-                route.fulfill(json=self.check)
-                return
-            self.requests.append(asked["layer"])
-            layer = self.run.get(asked["layer"])
-            if layer is None or self.away:
-                route.fulfill(status=404)
-                return
-            tokens = labels(layer.query.shape[1])
-            head, stage = int(asked["head"]), asked["stage"]
-            message = payload(layer, queries=tokens, keys=tokens, head=head, stage=stage, check=0.0)
-            route.fulfill(body=packed(message), content_type="application/octet-stream")
-
-        self.page.route(f"**/{self.mount}/layers*", answer)
 
     def asked(self) -> list[dict[str, object]]:
         """The layers that Python was told of: the first one, and all that follow within the delay."""

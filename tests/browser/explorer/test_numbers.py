@@ -66,9 +66,11 @@ def test_the_filled_formula_holds_the_cells_own_numbers(stage: Stage) -> None:
 
 
 def test_a_long_run_is_checked_after_its_picture(stage: Stage) -> None:
-    stage.offer(record(6))
-    stage.check = 5e-7
-    stage.send(record(6), check=None)
+    stage.send(record(6), check=None, run="long")
+    expect(stage.part("check")).to_contain_text("the whole run is being checked")
+    stage.page.wait_for_function("window.checks.length === 1")
+    assert stage.page.evaluate("window.checks") == ["long"]
+    stage.send(record(6), check=5e-7, run="long")
     expect(stage.part("check")).to_contain_text(
         "over the whole run the largest difference is 5e\u22127"
     )

@@ -14,7 +14,8 @@ from model.nn.attention import attend, rotate
 from model.nn.config import Projection
 from model.nn.layers import rotary_angles
 from model.nn.masks import causal_mask, changed_mask
-from model.nn.recorder import Place, Recorder, recording
+from model.nn.places import Place
+from model.nn.recorder import Recorder, recording
 from model.trace.collect import attention_record
 
 PATHS = pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])

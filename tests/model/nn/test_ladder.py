@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from model.nn.attention import MultiHeadAttention, attend
 from model.nn.config import TransformerConfig
 from model.nn.masks import causal_mask, padding_mask
-from model.nn.recorder import Place
+from model.nn.places import Place
 
 BATCH, LENGTH, WIDTH, HEADS = 2, 6, 24, 3
 PLACE = Place("encoder", 0, "self")

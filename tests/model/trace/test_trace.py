@@ -56,7 +56,8 @@ def test_a_trace_holds_plain_values_only(model: Model) -> None:
     trace = model.trace(sentence(model), target(model), record="full", explicit=True)
     kinds = {type(part) for part in parts(trace)}
     ours = {kind for kind in kinds if kind.__module__.startswith("model.")}
-    plain = {"model.trace.trace", "model.trace.records", "model.nn.intervention", "model.nn.config"}
+    plain = {"model.trace.trace", "model.trace.records"}
+    plain |= {"model.nn.intervention", "model.nn.config", "model.nn.places"}
     assert {kind.__module__ for kind in ours} == plain  # records, a change, how vectors were made
     rest = kinds - ours - {np.ndarray, tuple, dict}
     assert all(issubclass(kind, PLAIN) for kind in rest), rest

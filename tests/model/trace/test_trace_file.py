@@ -10,6 +10,7 @@ from safetensors.numpy import load
 from safetensors.numpy import save as save_arrays
 
 from model import Intervention, Model, Trace
+from model.nn.places import Place
 from model.trace.matrix_csv import matrix_csv, sheltered
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace_file import read_trace, trace_file
@@ -17,7 +18,7 @@ from tests.csv_reading import bared, read_matrix_csv
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
-RECORDS = (Trace, Attention, NormRecord, FeedForwardRecord, Token, Intervention)
+RECORDS = (Trace, Attention, Place, NormRecord, FeedForwardRecord, Token, Intervention)
 
 HOSTILE = [
     "=1+1",
@@ -106,7 +107,8 @@ def test_every_field_of_a_record_is_written() -> None:
     """A field that a record gains must be written and read, and named here."""
     assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
         "Trace": 13,
-        "Attention": 14,
+        "Attention": 11,
+        "Place": 3,
         "NormRecord": 9,
         "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
         "Token": 5,

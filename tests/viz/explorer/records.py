@@ -2,14 +2,12 @@
 
 import math
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from model.nn.places import Kind, Place
 from model.trace.records import Attention
-
-Kind = Literal["self", "causal", "cross"]
 
 
 def record(
@@ -37,10 +35,7 @@ def record(
         for count in (queries, keys, keys)
     )
     made = Attention(
-        name=f"decoder.{layer}.{'cross' if kind == 'cross' else 'self'}",
-        kind=kind,
-        stack="decoder",
-        layer=layer,
+        place=Place("decoder", layer, kind),
         heads=heads,
         scale=1 / math.sqrt(width) if scale is None else scale,
         fill=fill,

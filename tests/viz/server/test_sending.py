@@ -1,4 +1,4 @@
-"""Answers wait for their readers in pieces, and only so many bytes of them."""
+"""Answers wait for their readers in pieces."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,13 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
-from model import load_model
-from viz.explorer import endpoint
-from viz.server import sending
-from viz.server.sending import PIECE, InPieces, unless_crowded
+from viz.server.sending import PIECE, InPieces
 
 BODY = bytes(range(256)) * 2_000  # no whole number of pieces
-LONG = "The cat sat on the mat. " * 20
 
 
 class Reader:
@@ -74,37 +70,21 @@ def test_an_answer_comes_whole_and_no_piece_is_large(size: int) -> None:
     assert reader.ended
 
 
-def test_who_reads_nothing_holds_one_piece_and_layers_are_refused_while_too_much_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run = load_model("house-gpt").trace(LONG)
-    address = f"{endpoint.address(run, None)}&layer=decoder.0.self"
-    layers = app(Route("/layers", unless_crowded(endpoint.offer)))
+def test_who_reads_nothing_holds_one_piece_and_who_leaves_ends_the_answer() -> None:
+    async def offer(_: object) -> Response:
+        return Response(BODY)
 
     async def crowd() -> None:
-        first = Reader(address)
-        waiting = asyncio.create_task(first.ask(layers))
-        await first.began.wait()
-        assert [len(piece) for piece in first.pieces] == [PIECE]
-        assert not sending.is_crowded()
-        monkeypatch.setattr(sending, "MOST_WAITING", PIECE)  # less than one layer
-        refused = await read_at_once(address)
-        assert refused.status == 503
-        assert b"Try again soon" in refused.pieces[0]
-        first.reads.set()
-        await waiting
-        assert (await read_at_once(address)).pieces == first.pieces
-        leaver = Reader(address)
-        leaving = asyncio.create_task(leaver.ask(layers))
-        await leaver.began.wait()
+        body = app(Route("/body", offer))
+        reader, leaver = Reader("body"), Reader("body")
+        reading, leaving = (asyncio.create_task(one.ask(body)) for one in (reader, leaver))
+        await asyncio.gather(reader.began.wait(), leaver.began.wait())
+        assert [len(piece) for piece in reader.pieces] == [PIECE]
         leaving.cancel()  # as for a connection that is lost
         await asyncio.wait([leaving])
-        assert (await read_at_once(address)).status == 200
-
-    async def read_at_once(address: str) -> Reader:
-        reader = Reader(address)
+        assert [len(piece) for piece in leaver.pieces] == [PIECE]
         reader.reads.set()
-        await reader.ask(layers)
-        return reader
+        await reading
+        assert b"".join(reader.pieces) == BODY
 
     asyncio.run(crowd())

@@ -1,5 +1,6 @@
 """What an example says is to be seen there holds on the model itself."""
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -7,10 +8,39 @@ import pytest
 
 from model import Intervention, Model, Trace, load_model
 from model.trace.arrays import Array
-from viz.state.examples import EXAMPLES, Example
-from viz.state.view import example_view, from_link, to_link
+from viz.state.examples import EXAMPLES, Example, example_claim
+from viz.state.link import from_link, to_link
 
 LEAST = 0.5  # of a row's weight: more than all other keys together
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line beside the diagonal that an example claims."""
+
+    beside: int  # key - query: -1 the one before
+    rows: tuple[int, int]  # the first and the last
+    exceptions: tuple[tuple[int, int], ...] = ()  # (query, its largest key): rows said to differ
+
+
+BY_TITLE = {example.title: example for example in EXAMPLES}
+LINES = {
+    "The word before": Line(-1, (1, 8)),
+    "A list of words said again": Line(-2, (4, 7), ((3, 3),)),
+    "Only itself": Line(0, (0, 13)),
+    "An induction head": Line(-4, (6, 10), ((5, 2),)),
+    "What an induction head leans on": Line(-1, (1, 7)),
+    "Rows of letters": Line(-6, (7, 13)),
+    "The word before, in an encoder": Line(-1, (1, 11)),
+    "The word after": Line(1, (1, 4), ((5, 0),)),
+}
+NEXT = {
+    "A name said again": " Hill",
+    "A list of words said again": " garden",
+    "A family name, in a smaller GPT": " Gray",
+    "Rows of letters": "m",
+}  # the next token that an example claims
+COLUMN = "Nothing to look for"  # the example whose every row rests on its chosen key
 
 
 @cache
@@ -20,11 +50,11 @@ def loaded(name: str) -> Model:
 
 @cache
 def traced(example: Example) -> Trace:
-    return loaded(example.model).trace(example.text)
+    return loaded(example.view.model).trace(example.view.text)
 
 
 def weights_of(example: Example) -> Array:
-    return traced(example).find(example.place).weights(example.head)
+    return traced(example).find(example.view.place).weights(example.view.head)
 
 
 def named(examples: list[Example]) -> pytest.MarkDecorator:
@@ -35,60 +65,64 @@ def named(examples: list[Example]) -> pytest.MarkDecorator:
 def test_there_are_enough_examples_and_no_two_are_one() -> None:
     assert len(EXAMPLES) >= 12
     assert len({example.title for example in EXAMPLES}) == len(EXAMPLES)
-    assert len({(example.model, example.text) for example in EXAMPLES}) == len(EXAMPLES)
+    assert len({(example.view.model, example.view.text) for example in EXAMPLES}) == len(EXAMPLES)
 
 
 @named(list(EXAMPLES))
 def test_the_cell_that_an_example_opens_on_is_the_largest_of_its_row(example: Example) -> None:
-    row = weights_of(example)[example.query]
-    assert row.argmax() == example.key
-    assert row[example.key] > LEAST
+    row = weights_of(example)[example.view.query]
+    assert row.argmax() == example.view.key
+    assert row[example.view.key] > LEAST
 
 
-@named([example for example in EXAMPLES if example.line is not None])
-def test_a_line_beside_the_diagonal_is_there_where_an_example_claims_it(example: Example) -> None:
+@pytest.mark.parametrize("title", LINES)
+def test_a_line_beside_the_diagonal_is_there_where_an_example_claims_it(title: str) -> None:
     """Every row of it, one by one; and the rows that are said to differ do."""
-    weights, (first, last) = weights_of(example), example.line_rows
+    line, weights = LINES[title], weights_of(BY_TITLE[title])
+    first, last = line.rows
     assert first < last < len(weights)
     for query in range(first, last + 1):
-        key = query + (example.line or 0)
+        key = query + line.beside
         assert (query, weights[query].argmax()) == (query, key)
         assert weights[query, key] > LEAST
-    for query, key in example.exceptions:
+    for query, key in line.exceptions:
         assert not first <= query <= last
         assert weights[query].argmax() == key
 
 
-@named([example for example in EXAMPLES if example.line is not None])
-def test_no_row_of_words_is_left_out_of_a_line_in_silence(example: Example) -> None:
+@pytest.mark.parametrize("title", LINES)
+def test_no_row_of_words_is_left_out_of_a_line_in_silence(title: str) -> None:
     """A row that could have a cell of the line is on it, is said to differ, or has no such claim:
     a list that is said again speaks of its second round alone."""
-    trace, (first, last) = traced(example), example.line_rows
+    line, trace = LINES[title], traced(BY_TITLE[title])
+    first, last = line.rows
     words = [token.text.strip() for token in trace.tokens]
     for query, token in enumerate(trace.tokens):
-        if first <= query <= last or query in dict(example.exceptions) or token.special:
+        if first <= query <= last or query in dict(line.exceptions) or token.special:
             continue
-        if example.line in (-1, 0, 1):
+        if line.beside in (-1, 0, 1):
             assert query == 0  # no one stands before the first token
         elif words[query] in words[:query]:
             assert query > last  # said again, and described in words of its own
 
 
-@named([example for example in EXAMPLES if example.column])
-def test_every_row_rests_on_the_column_that_an_example_claims(example: Example) -> None:
-    rows = np.delete(weights_of(example), example.key, axis=0)
-    assert (rows.argmax(-1) == example.key).all()
-    assert (rows[:, example.key] > LEAST).all()
+def test_every_row_rests_on_the_column_that_an_example_claims() -> None:
+    example = BY_TITLE[COLUMN]
+    rows = np.delete(weights_of(example), example.view.key, axis=0)
+    assert (rows.argmax(-1) == example.view.key).all()
+    assert (rows[:, example.view.key] > LEAST).all()
 
 
 def test_a_head_that_finds_nothing_rests_where_the_value_is_shortest() -> None:
-    (example,) = (one for one in EXAMPLES if one.column)
-    lengths = np.linalg.norm(traced(example).find(example.place).value[example.head], axis=-1)
-    assert lengths[example.key] < np.delete(lengths, example.key).min() / 10
+    example = BY_TITLE[COLUMN]
+    lengths = np.linalg.norm(
+        traced(example).find(example.view.place).value[example.view.head], axis=-1
+    )
+    assert lengths[example.view.key] < np.delete(lengths, example.view.key).min() / 10
 
 
 def test_letters_that_come_a_third_time_look_at_both_places() -> None:
-    example = next(one for one in EXAMPLES if one.title == "Rows of letters")
+    example = BY_TITLE["Rows of letters"]
     weights = weights_of(example)
     for query, places in ((14, (1, 8)), (15, (2, 9))):
         assert (weights[query, list(places)] > 0.3).all()
@@ -97,15 +131,15 @@ def test_letters_that_come_a_third_time_look_at_both_places() -> None:
 
 def test_a_word_without_its_space_is_another_token() -> None:
     for title in ("A list of words said again", "An induction head"):
-        example = next(one for one in EXAMPLES if one.title == title)
-        ((query, _),) = example.exceptions
+        example = BY_TITLE[title]
+        ((query, _),) = LINES[title].exceptions
         tokens = traced(example).tokens
         assert tokens[query].text == " " + tokens[0].text
         assert tokens[query].id != tokens[0].id
 
 
 def test_the_last_word_has_no_next_one_and_rests_on_three_others() -> None:
-    example = next(one for one in EXAMPLES if one.title == "The word after")
+    example = BY_TITLE["The word after"]
     tokens, row = traced(example).tokens, weights_of(example)[5]
     assert [tokens[at].text for at in (0, 5, 6)] == ["[CLS]", "cat", "[SEP]"]
     assert row[[0, 5, 6]].min() > 0.25
@@ -113,49 +147,60 @@ def test_the_last_word_has_no_next_one_and_rests_on_three_others() -> None:
 
 
 def test_the_heads_of_the_next_layer_lean_on_the_word_before() -> None:
-    example = next(one for one in EXAMPLES if one.title == "The word before")
-    off = Intervention(ablated=frozenset({(example.place, example.head)}))
+    example = BY_TITLE["The word before"]
+    off = Intervention(ablated=frozenset({(example.view.place, example.view.head)}))
     with_it, without = (
         run.find("decoder.1.self")
-        for run in (traced(example), loaded(example.model).trace(example.text, intervention=off))
+        for run in (
+            traced(example),
+            loaded(example.view.model).trace(example.view.text, intervention=off),
+        )
     )
     for head in range(with_it.heads):
         assert without.weights(head)[8, 1] < with_it.weights(head)[8, 1] - 0.05
-    row = with_it.weights(example.head)[8]  # the head stays the same where the layer is changed
+    row = with_it.weights(example.view.head)[
+        8
+    ]  # the head stays the same where the layer is changed
     assert (row.argmax(), row[1] > LEAST) == (1, True)
 
 
 def test_the_head_for_them_is_the_head_for_it() -> None:
     it, them = (one for one in EXAMPLES if "stands for" in one.title)
-    assert (it.model, it.place, it.head) == (them.model, them.place, them.head)
-    assert weights_of(them)[them.query, them.key] > 0.9
-    assert traced(it).tokens[it.key].text == "animal"
+    assert (it.view.model, it.view.place, it.view.head) == (
+        them.view.model,
+        them.view.place,
+        them.view.head,
+    )
+    assert weights_of(them)[them.view.query, them.view.key] > 0.9
+    assert traced(it).tokens[it.view.key].text == "animal"
 
 
 def test_a_smaller_gpt_has_fewer_weights() -> None:
     smaller = next(one for one in EXAMPLES if "smaller GPT" in one.title)
     counts = [
         sum(weight.numel() for weight in loaded(name).module.parameters())
-        for name in (smaller.model, "house-gpt")
+        for name in (smaller.view.model, "house-gpt")
     ]
     assert counts[0] < counts[1]
 
 
-@named([example for example in EXAMPLES if example.goes_on])
-def test_the_model_goes_on_as_an_example_says(example: Example) -> None:
-    following = loaded(example.model).generate(example.text, limit=1)
-    assert following[0].text == example.goes_on
+@pytest.mark.parametrize("title", NEXT)
+def test_the_model_goes_on_as_an_example_says(title: str) -> None:
+    example = BY_TITLE[title]
+    following = loaded(example.view.model).generate(example.view.text, limit=1)
+    assert following[0].text == NEXT[title]
 
 
-@named([example for example in EXAMPLES if example.goes_on])
-def test_what_comes_next_is_what_the_chosen_cell_looks_at_or_follows(example: Example) -> None:
+@pytest.mark.parametrize("title", NEXT)
+def test_what_comes_next_is_what_the_chosen_cell_looks_at_or_follows(title: str) -> None:
     """The claim is about this head: the token that comes next is the one it looks at."""
+    example = BY_TITLE[title]
     keys = [token.text for token in traced(example).tokens]
-    assert keys[example.key].strip() == (example.goes_on or "").strip()
+    assert keys[example.view.key].strip() == NEXT[title].strip()
 
 
 def test_the_crossing_of_words_that_change_places_is_there() -> None:
-    example = next(one for one in EXAMPLES if one.title == "Words that change places")
+    example = BY_TITLE["Words that change places"]
     weights = weights_of(example)
     assert (weights[1].argmax(), weights[2].argmax()) == (2, 1)
     assert min(weights[1, 2], weights[2, 1]) > LEAST
@@ -163,15 +208,15 @@ def test_the_crossing_of_words_that_change_places_is_there() -> None:
 
 def test_another_head_looks_at_the_article_where_one_looks_at_the_noun_to_come() -> None:
     example = next(one for one in EXAMPLES if "gender" in one.title)
-    translator, sentence = traced(example), example.text.split()
-    assert translator.target_tokens[example.query].text == "mange"
-    assert translator.target_tokens[example.query + 1].text == "une"
-    others = translator.find(example.place).weights(0)[example.query]
+    translator, sentence = traced(example), example.view.text.split()
+    assert translator.target_tokens[example.view.query].text == "mange"
+    assert translator.target_tokens[example.view.query + 1].text == "une"
+    others = translator.find(example.view.place).weights(0)[example.view.query]
     assert sentence[others.argmax()] == "a"
 
 
 def test_the_same_words_look_at_each_other() -> None:
-    example = next(one for one in EXAMPLES if one.title == "One word, two meanings")
+    example = BY_TITLE["One word, two meanings"]
     weights, words = weights_of(example), [token.text for token in traced(example).tokens]
     for word in ("bank", "was"):
         first, second = (place for place, one in enumerate(words) if one == word)
@@ -182,12 +227,12 @@ def test_the_same_words_look_at_each_other() -> None:
 
 
 def test_the_diagonal_line_is_of_each_token_alone() -> None:
-    example = next(one for one in EXAMPLES if one.title == "Only itself")
+    example = BY_TITLE["Only itself"]
     assert (np.diagonal(weights_of(example)) > 0.99).all()
 
 
 @named(list(EXAMPLES))
 def test_a_link_to_an_example_opens_it_and_says_what_to_look_for(example: Example) -> None:
-    opened, trouble = from_link(to_link(example_view(example)))
-    assert (opened, trouble) == (example_view(example), ())
-    assert opened.look_for == example.look_for
+    opened, trouble = from_link(to_link(example.view))
+    assert (opened, trouble) == (example.view, ())
+    assert example_claim(opened) == example.look_for

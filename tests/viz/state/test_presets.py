@@ -11,9 +11,10 @@ from model.analysis.heads.ranking import scores
 from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from tests.model.tiny import loaded
+from viz.state.examples import Example
 from viz.state.intervention_words import fill_name, parts
-from viz.state.presets import PRESETS, Preset, opened, preset_of
-from viz.state.view import from_link, to_link
+from viz.state.link import from_link, to_link
+from viz.state.presets import PRESETS, preset_of
 
 SATURATES, LEAKS, COPIES, ORDER, EMPTY, HIDDEN = PRESETS
 
@@ -22,15 +23,15 @@ def copying_heads(trace: Trace) -> tuple[tuple[tuple[str, int], float], ...]:
     return scores(trace, families(trace)[0]).called("induction")
 
 
-def runs(preset: Preset) -> tuple[Model, Trace, Trace]:
+def runs(preset: Example) -> tuple[Model, Trace, Trace]:
     view = preset.view
     model = loaded(view.model)
     return model, model.trace(view.text), model.trace(view.text, intervention=view.change)
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
-def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(preset: Preset) -> None:
-    view = opened(preset)
+def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(preset: Example) -> None:
+    view = preset.view
     model, before, after = runs(preset)
     assert view.place in model.attention_names
     assert view.head < after.find(view.place).heads
@@ -156,7 +157,7 @@ def test_every_part_of_a_change_is_listed_and_can_be_taken_back_by_itself() -> N
         "masked = −1e9",
         "positions off",
         "L0H1 off",
-        "L1 crossH0 off",
+        "cross L1H0 off",
         "dropout 0.1, seed 4",
         "only in L0",
     ]

@@ -1,6 +1,7 @@
 """The link says the whole view, and no link can break a page."""
 
 from dataclasses import replace
+from typing import get_args
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
@@ -8,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.loading.registry import models
-from model.nn.intervention import Intervention
-from viz.state.examples import EXAMPLES
-from viz.state.intervention_url import MASKS
-from viz.state.view import TEXT_LIMIT, View, from_link, to_link
+from model.nn.intervention import Intervention, MaskChoice
+from viz.state.examples import EXAMPLES, example_claim
+from viz.state.link import from_link, to_link
+from viz.state.view import TEXT_LIMIT, View
 
 characters = st.characters(exclude_categories=["Cs"])
 names = st.sampled_from(["decoder.0.self", "decoder.1.cross"])
@@ -19,7 +20,7 @@ positions = st.integers(0, 5000)
 changes = st.builds(
     Intervention,
     scale=st.none() | st.floats(-1e6, 1e6),
-    mask=st.sampled_from(MASKS),
+    mask=st.sampled_from(get_args(MaskChoice)),
     hidden=st.frozensets(positions, max_size=4),
     blocked=st.frozensets(st.tuples(positions, positions), max_size=4),
     fill=st.just(float("-inf")) | st.floats(-1e38, 1e38),
@@ -100,6 +101,7 @@ def test_a_sentence_with_every_sign_of_a_link_survives() -> None:
 
 def test_only_an_example_has_something_to_look_for() -> None:
     first = EXAMPLES[0]
-    opened = View(text=first.text, model=first.model, place=first.place, head=first.head)
-    assert opened.look_for == first.look_for
-    assert View(text="something else").look_for is None
+    assert first.view == View()
+    assert example_claim(replace(first.view, query=0, stage="scores")) == first.look_for
+    assert example_claim(replace(first.view, head=0)) is None
+    assert example_claim(View(text="something else")) is None

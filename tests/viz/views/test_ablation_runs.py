@@ -11,7 +11,7 @@ from torch import Tensor
 from model import Model, Trace
 from model.analysis.heads import ablations
 from model.analysis.heads.ablations import Ablations
-from model.analysis.heads.families import Head
+from model.nn.places import Head
 from model.serving.engine import Engine, Request
 from model.system.jobs import UNEXPECTED
 from viz.views.all_heads import ablation

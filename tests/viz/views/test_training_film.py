@@ -8,11 +8,12 @@ import pytest
 
 from model.analysis.heads.families import families
 from model.analysis.heads.ranking import scores
+from model.nn.places import head_label
 from model.training.checkpoints import Archive, shipped_course
 from tests.model.tiny import loaded
 from viz.views.all_heads.ranking import BY_NAME
 from viz.views.training.film import message
-from viz.views.training.film.message import charts, head_name, part_name, patterns
+from viz.views.training.film.message import charts, part_name, patterns
 from viz.views.training.views import STRIPE
 
 ARCHIVE = Archive()
@@ -116,7 +117,7 @@ def test_the_lines_of_a_chart_can_be_told_apart() -> None:
     ],
 )
 def test_every_head_has_a_name_of_its_own(place: str, expected: str) -> None:
-    assert head_name(place, 2) == expected
+    assert head_label((place, 2), full=True) == expected
 
 
 def test_parts_are_named_in_words() -> None:

@@ -3,7 +3,7 @@
 import { hasHead } from "./derive.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { context2d, paintThumbnail } from "./paint.js";
-import { panelOf, rangesOf } from "./view.js";
+import { headName, panelOf, rangesOf } from "./view.js";
 
 const MAPPED_TOKENS = 128; // up to this many, every head's button shows its weights
 const MAP = 22; // size of that picture in pixels
@@ -49,7 +49,7 @@ export class Controls {
         title: zeroed && "This head's output is set to zero after it is computed",
       };
       const map = element("canvas", { "aria-hidden": "true", hidden: true });
-      const name = head === 0 ? `${label}H0` : `H${head}`;
+      const name = headName(head, head === 0 ? label : "");
       return radio(`head-${head}`, () => this.choose({ head }), attributes, map, name);
     });
     this.heads.replaceChildren(...radios);

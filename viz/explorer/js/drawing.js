@@ -129,7 +129,7 @@ export class Drawing {
     this.beside = true;
     this.settle();
     this.derived.foresee(explorer.layer);
-    this.check.fetch(explorer.received, () => this.drawCheck());
+    explorer.python.askForCheck(explorer.received);
   }
 
   /** Marks the explorer as ready once everything is drawn. */

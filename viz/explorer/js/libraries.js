@@ -1,7 +1,6 @@
-// What the app's own server hands out: Plotly and KaTeX, loaded once a page, and layers of a run.
+// What the app's own server hands out: Plotly and KaTeX, loaded once a page.
 
 import { element } from "./elements.js";
-import { unpacked } from "./message.js";
 
 const LOADED = Symbol.for("attention-explorer.libraries");
 
@@ -62,27 +61,6 @@ async function katexAndSheet(assets) {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(style.replace(FONT_RULES, ""));
   return { katex: globalThis.katex, sheet };
-}
-
-/** What stands at a run's address, as `read` reads it, or null when it cannot be had. Never rejects. */
-async function fetched(address, asked, read) {
-  if (!address) return null;
-  try {
-    const answer = await fetch(absolute(`${address}&${new URLSearchParams(asked)}`));
-    return answer.ok ? await read(answer) : null;
-  } catch {
-    return null;
-  }
-}
-
-/** The message of one layer. */
-export function fetchLayer(address, asked) {
-  return fetched(address, asked, async (answer) => unpacked(new Uint8Array(await answer.arrayBuffer())));
-}
-
-/** The largest difference over the whole run. */
-export function fetchCheck(address) {
-  return fetched(address, { check: "run" }, (answer) => answer.json());
 }
 
 const FONT_RULES = /@font-face\s*\{[^}]*\}/g;

@@ -1,9 +1,9 @@
 // The attention explorer: one attention layer, explored in the browser.
 //
 // Python sends the layer once, of a large one the values when they are shown. Everything else is derived here
-// (derive.js), so a change of head, stage or cell is one redraw and no journey. Another layer of the run is
-// fetched from its address. State lives in one object a mount; `choose` changes it, the drawing shows what it
-// says, and Python hears of the choice a quarter of a second later, of the last one only.
+// (derive.js), so a change of head, stage or cell is one redraw and no journey. So is a layer that has been here
+// before; another one comes from Python. State lives in one object a mount; `choose` changes it, the drawing
+// shows what it says, and Python hears of the choice a quarter of a second later, of the last one only.
 
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
@@ -11,13 +11,16 @@ import { hasHead } from "./derive.js";
 import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
 import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
-import { layersOf } from "./held.js";
+import { layersOf, remember, remembered } from "./held.js";
 import { unpacked } from "./message.js";
 import { Python, REPORTED } from "./python.js";
-import { axisLength, cellOf } from "./view.js";
+import { axisLength, cellOf, headName } from "./view.js";
 
 const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
+const START = { side: "reads", order: "largest", span: "layer", dimension: 0, window: null };
 const explorers = new WeakMap();
+// What is chosen, by mount: the one place of it. Streamlit may mount a place anew, with this script run anew.
+const states = (globalThis[Symbol.for("attention-explorer-states")] ??= new Map());
 
 export default function mount({ data, parentElement, setStateValue, setTriggerValue }) {
   let explorer = explorers.get(parentElement);
@@ -25,10 +28,11 @@ export default function mount({ data, parentElement, setStateValue, setTriggerVa
     explorer = new Explorer(parentElement);
     explorers.set(parentElement, explorer);
   }
-  explorer.python.connect(
-    (selection) => setStateValue("selection", selection),
-    (name, fetched) => setTriggerValue("layer", { name, fetched }),
-  );
+  explorer.python.connect({
+    tell: (selection) => setStateValue("selection", selection),
+    open: (layer) => setTriggerValue("layer", layer),
+    check: (run) => setTriggerValue("check", run),
+  });
   const mounted = (explorer.mounted = {});
   explorer.receive(unpacked(data, explorer.received));
   // Where data follow each other quickly, Streamlit ends the earlier mount after the later one.
@@ -39,10 +43,9 @@ class Explorer {
   constructor(parent) {
     this.parent = parent;
     this.root = parent.querySelector(".explorer");
-    this.state = { side: "reads", order: "largest", span: "layer", dimension: 0, window: null };
     const part = (name) => this.root.querySelector(`.${name}`);
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
-    this.python = new Python(this.root);
+    this.python = new Python();
     this.drawing = new Drawing(this, this.actions());
     this.root.onkeydown = moveAmongRadios;
     this.controls = new Controls(
@@ -59,10 +62,12 @@ class Explorer {
     if (this.python.isOvertaken(data)) return;
     const layers = layersOf(data);
     if (!layers) {
-      this.fetch(data, data.layer.name);
+      this.python.open(data, data.layer.name, true, true);
       return;
     }
+    remember(data);
     const before = this.received;
+    this.state = stateOf(data.mount);
     this.received = data;
     const news = { ...layers, palette, said: wordsOf(data, layers) };
     if (Object.entries(news).every(([name, fact]) => this[name] === fact)) return;
@@ -83,12 +88,12 @@ class Explorer {
     Object.assign(this, { layer, baseline, palette, said, layers, stages, labels });
   }
 
-  /** Takes Python's selection, which counts with a new revision only; or the reader's own, if it was chosen
-   *  under this one: the place was then mounted anew before Python heard of it, so it is told again. */
-  adopt(data) {
-    const { selection } = data;
-    Object.assign(this.state, this.python.lastChoice(data) ?? selection, { window: null });
-    if (REPORTED.some((field) => this.state[field] !== selection[field])) this.report();
+  /** Takes Python's selection, which counts with a new revision only. The reader's own stays where it was
+   *  chosen under this one: the place was then mounted anew before Python heard of it, so it is told again. */
+  adopt({ selection, revision }) {
+    const { state } = this;
+    if (state.revision !== revision) Object.assign(state, selection, { revision, window: null });
+    if (REPORTED.some((field) => state[field] !== selection[field])) this.report();
   }
 
   clamp() {
@@ -122,19 +127,19 @@ class Explorer {
 
   /** Tells Python of the choice: at once where Python must send what it is drawn from. */
   report() {
-    this.python.report(this.state, this.received, !this.isHere);
+    this.python.report(this.state, !this.isHere);
   }
 
   /** Opens another layer: its button is marked at once, the picture follows when it is here. */
   open(name) {
+    const { python, received } = this;
+    python.open(received, name, true);
     this.controls.markLayer(this.layers, name);
     if (name !== this.layer.name) this.root.dataset.ready = "false";
-    this.fetch(this.received, name);
-  }
-
-  fetch(data, name) {
-    const cell = { ...data.selection, ...this.state };
-    this.python.open(data, name, cell, (found) => this.receive(found));
+    const found = remembered(received, name);
+    if (!found) return;
+    this.receive(found);
+    python.open(received, name, !this.isHere);
   }
 
   /** What the picture's pointer and keys do. */
@@ -179,11 +184,16 @@ class Explorer {
   }
 
   get headName() {
-    return `${this.layer.label}H${this.state.head}`;
+    return headName(this.state.head, this.layer.label);
   }
 }
 
-/** What a message says, but for the numbers of its layers. */
+function stateOf(mount) {
+  if (!states.has(mount)) states.set(mount, { ...START });
+  return states.get(mount);
+}
+
+/** What a message says, but for the numbers of its layers, and for the choice, which is the reader's own. */
 function wordsOf(data, { layer, baseline }) {
-  return JSON.stringify({ ...data, layer: layer.digest, baseline: baseline?.digest });
+  return JSON.stringify({ ...data, selection: null, layer: layer.digest, baseline: baseline?.digest });
 }

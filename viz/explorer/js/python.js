@@ -1,67 +1,47 @@
-// The conversation with Python: what the reader chose, told a moment later; and the layers that the reader
-// opens, fetched from the run's address.
-
-import { fetchLayer } from "./libraries.js";
+// The conversation with Python: what the reader chose, told a moment later; and what Python is asked for, a
+// layer or the check of a long run.
 
 export const REPORTED = ["head", "stage", "query", "key"];
 const REPORT_DELAY = 250; // milliseconds
-// What the reader chose last, by mount. Streamlit may mount a place anew, with this script run anew.
-const choices = (globalThis[Symbol.for("attention-explorer-choices")] ??= new Map());
 
 export class Python {
-  constructor(root) {
-    this.root = root;
-  }
-
-  /** `tell` takes a choice; `ask` takes the name of an opened layer, and the parts of it that are here. */
-  connect(tell, ask) {
-    Object.assign(this, { tell, ask });
-  }
-
-  /** What the reader chose under the revision of a message, which Python may not have heard of; else nothing. */
-  lastChoice({ mount, revision }) {
-    const { revision: under, ...chosen } = choices.get(mount) ?? {};
-    return under === revision ? chosen : null;
+  /** `tell` takes a choice, `open` an opened layer, `check` the run whose check is to be made. */
+  connect(told) {
+    Object.assign(this, { told });
   }
 
   /** Tells what the reader chose, the last choice only: after a moment, or `atOnce`. */
-  report(state, { mount, revision }, atOnce) {
-    const chosen = Object.fromEntries(REPORTED.map((name) => [name, state[name]]));
-    const choice = { ...chosen, revision };
-    choices.set(mount, choice);
+  report(state, atOnce) {
+    const choice = Object.fromEntries([...REPORTED, "revision"].map((name) => [name, state[name]]));
     clearTimeout(this.reporting);
-    this.reporting = setTimeout(() => this.tell(choice), atOnce ? 0 : REPORT_DELAY);
+    this.reporting = setTimeout(() => this.told.tell(choice), atOnce ? 0 : REPORT_DELAY);
   }
 
-  /** Has a layer shown that stands at the address of a message, and tells of it afterwards; where nothing
-   *  is there, asks for it. */
-  async open(message, name, { head, stage }, show) {
-    const { address, layers } = message;
-    this.opening = { name, address };
-    clearTimeout(this.telling);
-    const found = await fetchLayer(address, { layer: name, head, stage });
-    if (this.opening?.name !== name || !this.root.isConnected) return; // another one was chosen meanwhile
-    if (!found) {
-      this.opening = null;
-      this.ask(name, []);
-      return;
-    }
-    show({ ...message, ...found, layers });
-    const parts = [found.layer, found.baseline].filter(Boolean).map(({ part }) => part);
-    this.opening = { name, address };
-    this.telling = setTimeout(() => this.ask(name, parts), REPORT_DELAY);
+  /** Tells of an opened layer: after a moment, or `atOnce` where Python must send it. `lost`: whether its
+   *  numbers are said to be here and are not. */
+  open({ run }, name, atOnce, lost = false) {
+    this.opening = { name, run };
+    clearTimeout(this.opened);
+    this.opened = setTimeout(() => this.told.open({ name, lost }), atOnce ? 0 : REPORT_DELAY);
   }
 
   /** Whether the reader has opened another layer of this run since Python sent this message. */
-  isOvertaken({ address, layer }) {
+  isOvertaken({ run, layer }) {
     const { opening } = this;
-    const overtaken = opening?.address === address && opening.name !== layer.name;
+    const overtaken = opening?.run === run && opening.name !== layer.name;
     if (!overtaken) this.opening = null;
     return overtaken;
   }
 
+  /** Asks once for the check of a run that Python has not checked yet. */
+  askForCheck({ run, checked }) {
+    if (checked || this.checking === run) return;
+    this.checking = run;
+    this.told.check(run);
+  }
+
   close() {
     clearTimeout(this.reporting);
-    clearTimeout(this.telling);
+    clearTimeout(this.opened);
   }
 }

@@ -8,6 +8,11 @@ const sharedRanges = new WeakMap(); // from a changed layer to its largest diffe
 const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
 export const RUNS = ["baseline", "changed", "difference"];
 
+/** A head as it is called: L2H5, or H5 beside others of its layer. */
+export function headName(head, layerLabel = "") {
+  return `${layerLabel}H${head}`;
+}
+
 /** How many positions an axis has. */
 export function axisLength(axis, stage, layer) {
   if (axis === "query") return layer.queries;

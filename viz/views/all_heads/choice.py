@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 import streamlit as st
 from numpy.typing import NDArray
 
-from model.analysis.heads.families import Family, Head, families, family_of, head_label
+from model.analysis.heads.families import Family, families, family_of
+from model.nn.places import Head, head_label
 from viz.elements.one_of import choosable_table, one_of
 from viz.elements.plot import plot
-from viz.explorer.endpoint import labels_of
 from viz.figures.head_map import head_map
 from viz.figures.head_marks import Cell
 from viz.figures.heatmap import NARROW, weights_of_head
@@ -21,7 +21,7 @@ from viz.notation.theme import QuantityName
 from viz.saving.save import save_figure
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart
-from viz.state.look import Look
+from viz.state.look import Look, labels_of
 from viz.state.navigation import view_link
 from viz.state.session import change_view, current, shown, write_link
 

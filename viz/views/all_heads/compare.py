@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.heads.families import Family, family_of, head_label
+from model.analysis.heads.families import Family, family_of
 from model.analysis.heads.statistics import distance, entropy
 from model.download.sources import is_on_disk
 from model.loading.registry import hub_models, models, others_allowed
+from model.nn.places import head_label
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed
-from viz.explorer.endpoint import labels_of
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.markdown import plain
 from viz.shell.controls import choose_layer_and_head
@@ -22,7 +22,7 @@ from viz.shell.pictures import chart, look_for
 from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
 from viz.state.held import loaded, traced
-from viz.state.look import Look
+from viz.state.look import Look, labels_of
 from viz.state.session import change_view, current, shown, write_link
 from viz.state.view import TEXT_LIMIT
 from viz.views.all_heads.choice import choose_family, name_of, names_of
@@ -85,7 +85,9 @@ def _second_text(seen: Look, model: str, box: DeltaGenerator) -> str:
     another one: an example of its own, or the words in reverse order."""
     start = text = seen.request.text
     if model == seen.model.name:
-        others = [one.text for one in EXAMPLES if one.model == model and one.text != text]
+        others = [
+            one.view.text for one in EXAMPLES if one.view.model == model and one.view.text != text
+        ]
         start = others[0] if others else " ".join(reversed(text.split()))
     return box.text_input(
         "Sentence on the right",

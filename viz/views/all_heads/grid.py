@@ -4,9 +4,10 @@ from functools import lru_cache
 
 import streamlit as st
 
-from model.analysis.heads.families import Family, Head
+from model.analysis.heads.families import Family
 from model.analysis.heads.ranking import STATISTICS, Scores, scores
 from model.analysis.heads.tiles import Tiles, tiles
+from model.nn.places import Head
 from model.serving.engine import Request
 from viz.figures.head_grid import head_grid
 from viz.shell.pictures import checked, look_for, table

@@ -18,6 +18,7 @@ from model.analysis.heads.contributions import (
 from model.analysis.heads.families import Family
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
+from model.nn.places import Place
 from model.serving.engine import Request
 from model.trace.trace import Logits
 from viz.elements.one_of import one_listed, one_of
@@ -25,6 +26,7 @@ from viz.figures.bars import part_bars
 from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
+from viz.notation.names import ADDED_BY
 from viz.notation.numbers import difference, probability
 from viz.notation.superlatives import led_by
 from viz.shell.pictures import chart, look_for, table
@@ -216,11 +218,9 @@ def _part_name(seen: Look, part: Part) -> str:
         return {"tokens": "token vector", "positions": "position", "segments": "segment"}[part.name]
     if part.name == "output":
         return "bias of the output matrix"
-    _, layer, *kind = part.name.split(".")
-    if layer in ("final", "embedding"):
-        return f"β of the {'final norm' if layer == 'final' else 'norm after the embedding'}"
-    names = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
-    if part.kind == "feed_forward":
-        return f"feed-forward {layer}"
-    before = "bias of" if part.kind == "bias" else "β of the norm after"
-    return f"{before} {names[kind[0]]} {layer}"
+    place = Place.named(part.name)
+    if place.kind == "final":
+        return "β of the final norm"
+    where = "the embedding" if place.layer is None else f"{ADDED_BY[place.kind]} {place.layer}"
+    before = {"bias": "bias of ", "norm": "β of the norm after "}.get(part.kind, "")
+    return f"{before}{where}"

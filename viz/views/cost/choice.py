@@ -13,6 +13,7 @@ from model.nn.config import TransformerConfig
 from model.worked.shapes import LONG_WALK, SHORT_WALK
 from model.worked.source import INTRODUCTION
 from viz.notation.markdown import plain
+from viz.state import url
 from viz.state.look import Look
 
 Numbers = tuple[int, ...]  # in the order of FIELDS
@@ -163,7 +164,7 @@ def _fill_controls(basis: Basis, given: Numbers) -> None:
 
 def _linked(given: Numbers) -> Numbers:
     """The numbers of the link; those given where it has none that can be read."""
-    written = st.query_params.get(_PARAMETER, "").split("-")
+    written = url.read({_PARAMETER}).get(_PARAMETER, "").split("-")
     if len(written) != len(FIELDS) or not all(re.fullmatch("[0-9]{1,8}", part) for part in written):
         return given
     numbers = tuple(map(int, written))
@@ -172,10 +173,8 @@ def _linked(given: Numbers) -> Numbers:
 
 
 def _write_link(numbers: Numbers | None) -> None:
-    if numbers is None:
-        st.query_params.pop(_PARAMETER, None)
-    elif st.query_params.get(_PARAMETER) != (written := "-".join(map(str, numbers))):
-        st.query_params[_PARAMETER] = written
+    said = {} if numbers is None else {_PARAMETER: "-".join(map(str, numbers))}
+    url.say(said, {_PARAMETER})
 
 
 def _forget() -> None:

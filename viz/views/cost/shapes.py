@@ -11,6 +11,7 @@ from model.analysis.cost.operations import Operation, operations
 from model.analysis.cost.recorded_shapes import Shape, compared, counted_parameters, recorded_shapes
 from model.arithmetic.sizes import parameter_parts
 from model.nn.config import TransformerConfig
+from model.nn.places import Kind, Place
 from viz.elements.one_of import one_of
 from viz.figures.bars import Amount, amounts, percent
 from viz.notation.markdown import plain
@@ -21,7 +22,7 @@ from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes
 
-_PLACES = {
+_PLACES: dict[Kind, str] = {
     "embedding": "Embedding",
     "self": "Self-attention",
     "cross": "Cross-attention",
@@ -78,7 +79,7 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
         ]
         chart(amounts(bars, unit="numbers that are new", logarithmic=True), "cost-numbers")
         st.latex(formulas.head_width(sizes.config))
-    kind = place.rpartition(".")[2]
+    kind = Place.named(place).kind
     if kind in ("self", "cross"):
         st.latex(formulas.attention_shapes(sizes.config, kind))
     if own:
@@ -87,13 +88,14 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
 
 def _place(steps: Sequence[Operation]) -> str:
     places = list(dict.fromkeys(step.place for step in steps))
-    stacks = {place.partition(".")[0] for place in places}
+    stacks = {Place.named(place).stack for place in places}
 
     def named(place: str) -> str:
-        stack, _, part = place.partition(".")
-        return f"{stack.title()}: {_PLACES[part].lower()}" if len(stacks) > 1 else _PLACES[part]
+        part = Place.named(place)
+        words = _PLACES[part.kind]
+        return f"{part.stack.title()}: {words.lower()}" if len(stacks) > 1 else words
 
-    first = next(place for place in places if place.endswith(".self"))
+    first = next(place for place in places if Place.named(place).kind == "self")
     key = f"cost-place-{len(places)}-{places[-1]}"
     return one_of("Part of the model", places, key, default=first, named=named, quiet=True)
 
@@ -107,7 +109,7 @@ def _numbers(step: Operation) -> str:
 def _scales(seen: Look) -> dict[str, float]:
     """The factor on the scores of the first layer of each kind, by place: decoder.self, …"""
     return {
-        f"{attention.stack}.{attention.name.rpartition('.')[2]}": attention.scale
+        attention.place.in_any_layer: attention.scale
         for attention in seen.trace.attention
         if attention.layer == 0
     }

@@ -7,14 +7,13 @@ from model.analysis.stream.dropout import Dropped, dropped, mean_over_draws
 from model.analysis.stream.neurons import strongest
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
-from viz.explorer.endpoint import labels_of
 from viz.figures.dropped import after_dropout
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
-from viz.state.look import Look
+from viz.state.look import Look, labels_of
 from viz.views.feed_forward import formulas
 from viz.views.feed_forward.neurons import SHOWN, chosen_layer, tokens_of
 

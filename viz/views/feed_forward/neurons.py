@@ -14,6 +14,7 @@ from model.analysis.stream.activation_curves import (
 )
 from model.analysis.stream.neurons import histogram, neuron_statistics, strongest
 from model.nn.config import Activation
+from model.nn.places import Place
 from model.trace.records import FeedForwardRecord
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.activation import Line, activation_curves, curve_over_values
@@ -118,8 +119,8 @@ def chosen_layer(seen: Look) -> FeedForwardRecord | None:
 
 
 def tokens_of(seen: Look, record: FeedForwardRecord) -> list[str]:
-    stack = next(stack for stack in seen.trace.states if record.name.startswith(f"{stack}."))
-    return [token.text for token in seen.trace.tokens_of(stack)]
+    tokens = seen.trace.tokens_of(Place.named(record.name).stack)
+    return [token.text for token in tokens]
 
 
 def _check(activation: Activation, record: FeedForwardRecord) -> None:

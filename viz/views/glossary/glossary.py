@@ -7,9 +7,9 @@ import tomllib
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from urllib.parse import urlencode
 
 from viz.notation.markdown import plain
+from viz.state.link import address
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ def glossary_link(name: str, words: str = "") -> str:
     words: what the link says; the name as it was given where this is empty. Raises KeyError as
     `term` does.
     """
-    question = urlencode({"term": term(name).name})
-    return f"[{plain(words or name)}](/glossary?{question})"
+    return f"[{plain(words or name)}]({address('/glossary', {'term': term(name).name})})"
 
 
 def _names(found: Term) -> str:

@@ -7,9 +7,10 @@ from viz.elements.one_of import open_one
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.shell.pictures import look_for
+from viz.state.examples import Example
 from viz.state.intervention_words import COUNTERFACTUAL, parts
 from viz.state.look import Look
-from viz.state.presets import PRESETS, Preset, opened, preset_of
+from viz.state.presets import PRESETS, preset_of
 from viz.state.session import can_undo, current, open_view, set_change, undo
 from viz.views.laboratory.editors import EDITORS, LABEL
 
@@ -57,9 +58,9 @@ def what_to_see() -> None:
             look_for(plain(preset.look_for))
 
 
-def _open_preset(preset: Preset) -> None:
+def _open_preset(preset: Example) -> None:
     set_change(preset.view.change)
-    open_view(opened(preset))
+    open_view(preset.view)
     st.session_state[_EDIT] = None
 
 

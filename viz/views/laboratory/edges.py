@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
+from model.nn.places import layer_label
 from model.trace.arrays import Mask
 from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
 from viz.figures.edge_grid import CLICKED, edges
 from viz.notation.labels import numbered_labels
 from viz.state.held import traced
-from viz.state.intervention_words import layer_name
 from viz.state.look import Look
 from viz.state.session import current, set_change
 
@@ -26,7 +26,7 @@ def edges_editor(seen: Look) -> None:
     look = _allowed(seen)
     if len(seen.model.stacks()) > 1:
         st.caption(
-            f"Edges are cut in {layer_name(seen.place)}, the chosen layer, for the "
+            f"Edges are cut in {layer_label(seen.place)}, the chosen layer, for the "
             "sub-layers of this model join other tokens."
         )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

@@ -7,11 +7,12 @@ import numpy as np
 import streamlit as st
 
 from model.nn.intervention import LARGEST_FILL, LARGEST_SCALE
+from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell.controls import MASK_NAMES, MASKS_OF_SHAPE
-from viz.state.intervention_words import FILLS, fill_name, layer_name
+from viz.state.intervention_words import FILLS, fill_name
 from viz.state.look import Look
 from viz.state.session import current, switch
 from viz.views.laboratory.controls import changed, field, heading, several, value_or_number
@@ -84,10 +85,10 @@ def _heads(seen: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width="content"):
             several(
-                f"Heads of {layer_name(place)} whose output is zero (another layer: in the list “Layer”)",
+                f"Heads of {layer_label(place)} whose output is zero (another layer: in the list “Layer”)",
                 heads,
                 chosen=seen.attention.ablated,
-                name=lambda head: f"{layer_name(place)}H{head}",
+                name=lambda head: head_label((place, head), full=True),
                 key=f"laboratory-heads-{place}",
                 take=lambda members: changed(ablated=others | {(place, head) for head in members}),
             )
@@ -123,11 +124,11 @@ def _what_dropped(seen: Look) -> None:
     weights, dropped = seen.attention.weights(seen.head), seen.attention.dropped(seen.head)
     seen_weights = weights > 0
     if np.array_equal(weights, dropped):
-        st.caption(f"{layer_name(seen.place)} is not among the sub-layers that are changed.")
+        st.caption(f"{layer_label(seen.place)} is not among the sub-layers that are changed.")
         return
     gone, sums = int((dropped[seen_weights] == 0).sum()), dropped.sum(-1)
     st.caption(
-        f"In {layer_name(seen.place)}H{seen.head} {gone} of "
+        f"In {head_label((seen.place, seen.head), full=True)} {gone} of "
         f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw; "
         f"the rows now sum to {sums.min():.3f} up to {sums.max():.3f}, not to 1. The "
         "picture shows the weights before dropout, and the output after it."
@@ -148,7 +149,7 @@ def _where(seen: Look) -> None:
         "Only in these sub-layers (none chosen: in all)",
         names,
         chosen=sorted(current().change.only or ()),
-        name=layer_name,
+        name=layer_label,
         key="laboratory-only",
         take=take,
     )

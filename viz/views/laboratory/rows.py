@@ -10,6 +10,7 @@ from model.analysis.run_comparison import (
     movement,
     row_statistics,
 )
+from model.nn.places import layer_label
 from viz.elements.one_of import one_of
 from viz.figures.before_after import before_and_after
 from viz.figures.heatmap import Axis, heatmap
@@ -18,7 +19,6 @@ from viz.notation.names import state_names
 from viz.notation.theme import MORE, WEIGHT, rgba
 from viz.shell.controls import choose_head
 from viz.shell.pictures import chart, table
-from viz.state.intervention_words import layer_name
 from viz.state.look import Look
 from viz.views.laboratory.effects import runs
 
@@ -43,7 +43,7 @@ def rows_effect(seen: Look) -> None:
         head = choose_head(after.heads)
         st.latex(LARGEST if sharp else ENTROPY)
         st.markdown(
-            f"Mean over all rows and heads of {layer_name(seen.place)}: entropy "
+            f"Mean over all rows and heads of {layer_label(seen.place)}: entropy "
             f"**{_mean(ours.entropy, ours):.3f}** nats before, **{_mean(theirs.entropy, theirs):.3f}** "
             f"after; largest weight **{_mean(ours.largest, ours):.3f}** before, "
             f"**{_mean(theirs.largest, theirs):.3f}** after."

@@ -7,7 +7,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from model.analysis.stream.norms import kernel_check
-from model.nn.config import Stack
+from model.nn.places import Place
 from model.trace.records import NormRecord
 from viz.elements.one_of import keep_within, one_listed
 from viz.figures.heatmap import Axis
@@ -55,9 +55,8 @@ def choose_norm(seen: Look) -> NormLook:
         format_func=lambda name: _title(seen, name),
         key=NORM,
     )
-    stack: Stack = "encoder" if name.startswith("encoder.") else "decoder"
     norm = norms[name]
-    tokens = [token.text for token in seen.trace.tokens_of(stack)]
+    tokens = [token.text for token in seen.trace.tokens_of(Place.named(name).stack)]
     token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, box=token_box)
     width = norm.input.shape[1]
     keep_within(DIMENSION, width)

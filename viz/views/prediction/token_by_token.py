@@ -13,7 +13,6 @@ from model.serving.engine import Request
 from model.trace.records import Token
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of, one_step
-from viz.explorer.endpoint import labels_of
 from viz.figures.bars import reading
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, difference
@@ -21,7 +20,7 @@ from viz.notation.theme import WEIGHT, rgba
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
-from viz.state.look import Look
+from viz.state.look import Look, labels_of
 from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.sampling import sampling_controls
 
@@ -68,7 +67,7 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
             draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
         st.latex(GREEDY if choice.seed is None else DRAWN)
     with read:
-        names = [name for name in seen.model.attention_names if name.startswith("decoder.")]
+        names = [one.name for one in run.attention if one.stack == "decoder"]
         attention, head = choose_layer_and_head(run, names)
         weights = attention.weights(head)[-1]
         queries, texts = labels_of(run, attention)

@@ -8,6 +8,7 @@ from functools import cache
 
 import streamlit as st
 
+from model.nn.places import head_label
 from model.serving.engine import Background
 from model.training.checkpoints import Archive, Course, Film, shipped_course, shipped_courses
 from model.training.induction import SYMBOLS
@@ -16,7 +17,6 @@ from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.state.engine import engine
 from viz.state.session import current
-from viz.views.training.film.message import head_name
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {
@@ -51,7 +51,7 @@ class Seen:
 
     @property
     def name(self) -> str:
-        return head_name(self.place, self.head)
+        return head_label((self.place, self.head), full=True)
 
 
 @cache
@@ -141,12 +141,12 @@ def choose_head(
         for head in range(attention.heads)
     ]
     roles = {course.found(what): f", {ROLES.get(what, what)}" for what in course.heads}
-    heads = {head_name(*one): one for one in [*roles, *every] if one in every}
+    heads = {head_label(one, full=True): one for one in [*roles, *every] if one in every}
     names = list(heads)
     chosen = st.selectbox(
         "Head",
         names,
-        index=names.index(head_name(*first)) if first and first in every else 0,
+        index=names.index(head_label(first, full=True)) if first and first in every else 0,
         format_func=lambda name: f"{name}{roles.get(heads[name], '')}",
         key=key,
         bind="query-params",

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from model.nn.places import Place, decoder_head, head_label
 from model.training.checkpoints import Course
 from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
@@ -22,7 +23,14 @@ BEST = {
     "The best induction head so far": "induction",
     "The best previous-token head so far": "previous_token",
 }
-HEADS = (*BEST, *(f"L{layer}H{head}" for layer in range(2) for head in range(4)))
+HEADS = (
+    *BEST,
+    *(
+        head_label((Place("decoder", layer, "self").name, head))
+        for layer in range(2)
+        for head in range(4)
+    ),
+)
 
 
 def here() -> None:
@@ -167,5 +175,4 @@ def _chosen_head(course: Course) -> tuple[str, int]:
     if label in BEST:
         what = BEST[label]
         return course.found(what) if what in course.heads else ("decoder.1.self", 0)
-    layer, _, head = label.removeprefix("L").partition("H")
-    return f"decoder.{layer}.self", int(head)
+    return decoder_head(label)

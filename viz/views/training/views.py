@@ -166,7 +166,7 @@ def checked(shown: Film) -> None:
 
 def _look_for(seen: Seen) -> str:
     for example in EXAMPLES:
-        where = (example.model, example.text, example.place, example.head)
+        where = (example.view.model, example.view.text, example.view.place, example.view.head)
         if where == (seen.course.key, seen.film.text, seen.place, seen.head):
             return plain(f"Press Play. {example.look_for}")
     roles = [

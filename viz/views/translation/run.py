@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from model.nn.places import head_label
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from model.training.alignment import Links, aligning_head, heads_by_gold
@@ -63,7 +64,7 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
         write_link()
 
     def label(head: tuple[str, int]) -> str:
-        name = f"L{head[0].split('.')[1]}H{head[1]}"
+        name = head_label(head)
         return f"{name}: {shares[head]:.3f} on gold" if head in shares else name
 
     st.selectbox(

@@ -6,6 +6,7 @@ import streamlit as st
 
 from model.worked import examples
 from viz.notation.markdown import plain
+from viz.state import url
 from viz.views.worked.by_hand import NOTES, SHOW, open_step, worked_example
 
 TOPICS = {
@@ -54,12 +55,13 @@ def adopt_link() -> None:
     Where there is no such example a warning says so, and the open one stays. `show=notes` opens the
     tab that says what the notes are.
     """
-    shown = st.query_params.get(SHOW)
+    link = url.read({EXAMPLE, STEP, SHOW})
+    shown = link.get(SHOW)
     if shown != st.session_state.get(SHOWN):
         st.session_state[SHOWN] = shown
         if shown == NOTES:
             st.session_state[TAB] = ABOUT
-    name, step = st.query_params.get(EXAMPLE), st.query_params.get(STEP, "1")
+    name, step = link.get(EXAMPLE), link.get(STEP, "1")
     if name is None or (name, step) == st.session_state.get(WRITTEN):
         return
     try:
@@ -73,10 +75,7 @@ def adopt_link() -> None:
 def write_link(step: int) -> None:
     """Writes the open example and its step, counted from 0, into the link."""
     parameters = {EXAMPLE: chosen()} | ({STEP: str(step + 1)} if step else {})
-    others = {name: st.query_params[name] for name in st.query_params}
-    written = {name: others.pop(name) for name in (EXAMPLE, STEP, SHOW) if name in others}
-    if written != parameters:
-        st.query_params.from_dict(others | parameters)
+    url.say(parameters, {EXAMPLE, STEP, SHOW})
     st.session_state[WRITTEN] = (chosen(), parameters.get(STEP, "1"))
 
 

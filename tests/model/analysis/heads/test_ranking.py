@@ -5,9 +5,10 @@ import pytest
 
 from model import Model, Trace
 from model.analysis.heads import statistics
-from model.analysis.heads.families import Family, families, head_label
+from model.analysis.heads.families import Family, families
 from model.analysis.heads.ranking import STATISTICS, looking, scores, separators
 from model.loading.shipped import ASSETS, load_asset
+from model.nn.places import head_label
 from model.trace.records import Token
 from model.training.head_scores import repeat_accuracy, said_twice
 from model.training.recipes import RECIPES

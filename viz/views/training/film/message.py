@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from model.analysis.heads.labels import goes_on_with_its_text
 from model.analysis.heads.statistics import after_the_same, mean_share
+from model.nn.places import Place, head_label
 from model.trace.arrays import Mask
 from model.training.checkpoints import Course, Film, Movement, Record
 from viz.notation.labels import token_label
+from viz.notation.names import ADDED_BY
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUANTITIES, STREAM
 
 Json = dict[str, object]
+_TABLES = {"embedding.tokens": "token table", "embedding.positions": "position table"}
 LABEL = 12  # characters of a token beside the map
 LOSS = "loss"
 LINES_AT_MOST = 4  # in one chart
@@ -49,13 +52,6 @@ class Measure(NamedTuple):
 
     name: str
     values: tuple[float, ...]
-
-
-def head_name(place: str, head: int) -> str:
-    """`decoder.1.self`, 2 as L1H2; cross-attention and an encoder's layers say so."""
-    stack, layer, kind = place.split(".")
-    where = "cross " if kind == "cross" else "encoder " if stack == "encoder" else ""
-    return f"{where}L{layer}H{head}"
 
 
 def patterns(film: Film, place: str) -> dict[str, Mask]:
@@ -103,7 +99,7 @@ def message(
     framed, cells = next(iter(patterns(film, place).items()), (None, None))
     return {
         "key": course.key,
-        "title": f"Head {head_name(place, head)}",
+        "title": f"Head {head_label((place, head), full=True)}",
         "steps": list(film.steps),
         "lastStep": planned or film.steps[-1],
         "weights": _base64((weights if mask is None else weights[:, mask]).astype("<f4")),
@@ -149,13 +145,12 @@ def charts(history: Sequence[Record], losses: Sequence[tuple[int, float]] = ()) 
 
 def part_name(part: str) -> str:
     """A part of a model as it is said to readers: `decoder.1.self` is "decoder L1 attention"."""
-    stack, *rest = part.split(".")
-    if stack == "embedding":
-        return {"tokens": "token table", "positions": "position table"}.get(rest[0], part)
-    if len(rest) == 1:
+    if part.startswith("embedding."):
+        return _TABLES.get(part, part)
+    if part.endswith(".final_norm"):
         return "final norm"
-    kinds = {"self": "attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
-    return f"{stack} L{rest[0]} {kinds.get(rest[1], rest[1])}"
+    place = Place.named(part)
+    return f"{place.stack} {place.label} {ADDED_BY[place.kind]}"
 
 
 def _chart(title: str, lines: dict[str, list[tuple[int, float]]], high: float) -> Json:

@@ -1,0 +1,83 @@
+"""Where a part of the network stands, and the one way in which its name is written and read.
+
+`decoder.3.self` is the self-attention of the decoder's layer 3, and `decoder.3.self.norm` the norm beside
+it. `decoder.final` comes after the last layer; `decoder.self` is the self-attention of any layer. L3H5 is
+head 5 of layer 3.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from model.nn.config import Stack
+
+Kind = Literal["self", "causal", "cross", "feed_forward", "embedding", "final", "output"]
+Head = tuple[str, int]  # an attention sub-layer's name, and a head of it: ("decoder.3.self", 5)
+_NAME = re.compile(
+    r"(encoder|decoder)(?:\.(\d+))?\.(self|cross|feed_forward|embedding|final|output)(?:\.norm)?",
+    re.ASCII,
+)
+_HEAD = re.compile(r"L(\d+)H(\d+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A sub-layer, or what stands before the first or after the last."""
+
+    stack: Stack
+    layer: int | None  # None: outside of the layers, or in any of them
+    kind: Kind  # "causal": self-attention that looks back only; its name does not say so
+
+    @classmethod
+    def named(cls, name: str) -> "Place":
+        """The place of a sub-layer, or of the norm beside it. Raises ValueError for any other name."""
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise ValueError(f"{name!r} names no part of a network.")
+        stack, layer, kind = found.groups()
+        return cls(cast(Stack, stack), None if layer is None else int(layer), cast(Kind, kind))
+
+    @property
+    def name(self) -> str:
+        kind = "self" if self.kind == "causal" else self.kind
+        layer = () if self.layer is None else (str(self.layer),)
+        return ".".join((self.stack, *layer, kind))
+
+    @property
+    def norm(self) -> str:
+        """The name of the norm beside it."""
+        return f"{self.name}.norm"
+
+    @property
+    def in_any_layer(self) -> str:
+        """The name of all sub-layers like this one: decoder.self."""
+        return replace(self, layer=None).name
+
+    @property
+    def label(self) -> str:
+        """The layer: L3."""
+        return f"L{self.layer}"
+
+    @property
+    def full_label(self) -> str:
+        before = "cross " if self.kind == "cross" else "encoder " if self.stack == "encoder" else ""
+        return f"{before}{self.label}"
+
+
+def layer_label(name: str) -> str:
+    """`decoder.3.self` as L3, told apart from the decoder's own layers: "encoder L3", "cross L3"."""
+    return Place.named(name).full_label
+
+
+def head_label(head: Head, *, full: bool = False) -> str:
+    """("decoder.3.self", 5) as L3H5. full: told apart from the decoder's own heads: "cross L3H5"."""
+    place = Place.named(head[0])
+    return f"{place.full_label if full else place.label}H{head[1]}"
+
+
+def decoder_head(label: str, kind: Kind = "self") -> Head:
+    """L3H5 as ("decoder.3.self", 5). Raises ValueError for what is no head's label."""
+    found = _HEAD.fullmatch(label)
+    if found is None:
+        raise ValueError(f"{label!r} names no head.")
+    return Place("decoder", int(found[1]), kind).name, int(found[2])

@@ -1,0 +1,183 @@
+"""A view as the parameters of a link, and back: the one place that writes and reads them. Pure."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar, get_args
+from urllib.parse import urlencode
+
+from model.loading.registry import may_be_linked, models
+from model.nn.intervention import Intervention, MaskChoice
+from model.nn.places import Place
+from model.run.tokenizers import clean
+from viz.explorer.selection import STAGES
+from viz.state.view import TEXT_LIMIT, View
+
+LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
+_LENGTH_LIMIT = 20_000  # characters of one parameter
+_NUMBER_LIMIT = 10**6
+_NUMBER = re.compile(
+    r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,4})?|[+-]?inf", re.ASCII | re.I
+)
+Part = TypeVar("Part", View, Intervention)
+
+
+def to_link(view: View) -> dict[str, str]:
+    """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
+    replaced."""
+    return _written(view, View()) | _written(view.change, Intervention())
+
+
+def short_link(view: View) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The link of a view as far as a server takes it, and the names of what was left out: the
+    longest first. A letter beyond ASCII takes six to twelve bytes of an address."""
+    parameters = to_link(view)
+    longest = sorted(parameters, key=lambda name: len(parameters[name].encode()), reverse=True)
+    left_out = []
+    while len(urlencode(parameters)) > LINK_BYTES:
+        left_out.append(longest.pop(0))
+        del parameters[left_out[-1]]
+    return parameters, tuple(left_out)
+
+
+def address(path: str, parameters: Mapping[str, str]) -> str:
+    """A path with parameters behind it."""
+    return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def from_link(parameters: Mapping[str, object]) -> tuple[View, tuple[str, ...]]:
+    """The view of a link, and a sentence for each part that could not be read.
+
+    Never raises, whatever the parameters are: what cannot be read takes its default. Parameters of
+    other pages are left alone.
+    """
+    change, unread = _read(Intervention(), parameters)
+    view, problems = _read(View(change=change), parameters)
+    return view, (*unread, *problems)
+
+
+def _written(part: Part, default: Part) -> dict[str, str]:
+    """The parameters of what is not as it is by default."""
+    names = (field.name for field in fields(part) if field.name in _READERS)
+    return {
+        name: clean(_put(value))
+        for name in names
+        if (value := getattr(part, name)) != getattr(default, name)
+    }
+
+
+def _put(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if not isinstance(value, frozenset):
+        return str(value)
+    return ",".join(
+        ":".join(map(str, member)) if isinstance(member, tuple) else str(member)
+        for member in sorted(value)
+    )
+
+
+def _read(part: Part, parameters: Mapping[str, object]) -> tuple[Part, tuple[str, ...]]:
+    problems = []
+    for name in (field.name for field in fields(part)):
+        if name in parameters and name in _READERS:
+            try:
+                part = replace(part, **{name: _READERS[name](_given(parameters[name]))})
+            except ValueError as error:
+                problems.append(f"The link's “{name}” was left out: {error}")
+    return part, tuple(problems)
+
+
+def _given(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("it is not a text.")
+    return value
+
+
+def _text(given: str) -> str:
+    if len(given) > TEXT_LIMIT:
+        raise ValueError(f"it is longer than {TEXT_LIMIT:,} characters.")
+    return clean(given)
+
+
+def _whole(given: str) -> int:
+    """A whole number from 0 up, of ordinary digits."""
+    if not (given.isascii() and given.isdigit() and len(given) <= 9):
+        raise ValueError("it is not a number from 0 up, or one too large.")
+    return int(given)
+
+
+def _position(given: str) -> int:
+    number = _whole(given)
+    if number >= _NUMBER_LIMIT:
+        raise ValueError(f"it is not below {_NUMBER_LIMIT:,}.")
+    return number
+
+
+def _number(given: str) -> float:
+    if not _NUMBER.fullmatch(given):
+        raise ValueError("it is not a number.")
+    return float(given)
+
+
+def _model(given: str) -> str:
+    if not may_be_linked(given):
+        raise ValueError(f"there is no such model here; there are {', '.join(models)}.")
+    return given
+
+
+def _one_of(*options: str) -> Callable[[str], str]:
+    def read(given: str) -> str:
+        if given not in options:
+            raise ValueError(f"it must be one of {', '.join(options)}.")
+        return given
+
+    return read
+
+
+def _members(read: Callable[[str], object]) -> Callable[[str], frozenset[object]]:
+    def read_all(given: str) -> frozenset[object]:
+        if len(given) > _LENGTH_LIMIT:
+            raise ValueError(f"it is longer than {_LENGTH_LIMIT:,} characters.")
+        return frozenset(read(member) for member in given.split(",") if member)
+
+    return read_all
+
+
+def _edge(given: str) -> tuple[int, int]:
+    query, colon, key = given.partition(":")
+    if not colon:
+        raise ValueError("each edge is written as query:key.")
+    return _whole(query), _whole(key)
+
+
+def _head(given: str) -> tuple[str, int]:
+    name, colon, head = given.rpartition(":")
+    if not colon:
+        raise ValueError("each head is written as layer:head.")
+    return _layer(name), _whole(head)
+
+
+def _layer(given: str) -> str:
+    try:
+        return Place.named(given).name
+    except ValueError:
+        raise ValueError("a layer is written as decoder.0.self.") from None
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("text", "place", "show", "target", "second_text"), _text),
+    **dict.fromkeys(("head", "query", "key"), _position),
+    "model": _model,
+    "second_model": lambda given: given and _model(given),
+    "stage": _one_of(*STAGES),
+    **dict.fromkeys(("scale", "fill", "dropout"), _number),
+    "mask": _one_of(*get_args(MaskChoice)),
+    "hidden": _members(_whole),
+    "blocked": _members(_edge),
+    "positions": lambda given: _one_of("0", "1")(given) == "1",
+    "ablated": _members(_head),
+    "seed": _whole,
+    "only": _members(_layer),
+}
+PARAMETERS = frozenset(_READERS)
