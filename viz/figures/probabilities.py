@@ -75,7 +75,8 @@ def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
     where that is another word. error: how far rounding may move the logarithm of a probability."""
     shares = [word.share for word in words]
     texts = [_number(share, error) for share in shares]
-    own = _shares(shares, texts, "the word that stands there", WEIGHT, error)
+    name = "the word that stands there"
+    own = _shares(shares, texts, name, WEIGHT, error, textfont=MONOSPACED)
     traces = [own]
     others = {row: word for row, word in enumerate(words) if not word.agrees}
     if others:
@@ -85,7 +86,8 @@ def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
             f"{plotly_label(word.first)} {_number(word.first_share, error)}"
             for word in others.values()
         ]
-        traces.append(_shares(shares, texts, name, MASKED, error, y=list(others)))
+        look = {"y": list(others), "textfont": MONOSPACED}
+        traces.append(_shares(shares, texts, name, MASKED, error, **look))
     rows = Axis("word", [word.word for word in words], longest=16).down(40)
     across = titled("probability, given the words before", **_SHARES)
     height = min(110 + 44 * len(words), 900)
@@ -147,7 +149,9 @@ def _grouped(
     **layout: object,
 ) -> go.Figure:
     """Bars of the same row one below the other."""
-    return chart(bars, x, y, height=height, barmode="group", bargap=0.25, **layout)
+    named = {"showlegend": sum(bar.showlegend is not False for bar in bars) > 1}
+    shared = {"barmode": "group", "bargap": 0.25}
+    return chart(bars, x, y, height=height, **shared | named | layout)
 
 
 def _shares(
@@ -167,7 +171,6 @@ def _shares(
         textposition=["inside" if share > _LEGIBLE else "outside" for share in shares],
         insidetextanchor="end",
         insidetextfont={"color": "white"},
-        textfont=MONOSPACED,
         constraintext="none",
         hovertext=[f"{name}: {probability(share, error, most=6)}" for share in shares],
         hover="%{hovertext}",
