@@ -127,14 +127,14 @@ def distribution(
         texts = [_number(share, bars.error) if share else "cut" for share in bars.all]
         place = {"xaxis": "x2", "yaxis": "y2"}
         traces.append(_shares(bars.all, texts, name, colour, bars.error, **place))
-    rows = Axis("", [*labels, ""], longest=_LABEL).down()
     ticks = [*(plotly_label(label, _LABEL) for label in labels), "<i>other</i>"]
     if chosen is not None:
         ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
+    rows = Axis("", ticks).down() | {"tickvals": list(range(len(ticks))), "ticktext": ticks}
     return _grouped(
         traces,
         titled("logit", domain=_LEFT, range=_ends(logits)),
-        rows | {"tickvals": list(range(len(ticks))), "ticktext": ticks},
+        rows,
         110 + (34 if drawn is None else 42) * len(ticks),
         xaxis2=titled("probability", domain=_RIGHT, anchor="y2", **_SHARES),
         yaxis2={**rows, "anchor": "x2", "matches": "y", "showticklabels": False},
