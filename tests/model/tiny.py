@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from model import Intervention, Model, Trace, load_model, models
+from model.analysis.cost.operations import Operation
 from model.nn.config import Shape, TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, Words, gpt2
@@ -147,3 +148,8 @@ def run(model: Model, change: Intervention | None = None, **kind: Any) -> Trace:
 
 def quiet(*_: object) -> None:
     """Nobody watches."""
+
+
+def is_product(step: Operation) -> bool:
+    """Whether the operations of a step, if any, are those of a matrix product."""
+    return step.name not in ("Scaled", "Weights")

@@ -34,11 +34,6 @@ class Operation:
     flops: int = 0  # each time; a product and its sum count as two
 
     @property
-    def is_product(self) -> bool:
-        """Whether its operations, if any, are those of a matrix product."""
-        return self.name not in ("Scaled", "Weights")
-
-    @property
     def key(self) -> tuple[str, str]:
         return self.place, self.name
 

@@ -1,12 +1,14 @@
-"""Statistics of heads, always from full rows of weights: what a head tends to look at."""
+"""Statistics of heads from full rows of weights, and weights of many heads put together."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from model.analysis.heads.families import Family, head_weights
 from model.arithmetic.attention import entropy as entropy
-from model.trace.arrays import Array, Mask
+from model.trace.arrays import Array, Mask, read_only
+from model.trace.trace import Trace
 
 NOTHING_COMES_BACK = "No token comes back in this text with another one between."
 
@@ -75,3 +77,25 @@ def prefix_matching(weights: Array, tokens: Sequence[int] | Sequence[str]) -> fl
 def induction(weights: Array, period: int) -> float:
     """`prefix_matching` in a text of `period` different tokens, said twice."""
     return prefix_matching(weights, [*range(period)] * 2)
+
+
+def mean_weights(trace: Trace, family: Family) -> Array:
+    """(layer, query, key): the mean weights of each layer's heads."""
+    members = family.members(trace)
+    return read_only(np.stack([np.mean(list(head_weights([one])), axis=0) for one in members]))
+
+
+def rollout(layers: Sequence[Array] | Array) -> Array:
+    """(layer, token, token): how much of each token this layer and all before it mix into a token, by
+    the weights alone.
+
+    layers: (token, token) mean weights of self-attention. The shortcut counts as half: A = W/2 + I/2,
+    rows normalized; each A is multiplied by the product of those below. Values, W_O, norms and
+    feed-forward are left out. Source: Abnar and Zuidema 2020, Quantifying attention flow, 3.
+    """
+    so_far: list[np.ndarray] = []
+    for weights in layers:
+        mixed = weights.astype(np.float64) / 2 + np.eye(len(weights)) / 2
+        mixed /= mixed.sum(-1, keepdims=True)
+        so_far.append(mixed @ so_far[-1] if so_far else mixed)
+    return read_only(np.stack(so_far))

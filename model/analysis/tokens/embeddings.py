@@ -1,11 +1,14 @@
-"""The token table: a look-up as a product, and which tokens have similar vectors."""
+"""Token vectors: a look-up as a product, similar ones in the table, one token in two sentences."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.trace.arrays import Array, F, read_only
+from model.trace.records import Token
+from model.trace.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -41,3 +44,41 @@ def neighbours(table: Array, id_: int, count: int) -> tuple[Neighbour, ...]:
     order = np.argsort(-found, kind="stable")
     others = order[order != id_][:count]
     return tuple(Neighbour(int(other), float(found[other])) for other in others)
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """Cosines of the token's own vector, then of each state of the stream."""
+
+    word: Array  # (1 + state,): between the token in the one sentence and in the other
+    others: Array | None  # (1 + state,): mean over the other sentence's other tokens, if any
+
+
+def shared_tokens(one: Sequence[Token], other: Sequence[Token]) -> tuple[Token, ...]:
+    """The typed tokens that occur in both sentences, each once, in the order of the first."""
+    known = {token.id for token in other if not token.special}
+    found = {token.id: token for token in one if not token.special and token.id in known}
+    return tuple(found.values())
+
+
+def places_of(tokens: Sequence[Token], id_: int) -> tuple[int, ...]:
+    """Where a token stands in a sentence, counted from 0."""
+    return tuple(place for place, token in enumerate(tokens) if token.id == id_)
+
+
+def likeness(one: Trace, other: Trace, places: tuple[int, int]) -> Likeness:
+    """How similar the tokens at a place of each text are. Both are runs of the same model."""
+    here, there = places
+    word, others = [], []
+    for left, right in zip(_vectors(one), _vectors(other), strict=True):
+        found = cosines(right, left[here])
+        word.append(found[there])
+        rest = np.delete(found, places_of(other.tokens, one.tokens[here].id))
+        others.append(rest.mean() if rest.size else np.nan)
+    mean = np.array(others)
+    return Likeness(read_only(np.array(word)), None if np.isnan(mean).any() else read_only(mean))
+
+
+def _vectors(trace: Trace) -> tuple[Array, ...]:
+    """(token, d_model) each: the token vectors, then the states of the stack that read the text."""
+    return (trace.embeddings, *trace.states[trace.source])

@@ -11,6 +11,7 @@ from model.analysis.cost.cost import flops_by_part, key_value_cache, memory
 from model.analysis.cost.operations import Lengths, operations
 from model.nn.config import TransformerConfig
 from tests.model import hub_models, tiny
+from tests.model.tiny import is_product
 from viz.views.cost import formulas
 from viz.views.cost.choice import PRESETS, Sizes, resized
 from viz.views.cost.shapes import formula_of, what_adds
@@ -81,7 +82,9 @@ def test_the_operations_of_the_formula_are_those_counted(name: str) -> None:
     found = terms(formulas.operations(config), config)
     stack = "encoder" if config.encoder_layers else "decoder"
     steps = [
-        step for step in operations(one, single) if step.place.startswith(stack) and step.is_product
+        step
+        for step in operations(one, single)
+        if step.place.startswith(stack) and is_product(step)
     ]
     for part in ("projections", "feed-forward"):
         assert found.get(part, 0) == sum(step.flops for step in steps if step.part == part)
@@ -89,7 +92,7 @@ def test_the_operations_of_the_formula_are_those_counted(name: str) -> None:
     assert found.get("logits", 0) == flops_by_part(one, single).get("output", 0)
     if config.shape == "encoder-decoder":
         across = [step for step in operations(one, single) if step.place == "decoder.cross"]
-        assert found["cross-attention"] == sum(step.flops for step in across if step.is_product)
+        assert found["cross-attention"] == sum(step.flops for step in across if is_product(step))
 
 
 @pytest.mark.parametrize("name", MODELS)

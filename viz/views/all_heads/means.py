@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.heads.families import Family
-from model.analysis.heads.rollout import mean_weights, rollout
+from model.analysis.heads.statistics import mean_weights, rollout
 from model.serving.engine import Request
 from model.trace.arrays import Array
 from viz.elements.one_of import one_listed, one_of

@@ -3,8 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from model.analysis.stream.dropout import Dropped, dropped, mean_over_draws
-from model.analysis.stream.neurons import strongest
+from model.analysis.stream.neurons import Dropped, dropped, mean_over_draws, strongest
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
 from viz.figures.dropped import after_dropout

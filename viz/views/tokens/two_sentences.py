@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from model.analysis.tokens.same_word import likeness, places_of, shared_tokens
+from model.analysis.tokens.embeddings import likeness, places_of, shared_tokens
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.figures.curves import likeness_lines

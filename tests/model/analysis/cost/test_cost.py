@@ -31,7 +31,7 @@ from model.arithmetic.sizes import attention_costs, parameter_parts, shape_walk
 from model.nn.config import TransformerConfig
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
-from tests.model.tiny import SHAPES, TINY, loaded
+from tests.model.tiny import SHAPES, TINY, is_product, loaded
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -172,7 +172,7 @@ def test_operations_of_matrix_products_are_those_that_pytorch_counts(
     with torch.inference_mode(), recording(Recorder(explicit=True)), counter:
         module(ids, target) if pair else module(ids)
     counted = sum(
-        step.times * step.flops for step in operations(module.config, lengths) if step.is_product
+        step.times * step.flops for step in operations(module.config, lengths) if is_product(step)
     )
     assert counted == counter.get_total_flops()
 

@@ -5,7 +5,7 @@ import pytest
 
 from model import Trace
 from model.analysis.heads.families import families
-from model.analysis.heads.rollout import mean_weights, rollout
+from model.analysis.heads.statistics import mean_weights, rollout
 from model.analysis.heads.tiles import largest_of_blocks, tiles
 from tests.model.tiny import loaded, sentence
 

@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model import Model, Trace
-from model.analysis.tokens.embeddings import neighbours, one_hot_product
-from model.analysis.tokens.same_word import likeness, places_of, shared_tokens
+from model.analysis.tokens.embeddings import (
+    likeness,
+    neighbours,
+    one_hot_product,
+    places_of,
+    shared_tokens,
+)
 from model.analysis.tokens.windows import windows
 from model.loading.word_pieces import word_pieces
 from model.run.token_bytes import gpt2_tokens, pieces, spelled
