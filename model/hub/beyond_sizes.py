@@ -1,5 +1,6 @@
 """Parameters of a hub model that do not follow from the sizes in its config."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,15 +14,14 @@ ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, o
 
 def beyond_sizes(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, int]:
     """How many parameters each part has that `parameter_parts` does not count from the config."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     known: set[int] = set()
 
     def take(weights: Iterable[nn.Parameter], part: str = "") -> None:
         for weight in weights:
             if id(weight) not in known:
                 known.add(id(weight))
-                if part:
-                    found[part] = found.get(part, 0) + weight.numel()
+                found[part] += weight.numel()
 
     first, *others = anatomy.stacks
     for stack in anatomy.stacks:
@@ -36,15 +36,15 @@ def beyond_sizes(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict
         take([output.weight])
         take(_of(output), "Bias of the output")
     for stack in anatomy.stacks:
-        for name, count in _positions(stack, stack is first, config, known).items():
-            found[name] = found.get(name, 0) + count
+        found.update(_positions(stack, stack is first, config, known))
     for stack in others:
         take(_of(stack.tokens), f"Token embedding of the {stack.stack}")
         take(_of(stack.segments), f"Segment embedding of the {stack.stack}")
         take(_of(_norm(stack)), f"Norm after the embedding of the {stack.stack}")
     for name, weight in body.named_parameters():
         take([weight], f"{name.rpartition('.')[0]}, not used here")
-    return found
+    del found[""]
+    return dict(found)
 
 
 def _positions(
