@@ -76,7 +76,8 @@ export function context2d(canvas, width, height) {
   return context;
 }
 
-function hatchPattern(context, palette, ground) {
+/** Hatching at the density of a context; `ground`: on grey. */
+export function hatchPattern(context, palette, ground) {
   const density = context.getTransform().a;
   const size = Math.round(6 * density);
   const tile = document.createElement("canvas");

@@ -160,6 +160,6 @@ function csvCell(panel, row, column) {
   return isHidden(panel, cell) || !Number.isFinite(value) ? "" : String(value);
 }
 
-function quoted(text) {
+export function quoted(text) {
   return `"${text.replaceAll('"', '""')}"`;
 }

@@ -8,24 +8,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from viz.explorer.bundle import component_style
+from viz.explorer.bundle import BUNDLED, component_style
 from viz.views.training.film.message import message
 
 __all__ = ["film", "message"]
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("map", "chart", "save", "film")  # joined: each uses the functions of those before
-
-
-def _read(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
 _component = st.components.v2.component(
     "training_film",
-    html=_read("film.html"),
-    css=component_style() + _read("film.css"),
-    js="\n".join(_read(f"{name}.js") for name in _SCRIPTS),
+    html=(_FOLDER / "film.html").read_text(encoding="utf-8"),
+    css=component_style() + (_FOLDER / "film.css").read_text(encoding="utf-8"),
+    js=(BUNDLED / "film.js").read_text(encoding="utf-8"),  # of film.js and what it imports
 )
 
 

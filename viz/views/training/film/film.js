@@ -1,7 +1,12 @@
 // A training as a film: one head's map at every checkpoint, and what was measured along the way.
 //
-// Python sends all checkpoints at once, so slider and play never wait for the server. Read after map.js,
-// chart.js and save.js, whose functions it uses: the files are joined into one script.
+// Python sends all checkpoints at once, so slider and play never wait for the server.
+
+import { paletteOf } from "../../../explorer/js/colours.js";
+import { element, span, table } from "../../../explorer/js/elements.js";
+import { chartOf, movementOf, numeral } from "./chart.js";
+import { cellAt, drawMap, layoutOf } from "./map.js";
+import { saveNumbers, savePicture } from "./save.js";
 
 const PAUSE = 650; // milliseconds between two checkpoints
 const films = new WeakMap();
@@ -64,12 +69,8 @@ class Film {
     const known = this.received;
     const atEnd = !known || this.at === known.steps.length - 1;
     if (data.weights !== known?.weights || data.key !== known?.key) {
-      const allowed = decodeCells(data.allowed);
-      this.data = {
-        ...data,
-        maps: decodeWeights(data.weights, allowed),
-        cells: { allowed, framed: decodeCells(data.framed) },
-      };
+      const [allowed, framed] = [data.allowed, data.framed].map((text) => text && decoded(text));
+      this.data = { ...data, allowed, framed, maps: weightsOf(data.weights, allowed) };
       this.cell = null;
     }
     this.received = data;
@@ -79,7 +80,7 @@ class Film {
     const kept = before === undefined ? -1 : data.steps.indexOf(before);
     this.at = data.key === known?.key && atEnd ? last : kept < 0 ? last : kept;
     this.parts.slider.max = last;
-    this.palette = paletteFrom(this.parent.host ?? this.parent, data.theme);
+    this.palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
     this.drawLegend();
     this.show(this.at);
   }
@@ -145,8 +146,8 @@ class Film {
     this.drawCell();
     parts.measures.replaceChildren(
       ...data.measures.flatMap(({ name, values }) => [
-        html("span", {}, name),
-        html("span", { class: "value" }, numeral(values[this.at], 4)),
+        element("span", {}, name),
+        span("value", numeral(values[this.at], 4)),
       ]),
     );
     const choose = (step) => {
@@ -182,16 +183,20 @@ class Film {
       return;
     }
     const [row, column] = cell;
-    const at = row * data.keys.length + column;
-    const masked = data.cells.allowed !== null && !data.cells.allowed[at];
-    const number = masked ? "not allowed" : numeral(this.weights[at], 4);
     this.parts.cell.textContent =
-      `${row} ${data.queries[row]} looks at ${column} ${data.keys[column]}: ${number}`;
+      `${row} ${data.queries[row]} looks at ${column} ${data.keys[column]}: ${this.written(row, column)}`;
+  }
+
+  /** The weight of a cell as text. */
+  written(row, column) {
+    const at = row * this.data.keys.length + column;
+    const masked = this.data.allowed !== null && !this.data.allowed[at];
+    return masked ? "not allowed" : numeral(this.weights[at], 4);
   }
 
   drawLegend() {
     const { scale, masked, framed, why } = this.parts;
-    scale.style.background = this.palette.gradient;
+    scale.style.background = this.palette.scale.weight.gradient;
     masked.hidden = this.data.allowed === null;
     framed.hidden = this.data.framed === null;
     why.textContent = this.data.framedWhy;
@@ -200,47 +205,24 @@ class Film {
   drawTable() {
     const { numbers, scroll } = this.parts;
     if (!numbers.open) return;
-    const { data, weights } = this;
-    const cell = (name, text, scope) => html(name, scope ? { scope } : {}, text);
-    const row = (label, at) =>
-      html("tr", {}, cell("th", label, "row"), ...data.keys.map((_, column) => {
-        const index = at * data.keys.length + column;
-        const masked = data.cells.allowed !== null && !data.cells.allowed[index];
-        return cell("td", masked ? "not allowed" : numeral(weights[index], 4));
-      }));
-    const head = html("tr", {}, cell("th", "query \\ key", "col"), ...data.keys.map((key) => cell("th", key, "col")));
-    scroll.replaceChildren(html("table", {}, head, ...data.queries.map(row)));
+    const { queries, keys } = this.data;
+    const rows = queries.map((query, row) => [query, ...keys.map((_, column) => this.written(row, column))]);
+    scroll.replaceChildren(table(["query \\ key", ...keys], rows));
   }
 }
 
-/** The page's colours, and the scale of weights on it, for a light or a dark page. */
-function paletteFrom(host, theme) {
-  const style = getComputedStyle(host);
-  const read = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
-  const background = read("--st-background-color", "#ffffff");
-  const channels = (css) => {
-    const hex = /^#([0-9a-f]{6})/i.exec(css);
-    if (hex) return [0, 2, 4].map((start) => parseInt(hex[1].slice(start, start + 2), 16));
-    return (css.match(/[\d.]+/g) ?? [255, 255, 255]).slice(0, 3).map(Number);
-  };
-  const dark = channels(background).reduce((sum, channel) => sum + channel) < 300;
-  const stops = (dark ? theme.dark : theme.light).map(([at, css]) => [at, channels(css || background)]);
-  const colourOf = (weight) => {
-    const next = Math.max(stops.findIndex(([at]) => at >= weight), 1);
-    const [[from, low], [to, high]] = [stops[next - 1], stops[next]];
-    const share = (weight - from) / (to - from);
-    return `rgb(${low.map((channel, n) => Math.round(channel + (high[n] - channel) * share)).join()})`;
-  };
-  return {
-    dark,
-    background,
-    colourOf,
-    masked: theme.masked,
-    text: read("--st-text-color", dark ? "#eeeeee" : "#222222"),
-    quiet: dark ? "#b4b4bb" : "#63636b",
-    accent: theme.accent,
-    mono: read("--st-code-font", "monospace"),
-    font: read("--st-font", "sans-serif"),
-    gradient: `linear-gradient(to right, ${[0, 0.1, 0.35, 0.7, 1].map(colourOf).join(", ")})`,
-  };
+function decoded(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+/** The weights of all checkpoints, from the float32 of those cells that are allowed; 0 in the others. */
+function weightsOf(text, allowed) {
+  const sent = new Float32Array(decoded(text).buffer);
+  if (allowed === null) return sent;
+  const open = Array.from(allowed.keys()).filter((cell) => allowed[cell]);
+  const maps = new Float32Array((sent.length / open.length) * allowed.length);
+  sent.forEach((weight, n) => {
+    maps[Math.floor(n / open.length) * allowed.length + open[n % open.length]] = weight;
+  });
+  return maps;
 }

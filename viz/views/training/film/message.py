@@ -6,6 +6,7 @@ Weights are sent in float32, and only those that the mask allows.
 import base64
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from model.trace.arrays import Mask
 from model.training.checkpoints import Course, Film, Movement, Record
 from viz.notation.labels import token_label
 from viz.notation.names import ADDED_BY
-from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUANTITIES, STREAM
+from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, QUANTITIES, STREAM
 
 Json = dict[str, object]
 _TABLES = {"embedding.tokens": "token table", "embedding.positions": "position table"}
@@ -43,6 +44,7 @@ PATTERN_NAMES = {
     "previous_token": "weight on the token before",
 }
 _WEIGHT = QUANTITIES["weight"]
+_QUANTITIES = {"weight": asdict(_WEIGHT), "key": asdict(QUANTITIES["key"])}
 _COLOURS = (_WEIGHT.ink, _WEIGHT.ink, (FEED_FORWARD, FEED_FORWARD), (STREAM, STREAM))
 _DASHES = ("", "5 3", "", "2 3")
 
@@ -116,7 +118,7 @@ def message(
             "sinceLast": [_floats(row) for row in movement.since_last],
             "colour": QUANTITIES["difference"].ink,
         },
-        "theme": {"light": _WEIGHT.light, "dark": _WEIGHT.dark, "masked": MASKED, "accent": KEY},
+        "theme": {"quantities": _QUANTITIES, "masked": MASKED},
     }
 
 

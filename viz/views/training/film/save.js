@@ -1,17 +1,18 @@
 // The shown map as a PNG with its title, and the numbers of all checkpoints as CSV.
 
+import { element } from "../../../explorer/js/elements.js";
+import { quoted } from "../../../explorer/js/save.js";
+
 const HEAD_ROOM = 30; // pixels above the map for its title
 
 function download(name, blob) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  const href = URL.createObjectURL(blob);
+  element("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
 
 /** Saves the canvas of the map on the page's own background. */
-function savePicture(name, title, canvas, palette) {
+export function savePicture(name, title, canvas, palette) {
   const ratio = canvas.width / canvas.clientWidth;
   const picture = document.createElement("canvas");
   picture.width = canvas.width;
@@ -26,24 +27,21 @@ function savePicture(name, title, canvas, palette) {
   picture.toBlob((blob) => download(`${name}.png`, blob));
 }
 
-/** A token as a cell of text: quoted, and never a formula to a spreadsheet. */
-function quoted(text) {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return `"${safe.replaceAll('"', '""')}"`;
+/** A token as a cell of text that no spreadsheet takes for a formula. */
+function sheltered(text) {
+  return quoted(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
 }
 
 /** Saves one line for each allowed cell of each checkpoint; nine digits are enough to read the same float32. */
-function saveNumbers(name, { steps, queries, keys, maps, cells }) {
+export function saveNumbers(name, { steps, queries, keys, maps, allowed }) {
   const lines = ["step,query,query token,key,key token,weight"];
-  steps.forEach((step, at) =>
-    queries.forEach((query, row) =>
-      keys.forEach((key, column) => {
-        const cell = row * keys.length + column;
-        if (cells.allowed !== null && !cells.allowed[cell]) return;
-        const weight = maps[at * queries.length * keys.length + cell];
-        lines.push([step, row, quoted(query), column, quoted(key), Number(weight.toPrecision(9))].join());
-      }),
-    ),
-  );
+  const size = queries.length * keys.length;
+  maps.forEach((weight, n) => {
+    const cell = n % size;
+    if (allowed !== null && !allowed[cell]) return;
+    const [row, column] = [Math.floor(cell / keys.length), cell % keys.length];
+    const places = [row, sheltered(queries[row]), column, sheltered(keys[column])];
+    lines.push([steps[Math.floor(n / size)], ...places, Number(weight.toPrecision(9))].join());
+  });
   download(`${name}.csv`, new Blob([`${lines.join("\n")}\n`], { type: "text/csv;charset=utf-8" }));
 }
