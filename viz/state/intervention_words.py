@@ -9,7 +9,7 @@ from model.nn.intervention import Intervention
 from model.nn.places import head_label, layer_label
 
 FILLS = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
-COUNTERFACTUAL = "A counterfactual: the model was not trained this way. This shows what it loses."
+COUNTERFACTUAL = "A counterfactual: the model was not trained with this change."
 LISTED = 4  # members of a set that are named one by one; more are counted
 
 
