@@ -25,8 +25,8 @@ def chart(
 
 
 def titled(title: str, **more: object) -> dict[str, object]:
-    """An axis with a title."""
-    return {"title": {"text": title}} | more
+    """An axis with a title, if that is not empty: Plotly would leave room for it."""
+    return ({"title": {"text": title}} if title else {}) | more
 
 
 @dataclass(frozen=True)
