@@ -24,7 +24,7 @@ def whole(model: "Model") -> nn.Module:
 
 
 def path_of(root: nn.Module, weight: Tensor) -> str:
-    """The path of the linear map that has this weight, whichever way the matrix lies."""
+    """The path of the linear map that has this weight, transposed or not."""
     maps = ((path, part) for path, part in root.named_modules() if is_map(part))
     return next(
         path for path, part in maps if weight_and_bias(part)[0].data_ptr() == weight.data_ptr()
@@ -53,7 +53,7 @@ def block_around(root: nn.Module, path: str) -> nn.Module:
 
 
 def is_map(part: nn.Module) -> bool:
-    """Whether a part is a linear map (GPT-2's is called Conv1D, its matrix lies on its side)."""
+    """Whether a part is a linear map; GPT-2's, Conv1D, has its matrix transposed."""
     return isinstance(part, nn.Linear) or type(part).__name__ == "Conv1D"
 
 

@@ -91,27 +91,22 @@ def parts_read(
 
     From the last sub-layer back to the embedding; "bias", all biases on the way together, ends it.
     """
-    layers = {layer.place.name: layer for layer in model.module.attentions()}
     for part in sub_layers_back(model, trace, stack, reader, before):
         if part.name.endswith(".feed_forward"):
             yield part.name, reader.of(part.added)
             continue
-        attention, output = trace.find(part.name), layers[part.name].output
+        attention, output = trace.find(part.name), model.layer(part.name).output
         weights = {name: part.detach().cpu().numpy() for name, part in output.named_parameters()}
         heads = reader.of_heads(attention, weights["weight"])
         yield from ((f"{part.name}.{head}", heads[head]) for head in reversed(range(len(heads))))
         if "bias" in weights:
             reader.add(weights["bias"])
     norms = [norm for norm in trace.norms if norm.name.endswith(".embedding.norm")]
-    if (
-        norms
-    ):  # the stacks of an encoder–decoder record theirs in order, under one name if they share it
+    if norms:  # one for each stack, in order
         reader.back_through(norms[list(trace.states).index(stack)])
     for name, summand in reversed(list(trace.summands[stack].items())):
-        yield (
-            name.removesuffix("s"),
-            reader.of(np.broadcast_to(summand, trace.states[stack][0].shape)),
-        )
+        rows = np.broadcast_to(summand, trace.states[stack][0].shape)
+        yield name.removesuffix("s"), reader.of(rows)
     yield "bias", reader.constant
 
 
