@@ -76,7 +76,8 @@ class Engine:
 
     model_bytes, trace_bytes: bounds, those of the settings unless given. wanted: called often while somebody
     waits or computes; it raises where the visitor has left, and so cancels the pass. visitor: for whom
-    this thread works. tell: is told what happens.
+    this thread works. tell: is told what happens. make_way: called before each turn in the
+    background; it waits while visitors' pages should go first.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Engine:
         wanted: Callable[[], object] = nothing,
         visitor: Callable[[], Hashable] = nothing,
         tell: Callable[[Event], object] = lambda event: None,
+        make_way: Callable[[], object] = nothing,
     ) -> None:
         bounds = settings()
         self._models = _Models(model_bytes or bounds.model_megabytes * MEGABYTE)
@@ -96,6 +98,7 @@ class Engine:
         self._line = Line(PASSES_AT_ONCE, bounds.longest_line)
         self._seconds = bounds.pass_seconds
         self._wanted, self._visitor, self._tell = wanted, visitor, tell
+        self._make_way = make_way
         self._evictions: list[Eviction] = []
         self._news: dict[str, tuple[str, float | None]] = {}  # how far each model's loading is
         self._keys = KeyLocks()
@@ -182,6 +185,8 @@ class Engine:
         Raises LineFullError and PassTooLongError.
         """
         work = background or Background(self._visitor(), self._wanted)
+        if background is not None:
+            self._make_way()
         place = self._line.place(
             waiting, work.wanted, visitor=work.visitor, however_long=background is not None
         )

@@ -3,7 +3,15 @@
 Streamlit has more. Some of them act on all visitors (`clear_cache` empties all caches) or on the server
 (`load_git_info` runs git and names files, `install_skills` writes folders). This app uses none of these,
 so they never reach Streamlit.
+
+No connection may send faster than a quick hand. What comes sooner stays unread until its time has come, which
+slows down its sender alone.
 """
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,6 +20,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from viz.telemetry import metrics
 
 MESSAGES = {"rerun_script", "stop_script", "app_heartbeat"}
+AT_ONCE, PER_SECOND = 40, 10.0  # messages of one connection
 OPERATIONS = {"deferred_file"}  # of `backend_operation_request`
 
 
@@ -22,14 +31,34 @@ class UsedMessages:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        pace = Pace(AT_ONCE, PER_SECOND)
+
         async def receive_used() -> Message:
             while True:
+                await asyncio.sleep(pace.wait())
                 message = await receive()
                 if is_used(message):
                     return message
                 metrics.count_unused_message()
 
         await self.app(scope, receive_used if scope["type"] == "websocket" else receive, send)
+
+
+class Pace:
+    """So many at once, and so many a second after that. clock: seconds that only grow."""
+
+    def __init__(
+        self, at_once: int, per_second: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._between, self._clock = 1 / per_second, clock
+        self._ahead = at_once * self._between  # how far one may run ahead of the pace
+        self._due = -math.inf
+
+    def wait(self) -> float:
+        """Counts one more; how many seconds it must wait."""
+        now = self._clock()
+        self._due = max(self._due, now - self._ahead) + self._between
+        return max(self._due - now, 0.0)
 
 
 def is_used(message: Message) -> bool:

@@ -3,9 +3,13 @@
 import hashlib
 
 import streamlit as st
-from streamlit.runtime import memory_media_file_storage
+from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+
+from viz.state.page_runs import page_runs
 
 
 def mend_streamlit() -> None:
@@ -13,6 +17,7 @@ def mend_streamlit() -> None:
     around_every_page()
     name_files_by_their_content()
     watch_nothing()
+    take_turns()
 
 
 def around_every_page() -> None:
@@ -40,3 +45,17 @@ def watch_nothing() -> None:
     nobody is answered for seconds."""
     if st.get_option("server.fileWatcherType") == "none":
         setattr(AppSession, "register_file_watchers", lambda session: None)  # noqa: B010
+
+
+class _InTurn(script_runner.ScriptRunner):
+    """Runs a page when its visitor's turn has come."""
+
+    def _run_script(self, rerun_data: RerunData) -> None:
+        with page_runs.turn(self._session_id):
+            super()._run_script(rerun_data)
+
+
+def take_turns() -> None:
+    """Visitors take turns with their pages. Streamlit runs all at once, so that a few who ask without a pause
+    keep everybody else waiting."""
+    setattr(app_session, "ScriptRunner", _InTurn)  # noqa: B010

@@ -10,6 +10,7 @@ from model.serving.engine import Engine
 from model.serving.events import Event
 from model.system.settings import asked_here_when, listens_on
 from viz.state.locality import visitor_is_local
+from viz.state.page_runs import page_runs
 from viz.telemetry import logs, metrics
 
 
@@ -18,7 +19,7 @@ def engine() -> Engine:
     """The engine, made at first use, when it is known where the server listens."""
     asked_here_when(visitor_is_local)
     listens_on(st.get_option("server.address") or "0.0.0.0")  # Streamlit's "every address" is none
-    made = Engine(wanted=still_wanted, visitor=visitor, tell=_tell)
+    made = Engine(wanted=still_wanted, visitor=visitor, tell=_tell, make_way=page_runs.let_pass)
     metrics.watch(made)
     return made
 
