@@ -75,6 +75,11 @@ def head_label(head: Head, *, full: bool = False) -> str:
     return f"{place.full_label if full else place.label}H{head[1]}"
 
 
+def head_name(head: Head) -> str:
+    """("decoder.3.self", 5) as decoder.3.self.5"""
+    return f"{head[0]}.{head[1]}"
+
+
 def decoder_head(label: str, kind: Kind = "self") -> Head:
     """L3H5 as ("decoder.3.self", 5). Raises ValueError for what is no head's label."""
     found = _HEAD.fullmatch(label)

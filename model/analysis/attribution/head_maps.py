@@ -17,6 +17,7 @@ from model.analysis.attribution.modules import is_map, parts_around, path_of, we
 from model.analysis.attribution.stream_parts import Positions, Wide
 from model.analysis.stream.stream import contributions
 from model.nn.config import RotaryPairs, Stack
+from model.nn.places import Place
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -111,7 +112,8 @@ def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> A
     """(T, C): what the map to queries or keys reads."""
     stack, before = stack_of(attention, side)
     norms = {norm.name: norm for norm in trace.norms}
-    name = f"{stack}.final.norm" if before is None else f"{before}.norm"
+    place = Place(stack, None, "final") if before is None else Place.named(before)
+    name = place.norm
     if name in norms and (before is None or model.config.norm_place == "pre"):
         return norms[name].output
     if before is None:

@@ -18,6 +18,7 @@ from model.analysis.attribution.modules import block_around, path_of, private_co
 from model.analysis.attribution.stream_parts import Wide
 from model.analysis.heads.ablations import MOST_LOGITS, MOST_ROWS, MOST_TOKENS
 from model.analysis.stream.stream import contributions
+from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.trace.trace import Trace
 
@@ -170,14 +171,14 @@ def _sites(model: "Model", trace: Trace, module: nn.Module, what: What) -> dict[
         return {
             name: Site(block_around(module, path_of(module, outputs[name].output.weight)), True, 0)
             for name in names
-            if name.endswith(".self")
+            if Place.named(name).kind == "self"
         }
     sites = {
         name: Site(
             module.get_submodule(path_of(module, model.module.outer_map(name).weight)), False, 0
         )
         for name in names
-        if name.endswith(".feed_forward")
+        if Place.named(name).kind == "feed_forward"
     }
     if not sites:
         raise ValueError(f"{model.name} has no feed-forward layers.")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from model.analysis.stream.stream import Contribution, contributions
 from model.nn.config import Stack
+from model.nn.places import Place, head_name
 from model.trace.arrays import Array
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -74,13 +75,14 @@ def sub_layers_back(
     parts = contributions(trace, stack, place)
     if before is not None:
         parts = parts[: [part.name for part in parts].index(before)]
-    if before is None and f"{stack}.final.norm" in norms:
-        reader.back_through(norms[f"{stack}.final.norm"])
+    final = Place(stack, None, "final").norm
+    if before is None and final in norms:
+        reader.back_through(norms[final])
     elif before is not None and place == "pre":
-        reader.back_through(norms[f"{before}.norm"])
+        reader.back_through(norms[Place.named(before).norm])
     for part in reversed(parts):
         if place == "post":
-            reader.back_through(norms[f"{part.name}.norm"])
+            reader.back_through(norms[Place.named(part.name).norm])
         yield part
 
 
@@ -92,16 +94,18 @@ def parts_read(
     From the last sub-layer back to the embedding; "bias", all biases on the way together, ends it.
     """
     for part in sub_layers_back(model, trace, stack, reader, before):
-        if part.name.endswith(".feed_forward"):
+        if Place.named(part.name).kind == "feed_forward":
             yield part.name, reader.of(part.added)
             continue
         attention, output = trace.find(part.name), model.layer(part.name).output
         weights = {name: part.detach().cpu().numpy() for name, part in output.named_parameters()}
         heads = reader.of_heads(attention, weights["weight"])
-        yield from ((f"{part.name}.{head}", heads[head]) for head in reversed(range(len(heads))))
+        yield from (
+            (head_name((part.name, head)), heads[head]) for head in reversed(range(len(heads)))
+        )
         if "bias" in weights:
             reader.add(weights["bias"])
-    norms = [norm for norm in trace.norms if norm.name.endswith(".embedding.norm")]
+    norms = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
     if norms:  # one for each stack, in order
         reader.back_through(norms[list(trace.states).index(stack)])
     for name, summand in reversed(list(trace.summands[stack].items())):
