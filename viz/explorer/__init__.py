@@ -66,7 +66,8 @@ def explorer(
         layers=layers,
     )
     beside = {"mount": mount, "run": run, "device": device, "assets": _addresses()}
-    start = {"selection": asdict(chosen), "revision": show(chosen, mount).revision}
+    shown = show(chosen, mount)
+    start = {"selection": asdict(shown.start), "revision": shown.revision}
     data = packed(without_arrays(message, _held()) | beside | start)
     _hold(parts(message))
     _component(

@@ -35,6 +35,9 @@ class Selection:
 class Shown:
     """What the browser shows."""
 
+    start: (
+        Selection  # of this revision; it stays, so that the message to the browser stays the same
+    )
     selection: Selection | None  # None: it counts for nothing, whatever it is
     revision: int  # grows whenever the page moves the reader; older reports are then worth nothing
 
@@ -44,7 +47,7 @@ def show(selection: Selection, mount: str) -> Shown:
     before = _shown(mount)
     if before is None or before.selection != selection:
         revision = 0 if before is None else before.revision + 1
-        st.session_state[_key(mount)] = before = Shown(selection, revision)
+        st.session_state[_key(mount)] = before = Shown(selection, selection, revision)
     return before
 
 

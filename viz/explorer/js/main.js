@@ -193,7 +193,7 @@ function stateOf(mount) {
   return states.get(mount);
 }
 
-/** What a message says, but for the numbers of its layers, and for the choice, which is the reader's own. */
+/** What a message says, but for the numbers of its layers. */
 function wordsOf(data, { layer, baseline }) {
-  return JSON.stringify({ ...data, selection: null, layer: layer.digest, baseline: baseline?.digest });
+  return JSON.stringify({ ...data, layer: layer.digest, baseline: baseline?.digest });
 }
