@@ -12,7 +12,6 @@ instead (js/held.js): only a layer's first visit waits for the server.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
 
 import streamlit as st
 
@@ -65,7 +64,7 @@ def explorer(
         stage=chosen.stage,
         layers=layers,
     )
-    beside = {"mount": mount, "run": run, "device": device, "assets": _addresses()}
+    beside = {"mount": mount, "run": run, "device": device, "assets": assets.addresses()}
     shown = show(chosen, mount)
     start = {"selection": asdict(shown.start), "revision": shown.revision}
     data = packed(without_arrays(message, _held()) | beside | start)
@@ -109,8 +108,3 @@ def _held() -> tuple[str, ...]:
 def _hold(parts: Sequence[str]) -> None:
     """Notes what the browser gets: the parts of layers, those it used last at the end."""
     st.session_state[_HELD] = (*(part for part in _held() if part not in parts), *parts)[-HELD:]
-
-
-@cache
-def _addresses() -> dict[str, str]:
-    return assets.addresses()

@@ -5,6 +5,7 @@ package, from where `viz.server` serves it. Under another server the browser fin
 explorer draws on its own canvas.
 """
 
+from functools import cache
 from pathlib import Path
 
 import plotly
@@ -15,6 +16,7 @@ PLOTLY_ADDRESS = "app/static/plotly.min.js"
 _KATEX = ("katex/katex.min.js", "katex/katex.min.css")
 
 
+@cache
 def addresses(static: Path = STATIC, plotly_script: Path = PLOTLY) -> dict[str, str]:
     """Where the browser finds the files, relative to the app's address; empty for a missing one.
 

@@ -16,11 +16,12 @@ import numpy as np
 from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
+from model.nn.places import Place
 from model.trace.records import Attention
-from viz.explorer.layer_buttons import layer_choices
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
+from viz.notation.names import sublayer_name
 from viz.notation.theme import MASKED, QUANTITIES
 
 Array = NDArray[np.float32]
@@ -76,6 +77,21 @@ def payload(
         "check": check if check is not None and math.isfinite(check) else None,
         "checked": check is not None,
     }
+
+
+def layer_choices(names: Sequence[str]) -> list[dict[str, str]]:
+    """Name, label and title of each layer: "L3", or "dec L3", "cross L3" if there are several kinds."""
+    places = [Place.named(name) for name in names]
+    stacks = len({place.stack for place in places})
+
+    def label(place: Place) -> str:
+        group = "cross" if place.kind == "cross" else place.stack[:3]
+        return place.label if stacks == 1 else f"{group} {place.label}"
+
+    return [
+        {"name": name, "label": label(place), "title": sublayer_name(name, stacks=stacks)}
+        for name, place in zip(names, places, strict=True)
+    ]
 
 
 def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from viz.figures.cell_text import INK
 from viz.figures.chart import marks
+from viz.figures.heatmap import INK
 
 Cell = tuple[int, int]  # (layer, head)
 

@@ -7,16 +7,15 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.trace.records import Attention
-from viz.figures.cell_text import STRONG, cell_text
-from viz.figures.chart import Axis, chart
-from viz.notation.theme import MASKED, QUANTITIES, QuantityName, colorscale, rgba
-
-__all__ = ["NARROW", "NUMBERED", "Axis", "Matrix", "heatmap", "weights_of_head"]
+from viz.figures.chart import MONOSPACED, Axis, chart, marks
+from viz.notation.theme import MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
 NUMBERED = 12  # up to so many columns the cells show their numbers
 NARROW = 7  # the same for a narrow picture
 HOVERED = 64 * 64  # up to so many cells hovering names the row and column
+STRONG = 0.55  # of the full colour: on stronger cells, text has the colour of the page
+INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it is nearly black
 _TILE = rgba(MASKED, 0.1)
 ON_DIVERGING = 0.7  # the same as STRONG for diverging scales, which are steepest at their ends
 LEVEL = 6  # up to so many tokens above the columns are written level
@@ -94,6 +93,29 @@ def weights_of_head(
         blocked=None if mask is None else ~mask,
         words=[[""] * len(keys)] * len(queries) if crowded else None,
     )
+
+
+def cell_text(
+    words: Sequence[Sequence[str]], strength: NDArray[np.floating], *, strong: float = STRONG
+) -> list[go.Scatter]:
+    """Two traces of text for cells (row, column): on faint and on strong colours.
+
+    strength: how strong each cell's colour is, 0-1; NaN cells stay empty. strong: from where on it
+    is strong. words may hold Plotly's tags. Plotly draws them above its heatmaps. The colour that
+    Plotly itself would choose suits only a white page.
+    """
+    full = strength > strong
+    faint = ~full & ~np.isnan(strength)
+    return [
+        marks(
+            cells[:, 1],
+            cells[:, 0],
+            mode="text",
+            text=[words[row][column] for row, column in cells],
+            textfont=MONOSPACED | {"color": colour, "size": 12},
+        )
+        for cells, colour in ((np.argwhere(faint), INK), (np.argwhere(full), PAPER))
+    ]
 
 
 def _open_cells(

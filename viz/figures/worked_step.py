@@ -5,9 +5,8 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.worked.example import Labels, Step
-from viz.figures.cell_text import cell_text
 from viz.figures.chart import chart, line, titled
-from viz.figures.heatmap import NUMBERED, Axis, heatmap
+from viz.figures.heatmap import NUMBERED, Axis, cell_text, heatmap
 from viz.notation.labels import plotly_words, tick_positions
 from viz.notation.numbers import numbers
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName

@@ -10,7 +10,7 @@ import streamlit as st
 import viz.explorer
 from tests.viz.explorer.records import labels, record
 from viz.explorer import Selection, forget
-from viz.explorer.layer_buttons import layer_choices
+from viz.explorer.message import layer_choices
 from viz.explorer.packing import words
 
 START = Selection(1, "scores", 4, 2)

@@ -5,9 +5,10 @@ import pytest
 
 from model.analysis.tokens.prediction import Sampling
 from viz.figures.bars import reading
-from viz.figures.cell_text import INK, PAPER, cell_text
+from viz.figures.heatmap import INK, cell_text
 from viz.figures.lens import lens_table
 from viz.figures.probabilities import Bars, distribution
+from viz.notation.theme import PAPER
 from viz.views.prediction.next_token import Row, with_numbers
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]

@@ -17,10 +17,6 @@ function pixel(...channels) {
   return new Uint32Array(Uint8Array.of(...channels, 255).buffer)[0];
 }
 
-function blend(from, to, share) {
-  return from.map((channel, n) => Math.round(channel + (to[n] - channel) * share));
-}
-
 function css([red, green, blue]) {
   return `rgb(${red}, ${green}, ${blue})`;
 }
@@ -60,32 +56,29 @@ export function paletteOf(host, theme, known) {
   for (const [name, quantity] of Object.entries(theme.quantities)) {
     palette.ink[name] = quantity.ink[dark ? 1 : 0];
     palette.hue[name] = quantity.hue;
-    palette.scale[name] = scaleOf(dark ? quantity.dark : quantity.light, background, quantity.diverging);
+    palette.scale[name] = scaleOf(dark ? quantity.dark : quantity.light, background);
   }
   return palette;
 }
 
 /** A scale: its stops for CSS and Plotly, and a table of 256 colours for pixels. */
-function scaleOf(stops, background, diverging) {
+function scaleOf(stops, background) {
   const filled = stops.map(([place, colour]) => [place, rgb(colour || background)]);
   const colours = Array.from({ length: STEPS }, (_, n) => colourAt(filled, n / (STEPS - 1)));
+  const ramp = filled.map(([place, colour]) => `${css(colour)} ${place * 100}%`);
   return {
-    diverging,
     colours,
-    pixels: Uint32Array.from(colours, ([red, green, blue]) => pixel(red, green, blue)),
+    pixels: Uint32Array.from(colours, (colour) => pixel(...colour)),
     plotly: filled.map(([place, colour]) => [place, css(colour)]),
-    gradient: `linear-gradient(to right, ${filled
-      .map(([place, colour]) => `${css(colour)} ${place * 100}%`)
-      .join(", ")})`,
+    gradient: `linear-gradient(to right, ${ramp.join(", ")})`,
   };
 }
 
 function colourAt(stops, share) {
-  let next = stops.findIndex(([place]) => place >= share);
-  if (next <= 0) return stops[Math.max(next, 0)][1];
-  const [from, first] = stops[next - 1];
-  const [to, second] = stops[next];
-  return blend(first, second, (share - from) / (to - from));
+  const next = Math.max(stops.findIndex(([place]) => place >= share), 1);
+  const [[from, first], [to, second]] = stops.slice(next - 1);
+  const way = (share - from) / (to - from);
+  return first.map((channel, n) => Math.round(channel + (second[n] - channel) * way));
 }
 
 /** The index of a value's colour in `scale.colours`. */

@@ -67,7 +67,7 @@ const FONT_RULES = /@font-face\s*\{[^}]*\}/g;
 
 /** Browsers ignore @font-face inside a shadow root, so the document gets these rules. */
 function registerFonts(style, address) {
-  const rules = style.match(FONT_RULES).join("");
+  const rules = (style.match(FONT_RULES) ?? []).join("");
   const fonts = rules.replaceAll("url(", `url(${new URL("./", address).href}`);
   document.head.append(element("style", {}, fonts));
 }
