@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from viz.figures.in_words import in_words
-from viz.figures.margins import counted_margins, room_above
-from viz.figures.narrow import narrow_rules
+from viz.figures.room import counted_margins, narrow_rules, room_above
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # Streamlit leaves it out of a class named after a key
 

@@ -24,8 +24,3 @@ def style() -> str:
 def skeleton() -> str:
     """The empty elements that the script fills."""
     return (FOLDER / "explorer.html").read_text(encoding="utf-8")
-
-
-def component_style() -> str:
-    """The style that all components of the app share."""
-    return (FOLDER / "component.css").read_text(encoding="utf-8")

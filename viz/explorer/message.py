@@ -182,6 +182,8 @@ def _layer_bytes(layer: Json) -> int:
 def _layer(attention: Attention, sent: range, complete: bool) -> Json:
     chosen = slice(sent.start, sent.stop)
     value, output = attention.value[chosen], attention.output[chosen]
+    mask = attention.mask
+    mask = mask if mask is None or mask.ndim == 2 else mask[chosen]
     dropped = [attention.dropped(head) for head in sent] if attention.drops else None
     facts: Json = {
         "name": attention.name,
@@ -197,11 +199,11 @@ def _layer(attention: Attention, sent: range, complete: bool) -> Json:
         "keys": attention.key.shape[1],
         "width": attention.key.shape[2],
         "valueWidth": attention.value.shape[2],
-        "maskHeads": 1 if attention.mask is None or attention.mask.ndim == 2 else len(sent),
+        "maskHeads": 1 if mask is None or mask.ndim == 2 else len(sent),
         "range": _ranges(attention),
         "query": floats(attention.query[chosen]),
         "key": floats(attention.key[chosen]),
-        "mask": None if attention.mask is None else _bits(attention.mask, chosen),
+        "mask": None if mask is None else np.packbits(mask, bitorder="little"),
         "dropped": None if dropped is None else floats(np.stack(dropped)),
     }
     content = hashlib.blake2b(digest_size=8)  # by which the browser recognizes a layer
@@ -247,8 +249,3 @@ def floats(array: Array) -> Array:
     if not np.isfinite(array).all():
         raise ValueError("A vector of the attention layer holds a number that is not finite.")
     return np.array(array, dtype="<f4", order="C")
-
-
-def _bits(mask: NDArray[np.bool_], heads: slice) -> NDArray[np.uint8]:
-    """Booleans packed into bits, lowest bit first."""
-    return np.packbits(mask if mask.ndim == 2 else mask[heads], bitorder="little")

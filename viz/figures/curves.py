@@ -1,17 +1,23 @@
-"""Curves over the depth of a model, and over positions."""
+"""Curves over the depth of a model, over positions, training steps and widths."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.figures.chart import chart, line, titled
-from viz.notation.theme import MASKED, STREAM
+from model.arithmetic.normalization import shrinkage
+from viz.figures.chart import chart, line, marks, titled
+from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, WEIGHT
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 # Okabe and Ito's palette without the colours that stand for query, key and value.
 COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#8C8C94", "#8E6BBF", "#B2A000")
+_LOOKS = ((WEIGHT, "solid"), (WEIGHT, "dash"), (FEED_FORWARD, "solid"), (FEED_FORWARD, "dot"))
+_WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
+_OTHERS = (4, 512)  # widths that are marked beside the model's own
 
 
 def likeness_lines(
@@ -86,3 +92,74 @@ def position_curves(
     ]
     across = titled("position", rangemode="tozero")
     return chart(lines, across, titled(value_name), height=430, showlegend=True)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values at some training steps."""
+
+    steps: Sequence[int]
+    values: Sequence[float]
+
+
+def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) -> go.Figure:
+    """Losses (nats a token) above, scores (0 to 1) below, against the same steps."""
+    looks = [(OUTPUT, dash) for _, dash in _LOOKS]
+    traces = [
+        line(
+            curve.steps,
+            curve.values,
+            name,
+            colour,
+            dash=dash,
+            mode="lines+markers",
+            marker={"size": 5},
+            width=2,
+            yaxis=axis,
+            hover=f"step %{{x}}<br>{name} %{{y:.4f}}",
+        )
+        for axis, curves, among in (("y", losses, looks), ("y2", scores, _LOOKS))
+        for (name, curve), (colour, dash) in zip(curves.items(), cycle(among))
+    ]
+    above = titled("loss, nats a token", rangemode="tozero", domain=[0.54, 1])
+    below = titled("score", range=[-0.03, 1.05], domain=[0, 0.46])
+    return chart(traces, titled("training step", anchor="y2"), above, yaxis2=below, height=430)
+
+
+def variance_gap(width: int) -> go.Figure:
+    """The change in percent against the width d, with this model's width and two others marked."""
+    hover = "d = %{x:.0f}: %{y:.3f} %"
+    gaps = 100 * shrinkage(_WIDTHS)
+    traces = [line(_WIDTHS, gaps, "", MASKED, width=2, hover=hover, showlegend=False)]
+    others = [other for other in _OTHERS if other != width]
+    for name, widths, colour in (("other widths", others, MASKED), ("this model", [width], STREAM)):
+        gaps = 100 * shrinkage(np.array(widths, np.float64))
+        traces.append(
+            marks(
+                widths,
+                gaps,
+                name=name,
+                mode="markers+text",
+                marker={"color": colour, "size": 11},
+                text=[f"d = {d}: {gap:.2f} %" for d, gap in zip(widths, gaps, strict=True)],
+                textposition=[_beside(d, (*_OTHERS, width)) for d in widths],
+                cliponaxis=False,
+                hover="%{text}",
+                showlegend=True,
+            )
+        )
+    ticks = [2, 4, 16, 64, 256, 1024, 4096]
+    across = titled(
+        "width d (dimensions of a token)",
+        type="log",
+        tickvals=ticks,
+        ticktext=[str(tick) for tick in ticks],
+        range=[np.log10(1.7), np.log10(9000)],
+    )
+    return chart(traces, across, titled("unbiased smaller by, %", rangemode="tozero"), height=360)
+
+
+def _beside(width: int, all_widths: tuple[int, ...]) -> str:
+    """A label is on the right of its mark, or on the left if another mark is close by."""
+    close = any(width < other < 8 * width for other in all_widths)
+    return "top left" if close else "top right"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.margins import LETTER, counted_margins
+from viz.figures.room import LETTER, counted_margins
 
 
 def margins(*tokens: str) -> dict[str, float] | None:

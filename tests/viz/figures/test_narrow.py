@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.narrow import narrow_rules
+from viz.figures.room import narrow_rules
 
 
 def drawn(columns: int, value: float = 0.25) -> go.Figure:

@@ -4,10 +4,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from viz.figures.curves import variance_gap
 from viz.figures.heatmap import Axis
 from viz.figures.norm_order import norm_orders
 from viz.figures.token_rows import MARKED, colour_end, token_rows
-from viz.figures.variance_gap import variance_gap
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 

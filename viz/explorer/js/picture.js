@@ -6,7 +6,7 @@ import { brief, scaleEnd } from "./numbers.js";
 import { drawCorners, drawMarks, listen } from "./overlay.js";
 import { cellText, context2d, hatch, paintFigure } from "./paint.js";
 import { drawPlotly } from "./plotly.js";
-import { formatsOf, save } from "./save.js";
+import { save } from "./save.js";
 import { RUNS } from "./view.js";
 
 export class Picture {
@@ -172,7 +172,8 @@ export class Picture {
 
   /** Buttons that save the picture and its numbers. */
   drawSaves(renderer) {
-    const buttons = formatsOf(renderer).map((format) => {
+    const formats = renderer === "plotly" ? ["png", "svg", "csv"] : ["png", "csv"];
+    const buttons = formats.map((format) => {
       const label = `Save ${format === "csv" ? "the numbers" : "the picture"} as ${format}`;
       const made = () => this.save(format, renderer);
       return button(`save-${format}`, made, { "aria-label": label }, format.toUpperCase());

@@ -13,11 +13,6 @@ const TITLE_LINE = 18;
 const NOTE = "12px sans-serif";
 const DENSITY = 2; // pixels of the PNG for each CSS pixel
 
-/** The formats in which a figure can be saved. */
-export function formatsOf(renderer) {
-  return renderer === "plotly" ? ["png", "svg", "csv"] : ["png", "csv"];
-}
-
 /** Makes a file and lets the browser download it. `name` has no extension. */
 export async function save(format, name, { figure, palette, renderer, Plotly }) {
   const makers = {

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from model.training.checkpoints import Film, shipped_course
+from viz.figures.curves import Curve, training_curves
 from viz.figures.heatmap import weights_of_head
-from viz.figures.training_curves import Curve, training_curves
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference

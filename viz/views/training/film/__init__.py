@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from viz.explorer.bundle import BUNDLED, component_style
+from viz.explorer.bundle import BUNDLED
 from viz.views.training.film.message import message
 
 __all__ = ["film", "message"]
@@ -17,7 +17,7 @@ _FOLDER = Path(__file__).parent
 _component = st.components.v2.component(
     "training_film",
     html=(_FOLDER / "film.html").read_text(encoding="utf-8"),
-    css=component_style() + (_FOLDER / "film.css").read_text(encoding="utf-8"),
+    css=(BUNDLED / "film.css").read_text(encoding="utf-8"),
     js=(BUNDLED / "film.js").read_text(encoding="utf-8"),  # of film.js and what it imports
 )
 
