@@ -24,6 +24,10 @@ class Bars:
     others: float
     error: float = 0.0  # rounding error of their logarithms
 
+    @property
+    def all(self) -> list[float]:
+        return [*self.shares, self.others]
+
 
 @dataclass(frozen=True)
 class Given:
@@ -120,10 +124,9 @@ def distribution(
     if drawn is not None:
         named.append(("after temperature, top-k and top-p", drawn, WEIGHT))
     for name, bars, colour in named:
-        all_shares = [*bars.shares, bars.others]
-        texts = [_number(share, bars.error) if share else "cut" for share in all_shares]
+        texts = [_number(share, bars.error) if share else "cut" for share in bars.all]
         place = {"xaxis": "x2", "yaxis": "y2"}
-        traces.append(_shares(all_shares, texts, name, colour, bars.error, **place))
+        traces.append(_shares(bars.all, texts, name, colour, bars.error, **place))
     ticks = [*(plotly_label(label, _LABEL) for label in labels), "<i>other</i>"]
     if chosen is not None:
         ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
