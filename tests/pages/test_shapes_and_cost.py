@@ -48,6 +48,15 @@ def test_it_opens_on_the_sizes_of_the_sentence_and_every_recorded_shape_is_the_f
     assert recorded["Q cut into heads"] == "—"
 
 
+def test_own_sizes_join_a_link_that_names_a_known_model() -> None:
+    """Its parameter is bound to a list: only the list may write it."""
+    app = visit("shapes_and_cost", **{"cost-preset": "GPT-2 small", "model": "stories"})
+    change(app, "Batch", 2)
+    assert app.query_params["cost-numbers"].startswith("2-1024-")
+    assert app.query_params["cost-preset"] == "GPT-2 small"
+    assert not app.error
+
+
 def test_the_models_own_count_is_printed_beside_the_formulas() -> None:
     app = opened("Parameters")
     model = engine().model("stories", lambda *news: None)

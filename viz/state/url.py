@@ -45,10 +45,13 @@ def write(part: str, said: Said, names: Set[str]) -> None:
 
 
 def say(said: Said, names: Set[str]) -> None:
-    """Makes the address say this of these parameters, in one message; others stay beside them."""
-    if read(names) != said:
-        others = {name: st.query_params[name] for name in st.query_params if name not in names}
-        st.query_params.from_dict(others | said)
+    """Makes the address say this of these parameters. Others stay as they are: a parameter that is bound to a
+    widget may not be written at all."""
+    written = read(names)
+    for name in written.keys() - said.keys():
+        del st.query_params[name]
+    if said.items() - written.items():
+        st.query_params.update(said)
 
 
 def put_right() -> None:
