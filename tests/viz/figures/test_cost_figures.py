@@ -5,7 +5,7 @@ import pytest
 
 from model.analysis.cost.cost import Growth
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.growth import Timed, growth_lines, time_lines
+from viz.figures.logarithmic_curves import Timed, growth_lines, time_lines
 
 ROWS = [Amount("Scores", 1_000_000, "one <million>"), Amount("View", 0, "none")]
 

@@ -9,8 +9,8 @@ from model.analysis.stream.neurons import histogram
 from viz.figures.activation import Line, activation_curves, curve_over_values
 from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.curves import gradient_by_depth
-from viz.figures.dropped import CROSSED, after_dropout
 from viz.figures.heatmap import Axis
+from viz.figures.marked_cells import CROSSED, after_dropout
 from viz.notation.theme import FEED_FORWARD, WEIGHT
 
 NAMES = ["L0 attention", "L0 feed-forward"]

@@ -5,6 +5,8 @@ import { deriveHead, hasHead } from "./derive.js";
 const KEPT_CELLS = 2 ** 24; // cells of derived matrices kept; beyond, older heads are dropped
 const FORESEEN_CELLS = 2 ** 18; // up to this size, all heads of a layer are derived ahead
 
+const whenIdle = globalThis.requestIdleCallback ?? ((task) => setTimeout(task, 50));
+
 export class DerivedHeads {
   heads = new Map();
 
@@ -30,9 +32,4 @@ export class DerivedHeads {
     };
     whenIdle(() => derive(layer.first));
   }
-}
-
-function whenIdle(task) {
-  if (globalThis.requestIdleCallback) requestIdleCallback(task);
-  else setTimeout(task, 50);
 }

@@ -18,7 +18,7 @@ from model.analysis.cost.operations import Lengths
 from model.analysis.cost.timing import LENGTHS, Measurement, measured
 from model.arithmetic.sizes import attention_costs
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.growth import LINEAR, Timed, growth_lines, time_lines
+from viz.figures.logarithmic_curves import LINEAR, Timed, growth_lines, time_lines
 from viz.notation.markdown import plain
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, WEIGHT
 from viz.shell.pictures import chart, look_for, table

@@ -6,8 +6,8 @@ import streamlit as st
 from model.analysis.stream.neurons import Dropped, dropped, mean_over_draws, strongest
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
-from viz.figures.dropped import after_dropout
 from viz.figures.heatmap import Axis
+from viz.figures.marked_cells import after_dropout
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
 from viz.shell.controls import choose_layer_and_head

@@ -9,7 +9,7 @@ from model.nn.places import layer_label
 from model.trace.arrays import Mask
 from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
-from viz.figures.edge_grid import CLICKED, edges
+from viz.figures.marked_cells import CLICKED, edges
 from viz.notation.labels import numbered_labels
 from viz.state.held import traced
 from viz.state.look import Look

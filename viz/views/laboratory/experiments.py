@@ -12,7 +12,7 @@ from model.worked.gradients import CLAIM
 from model.worked.source import TWO_LAYERS
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.measured_curves import PLAIN, SCALED, Curve, curves
+from viz.figures.logarithmic_curves import PLAIN, SCALED, Curve, curves
 from viz.notation.numbers import difference
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, look_for, table
