@@ -40,9 +40,9 @@ the **residual stream**. The shortcut around the sub-layer gives gradients a sho
 """
         )
         config = seen.model.config
-        st.latex(feed_forward(config) if config.hidden else FEED_FORWARD)
+        st.latex(feed_forward(config) if config.d_mlp else FEED_FORWARD)
         st.latex(RESIDUAL)
-        if not config.hidden:
+        if not config.d_mlp:
             st.caption("This model has attention only: no feed-forward layers.")
     with picture:
         activation_view()

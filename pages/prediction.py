@@ -3,7 +3,7 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.way_out import LANGUAGE_MODELS, say_encoder
+from viz.shell.alternatives import LANGUAGE_MODELS, say_encoder
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
 from viz.views.prediction.logit_lens import logit_lens

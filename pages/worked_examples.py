@@ -1,8 +1,8 @@
-"""Worked examples: every example of the notes, step by step, with inputs to change; and the notes' slips."""
+"""Worked examples: every example of the notes, step by step, with inputs to change; and the notes' errata."""
 
 import streamlit as st
 
-from model.worked import DOCUMENTS, Slip, slips
+from model.worked import DOCUMENTS, Erratum, errata
 from model.worked import examples as worked
 from viz.notation.markdown import plain
 from viz.shell import page
@@ -32,39 +32,39 @@ def examples() -> None:
         work_through(example, write_link)
 
 
-def every_slip() -> None:
+def every_erratum() -> None:
     st.markdown(
-        f"The notes hold {len(slips())} slips. This app computes every figure itself and shows its own "
+        f"The notes hold {len(errata())} errata. This app computes every figure itself and shows its own "
         "result; here is where the two differ."
     )
     for topic, title in TOPICS.items():
-        found = [slip for slip in slips() if slip.section == topic]
+        found = [erratum for erratum in errata() if erratum.section == topic]
         if found:
             st.header(f"{topic[1:]} · {title}", anchor=False)
-        for number, slip in enumerate(found):
-            one_slip(slip, f"slip-{topic}-{number}")
+        for number, erratum in enumerate(found):
+            one_erratum(erratum, f"erratum-{topic}-{number}")
 
 
-def one_slip(slip: Slip, key: str) -> None:
-    example = worked_example(slip.example)
+def one_erratum(erratum: Erratum, key: str) -> None:
+    example = worked_example(erratum.example)
     with st.container(border=True):
         notes, arithmetic, why = st.columns([3, 3, 4])
-        notes.markdown(f"**The notes say**  \n{plain(slip.notes_say)}")
-        notes.caption(plain(str(slip.source)))
-        arithmetic.markdown(f"**The arithmetic gives**  \n{plain(slip.arithmetic_gives)}")
-        why.markdown(plain(slip.why))
+        notes.markdown(f"**The notes say**  \n{plain(erratum.notes_say)}")
+        notes.caption(plain(str(erratum.source)))
+        arithmetic.markdown(f"**The arithmetic gives**  \n{plain(erratum.arithmetic_gives)}")
+        why.markdown(plain(erratum.why))
         why.button(
             f"See it in “{plain(example.title)}”",
             key=key,
             type="tertiary",
-            on_click=open_slip,
-            args=(slip,),
+            on_click=open_erratum,
+            args=(erratum,),
         )
 
 
-def open_slip(slip: Slip) -> None:
-    titles = [step.title for step in worked_example(slip.example).steps]
-    choose(slip.example, titles.index(slip.step) if slip.step else 0)
+def open_erratum(erratum: Erratum) -> None:
+    titles = [step.title for step in worked_example(erratum.example).steps]
+    choose(erratum.example, titles.index(erratum.step) if erratum.step else 0)
     st.session_state[TAB] = STEPS
 
 
@@ -77,17 +77,17 @@ def about() -> None:
     printed = [step.notes for example in worked() for step in example.steps if step.notes]
     for document in DOCUMENTS:
         shown = sum(notes.source.document is document for notes in printed)
-        found = sum(slip.source.document is document for slip in slips())
+        found = sum(erratum.source.document is document for erratum in errata())
         st.markdown(
             f"**{plain(document.title)}**. {plain(document.about)} "
-            f"Steps with figures from it: {shown}; slips: {found}."
+            f"Steps with figures from it: {shown}; errata: {found}."
         )
 
 
 page.open_page("pages/worked_examples.py")
 adopt_link()
 tabs = st.tabs(TABS, key=TAB, on_change="rerun")
-for tab, beat in zip(tabs, (examples, every_slip, about), strict=True):
+for tab, beat in zip(tabs, (examples, every_erratum, about), strict=True):
     if tab.open:
         with tab:
             beat()

@@ -21,7 +21,7 @@ from viz.state.view import View
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs" / "how-to-add.md").read_text(encoding="utf-8")
-CHANGES = (
+INTERVENTIONS = (
     Intervention(scale=0.5),
     Intervention(mask="none"),
     Intervention(hidden=frozenset({1})),
@@ -70,20 +70,25 @@ def test_the_model_of_the_guide_is_an_entry() -> None:
     assert entry.hub == "organisation/name"
 
 
-def test_the_changes_tried_here_are_of_every_field() -> None:
+def test_the_interventions_tried_here_are_of_every_field() -> None:
     tried = {
         field.name
-        for change in CHANGES
+        for intervention in INTERVENTIONS
         for field in fields(Intervention)
-        if getattr(change, field.name) != getattr(Intervention(), field.name)
+        if getattr(intervention, field.name) != getattr(Intervention(), field.name)
     }
     assert tried == {field.name for field in fields(Intervention)}
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_a_change_is_carried_by_a_link_and_listed_in_words(change: Intervention) -> None:
-    assert from_link(to_link(View(change=change))) == (View(change=change), ())
-    assert not math.isnan(change.fill)
-    listed = parts(change)
+@pytest.mark.parametrize("intervention", INTERVENTIONS, ids=str)
+def test_an_intervention_is_carried_by_a_link_and_listed_in_words(
+    intervention: Intervention,
+) -> None:
+    assert from_link(to_link(View(intervention=intervention))) == (
+        View(intervention=intervention),
+        (),
+    )
+    assert not math.isnan(intervention.fill)
+    listed = parts(intervention)
     assert listed
-    assert any(replace(part.without, seed=0) != replace(change, seed=0) for part in listed)
+    assert any(replace(part.without, seed=0) != replace(intervention, seed=0) for part in listed)

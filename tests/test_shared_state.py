@@ -19,7 +19,7 @@ CHANGES = {
 }  # fmt: skip
 # Caches without a bound whose arguments are few: names of what ships with the app.
 FEW_ARGUMENTS = {
-    "model/training/checkpoints.py:shipped_course",
+    "model/training/checkpoints.py:shipped_training_run",
     "viz/views/worked/by_hand.py:worked_example",
     "viz/views/worked/choice.py:names_of",
 }

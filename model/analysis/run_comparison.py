@@ -40,7 +40,7 @@ def row_statistics(attention: Attention) -> RowStatistics:
     return RowStatistics(*map(read_only, (entropies, largest, largest == 0)))
 
 
-class Movement(NamedTuple):
+class StreamMovement(NamedTuple):
     """How far the states of a stream lie from those of the unchanged run, (state, token) each."""
 
     distance: Array  # Euclidean length of the difference
@@ -48,15 +48,15 @@ class Movement(NamedTuple):
     share: Array  # distance / length; 0 where both are 0
 
 
-def movement(before: Trace, after: Trace, stack: Stack) -> Movement:
+def movement(before: Trace, after: Trace, stack: Stack) -> StreamMovement:
     """State by state, for one stack. Raises ValueError if the runs are not of the same tokens."""
     _same_tokens(before, after)
-    pairs = zip(before.states[stack], after.states[stack], strict=True)
+    pairs = zip(before.residual[stack], after.residual[stack], strict=True)
     wide = [(ours.astype(np.float64), theirs.astype(np.float64)) for ours, theirs in pairs]
     distance = np.stack([np.linalg.norm(theirs - ours, axis=-1) for ours, theirs in wide])
     length = np.stack([np.linalg.norm(ours, axis=-1) for ours, _ in wide])
     share = np.divide(distance, length, out=np.zeros_like(length), where=length > 0)
-    return Movement(*map(read_only, (distance, length, share)))
+    return StreamMovement(*map(read_only, (distance, length, share)))
 
 
 def predicted(trace: Trace) -> tuple[Token, ...]:
@@ -151,13 +151,13 @@ def largest_difference(before: Trace, after: Trace) -> float:
     _same_tokens(before, after)
     return max(
         float(np.abs(theirs - ours).max())
-        for stack, states in before.states.items()
-        for ours, theirs in zip(states, after.states[stack], strict=True)
+        for stack, states in before.residual.items()
+        for ours, theirs in zip(states, after.residual[stack], strict=True)
     )
 
 
 def _same_tokens(before: Trace, after: Trace) -> None:
-    for stack in before.states:
+    for stack in before.residual:
         ours = [token.id for token in before.tokens_of(stack)]
         theirs = [token.id for token in after.tokens_of(stack)]
         if ours != theirs:

@@ -129,10 +129,10 @@ def routes(scaled: Array, mask: Mask) -> Routes:
     return Routes(before, read_only(after), sums[:, 0] == 0)
 
 
-class Filling(NamedTuple):
+class MaskValueEffect(NamedTuple):
     """What one mask value does to the weights of one head, computed in one precision."""
 
-    fill: float
+    mask_value: float
     precision: Precision
     before_scaling: bool
     stored: float  # the number that it is in that precision
@@ -142,15 +142,15 @@ class Filling(NamedTuple):
     empty: float | None  # each weight of a row of masked keys only; None: 0/0
 
 
-def filling(
+def mask_value_effect(
     scores: Array,
     mask: Mask,
     scale: float,
-    fill: float,
+    mask_value: float,
     *,
     precision: Precision = "float32",
     before_scaling: bool = False,
-) -> Filling:
+) -> MaskValueEffect:
     """Raw scores (query, key), a mask (True = may look) and one mask value, in PyTorch's own kernels.
     Raises ValueError for a row with no key."""
     if not mask.any(-1).all():
@@ -159,7 +159,7 @@ def filling(
 
     kind = {"float32": torch.float32, "float16": torch.float16}[precision]
     look = torch.tensor(mask)
-    stored = torch.tensor(fill, dtype=torch.float64).to(kind)
+    stored = torch.tensor(mask_value, dtype=torch.float64).to(kind)
 
     def weights_of(raw: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
         if before_scaling:
@@ -171,23 +171,23 @@ def filling(
     exact = torch.softmax((torch.tensor(scores) * scale).masked_fill(~look, -math.inf), -1)
     nothing = weights_of(raw[:1], torch.zeros_like(look[:1]))[0].float()
     hidden = weights[~look]
-    return Filling(
-        fill,
+    return MaskValueEffect(
+        mask_value,
         precision,
         before_scaling,
         float(stored),
-        refused=_refuses(fill, kind),
+        refused=_refuses(mask_value, kind),
         leaked=float(hidden.max()) if hidden.numel() else 0.0,
         difference=float((weights - exact).abs().max()),
         empty=None if bool(nothing.isnan().any()) else float(nothing.max()),
     )
 
 
-def _refuses(fill: float, kind: "torch.dtype") -> bool:
+def _refuses(mask_value: float, kind: "torch.dtype") -> bool:
     import torch
 
     try:
-        torch.zeros(1, dtype=kind).masked_fill(torch.ones(1, dtype=torch.bool), fill)
+        torch.zeros(1, dtype=kind).masked_fill(torch.ones(1, dtype=torch.bool), mask_value)
     except RuntimeError:  # "value cannot be converted … without overflow"
         return True
     return False

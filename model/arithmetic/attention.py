@@ -76,9 +76,9 @@ def padding_mask(ids: Array, pad: float = 0.0) -> Array:
     return np.asarray(ids != pad, dtype=np.float64)
 
 
-def masked(scores: Array, allowed: Array, fill: float = HIDDEN) -> Array:
-    """The scores with every cell that is not allowed replaced by `fill`."""
-    return np.where(allowed > 0, scores, fill)
+def masked(scores: Array, allowed: Array, mask_value: float = HIDDEN) -> Array:
+    """The scores with every cell that is not allowed replaced by `mask_value`."""
+    return np.where(allowed > 0, scores, mask_value)
 
 
 def attend(
@@ -87,7 +87,7 @@ def attend(
     value: Array,
     *,
     allowed: Array | None = None,
-    fill: float = HIDDEN,
+    mask_value: float = HIDDEN,
     scale: float | None = None,
 ) -> Attention:
     """Scaled dot-product attention, softmax(QKᵀ·scale)V; without `scale` it is 1/√d_k.
@@ -96,7 +96,7 @@ def attend(
     """
     scores = dot_products(query, key)
     scaled = scores * (1.0 / np.sqrt(query.shape[-1]) if scale is None else scale)
-    weights = softmax(scaled if allowed is None else masked(scaled, allowed, fill))
+    weights = softmax(scaled if allowed is None else masked(scaled, allowed, mask_value))
     return Attention(scores, scaled, weights, weights @ value)
 
 

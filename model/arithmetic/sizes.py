@@ -33,7 +33,7 @@ def head_width(width: int, heads: int) -> int:
 def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, ...]:
     """The shape after every operation of multi-head attention, from the input to the output."""
     d_k = head_width(width, heads)
-    model = ("batch", "token", "width")
+    model = ("batch", "token", "d_model")
     split = ("batch", "token", "head", "d_k")
     by_head = ("batch", "head", "token", "d_k")
     table = ("batch", "head", "query", "key")
@@ -87,7 +87,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
 
     A tied output matrix is the token embedding and counts once. Parts without any are left out.
     """
-    width, encoder, decoder = config.width, config.encoder_layers, config.decoder_layers
+    width, encoder, decoder = config.d_model, config.encoder_layers, config.decoder_layers
     layers = encoder + decoder
     crossing = decoder if config.shape == "encoder-decoder" else 0
     norm = norm_parameters(width) if config.shifts else width
@@ -95,18 +95,18 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     attention = 2 * width * (read + kept) + config.query_key_norm
     attention += (read + 2 * kept) * config.qkv_bias + width * config.output_bias
     inner = 2 if config.is_gated else 1
-    feeds = (inner + 1) * width * config.hidden
-    feeds += (inner * config.hidden + width) * (config.hidden_bias and config.hidden > 0)
-    norms = 1 + (bool(config.hidden) and not config.shared_norm)
+    feeds = (inner + 1) * width * config.d_mlp
+    feeds += (inner * config.d_mlp + width) * (config.hidden_bias and config.d_mlp > 0)
+    norms = 1 + (bool(config.d_mlp) and not config.shared_norm)
     parts = {
-        "Token embedding": config.vocabulary * width,
-        "Position embedding": config.context * width * (config.positions == "learned"),
+        "Token embedding": config.d_vocab * width,
+        "Position embedding": config.n_ctx * width * (config.positions == "learned"),
         "Segment embedding": config.segments * width,
         "Norm after the embedding": norm * config.embedding_norm,
         "Attention": (layers + crossing) * attention,
         "Feed-forward": layers * feeds,
         "Norms in the blocks": (layers * norms + crossing) * norm,
         "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place == "pre"),
-        "Output matrix": config.vocabulary * width * (bool(decoder) and not config.tied),
+        "Output matrix": config.d_vocab * width * (bool(decoder) and not config.tied),
     }
     return {name: count for name, count in parts.items() if count}

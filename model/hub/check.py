@@ -37,19 +37,19 @@ def check(model: Model, reference: Reference) -> None:
     _near(result, reference.result.numpy(), "its logits")
     if trace.check() > 1e-2:
         raise ValueError("its norms and outputs are not what their formulas give")
-    for stack in trace.states:
+    for stack in trace.residual:
         _adds_up(model, trace, stack)
     if trace.logits is not None:
-        _near(model.unembed(trace.states["decoder"][-1]), trace.logits,
+        _near(model.unembed(trace.residual["decoder"][-1]), trace.logits,
               "its last state through the output matrix")  # fmt: skip
     _forgets_positions(model, reference)
 
 
-def traced(model: Model, reference: Reference, change: Intervention) -> tuple[Trace, Array]:
+def traced(model: Model, reference: Reference, intervention: Intervention) -> tuple[Trace, Array]:
     """A pass over the reference's ids, and its result."""
     tokens = model.tokenizer.named(reference.source[0].tolist())
     given = [] if reference.target is None else reference.target[0].tolist()
-    return model.passed(tokens, model.tokenizer.named(given), change, record="full")
+    return model.passed(tokens, model.tokenizer.named(given), intervention, record="full")
 
 
 def _same_weights(trace: Trace, reference: Reference) -> None:
@@ -96,18 +96,18 @@ def _forgets_positions(model: Model, reference: Reference) -> None:
 
     A model with another mask, such as a window, is not checked.
     """
-    change = Intervention(positions=False, mask="none")
+    intervention = Intervention(positions=False, mask="none")
     turned = replace(
         reference,
         source=reference.source.flip(1),
         target=None if reference.target is None else reference.target.flip(1),
     )
-    forwards, _ = traced(model, reference, change)
-    backwards, _ = traced(model, turned, change)
+    forwards, _ = traced(model, reference, intervention)
+    backwards, _ = traced(model, turned, intervention)
     if any(attention.mask is not None for attention in forwards.attention):
         return
-    for stack, states in forwards.states.items():
-        last, other = states[-1], backwards.states[stack][-1][::-1]
+    for stack, states in forwards.residual.items():
+        last, other = states[-1], backwards.residual[stack][-1][::-1]
         if not float(np.abs(last - other).max()) <= SHARE * max(float(np.abs(last).max()), 1.0):
             raise ValueError(
                 f"positions reach its {stack} in a way that cannot be switched off, such as a bias "

@@ -31,13 +31,13 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
     fitting = anatomy.width % heads == 0 and anatomy.width // heads == head_width
     return TransformerConfig(
         shape=anatomy.shape,
-        vocabulary=table.shape[0],
-        context=context_of(source, body.config),
-        width=anatomy.width,
+        d_vocab=table.shape[0],
+        n_ctx=context_of(source, body.config),
+        d_model=anatomy.width,
         heads=heads,
         encoder_layers=layers.get("encoder", 0),
         decoder_layers=layers.get("decoder", 0),
-        hidden=hidden,
+        d_mlp=hidden,
         norm=norm.kind,
         norm_place=_one({stack.norm_place for stack in anatomy.stacks}, "places of norms"),
         activation="gelu" if first.feed_forward is None else first.feed_forward.parts.activation,
@@ -55,7 +55,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         key_heads=0 if key_heads == heads else key_heads,
         head_size=0 if fitting else head_width,
         hidden_bias=first.feed_forward is None
-        or getattr(first.feed_forward.parts.outer, "bias", None) is not None,
+        or getattr(first.feed_forward.parts.w_out, "bias", None) is not None,
         parallel=source.parallel,
         norm_bias=getattr(norm.module, "bias", None) is not None,
         query_key_norm=_inner_norms(first.attentions[0].module),

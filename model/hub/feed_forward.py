@@ -19,7 +19,7 @@ class FeedForwardParts:
 
     before: nn.Module
     half: Half  # which part of its values: both maps of a gated layer may be one matrix
-    outer: nn.Module
+    w_out: nn.Module
     activation: Activation
     hidden: int
 
@@ -35,19 +35,19 @@ def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
 
     The nearest of the known activations is taken. Raises ValueError where none is near.
     """
-    *inner, outer = maps
-    hidden = outer.read
-    if hidden is None or not 1 <= len(inner) <= 2:
+    *w_in, w_out = maps
+    hidden = w_out.read
+    if hidden is None or not 1 <= len(w_in) <= 2:
         raise ValueError(
             f"its feed-forward has {len(maps)} maps, a layout that this app does not know"
         )
     size = max(float(hidden.abs().max()), 1e-6)
     found: list[tuple[float, FeedForwardParts]] = []
-    for module, before, half, other in _candidates(inner, hidden.shape[-1]):
+    for module, before, half, other in _candidates(w_in, hidden.shape[-1]):
         for name in GATED if other is not None else sorted(set(ACTIVATIONS) - GATED):
             made = ACTIVATIONS[name](before) * (1.0 if other is None else other)
             if made.shape == hidden.shape:
-                parts = FeedForwardParts(module, half, outer.module, name, hidden.shape[-1])
+                parts = FeedForwardParts(module, half, w_out.module, name, hidden.shape[-1])
                 found.append((float((made - hidden).abs().max()) / size, parts))
     nearest = min(found, key=lambda pair: pair[0], default=None)
     if nearest is None or nearest[0] > CLOSE:
@@ -56,13 +56,13 @@ def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
 
 
 def _candidates(
-    inner: Sequence[Call], width: int
+    w_in: Sequence[Call], width: int
 ) -> list[tuple[nn.Module, Tensor, Half, Tensor | None]]:
     """What may be activated: a map with its values, and what these are multiplied by."""
-    module, first = inner[0].module, inner[0].gave
-    if len(inner) == 2:
-        second = inner[1].gave
-        return [(module, first, "all", second), (inner[1].module, second, "all", first)]
+    module, first = w_in[0].module, w_in[0].gave
+    if len(w_in) == 2:
+        second = w_in[1].gave
+        return [(module, first, "all", second), (w_in[1].module, second, "all", first)]
     if first.shape[-1] == 2 * width:
         one, other = first.chunk(2, -1)
         return [(module, one, "first", other), (module, other, "second", one)]

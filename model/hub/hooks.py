@@ -134,7 +134,7 @@ def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
             recorder.feed_forward.append(FeedForwardTensors(name, before, _batched(read[0])))
 
     parts.before.register_forward_hook(inner)
-    parts.outer.register_forward_pre_hook(outer)
+    parts.w_out.register_forward_pre_hook(outer)
 
 
 def _hook_tables(stack: StackPart) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.hub.beyond_sizes import beyond_sizes
+from model.hub.extra_parameters import extra_parameters
 from model.hub.hooks import hook_model
 from model.hub.parts import Anatomy
 from model.nn.config import Shape, TransformerConfig
@@ -113,16 +113,16 @@ class HubTransformer(nn.Module):
         """Every attention sub-layer, in order of execution."""
         return self._attentions
 
-    def beyond_sizes(self) -> dict[str, int]:
+    def extra_parameters(self) -> dict[str, int]:
         """Parameters by part, beside those that follow from the sizes of the config."""
-        return beyond_sizes(self.body, self._anatomy, self.config)
+        return extra_parameters(self.body, self._anatomy, self.config)
 
-    def outer_map(self, name: str) -> nn.Linear:
+    def w_out(self, name: str) -> nn.Linear:
         """The second map of the feed-forward of this name."""
         for stack in self._anatomy.stacks:
             for block in stack.blocks:
                 if block.feed_forward is not None and block.feed_forward.name == name:
-                    return as_linear(block.feed_forward.parts.outer)
+                    return as_linear(block.feed_forward.parts.w_out)
         raise ValueError(f"There is no feed-forward {name!r}.")
 
     def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
@@ -137,7 +137,7 @@ class HubTransformer(nn.Module):
         ends = _ids(getattr(settings, "eos_token_id", None)) | _ids(end)
         chosen: list[int] = []
         with torch.inference_mode():
-            while len(chosen) < limit and ids.shape[-1] + len(chosen) <= self.config.context:
+            while len(chosen) < limit and ids.shape[-1] + len(chosen) <= self.config.n_ctx:
                 fed = torch.cat([ids[0], torch.tensor(chosen, dtype=ids.dtype, device=ids.device)])
                 chosen.append(int(self(fed[None])[0, -1].argmax()))
                 if chosen[-1] in ends:
@@ -149,7 +149,7 @@ class HubTransformer(nn.Module):
         settings.update(
             num_beams=1, do_sample=False, use_cache=False, early_stopping=False,
             length_penalty=1.0, num_return_sequences=1, max_length=None,
-            max_new_tokens=max(1, min(limit, self.config.context - 1)),
+            max_new_tokens=max(1, min(limit, self.config.n_ctx - 1)),
         )  # fmt: skip
         if settings.forced_eos_token_id is not None and settings.max_new_tokens < 2:
             settings.forced_eos_token_id = None

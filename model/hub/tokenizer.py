@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from model.download.hub_folder import TOKENIZERS
-from model.hub.apart import Apart
+from model.hub.isolated_tokenizer import IsolatedTokenizer
 from model.run.tokenizers import TEXTS_KEPT, clean, spelled
 from model.trace.records import Token
 
@@ -144,7 +144,7 @@ def load_tokenizer(folder: Path) -> Any:
         backend.no_truncation()
         backend.no_padding()
         backend.encode_special_tokens = tokenizer.split_special_tokens
-        tokenizer._tokenizer = Apart(backend)
+        tokenizer._tokenizer = IsolatedTokenizer(backend)
     return tokenizer
 
 

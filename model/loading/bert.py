@@ -26,8 +26,8 @@ _BLOCK = {
     "attention.self.value": "self_attention.value",
     "attention.output.dense": "self_attention.output",
     "attention.output.LayerNorm": "self_norm",
-    "intermediate.dense": "feed_forward.inner",
-    "output.dense": "feed_forward.outer",
+    "intermediate.dense": "feed_forward.w_in",
+    "output.dense": "feed_forward.w_out",
     "output.LayerNorm": "feed_forward_norm",
 }
 _ACTIVATIONS: dict[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_tanh"}
@@ -54,12 +54,12 @@ def bert_config(described: dict[str, Any]) -> TransformerConfig:
         raise ValueError(f"Activation {described['hidden_act']!r} is not supported.")
     return TransformerConfig(
         shape="encoder",
-        vocabulary=described["vocab_size"],
-        context=described["max_position_embeddings"],
-        width=described["hidden_size"],
+        d_vocab=described["vocab_size"],
+        n_ctx=described["max_position_embeddings"],
+        d_model=described["hidden_size"],
         heads=described["num_attention_heads"],
         encoder_layers=described["num_hidden_layers"],
-        hidden=described["intermediate_size"],
+        d_mlp=described["intermediate_size"],
         norm_place="post",
         activation=_ACTIVATIONS[described["hidden_act"]],
         segments=described["type_vocab_size"],

@@ -33,8 +33,8 @@ _UNSUPPORTED = {  # settings that would change the computation, with their usual
 }
 _BLOCK = {
     "attn.c_proj": "self_attention.output",
-    "mlp.c_fc": "feed_forward.inner",
-    "mlp.c_proj": "feed_forward.outer",
+    "mlp.c_fc": "feed_forward.w_in",
+    "mlp.c_proj": "feed_forward.w_out",
     "ln_1": "self_norm",
     "ln_2": "feed_forward_norm",
 }
@@ -89,12 +89,12 @@ def gpt2_config(settings: dict[str, Any]) -> TransformerConfig:
     width = settings.get("n_embd", 768)
     return TransformerConfig(
         shape="decoder",
-        vocabulary=settings.get("vocab_size", 50_257),
-        context=settings.get("n_positions", 1_024),
-        width=width,
+        d_vocab=settings.get("vocab_size", 50_257),
+        n_ctx=settings.get("n_positions", 1_024),
+        d_model=width,
         heads=settings.get("n_head", 12),
         decoder_layers=settings.get("n_layer", 12),
-        hidden=settings.get("n_inner") or 4 * width,
+        d_mlp=settings.get("n_inner") or 4 * width,
         activation=_ACTIVATIONS[settings.get("activation_function", "gelu_new")],
         epsilon=settings.get("layer_norm_epsilon", 1e-5),
     )

@@ -24,6 +24,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
 HASHES = "sha256.json"
+_NAMES = {"inner": "w_in", "outer": "w_out"}
 LONGEST = 4_096  # tokens: a longer text would not fit on a page
 
 
@@ -75,15 +76,15 @@ def load_asset(
         ) from error
     except ValueError as error:
         raise ValueError(f"The files of {folder.name} describe no model: {error}") from error
-    if config.context > LONGEST:
+    if config.n_ctx > LONGEST:
         raise ValueError(
-            f"The config of {folder.name} says that it reads {config.context:,} tokens; at most "
+            f"The config of {folder.name} says that it reads {config.n_ctx:,} tokens; at most "
             f"{LONGEST:,} are shown."
         )
-    if tokenizer.size != config.vocabulary:
+    if tokenizer.size != config.d_vocab:
         raise ValueError(
             f"The tokenizer of {folder.name} has {tokenizer.size:,} tokens, its model "
-            f"{config.vocabulary:,}."
+            f"{config.d_vocab:,}."
         )
     return _module(config, folder, weights), tokenizer, _read_json(folder / "card.json")
 
@@ -109,7 +110,7 @@ def _module(config: TransformerConfig, folder: Path, weights: str) -> Transforme
             raise RuntimeError("more layers than weights")
         with torch.device("meta"):  # without memory: the weights bring their own
             module = Transformer(config)
-        floats = {name: value.float() for name, value in state.items()}
+        floats = {_named(name): value.float() for name, value in state.items()}
         module.load_state_dict(floats, assign=True)
     except OSError as error:
         raise NotReadError(weights, folder.name, error) from error
@@ -118,6 +119,13 @@ def _module(config: TransformerConfig, folder: Path, weights: str) -> Transforme
     if not all(value.isfinite().all() for value in floats.values()):
         raise DamagedError(f"The weights {weights} of {folder.name} are not all finite numbers.")
     return module.eval().requires_grad_(False)
+
+
+def _named(weight: str) -> str:
+    """The name of a weight; the shipped files hold the maps of a feed-forward under older names."""
+    for old, name in _NAMES.items():
+        weight = weight.replace(f"feed_forward.{old}.", f"feed_forward.{name}.")
+    return weight
 
 
 def checkpoint_file(step: int) -> str:

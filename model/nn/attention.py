@@ -37,21 +37,21 @@ def attend(
     """
     deadline.look()
     recorder = current()
-    change = recorder.change_at(place)
-    if change.scale is not None:
-        scale = change.scale
+    intervention = recorder.intervention_at(place)
+    if intervention.scale is not None:
+        scale = intervention.scale
     elif scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
     causal = mask is None and place.kind == "causal"
     # PyTorch's kernel multiplies its own look-ahead mask by the scale: 0 or less would spoil it.
-    by_kernel = causal and scale > 0 and not change.masks
+    by_kernel = causal and scale > 0 and not intervention.masks
     if causal and not by_kernel:
         mask = _look_ahead(query, key)
-    mask = changed_mask(mask, change, query, key)
-    call = AttentionCall(place, query, key, value, scale, mask, by_kernel, change.fill)
-    stepwise = recorder.explicit or change.dropout > 0
-    if stepwise or (call.is_masked and math.isfinite(change.fill)):
-        output, steps = _explicit(call, change)
+    mask = changed_mask(mask, intervention, query, key)
+    call = AttentionCall(place, query, key, value, scale, mask, by_kernel, intervention.fill)
+    stepwise = recorder.explicit or intervention.dropout > 0
+    if stepwise or (call.is_masked and math.isfinite(intervention.fill)):
+        output, steps = _explicit(call, intervention)
     else:
         output, steps = _fused(call), {}
     if recorder.keeps:
@@ -80,7 +80,7 @@ def _fused(call: AttentionCall) -> Tensor:
     return output.masked_fill(~call.mask.any(-1, keepdim=True), 0.0)
 
 
-def _explicit(call: AttentionCall, change: Intervention) -> tuple[Tensor, dict[str, Tensor]]:
+def _explicit(call: AttentionCall, intervention: Intervention) -> tuple[Tensor, dict[str, Tensor]]:
     """The same function step by step, for what the kernel cannot compute or show."""
     key, value = call.key, call.value
     if call.groups > 1:
@@ -89,9 +89,11 @@ def _explicit(call: AttentionCall, change: Intervention) -> tuple[Tensor, dict[s
     masked = scores * call.scale
     mask = _look_ahead(call.query, key) if call.look_ahead else call.mask
     if mask is not None:
-        masked = masked.masked_fill(~mask, call.fill)
+        masked = masked.masked_fill(~mask, call.mask_value)
     weights = softmax_rows(masked)
-    dropped = weights * _kept(weights, change, call.place.name) if change.dropout else weights
+    dropped = (
+        weights * _kept(weights, intervention, call.place.name) if intervention.dropout else weights
+    )
     steps = {"scores": scores, "masked": masked, "weights": weights, "dropped": dropped}
     return dropped @ value, steps
 
@@ -102,11 +104,11 @@ def softmax_rows(masked: Tensor) -> Tensor:
     return torch.softmax(masked.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
 
 
-def _kept(weights: Tensor, change: Intervention, name: str) -> Tensor:
+def _kept(weights: Tensor, intervention: Intervention, name: str) -> Tensor:
     """Dropout's factors: 0 with probability p, else 1/(1 - p). A seed and a name fix the draw."""
-    seed = zlib.crc32(f"{change.seed}:{name}".encode())
+    seed = zlib.crc32(f"{intervention.seed}:{name}".encode())
     draws = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))
-    return ((draws >= change.dropout) / (1 - change.dropout)).to(weights)
+    return ((draws >= intervention.dropout) / (1 - intervention.dropout)).to(weights)
 
 
 def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:
@@ -126,7 +128,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads = config.heads
         self.place = place
-        width, bias = config.width, config.qkv_bias
+        width, bias = config.d_model, config.qkv_bias
         self.query = nn.Linear(width, width, bias=bias)
         self.key = nn.Linear(width, width, bias=bias)
         self.value = nn.Linear(width, width, bias=bias)

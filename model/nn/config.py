@@ -24,7 +24,7 @@ class Projection:
 
 
 AS_IN_GPT2 = Projection()
-_AT_LEAST_ONE = ("vocabulary", "context", "width", "heads")  # the other sizes may be 0
+_AT_LEAST_ONE = ("d_vocab", "n_ctx", "d_model", "heads")  # the other sizes may be 0
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class TransformerConfig:
     """
 
     shape: Shape
-    vocabulary: int
-    context: int
-    width: int  # d_model
+    d_vocab: int
+    n_ctx: int
+    d_model: int
     heads: int
     encoder_layers: int = 0
     decoder_layers: int = 0
-    hidden: int = 0  # d_ff
+    d_mlp: int = 0  # of the feed-forward; 0: none
     norm: NormKind = "layer"
     norm_place: NormPlace = "pre"
     activation: Activation = "gelu"
@@ -58,7 +58,7 @@ class TransformerConfig:
     rotary_width: int = 0  # dimensions of a head that turn; 0: all
     dropout: float = 0.0  # in training, on embeddings and sub-layer outputs
     key_heads: int = 0  # heads of keys and values, shared by equal groups of queries; 0: all
-    head_size: int = 0  # d_k; 0: width / heads
+    head_size: int = 0  # d_k; 0: d_model / heads
     hidden_bias: bool = True  # of the feed-forward's maps
     parallel: bool = False  # attention and feed-forward read the same state (GPT-NeoX)
     norm_bias: bool = True  # of layer norms: β
@@ -85,8 +85,10 @@ class TransformerConfig:
     def _check_fit(self) -> None:
         if self.heads % self.key_head_count:
             raise ValueError(f"{self.heads} heads cannot share {self.key_heads} key heads equally.")
-        if not self.head_size and self.width % self.heads:
-            raise ValueError(f"width {self.width} cannot be split into {self.heads} equal heads.")
+        if not self.head_size and self.d_model % self.heads:
+            raise ValueError(
+                f"d_model {self.d_model} cannot be split into {self.heads} equal heads."
+            )
         if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
             raise ValueError(f"{self.positions} positions need an even head width.")
         layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
@@ -97,7 +99,7 @@ class TransformerConfig:
     @property
     def head_width(self) -> int:
         """d_k: the width of one head's query, key and value."""
-        return self.head_size or self.width // self.heads
+        return self.head_size or self.d_model // self.heads
 
     @property
     def key_head_count(self) -> int:

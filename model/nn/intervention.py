@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 MaskChoice = Literal["model", "none", "causal"]
 LARGEST_SCALE = 1e6  # scores times a larger factor leave single precision
-LARGEST_FILL = 3e38  # what single precision holds
+LARGEST_MASK_VALUE = 3e38  # what single precision holds
 _MEMBERS = {
     "hidden": "positions, counted from 0",
     "blocked": "pairs of positions (query, key), counted from 0",
@@ -18,7 +18,7 @@ _MEMBERS = {
 
 @dataclass(frozen=True)
 class Intervention:
-    """A change of the mechanism. The default changes nothing.
+    """An intervention. The default changes nothing.
 
     `scale`, `mask`, `hidden`, `blocked`, `fill` and `dropout` hold in the attention sub-layers
     named by `only` (None: in all). `positions` and `ablated` hold for the whole model. Positions
@@ -51,7 +51,7 @@ class Intervention:
                 f"scale is {self.scale}; it must be between -{LARGEST_SCALE:,.0f} and "
                 f"{LARGEST_SCALE:,.0f}."
             )
-        if self.fill != -math.inf and not abs(self.fill) <= LARGEST_FILL:
+        if self.fill != -math.inf and not abs(self.fill) <= LARGEST_MASK_VALUE:
             raise ValueError(
                 f"fill is {self.fill}; it must be minus infinity, or a number that single "
                 "precision holds."

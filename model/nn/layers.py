@@ -29,8 +29,8 @@ class Norm(nn.Module):
         self.name = name
         self.kind = config.norm
         self.epsilon = config.epsilon
-        self.gamma = nn.Parameter(torch.ones(config.width))
-        self.beta = nn.Parameter(torch.zeros(config.width)) if config.norm == "layer" else None
+        self.gamma = nn.Parameter(torch.ones(config.d_model))
+        self.beta = nn.Parameter(torch.zeros(config.d_model)) if config.norm == "layer" else None
 
     def forward(self, x: Tensor) -> Tensor:
         if self.kind == "layer":
@@ -76,16 +76,16 @@ class Embedding(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.tokens = nn.Embedding(config.vocabulary, config.width)
+        self.tokens = nn.Embedding(config.d_vocab, config.d_model)
         learned = config.positions == "learned"
-        self.positions = nn.Embedding(config.context, config.width) if learned else None
-        self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
+        self.positions = nn.Embedding(config.n_ctx, config.d_model) if learned else None
+        self.segments = nn.Embedding(config.segments, config.d_model) if config.segments else None
         place = Place(config.source, None, "embedding")
         self.norm = Norm(config, place.norm) if config.embedding_norm else None
         self.dropout = nn.Dropout(config.dropout)
         for table in (self.tokens, self.positions):
             if table is not None:
-                nn.init.normal_(table.weight, std=1 / math.sqrt(config.width))
+                nn.init.normal_(table.weight, std=1 / math.sqrt(config.d_model))
 
     def forward(self, ids: Tensor, stack: Stack) -> Tensor:
         """ids (B, T) to (B, T, C)."""
@@ -101,7 +101,7 @@ class Embedding(nn.Module):
 
     def tables(self, ids: Tensor) -> dict[str, TableRows]:
         """The summands of the embedding of ids (B, T), by name."""
-        factor = math.sqrt(self.config.width) if self.config.scaled_embedding else 1.0
+        factor = math.sqrt(self.config.d_model) if self.config.scaled_embedding else 1.0
         tables = {"tokens": TableRows(self.tokens.weight, ids, factor)}
         positions = self.added(ids.shape[-1], ids.device)
         if positions is not None:
@@ -116,7 +116,7 @@ class Embedding(nn.Module):
         if self.positions is not None:
             table = self.positions.weight[:length]
         elif self.config.positions == "sinusoidal":
-            table = sinusoids(length, self.config.width).to(device)
+            table = sinusoids(length, self.config.d_model).to(device)
         else:
             return None
         return table if current().intervention.positions else torch.zeros_like(table)
@@ -151,22 +151,22 @@ class FeedForward(nn.Module):
         self.activation_name = config.activation
         self.activation = ACTIVATIONS[config.activation]
         gated = config.activation in GATED
-        self.inner = nn.Linear(config.width, config.hidden)
-        self.gate = nn.Linear(config.width, config.hidden) if gated else None
-        self.outer = nn.Linear(config.hidden, config.width)
+        self.w_in = nn.Linear(config.d_model, config.d_mlp)
+        self.gate = nn.Linear(config.d_model, config.d_mlp) if gated else None
+        self.w_out = nn.Linear(config.d_mlp, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        before = self.inner(x) if self.gate is None else self.gate(x)  # (B, T, M)
+        before = self.w_in(x) if self.gate is None else self.gate(x)  # (B, T, M)
         hidden = self.activation(before)
         if self.gate is not None:
-            hidden = hidden * self.inner(x)
+            hidden = hidden * self.w_in(x)
         recorder = current()
         if recorder.keeps_all:
             kept = None if self.gate is None else hidden
             recorder.feed_forward.append(
                 FeedForwardTensors(self.name, before, kept, self.activation_name)
             )
-        return self.outer(hidden)
+        return self.w_out(hidden)
 
 
 class Block(nn.Module):
@@ -189,7 +189,7 @@ class Block(nn.Module):
             self.cross_attention = MultiHeadAttention(config, cross)
             self.cross_norm = Norm(config, cross.norm)
         self.feed_forward = self.feed_forward_norm = None
-        if config.hidden:
+        if config.d_mlp:
             place = Place(stack, layer, "feed_forward")
             self.feed_forward = FeedForward(config, place.name)
             self.feed_forward_norm = Norm(config, place.norm)

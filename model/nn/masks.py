@@ -17,23 +17,23 @@ def padding_mask(real: Tensor) -> Tensor:
 
 
 def changed_mask(
-    own: Tensor | None, change: Intervention, query: Tensor, key: Tensor
+    own: Tensor | None, intervention: Intervention, query: Tensor, key: Tensor
 ) -> Tensor | None:
     """The mask (…, query, key) of one attention sub-layer, after what an intervention changes in it.
 
     query and key (…, T, D) give lengths and device. Hidden and blocked positions past the end change
     nothing. None where every query may look at every key.
     """
-    if change.mask == "none":
+    if intervention.mask == "none":
         own = None
-    if not (change.mask == "causal" or change.hidden or change.blocked):
+    if not (intervention.mask == "causal" or intervention.hidden or intervention.blocked):
         return own
     queries, keys = query.shape[-2], key.shape[-2]
     allowed = torch.ones(queries, keys, dtype=torch.bool)
-    if change.mask == "causal":
+    if intervention.mask == "causal":
         allowed = allowed.tril()
-    allowed[:, [position for position in change.hidden if position < keys]] = False
-    for at, to in change.blocked:
+    allowed[:, [position for position in intervention.hidden if position < keys]] = False
+    for at, to in intervention.blocked:
         if at < queries and to < keys:
             allowed[at, to] = False
     allowed = allowed.to(query.device)

@@ -32,7 +32,7 @@ class AttentionCall:
     scale: float
     mask: Tensor | None
     look_ahead: bool  # whether the kernel makes the look-ahead mask itself; `mask` is None then
-    fill: float
+    mask_value: float
 
     @property
     def groups(self) -> int:
@@ -120,25 +120,25 @@ class Recorder:
     def keeps_all(self) -> bool:
         return self.level == "full"
 
-    def change_at(self, place: Place) -> Intervention:
+    def intervention_at(self, place: Place) -> Intervention:
         """What the intervention changes in one attention sub-layer.
 
         Hidden positions are those of the text. Only a causal mask can be lifted, and cross-attention
         becomes causal only where `only` names it.
         """
-        change = self.intervention
-        if change == UNCHANGED or not change.applies(place.name):
+        intervention = self.intervention
+        if intervention == UNCHANGED or not intervention.applies(place.name):
             return UNCHANGED
         crosses = place.kind == "cross"
-        if change.mask == "none":
+        if intervention.mask == "none":
             masks = place.kind == "causal"
         else:
-            masks = not crosses or change.only is not None
+            masks = not crosses or intervention.only is not None
         reads_text = crosses or place.stack == self.source
         return replace(
-            change,
-            mask=change.mask if masks else "model",
-            hidden=change.hidden if reads_text else frozenset(),
+            intervention,
+            mask=intervention.mask if masks else "model",
+            hidden=intervention.hidden if reads_text else frozenset(),
         )
 
     def stream(self, stack: Stack, state: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ class Transformer(nn.Module):
         self.encoder = Layers(config, "encoder", encoder) if encoder else None
         self.decoder = Layers(config, "decoder", decoder) if decoder else None
         untied = decoder and not config.tied
-        self.output = nn.Linear(config.width, config.vocabulary, bias=False) if untied else None
+        self.output = nn.Linear(config.d_model, config.d_vocab, bias=False) if untied else None
 
     def forward(
         self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
@@ -99,7 +99,7 @@ class Transformer(nn.Module):
         if current().deferred:
             return x
         if current().keeps:
-            make_room(ids.numel() * self.config.vocabulary)
+            make_room(ids.numel() * self.config.d_vocab)
         return self.logits(x)
 
     def logits(self, normed: Tensor) -> Tensor:
@@ -124,15 +124,15 @@ class Transformer(nn.Module):
         """Every attention sub-layer, in order of execution."""
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
 
-    def beyond_sizes(self) -> dict[str, int]:
+    def extra_parameters(self) -> dict[str, int]:
         """Parameters that do not follow from the config: none."""
         return {}
 
-    def outer_map(self, name: str) -> nn.Linear:
+    def w_out(self, name: str) -> nn.Linear:
         """The second map of the feed-forward of this name. Raises ValueError if there is none."""
         for module in self.modules():
             if isinstance(module, FeedForward) and module.name == name:
-                return module.outer
+                return module.w_out
         raise ValueError(f"There is no feed-forward {name!r}.")
 
     def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:
@@ -143,7 +143,7 @@ class Transformer(nn.Module):
             memory = self.encode(ids) if self.encoder is not None else None
             chosen: list[int] = []
             prefix = ids[0].tolist() if memory is None else [start]
-            while len(chosen) < limit and len(prefix) + len(chosen) <= self.config.context:
+            while len(chosen) < limit and len(prefix) + len(chosen) <= self.config.n_ctx:
                 fed = torch.tensor([prefix + chosen], device=ids.device)
                 chosen.append(int(self.decode(fed, memory)[0, -1].argmax()))
                 if chosen[-1] == end:

@@ -10,7 +10,7 @@ from model.nn.config import Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import AttentionLayer, Runnable
-from model.run.refusals import check_change, check_length
+from model.run.refusals import check_intervention, check_length
 from model.run.tokenizers import Tokenizer, clean
 from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array, read_only
@@ -94,10 +94,10 @@ class Model:
         tokens, written = self.tokens(text), self._written(continued)
         if self.config.shape == "decoder":
             tokens += written
-        check_length(len(tokens), self.config.context, self.name)
+        check_length(len(tokens), self.config.n_ctx, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
-        check_change(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
-        logits = len(target_tokens or tokens) * self.config.vocabulary
+        check_intervention(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
+        logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self.passed(
                 tokens,
@@ -164,8 +164,8 @@ class Model:
         if self.config.shape == "encoder":
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         tokens = self.tokens(text)
-        check_length(len(tokens), self.config.context, self.name)
-        check_change(intervention, self.name, self.module, (len(tokens), self.config.context))
+        check_length(len(tokens), self.config.n_ctx, self.name)
+        check_intervention(intervention, self.name, self.module, (len(tokens), self.config.n_ctx))
         with recording(Recorder(intervention, source=self.config.source)):
             return self._greedy(tokens, limit)
 
@@ -188,7 +188,7 @@ class Model:
 
     def kept(self, text: str) -> str:
         """The beginning of a text, cut after the last token that this model can read."""
-        context = self.config.context
+        context = self.config.n_ctx
         if len(self.tokens(text)) <= context:
             return text
         beginnings = (self.tokenizer.beginning(text, count) for count in range(context, 0, -1))
@@ -209,8 +209,8 @@ class Model:
         if ids and self.config.shape == "encoder":
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         for id_ in ids:
-            if not 0 <= id_ < self.config.vocabulary:
-                raise ValueError(f"{self.name} has {self.config.vocabulary:,} tokens, no id {id_}.")
+            if not 0 <= id_ < self.config.d_vocab:
+                raise ValueError(f"{self.name} has {self.config.d_vocab:,} tokens, no id {id_}.")
         return self.tokenizer.named(ids)
 
     def _target_tokens(
@@ -228,8 +228,8 @@ class Model:
         if target is not None or written:
             fed = self._target_tokenizer.tokens(target or "") + written
         else:
-            fed = self._greedy(tokens, self.config.context - 1)
+            fed = self._greedy(tokens, self.config.n_ctx - 1)
         ids = [token.id for token in fed if token.id != end]
         target_tokens = self._target_tokenizer.named([start, *ids])
-        check_length(len(target_tokens), self.config.context, self.name)
+        check_length(len(target_tokens), self.config.n_ctx, self.name)
         return target_tokens

@@ -66,11 +66,11 @@ class Runnable(Protocol):
 
     def attentions(self) -> Sequence[AttentionLayer]: ...
 
-    def beyond_sizes(self) -> dict[str, int]:
+    def extra_parameters(self) -> dict[str, int]:
         """Parameters by part that do not follow from the config."""
         ...
 
-    def outer_map(self, name: str) -> nn.Linear:
+    def w_out(self, name: str) -> nn.Linear:
         """The second map of the feed-forward of this name."""
         ...
 

@@ -22,29 +22,36 @@ def check_length(length: int, context: int, name: str) -> None:
         raise TextTooLongError(length, context, name)
 
 
-def check_change(
-    change: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
+def check_intervention(
+    intervention: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
 ) -> None:
     """Raises ValueError where an intervention names something that this pass does not have.
 
     name: the model's. lengths: tokens of the text, and of the target (0 without one).
     """
     layers = {layer.place.name: layer for layer in module.attentions()}
-    for unknown in {*(change.only or ()), *(place for place, _ in change.ablated)} - layers.keys():
+    for unknown in {
+        *(intervention.only or ()),
+        *(place for place, _ in intervention.ablated),
+    } - layers.keys():
         raise ValueError(f"{name} has no attention sub-layer {unknown!r}.")
-    for place, head in change.ablated:
+    for place, head in intervention.ablated:
         if not 0 <= head < layers[place].heads:
             raise ValueError(f"{place} has heads 0 to {layers[place].heads - 1}, not {head}.")
-    for position in sorted(change.hidden):
+    for position in sorted(intervention.hidden):
         if position >= lengths[0]:
             raise ValueError(
                 f"Position {position} cannot be hidden: the text has {lengths[0]} tokens."
             )
-    if change.blocked and module.config.shape == "encoder-decoder" and change.only is None:
+    if (
+        intervention.blocked
+        and module.config.shape == "encoder-decoder"
+        and intervention.only is None
+    ):
         raise ValueError("Name the sub-layers (`only`) in which single edges are cut.")
-    places = [layer.place for layer in layers.values() if change.applies(layer.place.name)]
+    places = [layer.place for layer in layers.values() if intervention.applies(layer.place.name)]
     sizes = {_size(place, lengths[0], lengths[1] or lengths[0]) for place in places}
-    for query, key in sorted(change.blocked):
+    for query, key in sorted(intervention.blocked):
         if not any(query < queries and key < keys for queries, keys in sizes):
             raise ValueError(
                 f"Query {query} and key {key} cannot be cut: no sub-layer has both positions."

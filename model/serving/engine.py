@@ -19,8 +19,8 @@ from model.loading.registry import load_model
 from model.nn.intervention import Intervention
 from model.serving.events import Event, Found, Loaded, Passed, Refused
 from model.system import allocator, deadline
+from model.system.pass_queue import KeyLocks, PassQueue, nothing
 from model.system.settings import MEGABYTE, settings
-from model.system.waiting_line import KeyLocks, Line, nothing
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Holdings:
     model_bytes: int
     traces: int
     trace_bytes: int
-    waiting: int  # in the line for passes
+    waiting: int  # in the queue for passes
 
 
 class Engine:
@@ -95,7 +95,7 @@ class Engine:
         self._traces: LRUCache[Request, Trace] = LRUCache(
             trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
         )
-        self._line = Line(PASSES_AT_ONCE, bounds.longest_line)
+        self._queue = PassQueue(PASSES_AT_ONCE, bounds.longest_queue)
         self._seconds = bounds.pass_seconds
         self._wanted, self._visitor, self._tell = wanted, visitor, tell
         self._make_way = make_way
@@ -138,14 +138,14 @@ class Engine:
                 model_bytes=int(self._models.currsize),
                 traces=len(self._traces),
                 trace_bytes=int(self._traces.currsize),
-                waiting=self._line.waiting,
+                waiting=self._queue.waiting,
             )
 
     def trace(self, request: Request, waiting: Callable[[int], object]) -> Trace:
-        """The trace of a request; `waiting` is told the place in line, from 1, while there is one.
+        """The trace of a request; `waiting` is told the place in the queue, from 1, while there is one.
 
         Raises ValueError as `Model.trace` does, for texts and changes that cannot be run, and where
-        the line is full or the pass takes too long. A pass that is ended leaves nothing behind.
+        the queue is full or the pass takes too long. A pass that is ended leaves nothing behind.
         """
         with self._keys.held(request, self._wanted):
             known = self._known(self._traces, request)
@@ -182,12 +182,12 @@ class Engine:
 
         Passes in it are cancelled when the visitor leaves or the time is over. background: for work beside
         the page; it is never turned away, because it takes its own visitor's turns only.
-        Raises LineFullError and PassTooLongError.
+        Raises QueueFullError and PassTooLongError.
         """
         work = background or Background(self._visitor(), self._wanted)
         if background is not None:
             self._make_way()
-        place = self._line.place(
+        place = self._queue.place(
             waiting, work.wanted, visitor=work.visitor, however_long=background is not None
         )
         with place, deadline.within(self._seconds, work.wanted):

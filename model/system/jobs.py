@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from time import monotonic
 from typing import Generic, Literal, TypeVar
 
-from model.system.waiting_line import LeftError, Line, Ticket
+from model.system.pass_queue import LeftError, PassQueue, Ticket
 
 State = Literal["waiting", "running", "done", "stopped", "gone"]
 UNEXPECTED = "It ended in an unexpected way; the server's log says more."
@@ -51,8 +51,8 @@ class Jobs(Generic[K, J]):
     """At most one job for a key, each in a thread of its own. Of those that ended, the `kept` that were
     looked at last stay. line: where they wait for their turns; without one all run at once."""
 
-    def __init__(self, kept: int, line: Line | None = None) -> None:
-        self._kept, self._line = kept, line or Line(sys.maxsize)
+    def __init__(self, kept: int, line: PassQueue | None = None) -> None:
+        self._kept, self._queue = kept, line or PassQueue(sys.maxsize)
         self._jobs: OrderedDict[K, J] = OrderedDict()
         self._guard = threading.Lock()
 
@@ -71,7 +71,7 @@ class Jobs(Generic[K, J]):
 
     def start(self, key: K, job: J, work: Callable[[J], object], *, again: bool = False) -> J:
         """The job of a key that is under way or done; else this one, which begins now. again: what is done is
-        done once more. Raises LineFullError."""
+        done once more. Raises QueueFullError."""
         with self._guard:
             known = self._jobs.get(key)
             if known is not None and (
@@ -79,7 +79,7 @@ class Jobs(Generic[K, J]):
             ):
                 known.look()
                 return known
-            job.ticket = self._line.join(job.visitor)
+            job.ticket = self._queue.join(job.visitor)
             self._jobs[key] = job
             self._jobs.move_to_end(key)
             ended = [other for other, one in self._jobs.items() if one.ended.is_set()]
@@ -89,18 +89,18 @@ class Jobs(Generic[K, J]):
         return job
 
     def stop(self, key: K) -> None:
-        """Ends a job at its next step, or takes it out of the line."""
+        """Ends a job at its next step, or takes it out of the queue."""
         job = self.known(key)
         if job is None:
             return
         job.stopped.set()
         if not job.ended.is_set():
             job.state = "stopped"
-        self._line.leave(job.ticket)
+        self._queue.leave(job.ticket)
 
     def place(self, job: J) -> int:
-        """Where a job stands in the line: 1 is next, 0 is not in it."""
-        return self._line.place_of(job.ticket)
+        """Where a job stands in the queue: 1 is next, 0 is not in it."""
+        return self._queue.place_of(job.ticket)
 
     def wait(self, seconds: float) -> None:
         """Returns when no job is under way, or when one takes longer than so many seconds to end."""
@@ -111,7 +111,7 @@ class Jobs(Generic[K, J]):
 
     def _run(self, job: J, work: Callable[[J], object]) -> None:
         try:
-            with self._line.turn(job.ticket, lambda place: None, job.still_wanted):
+            with self._queue.turn(job.ticket, lambda place: None, job.still_wanted):
                 job.still_wanted()
                 job.state = "running"
                 work(job)

@@ -121,10 +121,10 @@ class Settings(BaseModel, frozen=True):
         ge=1,
         le=86_400,
     )
-    longest_line: int = variable(
+    longest_queue: int = variable(
         "ATTENTION_LINE",
         200,
-        "visitors who may wait in line for a pass; the next one is asked to come back",
+        "visitors who may wait in the queue for a pass; the next one is asked to come back",
         ge=1,
         le=10**6,
     )

@@ -19,7 +19,7 @@ def largest_gap(
     scale: float,
     mask: Mask | None,
     look_ahead: bool,
-    fill: float,
+    mask_value: float,
 ) -> float:
     """Largest |softmax(q · kᵀ · scale, masked) · v − output| of one head.
 
@@ -29,16 +29,16 @@ def largest_gap(
     largest = 0.0
     for start in range(0, len(query), BLOCK):
         rows = slice(start, min(start + BLOCK, len(query)))
-        # Keys after the block's last query have no weight, unless the fill leaves them some.
-        unseen = look_ahead and math.isinf(fill) and fill < 0
+        # Keys after the block's last query have no weight, unless the mask value leaves them some.
+        unseen = look_ahead and math.isinf(mask_value) and mask_value < 0
         keys = min(rows.stop, len(key)) if unseen else len(key)
         scores = query[rows] @ key[:keys].T
         scores *= np.float32(scale)
         if look_ahead:
             later = np.arange(keys) > np.arange(rows.start, rows.stop)[:, None]
-            np.copyto(scores, np.float32(fill), where=later)
+            np.copyto(scores, np.float32(mask_value), where=later)
         elif mask is not None:
-            np.copyto(scores, np.float32(fill), where=~mask[rows, :keys])
+            np.copyto(scores, np.float32(mask_value), where=~mask[rows, :keys])
         gap = np.abs(_context(scores, value[:keys]) - output[rows])
         largest = max(largest, float(gap.max(initial=0.0)))
     return largest

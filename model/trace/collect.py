@@ -44,7 +44,7 @@ def attention_record(
         place=place,
         heads=tensors.query.shape[1],
         scale=tensors.scale,
-        fill=tensors.fill,
+        mask_value=tensors.mask_value,
         output=array_of(tensors.output),
         ablated=ablated,
         vectors=(array_of(tensors.query), array_of(tensors.key), array_of(tensors.value)),
@@ -136,20 +136,20 @@ def trace_of(
     device: torch.device,
 ) -> Trace:
     """All that a recorder collected, as a Trace."""
-    change = recorder.intervention
-    projection = replace(projection, turned=projection.turned and change.positions)
+    intervention = recorder.intervention
+    projection = replace(projection, turned=projection.turned and intervention.positions)
     return Trace(
         model=model,
         text=text,
-        intervention=change,
+        intervention=intervention,
         tokens=tokens,
         target_tokens=target_tokens,
         attention=tuple(
-            attention_record(tensors, change.ablated_heads(tensors.place.name), projection)
+            attention_record(tensors, intervention.ablated_heads(tensors.place.name), projection)
             for tensors in recorder.attention
         ),
         norms=tuple(norm_record(tensors) for tensors in recorder.norms),
-        states={
+        residual={
             stack: tuple(array_of(state) for state in states)
             for stack, states in recorder.streams.items()
         },

@@ -1,7 +1,7 @@
 """What one sub-layer of a pass left behind, and the tokens that it read.
 
 Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each field:
-head, query, key, token, d_k (width of a head), d_model, d_ff.
+head, query, key, token, d_k (width of a head), d_model, d_mlp.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Attention:
     place: Place
     heads: int
     scale: float  # the factor applied to the scores
-    fill: float  # what a masked score became
+    mask_value: float  # what a masked score became
     output: Array  # (head, query, d_v), before any ablation
     ablated: tuple[int, ...]  # heads whose output was then zeroed
     vectors: tuple[Array, Array, Array]  # query, key, value as recorded: grouped heads kept once
@@ -111,11 +111,15 @@ class Attention:
         return read_only(self.scores(head) * np.float32(self.scale))
 
     def masked(self, head: int) -> Array:
-        """(query, key): scaled scores, with the fill where the mask forbids to look."""
+        """(query, key): scaled scores, with the mask value where the mask forbids to look."""
         if "masked" in self.steps:
             return self.steps["masked"][head]
         scaled, mask = self.scaled(head), self.mask_of(head)
-        return scaled if mask is None else read_only(np.where(mask, scaled, np.float32(self.fill)))
+        return (
+            scaled
+            if mask is None
+            else read_only(np.where(mask, scaled, np.float32(self.mask_value)))
+        )
 
     def weights(self, head: int) -> Array:
         """(query, key): how much each query looks at each key. Rows sum to 1, before any dropout;
@@ -152,7 +156,7 @@ class Attention:
             scale=self.scale,
             mask=None if self.look_ahead else self.mask_of(head),
             look_ahead=self.look_ahead,
-            fill=self.fill,
+            mask_value=self.mask_value,
         )
 
     def _of(self, which: int, head: int) -> Array:
@@ -222,13 +226,13 @@ class FeedForwardRecord:
     """The hidden layer of one feed-forward."""
 
     name: str  # decoder.3.feed_forward
-    before: Array  # (token, d_ff): before the activation (the gate's map, where there is a gate)
-    kept: Array | None  # (token, d_ff): after it; None where `activation` gives it
+    before: Array  # (token, d_mlp): before the activation (the gate's map, where there is a gate)
+    kept: Array | None  # (token, d_mlp): after it; None where `activation` gives it
     activation: Activation | None = None
 
     @property
     def hidden(self) -> Array:
-        """(token, d_ff): after the activation, as the second map reads it. Without a gate it is
+        """(token, d_mlp): after the activation, as the second map reads it. Without a gate it is
         recomputed by the model's own function: keeping it would double the memory of a long text."""
         if self.kept is not None:
             return self.kept

@@ -89,7 +89,7 @@ class Trace:
     target_tokens: tuple[Token, ...]  # exactly the decoder's input ids; () without a second stack
     attention: tuple[Attention, ...]  # in order of execution
     norms: tuple[NormRecord, ...]
-    states: Mapping[Stack, tuple[Array, ...]]  # the residual stream, (token, d_model) each
+    residual: Mapping[Stack, tuple[Array, ...]]  # the residual stream, (token, d_model) each
     summands: Mapping[Stack, Mapping[str, Array]]  # what the embedding added up, (token, d_model)
     angles: Array | None  # (token, d_k/2): rotary positions
     feed_forward: tuple[FeedForwardRecord, ...]
@@ -104,7 +104,7 @@ class Trace:
     @property
     def source(self) -> Stack:
         """The stack that read the text."""
-        return "encoder" if "encoder" in self.states else "decoder"
+        return "encoder" if "encoder" in self.residual else "decoder"
 
     @property
     def embeddings(self) -> Array:
@@ -120,12 +120,14 @@ class Trace:
     def streams(self) -> dict[Stack, Array]:
         """(state, token, d_model) by stack: before, between and after the sub-layers. A copy at each
         reading; `states` has single states without one."""
-        return {stack: read_only(np.stack(states)) for stack, states in self.states.items()}
+        return {stack: read_only(np.stack(states)) for stack, states in self.residual.items()}
 
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays: list[Array | None] = [array for states in self.states.values() for array in states]
+        arrays: list[Array | None] = [
+            array for states in self.residual.values() for array in states
+        ]
         for parts in self.summands.values():
             arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
         for attention in self.attention:

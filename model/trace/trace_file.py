@@ -37,7 +37,7 @@ def trace_file(trace: Trace) -> bytes:
         "model": trace.model,
         "text": trace.text,
         "device": trace.device,
-        "intervention": _written_change(trace.intervention),
+        "intervention": _written_intervention(trace.intervention),
         "tokens": [_written_token(token) for token in trace.tokens],
         "target_tokens": [_written_token(token) for token in trace.target_tokens],
         "attention": [_written_attention(attention) for attention in trace.attention],
@@ -45,7 +45,7 @@ def trace_file(trace: Trace) -> bytes:
             {"name": norm.name, "kind": norm.kind, "epsilon": norm.epsilon} for norm in trace.norms
         ],
         "feed_forward": [record.name for record in trace.feed_forward],
-        "states": {stack: len(states) for stack, states in trace.states.items()},
+        "states": {stack: len(states) for stack, states in trace.residual.items()},
         "summands": {stack: list(parts) for stack, parts in trace.summands.items()},
         "same": same,
     }
@@ -69,7 +69,7 @@ def read_trace(file: bytes) -> Trace:
 def _arrays(trace: Trace) -> Arrays:
     """Every recorded array by its name in the file."""
     arrays: dict[str, NDArray[Any] | None] = {"angles": trace.angles, "logits": trace.logits}
-    for stack, states in trace.states.items():
+    for stack, states in trace.residual.items():
         arrays |= {f"states/{stack}/{number}": state for number, state in enumerate(states)}
     for stack, parts in trace.summands.items():
         arrays |= {f"summands/{stack}/{name}": part for name, part in parts.items()}
@@ -110,18 +110,18 @@ def _written_token(token: Token) -> Written:
 
 def _written_attention(attention: Attention) -> Written:
     return {name: getattr(attention, name) for name in _ATTENTION_FIELDS} | {
-        "fill": str(attention.fill),  # JSON has no infinity
+        "fill": str(attention.mask_value),  # JSON has no infinity
         "ablated": attention.ablated,
         "steps": list(attention.steps),
         "projection": asdict(attention.projection),
     }
 
 
-def _written_change(change: Intervention) -> Written:
+def _written_intervention(intervention: Intervention) -> Written:
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in vars(change).items()
-    } | {"fill": str(change.fill)}
+        for name, value in vars(intervention).items()
+    } | {"fill": str(intervention.fill)}
 
 
 def _read(description: Written, arrays: Arrays) -> Trace:
@@ -129,16 +129,16 @@ def _read(description: Written, arrays: Arrays) -> Trace:
         stack: tuple(arrays[f"states/{stack}/{number}"] for number in range(count))
         for stack, count in description["states"].items()
     }
-    change = description["intervention"]
+    intervention = description["intervention"]
     return Trace(
         model=description["model"],
         text=description["text"],
-        intervention=Intervention(**{**change, "fill": float(change["fill"])}),
+        intervention=Intervention(**{**intervention, "fill": float(intervention["fill"])}),
         tokens=tuple(map(_read_token, description["tokens"])),
         target_tokens=tuple(map(_read_token, description["target_tokens"])),
         attention=tuple(_read_attention(entry, arrays) for entry in description["attention"]),
         norms=tuple(_read_norm(entry, arrays) for entry in description["norms"]),
-        states=states,
+        residual=states,
         summands={
             stack: {name: arrays[f"summands/{stack}/{name}"] for name in names}
             for stack, names in description["summands"].items()
@@ -168,7 +168,7 @@ def _read_attention(entry: Written, arrays: Arrays) -> Attention:
         entry["heads"],
         entry["scale"],
         look_ahead=entry["look_ahead"],
-        fill=float(entry["fill"]),
+        mask_value=float(entry["fill"]),
         output=arrays[f"{place}/output"],
         ablated=tuple(entry["ablated"]),
         vectors=(query, key, value),

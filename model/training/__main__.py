@@ -12,7 +12,7 @@ from model.loading.shipped import ASSETS
 from model.training import publishing, trainer
 from model.training.recipe import Recipe
 from model.training.recipes import RECIPES
-from model.training.trainer import Progress, Run
+from model.training.trainer import TrainingProgress, TrainingState
 
 WORK = Path(".training")
 
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(recipe: Recipe, folder: Path, options: argparse.Namespace) -> Run:
+def _run(recipe: Recipe, folder: Path, options: argparse.Namespace) -> TrainingState:
     has_cuda = torch.cuda.is_available()
     device = ("cuda" if has_cuda else "cpu") if options.device == "auto" else options.device
     if options.resume or options.publish:
@@ -60,22 +60,22 @@ def _run(recipe: Recipe, folder: Path, options: argparse.Namespace) -> Run:
     return trainer.begin(recipe, device=device)
 
 
-def _train(run: Run, folder: Path, *, hours: float) -> None:
+def _train(run: TrainingState, folder: Path, *, hours: float) -> None:
     until = time.monotonic() + hours * 3600
     shown = 0.0
     for progress in trainer.train(run, folder=folder, until=until):
-        if progress.exam or time.monotonic() - shown > 5:
+        if progress.evaluation or time.monotonic() - shown > 5:
             print(_line(progress), flush=True)
             shown = time.monotonic()
 
 
-def _line(progress: Progress) -> str:
+def _line(progress: TrainingProgress) -> str:
     minutes, seconds = divmod(round(progress.seconds_left), 60)
     line = f"step {progress.step} of {progress.steps}, loss {progress.loss:.3f}, "
     line += f"{minutes} min {seconds:02d} s left"
-    if progress.exam is None:
+    if progress.evaluation is None:
         return line
-    scores = ", ".join(f"{name} {value:.3f}" for name, value in progress.exam.scores.items())
+    scores = ", ".join(f"{name} {value:.3f}" for name, value in progress.evaluation.scores.items())
     return f"{line}\n  {scores}"
 
 

@@ -24,11 +24,11 @@ Links = tuple[tuple[int, ...], ...]  # for each target word the source words tha
 
 @dataclass(frozen=True)
 class Head:
-    """One cross-attention head, and how much of its weight lies on the gold words."""
+    """One cross-attention head, and how much of its weight lies on the reference words."""
 
     place: str  # decoder.1.cross
     number: int
-    share: float  # 0–1, the mean over the words that have gold
+    share: float  # 0–1, the mean over the words that have reference
 
     @property
     def label(self) -> str:
@@ -36,13 +36,13 @@ class Head:
 
 
 @lru_cache(maxsize=256)
-def gold_phrase(source: tuple[str, ...]) -> Phrase | None:
+def reference_phrase(source: tuple[str, ...]) -> Phrase | None:
     """The phrase of the grammar with these words, with its translation and its links; None where the
     grammar has no such sentence."""
     return parsed(source)
 
 
-def gold_links(phrase: Phrase, target: Sequence[str]) -> Links:
+def reference_links(phrase: Phrase, target: Sequence[str]) -> Links:
     """For each target word the source words that it translates, by the grammar.
 
     In a target that is not the grammar's own, the second "le" has the links of the grammar's second "le",
@@ -65,13 +65,13 @@ def target_words(trace: Trace) -> tuple[str, ...]:
 
 
 def links_of(trace: Trace) -> Links | None:
-    """The gold links of a run; None where the grammar has no such sentence."""
-    phrase = gold_phrase(source_words(trace))
-    return None if phrase is None else gold_links(phrase, target_words(trace))
+    """The reference links of a run; None where the grammar has no such sentence."""
+    phrase = reference_phrase(source_words(trace))
+    return None if phrase is None else reference_links(phrase, target_words(trace))
 
 
-def shares_on_gold(weights: Array, links: Links) -> tuple[float | None, ...]:
-    """For each target word the sum of its row's weights on its gold words; None without gold.
+def shares_on_reference(weights: Array, links: Links) -> tuple[float | None, ...]:
+    """For each target word the sum of its row's weights on its reference words; None without reference.
 
     weights: (query, key), as many queries as words or more. Raises ValueError for fewer.
     """
@@ -83,9 +83,9 @@ def shares_on_gold(weights: Array, links: Links) -> tuple[float | None, ...]:
     )
 
 
-def share_on_gold(weights: Array, links: Links) -> float | None:
-    """The mean of `shares_on_gold` over the words that have gold; None if none has."""
-    shares = [share for share in shares_on_gold(weights, links) if share is not None]
+def share_on_reference(weights: Array, links: Links) -> float | None:
+    """The mean of `shares_on_gold` over the words that have reference; None if none has."""
+    shares = [share for share in shares_on_reference(weights, links) if share is not None]
     return float(np.mean(shares)) if shares else None
 
 
@@ -98,23 +98,23 @@ def crossings(links: Links) -> tuple[tuple[int, int], ...]:
     )
 
 
-def heads_by_gold(trace: Trace, links: Links) -> tuple[Head, ...]:
-    """Every cross-attention head of a run, the one with most weight on gold first; () without any
-    gold."""
+def heads_by_reference(trace: Trace, links: Links) -> tuple[Head, ...]:
+    """Every cross-attention head of a run, the one with most weight on the reference first; () without any
+    reference."""
     found = [
         Head(attention.name, head, share)
         for attention in trace.attention
         if attention.kind == "cross"
         for head in range(attention.heads)
-        if (share := share_on_gold(attention.weights(head), links)) is not None
+        if (share := share_on_reference(attention.weights(head), links)) is not None
     ]
     return tuple(sorted(found, key=lambda head: -head.share))
 
 
 @lru_cache(maxsize=16)
 def aligning_head(model: str) -> tuple[str, int] | None:
-    """The sub-layer and number of the cross-attention head that aligned best in the exam of a shipped model.
-    None where no card says so."""
+    """The sub-layer and number of the cross-attention head that aligned best in the evaluation of
+    a shipped model. None where no card says so."""
     try:
         card = json.loads((ASSETS / model / "card.json").read_text(encoding="utf-8"))
         return decoder_head(card["heads"]["alignment"], "cross")

@@ -34,10 +34,10 @@ READ_AT_MOST = 128  # tokens of a text: the browser gets one map for each checkp
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class TrainingRun:
     """One training: its measured scores, and the model at each checkpoint."""
 
-    key: str  # names it in caches: another course, another key
+    key: str  # names it in caches: another training run, another key
     history: tuple[Record, ...]
     heads: Mapping[str, str]  # {"induction": "L1H2"}: what a head does, and its label
     steps: tuple[int, ...]  # of the checkpoints, rising
@@ -48,19 +48,19 @@ class Course:
         return decoder_head(self.heads[what], "cross" if what == "alignment" else "self")
 
 
-def shipped_courses(assets: Path = ASSETS) -> tuple[str, ...]:
+def shipped_training_runs(assets: Path = ASSETS) -> tuple[str, ...]:
     """The names of the models that were shipped with checkpoints."""
     folders = (path.parent for path in sorted(assets.glob(f"*/{CARD}")))
     return tuple(folder.name for folder in folders if _card(folder).get("checkpoints"))
 
 
 @cache
-def shipped_course(name: str, assets: Path = ASSETS) -> Course:
-    """The course of a shipped model; its weights are read when they are asked for.
+def shipped_training_run(name: str, assets: Path = ASSETS) -> TrainingRun:
+    """The training run of a shipped model; its weights are read when they are asked for.
 
     Raises ValueError where no model of this name was shipped with checkpoints.
     """
-    if name not in shipped_courses(assets):
+    if name not in shipped_training_runs(assets):
         raise ValueError(f"No model {name!r} was shipped with checkpoints.")
     folder = assets / name
     card = _card(folder)
@@ -68,7 +68,9 @@ def shipped_course(name: str, assets: Path = ASSETS) -> Course:
     def model(step: int) -> Model:
         return Model(name, *load_asset(folder, checkpoint_file(step))[:2])
 
-    return Course(name, tuple(card["history"]), card["heads"], tuple(card["checkpoints"]), model)
+    return TrainingRun(
+        name, tuple(card["history"]), card["heads"], tuple(card["checkpoints"]), model
+    )
 
 
 def _card(folder: Path) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def _card(folder: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class CheckpointTrace:
     """The attention of one pass over a text."""
 
     tokens: tuple[Token, ...]
@@ -99,26 +101,26 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Film:
+class CheckpointTraces:
     """The same text, read by the model at each checkpoint."""
 
     text: str  # as it was read
     steps: tuple[int, ...]
-    readings: tuple[Reading, ...]
+    checkpoints: tuple[CheckpointTrace, ...]
     unread: int  # tokens at the end of the text that are left out
 
     @property
-    def last(self) -> Reading:
-        return self.readings[-1]
+    def last(self) -> CheckpointTrace:
+        return self.checkpoints[-1]
 
     @property
     def check(self) -> float:
         """Largest difference between recomputed and recorded numbers, over all passes."""
-        return max(reading.check for reading in self.readings)
+        return max(trace.check for trace in self.checkpoints)
 
     def weights(self, place: str, head: int) -> Array:
         """(checkpoint, query, key): one head's weights at every checkpoint."""
-        return np.stack([reading.attention[place].weights(head) for reading in self.readings])
+        return np.stack([trace.attention[place].weights(head) for trace in self.checkpoints])
 
     def queries(self, place: str) -> tuple[Token, ...]:
         """The tokens that look."""
@@ -134,7 +136,7 @@ class Film:
 
 
 @dataclass(frozen=True, eq=False)
-class Movement:
+class WeightMovement:
     """How far each part has moved: the Euclidean norm of the change of its weights and biases, divided by
     their norm at the start."""
 
@@ -153,70 +155,80 @@ class Archive:
         self,
         *,
         model_bytes: int = 64 * MEGABYTE,
-        reading_bytes: int = 64 * MEGABYTE,
+        trace_bytes: int = 64 * MEGABYTE,
         turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self._models: Cache[tuple[str, int], Model] = LRUCache(
             model_bytes,
             getsizeof=lambda model: sum(w.nbytes for w in model.module.state_dict().values()),
         )
-        self._readings: Cache[tuple[str, int, str], Reading] = LRUCache(
-            reading_bytes, getsizeof=lambda reading: reading.nbytes
+        self._traces: Cache[tuple[str, int, str], CheckpointTrace] = LRUCache(
+            trace_bytes, getsizeof=lambda trace: trace.nbytes
         )
-        self._movements: Cache[tuple[str, tuple[int, ...]], Movement] = LRUCache(64)
+        self._movements: Cache[tuple[str, tuple[int, ...]], WeightMovement] = LRUCache(64)
         self._guard = threading.Lock()
         self._turn = turn
 
-    @cachedmethod(attrgetter("_models"), lambda self, course, step: (course.key, step), _LOCK)
-    def model(self, course: Course, step: int) -> Model:
-        """The model of a course at one of its checkpoints."""
-        return course.model(step)
+    @cachedmethod(
+        attrgetter("_models"), lambda self, training_run, step: (training_run.key, step), _LOCK
+    )
+    def model(self, training_run: TrainingRun, step: int) -> Model:
+        """The model of a training run at one of its checkpoints."""
+        return training_run.model(step)
 
-    def film(self, course: Course, text: str) -> Film:
+    def traces(self, training_run: TrainingRun, text: str) -> CheckpointTraces:
         """A text read at every checkpoint: its first 128 tokens, or as many as the model can read.
 
         The decoder of an encoder–decoder reads the last checkpoint's own translation. Raises ValueError,
         with a sentence for the page, for a text that cannot be read.
         """
-        last = self.model(course, course.steps[-1])
+        last = self.model(training_run, training_run.steps[-1])
         count = len(last.tokens(text))
         read = text
         if count > READ_AT_MOST:
             read = last.tokenizer.beginning(text, READ_AT_MOST)
         read = last.kept(read)
-        end = self._reading(course, course.steps[-1], read, None)
+        end = self._trace(training_run, training_run.steps[-1], read, None)
         said = tuple(token.id for token in end.target_tokens[1:]) if end.target_tokens else None
-        readings = [self._reading(course, step, read, said) for step in course.steps[:-1]]
-        return Film(read, course.steps, (*readings, end), count - len(end.tokens))
+        checkpoints = [
+            self._trace(training_run, step, read, said) for step in training_run.steps[:-1]
+        ]
+        return CheckpointTraces(
+            read, training_run.steps, (*checkpoints, end), count - len(end.tokens)
+        )
 
     @cachedmethod(
-        attrgetter("_readings"),
-        lambda self, course, step, text, said: (course.key, step, text),
+        attrgetter("_traces"),
+        lambda self, training_run, step, text, said: (training_run.key, step, text),
         _LOCK,
     )
-    def _reading(
-        self, course: Course, step: int, text: str, said: tuple[int, ...] | None
-    ) -> Reading:
+    def _trace(
+        self, training_run: TrainingRun, step: int, text: str, said: tuple[int, ...] | None
+    ) -> CheckpointTrace:
         """said: ids that the decoder reads; None: the model's own output, or a model without a source."""
-        model = self.model(course, step)
+        model = self.model(training_run, step)
         target = None if said is None else ""
         with self._turn():
             trace = model.trace(text, target, continued=said or ())
         attention = {one.name: one for one in trace.attention}
-        return Reading(trace.tokens, trace.target_tokens, attention, trace.check())
+        return CheckpointTrace(trace.tokens, trace.target_tokens, attention, trace.check())
 
-    @cachedmethod(attrgetter("_movements"), lambda self, course: (course.key, course.steps), _LOCK)
-    def movement(self, course: Course) -> Movement:
+    @cachedmethod(
+        attrgetter("_movements"),
+        lambda self, training_run: (training_run.key, training_run.steps),
+        _LOCK,
+    )
+    def movement(self, training_run: TrainingRun) -> WeightMovement:
         """How far each part of the model had moved at each checkpoint."""
-        first = before = _vectors(self.model(course, course.steps[0]))
+        first = before = _vectors(self.model(training_run, training_run.steps[0]))
         parts, rows = tuple(first), []
-        for step in course.steps:  # one after another, so that few models are in memory
-            now = _vectors(self.model(course, step))
+        for step in training_run.steps:  # one after another, so that few models are in memory
+            now = _vectors(self.model(training_run, step))
             rows.append([[float((now[part] - old[part]).norm() / first[part].norm()) for part in parts]
                          for old in (first, before)])  # fmt: skip
             before = now
         shares = np.array(rows, np.float32)  # (checkpoint, since what, part)
-        return Movement(parts, shares[:, 0], shares[:, 1])
+        return WeightMovement(parts, shares[:, 0], shares[:, 1])
 
 
 def part_of(name: str) -> str:

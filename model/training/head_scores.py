@@ -56,8 +56,8 @@ def repeat_accuracy(
     module: Transformer, lists: Tensor, *, ablated: Iterable[tuple[str, int]] = ()
 ) -> float:
     """How often the repeated half of such lists is predicted, from its second token on."""
-    change = Intervention(ablated=frozenset(ablated))
-    with recording(Recorder(change, source=module.config.source)), torch.inference_mode():
+    intervention = Intervention(ablated=frozenset(ablated))
+    with recording(Recorder(intervention, source=module.config.source)), torch.inference_mode():
         guessed = module(lists).argmax(-1)
     period = lists.shape[1] // 2
     right = guessed[:, period:-1] == lists[:, period + 1 :]

@@ -13,7 +13,7 @@ from model.training.baselines import Bigram, Unigram
 from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
 from model.training.corpus import Corpus
 from model.training.induction import repeat_exam
-from model.training.recipe import Batch, Exam, Gate, Random, Recipe
+from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
 from model.training.stories import story_row
 
 _CONTEXT = 256
@@ -74,7 +74,7 @@ class HouseTask:
         learned, size = self.corpus.learned(), self.tokenizer.size
         return Unigram(learned, vocabulary=size), Bigram(learned, vocabulary=size)
 
-    def exam(self, module: Transformer, random: Random) -> Exam:
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
         rows = self.corpus.held_out_rows(random, _CONTEXT, count=_EXAM_ROWS)
         unigram, bigram = (baseline.loss(rows) for baseline in self.baselines)
         loss = text_loss(module, rows)
@@ -87,7 +87,7 @@ class HouseTask:
             "bigram_loss": bigram,
             "below_bigram": bigram - loss,
         }
-        return Exam(scores, repeated.heads)
+        return Evaluation(scores, repeated.heads)
 
 
 def spaced_words(tokenizer: GPT2Subset) -> Ids:
@@ -129,12 +129,12 @@ def recipe() -> Recipe:
         ),
         config=TransformerConfig(
             shape="decoder",
-            vocabulary=corpus.VOCABULARY,
-            context=_CONTEXT,
-            width=256,
+            d_vocab=corpus.VOCABULARY,
+            n_ctx=_CONTEXT,
+            d_model=256,
             heads=8,
             decoder_layers=4,
-            hidden=1024,
+            d_mlp=1024,
             activation="gelu_tanh",
         ),
         task=task,

@@ -11,7 +11,7 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
 from model.training import head_scores
 from model.training.bigrams import in_context_bigrams
-from model.training.recipe import Batch, Exam, Gate, Random, Recipe
+from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz123456")
 _CONTEXT = 48
@@ -29,13 +29,13 @@ class InductionTask:
         inputs, targets = in_context_bigrams(random, symbols, count=_ROWS, length=_CONTEXT)
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
-    def exam(self, module: Transformer, random: Random) -> Exam:
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
         return repeat_exam(module, random, range(len(SYMBOLS)), period=_CONTEXT // 3)
 
 
 def repeat_exam(
     module: Transformer, random: Random, symbols: range | tuple[int, ...], *, period: int
-) -> Exam:
+) -> Evaluation:
     """Scores on lists that are repeated once: the best induction and previous-token heads, and the
     accuracy with and without the latter."""
     lists = head_scores.said_twice(random, symbols, count=32, period=period)
@@ -54,7 +54,7 @@ def repeat_exam(
         "induction": head_label(inducing),
         "previous_token": head_label(previous),
     }
-    return Exam(scores, found)
+    return Evaluation(scores, found)
 
 
 def recipe() -> Recipe:
@@ -67,9 +67,9 @@ def recipe() -> Recipe:
         ),
         config=TransformerConfig(
             shape="decoder",
-            vocabulary=len(SYMBOLS),
-            context=_CONTEXT,
-            width=64,
+            d_vocab=len(SYMBOLS),
+            n_ctx=_CONTEXT,
+            d_model=64,
             heads=4,
             decoder_layers=2,
         ),

@@ -1,6 +1,6 @@
 """Phrases in English and French, with agreement and with word links.
 
-The links of a phrase are the gold alignment: for each French word, the English words that it translates.
+The links of a phrase are the reference alignment: for each French word, the English words that it translates.
 """
 
 from dataclasses import dataclass, replace

@@ -10,10 +10,10 @@ import torch
 from model.loading.shipped import save_asset
 from model.nn.transformer import Transformer
 from model.training import trainer
-from model.training.recipe import Exam, Recipe
-from model.training.trainer import Run
+from model.training.recipe import Evaluation, Recipe
+from model.training.trainer import TrainingState
 
-GATE_SEED = 2_000_003  # added to the recipe's seed: data of neither training nor its exams
+GATE_SEED = 2_000_003  # added to the recipe's seed: data of neither training nor its evaluations
 MACHINE = "2 CPU cores"
 
 
@@ -21,26 +21,26 @@ class GateError(ValueError):
     """A model that may not be shipped. Nothing was written."""
 
 
-def publish(run: Run, assets: Path) -> Exam:
+def publish(run: TrainingState, assets: Path) -> Evaluation:
     """Examines the model as it would be shipped, with weights in fp16, and writes it if it passes.
 
     Raises GateError, which names each score that fails; then nothing is written.
     """
     recipe = run.recipe
     module = shipped(run.module)
-    exam = trainer.examine(recipe, module, seed=recipe.seed + GATE_SEED)
-    if failures := recipe.failures(exam.scores):
+    evaluation = trainer.evaluate(recipe, module, seed=recipe.seed + GATE_SEED)
+    if failures := recipe.failures(evaluation.scores):
         raise GateError(f"{recipe.name} may not be shipped: {' '.join(failures)}")
     folder, fresh = assets / recipe.name, assets / f".{recipe.name}.partial"
     shutil.rmtree(fresh, ignore_errors=True)
-    card = model_card(run, exam)
+    card = model_card(run, evaluation)
     save_asset(fresh, module, recipe.task.tokenizer, card=card, checkpoints=run.checkpoints)
     (fresh / "CARD.md").write_text(card_text(card, recipe), encoding="utf-8")
     for path in fresh.rglob("*.safetensors"):
         path.chmod(0o644)  # the server may run as another user than the owner
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
-    return exam
+    return evaluation
 
 
 def shipped(module: Transformer) -> Transformer:
@@ -52,7 +52,7 @@ def shipped(module: Transformer) -> Transformer:
     return rounded
 
 
-def model_card(run: Run, exam: Exam) -> dict[str, Any]:
+def model_card(run: TrainingState, evaluation: Evaluation) -> dict[str, Any]:
     """All that a page shows of a run, or a reader asks."""
     recipe = run.recipe
     return {
@@ -73,8 +73,8 @@ def model_card(run: Run, exam: Exam) -> dict[str, Any]:
         },
         "minutes": round(run.seconds / 60, 1),
         "machine": MACHINE,
-        "scores": {name: round(value, 4) for name, value in exam.scores.items()},
-        "heads": exam.heads,
+        "scores": {name: round(value, 4) for name, value in evaluation.scores.items()},
+        "heads": evaluation.heads,
         "gates": {gate.score: gate.bound for gate in recipe.gates},
         "checkpoints": sorted(run.checkpoints),
         "history": run.history,
@@ -92,8 +92,8 @@ def card_text(card: dict[str, Any], recipe: Recipe) -> str:
     return (
         f"# {recipe.name}\n\n{recipe.about}\n\n"
         f"- Shape: {config.shape}, {config.encoder_layers} encoder and {config.decoder_layers} "
-        f"decoder layers, width {config.width}, {config.heads} heads, context {config.context}, vocabulary "
-        f"{config.vocabulary}, {card['parameters']:,} parameters, shipped as fp16.\n"
+        f"decoder layers, width {config.d_model}, {config.heads} heads, context {config.n_ctx}, vocabulary "
+        f"{config.d_vocab}, {card['parameters']:,} parameters, shipped as fp16.\n"
         f"- Data: {recipe.data}\n"
         f"- Training: AdamW, rate {recipe.rate:g} ({recipe.schedule}), {card['steps']} steps, seed "
         f"{recipe.seed}, {card['minutes']} minutes on {MACHINE}.\n"

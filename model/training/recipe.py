@@ -35,7 +35,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Exam:
+class Evaluation:
     """What a model scored on fresh data, and which of its heads does what."""
 
     scores: dict[str, float]
@@ -43,14 +43,14 @@ class Exam:
 
 
 class Task(Protocol):
-    """Where batches come from, and the exam that shows what was learned from them."""
+    """Where batches come from, and the evaluation that shows what was learned from them."""
 
     @property
     def tokenizer(self) -> GPT2Subset | Words: ...
 
     def batch(self, random: Random, step: int) -> Batch: ...
 
-    def exam(self, module: Transformer, random: Random) -> Exam: ...
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation: ...
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Recipe:
     seed: int = 0
     start: Callable[[Transformer], None] | None = None  # what is done to fresh weights, in place
     checkpoints: tuple[int, ...] = ()
-    measure_every: int = 100  # steps between two exams along the way
+    measure_every: int = 100  # steps between two evaluations along the way
 
     def __post_init__(self) -> None:
         if self.steps < 1:

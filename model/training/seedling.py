@@ -14,7 +14,7 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
 from model.training.bigrams import Ids, in_context_bigrams
 from model.training.induction import repeat_exam
-from model.training.recipe import Batch, Exam, Gate, Random, Recipe
+from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
 
 WORDS = 64
 LAYERS = 2
@@ -36,7 +36,7 @@ class SeedlingTask:
         inputs, targets = in_context_bigrams(random, np.arange(WORDS), count=count, length=length)
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
-    def exam(self, module: Transformer, random: Random) -> Exam:
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
         return repeat_exam(module, random, range(WORDS), period=_SHORT // 3)
 
 
@@ -46,8 +46,8 @@ def recipe(config: TransformerConfig) -> Recipe:
         name="seedling",
         about="A 2-layer GPT of attention only, from which a larger one grows.",
         data="Random rows over 64 words, each with its own successor map.",
-        config=replace(config, vocabulary=WORDS, decoder_layers=LAYERS, hidden=0),
-        task=SeedlingTask(config.context),
+        config=replace(config, d_vocab=WORDS, decoder_layers=LAYERS, d_mlp=0),
+        task=SeedlingTask(config.n_ctx),
         start=strengthen_positions,
         gates=(Gate("induction", at_least=0.6), Gate("previous_token", at_least=0.8)),
         steps=900,
@@ -90,5 +90,5 @@ def graft(module: Transformer, small: Transformer, words: Ids) -> None:
             state[name].copy_(value)
         for name, value in state.items():
             is_new = name.startswith("decoder.blocks.") and int(name.split(".")[2]) >= LAYERS
-            if "feed_forward.outer" in name or (is_new and "attention.output" in name):
+            if "feed_forward.w_out" in name or (is_new and "attention.output" in name):
                 value.zero_()

@@ -14,7 +14,7 @@ from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
 from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
 from model.training.induction import repeat_exam
-from model.training.recipe import IGNORED, Batch, Exam, Gate, Random, Recipe
+from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Random, Recipe
 
 _CONTEXT = 128
 _ROWS = 16
@@ -50,11 +50,11 @@ class StoriesTask:
     def spaced_words(self) -> Ids:
         return np.array([self.tokenizer.encode(f" {w}")[0] for w in micro_stories.vocabulary()])
 
-    def exam(self, module: Transformer, random: Random) -> Exam:
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
         repeated = repeat_exam(module, random, tuple(self.spaced_words), period=_CONTEXT // 4)
         recall, loss = self._second_mentions(module, random)
         scores = {**repeated.scores, "surname_recall": recall, "story_loss": loss}
-        return Exam(scores, repeated.heads)
+        return Evaluation(scores, repeated.heads)
 
     def _second_mentions(self, module: Transformer, random: Random) -> tuple[float, float]:
         """How often a surname said before is predicted from the first name; the loss on stories."""
@@ -100,12 +100,12 @@ def recipe() -> Recipe:
         ),
         config=TransformerConfig(
             shape="decoder",
-            vocabulary=task.tokenizer.size,
-            context=_CONTEXT,
-            width=128,
+            d_vocab=task.tokenizer.size,
+            n_ctx=_CONTEXT,
+            d_model=128,
             heads=4,
             decoder_layers=2,
-            hidden=512,
+            d_mlp=512,
         ),
         task=task,
         gates=(

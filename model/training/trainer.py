@@ -20,9 +20,9 @@ from torch import Tensor
 
 from model.nn.transformer import Transformer
 from model.training.loss import batch_loss
-from model.training.recipe import Exam, Recipe, learning_rate
+from model.training.recipe import Evaluation, Recipe, learning_rate
 
-EXAM_SEED = 1_000_003  # added to the recipe's seed: exams never see the training draws
+EVALUATION_SEED = 1_000_003  # added to the recipe's seed: evaluations never see the training draws
 SAVE_EVERY = 60.0  # seconds
 STATE = "state.safetensors"
 FACTS = ("step", "seconds", "history", "recent")  # what is saved of a run beside its tensors
@@ -32,18 +32,18 @@ Record = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """Where a run stands after a step."""
 
     step: int  # steps done
     steps: int
     loss: float  # of this step, nats a token
     seconds_left: float
-    exam: Exam | None  # where one was due
+    evaluation: Evaluation | None  # where one was due
 
 
 @dataclass
-class Run:
+class TrainingState:
     """A run in the middle: the model, its optimizer, and all that a card or a page wants later."""
 
     recipe: Recipe
@@ -54,10 +54,10 @@ class Run:
     seconds: float = 0.0
     history: list[Record] = field(default_factory=list)  # step, loss, scores
     checkpoints: dict[int, dict[str, Tensor]] = field(default_factory=dict)
-    recent: list[float] = field(default_factory=list)  # losses since the last exam
+    recent: list[float] = field(default_factory=list)  # losses since the last evaluation
 
 
-def begin(recipe: Recipe, *, device: str = "cpu") -> Run:
+def begin(recipe: Recipe, *, device: str = "cpu") -> TrainingState:
     """A run at step 0, weights drawn from the recipe's seed and started as it says."""
     run = _drawn(recipe, device)
     if recipe.start is not None:
@@ -65,7 +65,7 @@ def begin(recipe: Recipe, *, device: str = "cpu") -> Run:
     return run
 
 
-def _drawn(recipe: Recipe, device: str) -> Run:
+def _drawn(recipe: Recipe, device: str) -> TrainingState:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         module = Transformer(recipe.config).to(device)
@@ -76,10 +76,12 @@ def _drawn(recipe: Recipe, device: str) -> Run:
     optimizer = torch.optim.AdamW(
         groups, lr=recipe.rate, betas=(0.9, 0.99), weight_decay=recipe.decay, fused=True
     )
-    return Run(recipe, module, optimizer, torch.device(device))
+    return TrainingState(recipe, module, optimizer, torch.device(device))
 
 
-def train(run: Run, *, folder: Path | None = None, until: float = np.inf) -> Iterator[Progress]:
+def train(
+    run: TrainingState, *, folder: Path | None = None, until: float = np.inf
+) -> Iterator[TrainingProgress]:
     """Trains step by step and yields each step; the run stops when nobody asks for the next one.
 
     folder: where the state is saved, about once a minute and when the run stops. until: a time of
@@ -89,25 +91,25 @@ def train(run: Run, *, folder: Path | None = None, until: float = np.inf) -> Ite
     try:
         if run.step == 0:
             _keep_checkpoint(run)
-            _examine(run)
+            _evaluate(run)
         while run.step < run.recipe.steps and time.monotonic() < until:
             started = time.monotonic()
             loss = _advance(run)
             _keep_checkpoint(run)
-            exam = _examine(run)
+            evaluation = _evaluate(run)
             run.seconds += time.monotonic() - started
             left = (run.recipe.steps - run.step) * run.seconds / run.step
             if folder is not None and time.monotonic() - saved > SAVE_EVERY:
                 save(run, folder)
                 saved = time.monotonic()
-            yield Progress(run.step, run.recipe.steps, loss, left, exam)
+            yield TrainingProgress(run.step, run.recipe.steps, loss, left, evaluation)
     finally:
         run.module.eval()
         if folder is not None:
             save(run, folder)
 
 
-def _advance(run: Run) -> float:
+def _advance(run: TrainingState) -> float:
     """One step of the optimizer; the loss before it."""
     recipe = run.recipe
     random = np.random.default_rng([recipe.seed, run.step])
@@ -128,7 +130,7 @@ def _advance(run: Run) -> float:
     return run.recent[-1]
 
 
-def _keep_checkpoint(run: Run) -> None:
+def _keep_checkpoint(run: TrainingState) -> None:
     if run.step in run.recipe.checkpoints:
         run.checkpoints[run.step] = {
             name: value.detach().to("cpu", torch.float16, copy=True)
@@ -136,31 +138,31 @@ def _keep_checkpoint(run: Run) -> None:
         }
 
 
-def _examine(run: Run) -> Exam | None:
-    """The exam, where one is due; it stands in the history with the mean loss since the last one."""
+def _evaluate(run: TrainingState) -> Evaluation | None:
+    """The evaluation, where one is due; it stands in the history with the mean loss since the last one."""
     always = {*run.recipe.checkpoints, run.recipe.steps}
     if run.step % run.recipe.measure_every and run.step not in always:
         return None
-    exam = examine(run.recipe, run.module, seed=run.recipe.seed + EXAM_SEED)
-    record: Record = {"step": run.step, **exam.scores}
+    evaluation = evaluate(run.recipe, run.module, seed=run.recipe.seed + EVALUATION_SEED)
+    record: Record = {"step": run.step, **evaluation.scores}
     if run.recent:
         record["loss"] = float(np.mean(run.recent))
         run.recent.clear()
     run.history.append(record)
-    return exam
+    return evaluation
 
 
-def examine(recipe: Recipe, module: Transformer, *, seed: int) -> Exam:
-    """The recipe's exam on data drawn from a seed, without changing the module."""
+def evaluate(recipe: Recipe, module: Transformer, *, seed: int) -> Evaluation:
+    """The recipe's evaluation on data drawn from a seed, without changing the module."""
     was_training = module.training
     module.eval()
     with torch.inference_mode():
-        exam = recipe.task.exam(module, np.random.default_rng(seed))
+        evaluation = recipe.task.evaluation(module, np.random.default_rng(seed))
     module.train(was_training)
-    return exam
+    return evaluation
 
 
-def save(run: Run, folder: Path) -> None:
+def save(run: TrainingState, folder: Path) -> None:
     """Writes the whole state in one safetensors file. A run that is killed meanwhile keeps the state
     before."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -179,7 +181,7 @@ def save(run: Run, folder: Path) -> None:
     os.replace(partial, folder / STATE)
 
 
-def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> Run:
+def resume(recipe: Recipe, folder: Path, *, device: str = "cpu") -> TrainingState:
     """The run that was saved in a folder. Raises ValueError if there is none or it does not fit."""
     if not (folder / STATE).is_file():
         raise ValueError(f"There is no saved run of {recipe.name} to go on with.")

@@ -13,7 +13,7 @@ from model.run.tokenizers import Words
 from model.training import grammar, head_scores
 from model.training.lexicon import ADJECTIVES, NOUNS, VERBS
 from model.training.phrases import Phrase
-from model.training.recipe import IGNORED, Batch, Exam, Gate, Random, Recipe
+from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Random, Recipe
 
 _SPECIAL = ("<start>", "<end>")
 _START, _END = 0, 1  # their ids
@@ -49,7 +49,7 @@ class TranslateTask:
     def french_ids(self, phrase: Phrase) -> list[int]:
         return self.tokenizer.encode(" ".join(phrase.french))
 
-    def exam(self, module: Transformer, random: Random) -> Exam:
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
         sentences = _drawn(random, new_pair=False)
         pairs = _drawn(random, new_pair=True)
         aligned = self.alignment(module, [p for p in sentences + pairs if p.swapped])
@@ -60,7 +60,7 @@ class TranslateTask:
             "alignment": share,
             "heads_that_align": float(sum(value >= 0.9 for value in aligned.values())),
         }
-        return Exam(scores, {"alignment": head_label(head)})
+        return Evaluation(scores, {"alignment": head_label(head)})
 
     def exact_match(self, module: Transformer, phrases: list[Phrase]) -> float:
         """Share of sentences whose greedy translation is entirely right."""
@@ -137,13 +137,13 @@ def recipe() -> Recipe:
         ),
         config=TransformerConfig(
             shape="encoder-decoder",
-            vocabulary=TranslateTask.tokenizer.size,
-            context=_CONTEXT,
-            width=128,
+            d_vocab=TranslateTask.tokenizer.size,
+            n_ctx=_CONTEXT,
+            d_model=128,
             heads=4,
             encoder_layers=2,
             decoder_layers=2,
-            hidden=512,
+            d_mlp=512,
             norm_place="post",
             activation="relu",
             positions="sinusoidal",

@@ -17,17 +17,17 @@ from torch import Tensor
 from model.nn.transformer import Transformer
 from model.run.model import Model
 from model.system.jobs import Job, Jobs
-from model.system.waiting_line import Line, LineFullError
+from model.system.pass_queue import PassQueue, QueueFullError
 from model.training import trainer
-from model.training.checkpoints import Course
+from model.training.checkpoints import TrainingRun
 from model.training.recipe import Recipe
-from model.training.trainer import Progress, Run
+from model.training.trainer import TrainingProgress, TrainingState
 
 State = Literal["waiting", "training", "done", "stopped", "gone"]
 
 PATIENCE = 30.0  # seconds without a sign of the visitor, after which a run ends
 KEPT = 12  # runs whose results are kept
-LINE_AT_MOST = 20
+QUEUE_AT_MOST = 20
 AVERAGED = 10  # steps whose losses make one point of the curve
 
 
@@ -36,12 +36,12 @@ class Report:
     """Where a run stands."""
 
     state: State
-    place: int  # in line: 1 = next; 0 when it is not waiting
+    place: int  # in the queue: 1 = next; 0 when it is not waiting
     recipe: Recipe
     step: int
     losses: tuple[tuple[int, float], ...]  # (step, mean loss of the steps up to it, nats a token)
     seconds_left: float | None  # None before the first step
-    course: Course | None  # of the checkpoints so far; None before the first
+    training_run: TrainingRun | None  # of the checkpoints so far; None before the first
 
     @property
     def over(self) -> bool:
@@ -50,8 +50,9 @@ class Report:
 
     @property
     def missed(self) -> list[str]:
-        """The gates of the recipe that the last exam missed, as sentences; all without an exam."""
-        scores = {} if self.course is None else dict(self.course.history[-1])
+        """The gates of the recipe that the last evaluation missed, as sentences; all without an
+        evaluation."""
+        scores = {} if self.training_run is None else dict(self.training_run.history[-1])
         return self.recipe.failures(scores)
 
 
@@ -65,21 +66,21 @@ class _Training(Job):
         self.recipe, self.number = recipe, ticket
         self.step, self.seconds = 0, 0.0
         self.losses: tuple[tuple[int, float], ...] = ()
-        self.course: Course | None = None
+        self.training_run: TrainingRun | None = None
         self._recent: list[float] = []
         self._heads: dict[str, str] = {}
 
-    def note(self, run: Run, progress: Progress, seconds: float) -> None:
+    def note(self, run: TrainingState, progress: TrainingProgress, seconds: float) -> None:
         """Keeps what a step has reached."""
         self._recent.append(progress.loss)
         if len(self._recent) == AVERAGED or progress.step == progress.steps:
             self.losses += ((progress.step, sum(self._recent) / len(self._recent)),)
             self._recent.clear()
-        if progress.exam is not None:
-            self._heads = progress.exam.heads
-        if progress.exam is not None or progress.step == 1:
+        if progress.evaluation is not None:
+            self._heads = progress.evaluation.heads
+        if progress.evaluation is not None or progress.step == 1:
             key = f"{self.recipe.name}, run {self.number}"
-            self.course = _course(key, self.recipe, run, self._heads)
+            self.training_run = _training_run(key, self.recipe, run, self._heads)
         self.step, self.seconds = progress.step, seconds
 
 
@@ -94,15 +95,15 @@ class Workshop:
         self, *, turn: Callable[[Hashable], AbstractContextManager[object]] = nullcontext
     ) -> None:
         self._turn = turn
-        self._jobs: Jobs[int, _Training] = Jobs(KEPT, Line(1, LINE_AT_MOST))
+        self._jobs: Jobs[int, _Training] = Jobs(KEPT, PassQueue(1, QUEUE_AT_MOST))
         self._tickets = itertools.count(1)
 
     def ask(self, recipe: Recipe, visitor: Hashable = None) -> int:
-        """Puts a run in the line and returns its ticket. Raises ValueError if the line is full."""
+        """Puts a run in the queue and returns its ticket. Raises ValueError if the queue is full."""
         ticket = next(self._tickets)
         try:
             self._jobs.start(ticket, _Training(visitor, recipe, ticket), self._train)
-        except LineFullError as error:
+        except QueueFullError as error:
             sentence = "Too many are waiting for a training. Try again in some minutes."
             raise ValueError(sentence) from error
         return ticket
@@ -115,10 +116,10 @@ class Workshop:
         state: State = "training" if job.state == "running" else job.state
         left = job.seconds / job.step * (job.recipe.steps - job.step) if job.step else None
         place = self._jobs.place(job)
-        return Report(state, place, job.recipe, job.step, job.losses, left, job.course)
+        return Report(state, place, job.recipe, job.step, job.losses, left, job.training_run)
 
     def stop(self, ticket: int) -> None:
-        """Ends a run, or takes it out of the line; what it has reached stays."""
+        """Ends a run, or takes it out of the queue; what it has reached stays."""
         self._jobs.stop(ticket)
 
     def wait(self, seconds: float) -> None:
@@ -139,8 +140,10 @@ class Workshop:
                 job.note(run, progress, monotonic() - began)
 
 
-def _course(key: str, recipe: Recipe, run: Run, heads: dict[str, str]) -> Course | None:
-    """What a run has reached so far, as a course; None before its first checkpoint. It holds the
+def _training_run(
+    key: str, recipe: Recipe, run: TrainingState, heads: dict[str, str]
+) -> TrainingRun | None:
+    """What a run has reached so far, as a training run; None before its first checkpoint. It holds the
     checkpoints' weights, not the run."""
     weights: dict[int, dict[str, Tensor]] = dict(run.checkpoints)
     if not weights:
@@ -153,7 +156,7 @@ def _course(key: str, recipe: Recipe, run: Run, heads: dict[str, str]) -> Course
         module.load_state_dict(floats, assign=True)
         return Model(recipe.name, module, recipe.task.tokenizer)
 
-    return Course(key, tuple(run.history), heads, tuple(sorted(weights)), model)
+    return TrainingRun(key, tuple(run.history), heads, tuple(sorted(weights)), model)
 
 
 @contextmanager

@@ -5,27 +5,27 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from model.worked import errata
+from model.worked import proofreading
 from model.worked.example import Example, Input, Step
-from model.worked.printed import Slip
+from model.worked.printed import Erratum
 from model.worked.source import DOCUMENTS, Document, Source
 
 __all__ = [
     "DOCUMENTS",
     "Document",
+    "Erratum",
     "Example",
     "Input",
-    "Slip",
     "Source",
     "Step",
+    "errata",
     "examples",
-    "slips",
 ]
 
 # The modules with the examples; within a section of the notes the page lists them in this order.
 _TOPICS = (
     "attention_by_hand", "scaling", "gradients", "softmax", "masks", "masked_attention",
-    "fill_values", "decoder_slips", "ladder", "multi_head", "heads", "shapes", "positions",
+    "mask_values", "decoder_errata", "ladder", "multi_head", "heads", "shapes", "positions",
     "word_order", "norms", "activation_curves", "feed_forward", "tokens", "encoder_decoder",
     "parameters", "prediction",
 )  # fmt: skip
@@ -42,6 +42,6 @@ def examples() -> tuple[Example, ...]:
 
 
 @cache
-def slips() -> tuple[Slip, ...]:
-    """Every slip found in the notes, in figures, words and code, section by section."""
-    return errata.slips(examples())
+def errata() -> tuple[Erratum, ...]:
+    """Every erratum found in the notes, in figures, words and code, section by section."""
+    return proofreading.all_errata(examples())

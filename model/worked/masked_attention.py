@@ -21,25 +21,25 @@ _QUOTED = "Score:-[[0.3 0.7 1.1 0.0] [0.7 1.9 3.1 0.0] [1.1 3.1 5.1 0.0] [0.0 0.
     "The mask hides the future and the padding before the softmax; the other keys share the weight.",
     given("vectors", "Inputs (Q = K = V)", _VECTORS, _TOKENS, "dim"),
     whole("real", "1 for a real token, 0 for padding", [1, 1, 1, 0], 0, 1, _TOKENS),
-    given("fill", "Fill for masked scores", -1e9, lowest=-1e20, highest=0),
+    given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
 )
-def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, fill: float) -> None:
+def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, mask_value: float) -> None:
     allowed = attention.causal_mask(4) * real
     blocked = allowed == 0
     products = sheet.scores(vectors, vectors, _TOKENS, cell=(1, 1))
-    slip = "For 1.9, 3.1 and 5.1 the dot products are 1.74, 2.78 and 4.46."
-    sheet.printed(_PRODUCTS, _DECODER, _QUOTED, slip)
+    erratum = "For 1.9, 3.1 and 5.1 the dot products are 1.74, 2.78 and 4.46."
+    sheet.printed(_PRODUCTS, _DECODER, _QUOTED, erratum)
     scaled = sheet.scaled(products, 4, _TOKENS, cell=(1, 1))
-    slip = "The same table stands under the formula Q·Kᵀ/2, but nothing in it is halved."
-    sheet.printed(_PRODUCTS, _DECODER, _QUOTED, slip)
+    erratum = "The same table stands under the formula Q·Kᵀ/2, but nothing in it is halved."
+    sheet.printed(_PRODUCTS, _DECODER, _QUOTED, erratum)
     title, formula = "Mask: look-ahead times padded keys", r"M_{ij} = m_j\ \text{where } j \le i"
     sheet.step(title, formula, allowed, _TOKENS, _TOKENS, blocked=blocked)
     sheet.numbers(r"M_{\text{pad}} = @", allowed[3])
     sheet.printed("1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0", _DECODER, "1*1, 1*0]] [1 1 1 0]")
     hidden = sheet.step(
         "Masked scores",
-        r"\tilde s_{ij} = s_{ij}\ \text{where } M_{ij} = 1,\quad \text{the fill where } M_{ij} = 0",
-        attention.masked(scaled, allowed, fill),
+        r"\tilde s_{ij} = s_{ij}\ \text{where } M_{ij} = 1,\quad \text{the mask value where } M_{ij} = 0",
+        attention.masked(scaled, allowed, mask_value),
         _TOKENS,
         _TOKENS,
         quantity="score",
@@ -55,7 +55,7 @@ def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, fill: float) 
         "the last row has three equal scores, so its weights are 1/3 each.",
     )
     sheet.output(weights, vectors, _TOKENS, row=1)
-    hidden = attention.masked(products, allowed, fill)
+    hidden = attention.masked(products, allowed, mask_value)
     title = "Weights without scaling, for comparison"
     weights = sheet.weights(hidden, _TOKENS, row=2, allowed=allowed, title=title)
     sheet.remark("Without the division by 2 the weights lie further apart.")

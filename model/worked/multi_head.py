@@ -47,13 +47,13 @@ def by_single_heads(x: Array, weights: Projections, heads: int, allowed: Array) 
 
 
 def by_batched_products(
-    x: Array, weights: Projections, heads: int, allowed: Array, fill: float
+    x: Array, weights: Projections, heads: int, allowed: Array, mask_value: float
 ) -> Array:
-    """Classes (c) with −1e9 and (d) with −∞: heads as an axis, the fill after scaling, biases."""
+    """Classes (c) with −1e9 and (d) with −∞: heads as an axis, the mask value after scaling, biases."""
     query, key, value = (
         attention.split_heads(x @ matrix + weights.bias, heads) for matrix in weights[:3]
     )
-    run = attention.attend(query, key, value, allowed=allowed, fill=fill)
+    run = attention.attend(query, key, value, allowed=allowed, mask_value=mask_value)
     return attention.merge_heads(run.output) @ weights.output + weights.bias
 
 

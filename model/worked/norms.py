@@ -42,8 +42,8 @@ def layer_norm_by_hand(sheet: Sheet, x: Array, gamma: Array, beta: Array, epsilo
     unit = normalization.normalized(x, epsilon=epsilon)
     sheet.step("Normalized", _NORMALIZED, unit, "dim")
     sheet.numbers(r"\frac{@}{@} = @", centred[0], root, unit[0])
-    slip = "-3 / 2.236 is -1.34, as the vector below it has it."
-    sheet.printed("-1.36 -0.45 0.45 1.34", _LAYER_NORM, "2-5/2.236 = -1.36", slip)
+    erratum = "-3 / 2.236 is -1.34, as the vector below it has it."
+    sheet.printed("-1.36 -0.45 0.45 1.34", _LAYER_NORM, "2-5/2.236 = -1.36", erratum)
     output = normalization.layer_norm(x, gamma, beta, epsilon)
     formula = r"y_i = \gamma_i\, \hat x_i + \beta_i"
     sheet.step("Scaled and shifted", formula, output, "dim", quantity="output")

@@ -58,7 +58,7 @@ def gpt_2_parameters(
     parts = sizes.parameter_parts(
         TransformerConfig(
             "decoder", vocabulary, context, width, heads, decoder_layers=layers,
-            hidden=4 * width, qkv_bias=bool(qkv_bias), tied=False,
+            d_mlp=4 * width, qkv_bias=bool(qkv_bias), tied=False,
         )
     )  # fmt: skip
     counts, names = np.array(list(parts.values())), tuple(parts)
@@ -101,7 +101,7 @@ def two_layer_decoder(
     parts = sizes.parameter_parts(
         TransformerConfig(
             "decoder", vocabulary, context, width, heads, decoder_layers=layers,
-            hidden=hidden, norm_place="post", activation="relu", tied=False,
+            d_mlp=hidden, norm_place="post", activation="relu", tied=False,
         )
     )  # fmt: skip
     parts["Output matrix and bias"] = parts.pop("Output matrix") + vocabulary

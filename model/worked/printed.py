@@ -1,4 +1,4 @@
-"""What the notes print, kept in their digits, so that its precision is known; and their slips."""
+"""What the notes print, kept in their digits, so that its precision is known; and their errata."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Printed:
 
     A whole number or a fraction is exact, to the four decimals the notes work with; a factor in words
     (`7x`) is rounded to a whole number. `source` says where the figures stand; `quotation` is one place
-    there, word for word. `slip` says in one sentence why figures are wrong, where any are.
+    there, word for word. `erratum` says in one sentence why figures are wrong, where any are.
     """
 
     text: str
     source: Source
     quotation: str
-    slip: str | None = None
+    erratum: str | None = None
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -53,11 +53,11 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Slip:
-    """One slip: what the notes say, what the arithmetic gives, why, and the example that shows it.
+class Erratum:
+    """One erratum: what the notes say, what the arithmetic gives, why, and the example that shows it.
 
     `source` is where the notes say it; `step` is the title of the step that holds both figures, None
-    for a slip of words or code.
+    for an erratum of words or code.
     """
 
     section: str

@@ -81,9 +81,9 @@ class Step:
 
     @property
     def remark(self) -> str | None:
-        """One sentence: the slip of the notes where there is one, else the reason of the step."""
-        slip = None if self.notes is None else self.notes.slip
-        return slip or self.comment
+        """One sentence: the erratum of the notes where there is one, else the reason of the step."""
+        erratum = None if self.notes is None else self.notes.erratum
+        return erratum or self.comment
 
 
 class Sheet:
@@ -123,11 +123,11 @@ class Sheet:
         self.steps[-1] = replace(self.steps[-1], numbers=numbers)
 
     def printed(
-        self, figures: str, source: Source, quotation: str, slip: str | None = None
+        self, figures: str, source: Source, quotation: str, erratum: str | None = None
     ) -> None:
         """What the notes print there, as in `Printed`."""
         if self._with_notes:
-            notes = Printed(figures, source, quotation, slip)
+            notes = Printed(figures, source, quotation, erratum)
             self.steps[-1] = replace(self.steps[-1], notes=notes)
 
     def remark(self, comment: str) -> None:

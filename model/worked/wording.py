@@ -1,4 +1,4 @@
-"""Slips of words and code in the notes: wrong signs, letters, shapes and names."""
+"""Errata of words and code in the notes: wrong signs, letters, shapes and names."""
 
 from __future__ import annotations
 

@@ -161,7 +161,9 @@ class Pupil(Visitor):
         """Holds the answer that arrived last against what it must be."""
         view, answer = self.view, self.answer
         self._expect(view.text == self.text == self.box, "the link has one's own sentence")
-        self._expect((view.change.mask == "model") == self.masked, "the link has the chosen mask")
+        self._expect(
+            (view.intervention.mask == "model") == self.masked, "the link has the chosen mask"
+        )
         if answer is None:
             self._expect(False, "an explorer arrived")
             return

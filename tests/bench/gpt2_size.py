@@ -34,7 +34,7 @@ def save(folder: Path, name: str = NAME, layers: int = LAYERS, width: int = WIDT
         width,
         HEADS,
         decoder_layers=layers,
-        hidden=4 * width,
+        d_mlp=4 * width,
         activation="gelu_tanh",
     )
     target = folder / name

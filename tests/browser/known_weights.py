@@ -8,12 +8,17 @@ import numpy as np
 from model.analysis.heads.tiles import Tiles
 from model.trace.arrays import read_only
 from model.trace.records import Token
-from model.training.checkpoints import Film, Movement, Reading, shipped_course
+from model.training.checkpoints import (
+    CheckpointTrace,
+    CheckpointTraces,
+    WeightMovement,
+    shipped_training_run,
+)
 from tests.viz.explorer.records import labels, weighing
 from viz.elements.plot import plot
 from viz.figures.head_grid import head_grid
 from viz.figures.heatmap import weights_of_head
-from viz.views.training.film import film, message
+from viz.views.training.player import message, player
 
 WEIGHTS = np.array(
     [[0, 5e-5, 0.022, 0.12, 0.5, 1 - 0.64205], [1, 0, 0, 0, 0, 0]]
@@ -29,16 +34,16 @@ def draw() -> None:
     found = Tiles((attention.name,), read_only(WEIGHTS[None, None]), nothing, (1, 1))
     plot(head_grid(found, chosen=None, words=["L0H0"]), "grid", width=700)
     tokens = tuple(Token(at, word) for at, word in enumerate(keys))
-    reading = Reading(tokens, tokens[:2], {attention.name: attention}, 0.0)
-    still = Movement((), read_only(np.zeros((1, 0))), read_only(np.zeros((1, 0))))
+    trace = CheckpointTrace(tokens, tokens[:2], {attention.name: attention}, 0.0)
+    still = WeightMovement((), read_only(np.zeros((1, 0))), read_only(np.zeros((1, 0))))
     told = message(
-        shipped_course("induction"),
-        Film("", (0,), (reading,), 0),
+        shipped_training_run("induction"),
+        CheckpointTraces("", (0,), (trace,), 0),
         still,
         place=attention.name,
         head=0,
     )
-    film(told, mount="film")
+    player(told, mount="player")
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(
     expect(new).to_have_text("noir")
     show(page, "Alignment")
     expect(
-        page.get_by_text("“black cat” becomes “chat noir”: the gold lines cross")
+        page.get_by_text("“black cat” becomes “chat noir”: the reference lines cross")
     ).to_be_visible()
-    expect(page.locator(".js-plotly-plot").filter(has_text="gold")).to_have_count(1)
+    expect(page.locator(".js-plotly-plot").filter(has_text="reference")).to_have_count(1)
     drawn = page.evaluate(LINES)
     assert [2, 1] in drawn
     assert [1, 2] in drawn

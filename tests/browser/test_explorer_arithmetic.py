@@ -66,7 +66,7 @@ def closed(rows: list[int], size: int = 6) -> NDArray[np.bool_]:
     return mask
 
 
-@pytest.mark.parametrize("fill", [-math.inf, -1e9, -1e20, 0.0])
+@pytest.mark.parametrize("mask_value", [-math.inf, -1e9, -1e20, 0.0])
 @pytest.mark.parametrize(
     "attention",
     [
@@ -84,9 +84,9 @@ def closed(rows: list[int], size: int = 6) -> NDArray[np.bool_]:
     ids=["causal", "open", "unscaled", "negative", "one", "cross", "holes", "rows", "all", "large"],
 )
 def test_every_stage_equals_the_traces(
-    attention: Attention, fill: float, derived: Callable[..., dict[str, NDArray[np.float32]]]
+    attention: Attention, mask_value: float, derived: Callable[..., dict[str, NDArray[np.float32]]]
 ) -> None:
-    attention = replace(attention, fill=fill)
+    attention = replace(attention, mask_value=mask_value)
     for head in (0, attention.heads - 1):
         got = derived(attention, head)
         for name in ("query", "key", "value"):

@@ -23,7 +23,7 @@ def edit(page: Page, kind: str) -> Locator:
     return page.locator(".st-key-laboratory-editor")
 
 
-def test_a_change_is_shown_beside_the_baseline_listed_undone_and_linked(
+def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
@@ -126,8 +126,8 @@ def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
     report = saved(page, "Report (HTML)", tmp_path)
     trace = read_trace(saved(page, "The whole trace (safetensors)", tmp_path).read_bytes())
 
-    model, change = load_model("stories"), Intervention(mask="none")
-    expected = model.trace(HOSTILE, intervention=change).find("decoder.1.self").weights(2)
+    model, intervention = load_model("stories"), Intervention(mask="none")
+    expected = model.trace(HOSTILE, intervention=intervention).find("decoder.1.self").weights(2)
     np.testing.assert_array_equal(read_matrix_csv(written)["changed"].values, expected)
     np.testing.assert_array_equal(trace.find("decoder.1.self").weights(2), expected)
     for file in (picture, report):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from model.training.checkpoints import Archive, shipped_course
+from model.training.checkpoints import Archive, shipped_training_run
 from viz.views.training.choice import LIST
 
 SECONDS = 1000
@@ -20,8 +20,8 @@ def stripe(page: Page) -> float:
     return float(words[words.index(f"Mean {STRIPE}") + 1])
 
 
-def film(page: Page) -> Locator:
-    return page.get_by_test_id("film")
+def player(page: Page) -> Locator:
+    return page.get_by_test_id("player")
 
 
 def colour_of(page: Page, query: int, key: int) -> list[int]:
@@ -43,19 +43,19 @@ def test_the_slider_moves_from_no_pattern_to_a_clear_stripe_without_the_server(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/training")
-    expect(film(page)).to_have_attribute("data-step", "1000")
+    expect(player(page)).to_have_attribute("data-step", "1000")
     assert stripe(page) >= 0.8
     assert max(colour_of(page, 15, 6)) < 180  # the second "5" looks at "q": purple
     page.context.set_offline(True)  # from here on nothing can come from the server
     slider = page.get_by_test_id("slider")
     slider.press("Home")
-    expect(film(page)).to_have_attribute("data-step", "0")
+    expect(player(page)).to_have_attribute("data-step", "0")
     assert stripe(page) < 0.1
     assert min(colour_of(page, 15, 6)) > 180  # nearly the page's own white
     steps, weights = [], []
     for _ in range(6):
         slider.press("ArrowRight")
-        steps.append(film(page).get_attribute("data-step"))
+        steps.append(player(page).get_attribute("data-step"))
         weights.append(stripe(page))
     assert steps == ["100", "200", "300", "400", "600", "1000"]
     assert weights[-1] >= 0.8
@@ -67,37 +67,37 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/training")
-    expect(film(page)).to_have_attribute("data-ready", "true")
+    expect(player(page)).to_have_attribute("data-ready", "true")
     play = page.get_by_test_id("play")
     play.click()
     expect(play).to_have_text("⏸ Pause")
-    expect(film(page)).to_have_attribute("data-step", "300")
+    expect(player(page)).to_have_attribute("data-step", "300")
     play.click()
     expect(play).to_have_text("▶ Play")
     page.get_by_test_id("slider").press("Home")
     curves = page.get_by_test_id("curves")
     expect(curves).to_contain_text("training loss –")
     play.click()
-    expect(film(page)).to_have_attribute("data-step", "1000")
+    expect(player(page)).to_have_attribute("data-step", "1000")
     expect(play).to_have_text("▶ Play")
     expect(curves).to_contain_text("training loss 0.21")
     expect(page.get_by_test_id("movement")).to_contain_text("84 %")
     page.get_by_test_id("map").press("ArrowDown")
     expect(page.get_by_test_id("cell")).to_contain_text("1 3 looks at 0 k: 0.")
     page.get_by_text("The numbers as a table").click()
-    expect(page.get_by_test_id("film-table").locator("tbody tr, tr")).to_have_count(21)
+    expect(page.get_by_test_id("player-table").locator("tbody tr, tr")).to_have_count(21)
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save all checkpoints (CSV)").click()
     lines = saved.value.path().read_text().splitlines()
     assert len(lines) == 1 + 7 * (20 * 21) // 2
     assert lines[1] == '0,0,"k",0,"k",1'
-    weights = Archive().film(shipped_course("induction"), LIST).weights("decoder.1.self", 2)
+    weights = Archive().traces(shipped_training_run("induction"), LIST).weights("decoder.1.self", 2)
     saved_weights = [np.float32(line.rpartition(",")[2]) for line in lines[1:]]
     assert np.array_equal(saved_weights, weights[:, np.tri(20, dtype=bool)].ravel())
     box = curves.locator(".chart > svg").first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] * 0.43, box["y"] + 40)
-    expect(film(page)).to_have_attribute("data-step", "400")
+    expect(player(page)).to_have_attribute("data-step", "400")
 
 
 @pytest.mark.timeout(600)  # a third of a minute on a free core
@@ -109,12 +109,12 @@ def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
     page.get_by_role("button", name="Train", exact=True).click()
     bar = page.get_by_test_id("stProgress")
     expect(bar).to_contain_text("Training: step", timeout=A_RUN)
-    expect(film(page)).to_have_attribute("data-step", "50", timeout=A_RUN)
+    expect(player(page)).to_have_attribute("data-step", "50", timeout=A_RUN)
     expect(bar).to_contain_text("Done: step 200 of 200", timeout=A_RUN)
     expect(bar).to_contain_text("induction is 0.0")  # too short for the gates, and said so
-    expect(film(page)).to_have_attribute("data-step", "200")
+    expect(player(page)).to_have_attribute("data-step", "200")
     page.get_by_test_id("slider").press("Home")
-    expect(film(page)).to_have_attribute("data-step", "0")
+    expect(player(page)).to_have_attribute("data-step", "0")
     expect(page.get_by_test_id("curves")).to_contain_text("best induction head 0.0")
     page.get_by_role("radio", name="1000", exact=True).click()
     page.get_by_role("button", name="Train", exact=True).click()

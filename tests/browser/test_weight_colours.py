@@ -83,7 +83,7 @@ def drawn_by_streamlit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_streamlits_pictures_and_the_film(
+def test_streamlits_pictures_and_the_player(
     browser: Browser, drawn_by_streamlit: str, theme: Theme
 ) -> None:
     page = chromium.new_page(browser, color_scheme=theme, viewport={"width": 1000, "height": 1400})
@@ -92,7 +92,7 @@ def test_streamlits_pictures_and_the_film(
         picture = page.locator(f"{place} .js-plotly-plot")
         picture.locator(".heatmaplayer image").first.wait_for()
         hold(cells(picture.screenshot(), theme), theme, PAGES[theme])
-    expect(page.get_by_test_id("film")).to_have_attribute("data-ready", "true")
+    expect(page.get_by_test_id("player")).to_have_attribute("data-ready", "true")
     hold(cells(page.get_by_test_id("map").screenshot(), theme), theme, PAGES[theme])
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save this picture (PNG)").click()

@@ -36,13 +36,15 @@ def test_a_link_opens_a_step_and_the_buttons_lead_on_and_back(
 ) -> None:
     page = open_page("/worked_examples", example="the-cat-sat", step=5)
     expect(page.get_by_text("0/2 is 0.")).to_be_visible()
-    expect(page.locator("td.slip")).to_have_text("10")  # the figure struck out, and the right one
+    expect(page.locator("td.erratum")).to_have_text(
+        "10"
+    )  # the figure struck out, and the right one
     page.get_by_role("button", name="Next →").click()
-    expect(page.locator("td.slip")).to_have_count(5)
+    expect(page.locator("td.erratum")).to_have_count(5)
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query)["step"] == ["6"])
     page.get_by_role("button", name="← Back").click()
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query)["step"] == ["5"])
-    expect(page.locator("td.slip")).to_have_count(1)
+    expect(page.locator("td.erratum")).to_have_count(1)
     page.reload()
     expect(page.get_by_text("0/2 is 0.")).to_be_visible()
 
@@ -63,9 +65,9 @@ def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back
     expect(number(page)).to_have_text("27.2153")
 
 
-def test_a_slip_leads_to_the_step_that_holds_it(open_page: Callable[..., Page]) -> None:
+def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Page]) -> None:
     page = open_page("/worked_examples")
-    page.get_by_role("tab", name="Slips in the notes").click()
+    page.get_by_role("tab", name="Errata in the notes").click()
     page.get_by_role("button", name="See it in “Layer norm").first.click()
     page.wait_for_url(lambda url: "layer-norm-by-hand" in url)
     told = page.get_by_text("The notes print something else in 1 of 4 figures")

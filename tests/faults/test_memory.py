@@ -81,7 +81,7 @@ def test_another_mistake_is_not_taken_for_it(
         loaded("gpt").trace(SENTENCE)
 
 
-def test_the_line_goes_on_after_a_pass_without_memory(
+def test_the_queue_goes_on_after_a_pass_without_memory(
     scarce: Callable[[Exception], list[weakref.ref[Tensor]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, request = Engine(), Request("induction", "A B C A")

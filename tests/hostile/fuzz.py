@@ -111,7 +111,7 @@ def answer(model: Model, text: str, dice: random.Random, number: int) -> None:
     kept = model.kept(text)
     if len(model.tokens(kept)) > LONGEST and number % 50:
         kept = kept[:LONGEST]
-    trace = model.trace(kept, target_of(model, dice), change_of(model, dice))
+    trace = model.trace(kept, target_of(model, dice), intervention_of(model, dice))
     laws.numbers_hold(model, trace)
     place = dice.choice(model.attention_names)
     head = dice.randrange(trace.find(place).heads)
@@ -130,7 +130,7 @@ def target_of(model: Model, dice: random.Random) -> str | None:
     return dice.choice(["le chat", text_of(dice)[1][:200]])
 
 
-def change_of(model: Model, dice: random.Random) -> Intervention:
+def intervention_of(model: Model, dice: random.Random) -> Intervention:
     """Mostly none; else some of what can be changed, within and beyond what the text has."""
     if dice.random() < 0.6:
         return Intervention()

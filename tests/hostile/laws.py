@@ -19,7 +19,7 @@ from tests.csv_reading import read_matrix_csv
 from tests.hostile.attacks import FORMULAS, INVISIBLE
 from viz.explorer.message import payload
 from viz.explorer.packing import packed
-from viz.figures.bars import reading
+from viz.figures.bars import weights_row
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.probabilities import next_tokens
 from viz.notation.labels import LONGEST, plotly_label, token_label
@@ -42,7 +42,7 @@ def numbers_hold(model: Model, trace: Trace) -> None:
         size = max(size, float(np.abs(attention.output).max(initial=0)))
         sums = attention.weights(0).sum(-1)
         assert np.all((np.abs(sums - 1) < NEAR) | (sums == 0)), sums
-    for states in trace.states.values():
+    for states in trace.residual.values():
         assert all(np.isfinite(state).all() for state in states)
     assert trace.logits is None or np.isfinite(trace.logits).all()
     assert trace.check() < NEAR * size, trace.check()
@@ -98,7 +98,7 @@ def pictures_are_text(trace: Trace, place: str, head: int, which: int) -> None:
             blocked = None if attention.mask is None else ~attention.mask
             figure_is_text(heatmap(weights, **axes, quantity="weight", blocked=blocked))
         case 1:
-            figure_is_text(reading(weights[-1], keys))
+            figure_is_text(weights_row(weights[-1], keys))
         case 2:
             shown = [token_label(text) for text in keys[:8]]
             figure_is_text(next_tokens(shown, weights[-1, :8].tolist(), None))

@@ -36,7 +36,7 @@ _CHOICES: dict[str, dict[str, Any]] = {
     "attention-only": {
         "shape": "decoder",
         "decoder_layers": 2,
-        "hidden": 0,
+        "d_mlp": 0,
         "positions": "none",
         "qkv_bias": False,
     },
@@ -100,9 +100,9 @@ def loaded(name: str, device: str = "cpu") -> Model:
 def build(name: str, device: str = "cpu", **changes: Any) -> Model:
     """A fresh tiny model. Same name, same weights. Every weight is random: norms and biases too."""
     tokenizer = _open_tokenizer() if name == "gpt-bytes" else closed_tokenizer()
-    choices = {"hidden": 40, **_CHOICES[name], **changes}
+    choices = {"d_mlp": 40, **_CHOICES[name], **changes}
     config = TransformerConfig(
-        vocabulary=tokenizer.size, context=CONTEXT, width=24, heads=3, **choices
+        d_vocab=tokenizer.size, n_ctx=CONTEXT, d_model=24, heads=3, **choices
     )
     module = Transformer(config)
     draws = torch.Generator().manual_seed(zlib.crc32(name.encode()))
@@ -141,9 +141,9 @@ def target(model: Model) -> str | None:
     return TARGET if not model.tokenizer.new_words(TARGET) else sentence(model)
 
 
-def run(model: Model, change: Intervention | None = None, **kind: Any) -> Trace:
-    """One pass over the model's sentence, with a change or without."""
-    return model.trace(sentence(model), target(model), change or Intervention(), **kind)
+def run(model: Model, intervention: Intervention | None = None, **kind: Any) -> Trace:
+    """One pass over the model's sentence, with an intervention or without."""
+    return model.trace(sentence(model), target(model), intervention or Intervention(), **kind)
 
 
 def quiet(*_: object) -> None:

@@ -32,8 +32,8 @@ def opened(edit: str | None = None, **parameters: str) -> AppTest:
     return app
 
 
-def change(app: AppTest) -> Intervention:
-    return app.session_state["view"].change
+def intervention(app: AppTest) -> Intervention:
+    return app.session_state["view"].intervention
 
 
 def widget(app: AppTest, key: str):

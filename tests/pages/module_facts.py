@@ -39,11 +39,11 @@ def facts(name: str) -> Facts:
     def some(*words: str) -> bool:
         return any(word in path for path in biases for word in words)
 
-    x = torch.randn(1, 3, module.config.width)
+    x = torch.randn(1, 3, module.config.d_model)
     return Facts(
         beta=any(getattr(part, "beta", getattr(part, "bias", None)) is not None for part in norms),
         vector_bias=some(".query.", "q_proj"),
-        hidden_bias=some("feed_forward.inner", "mlp."),
+        hidden_bias=some("feed_forward.w_in", "mlp."),
         output_bias=some("attention.output", "o_proj"),
         feed_forward=any(
             path.endswith((".feed_forward", ".mlp")) and list(part.parameters())

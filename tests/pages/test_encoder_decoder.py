@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.training import grammar
-from model.training.alignment import gold_phrase, source_words, target_words
+from model.training.alignment import reference_phrase, source_words, target_words
 from tests.pages.reading import said, tables, visit
 from viz.figures.probabilities import Given
 from viz.state.engine import engine
@@ -73,10 +73,10 @@ def test_the_french_comes_out_word_by_word() -> None:
     assert "gives the same logits to" in said(app)
 
 
-def test_the_alignment_tells_the_share_on_gold_and_the_crossing() -> None:
+def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> None:
     app = opened(show="Alignment")
-    assert "On the gold words lies **0.99" in said(app)
-    assert "“tired doctor” becomes “médecin fatigué”: the gold lines cross" in said(app)
+    assert "On the reference words lies **0.99" in said(app)
+    assert "“tired doctor” becomes “médecin fatigué”: the reference lines cross" in said(app)
     heads = next(box for box in app.selectbox if box.label.startswith("Layer and head"))
     shares = [float(option.split()[1]) for option in heads.options]
     assert shares == sorted(shares, reverse=True)
@@ -84,8 +84,8 @@ def test_the_alignment_tells_the_share_on_gold_and_the_crossing() -> None:
     assert len(heads.options) == 8
 
 
-def test_what_the_grammar_cannot_say_has_no_gold_and_what_differs_is_told() -> None:
-    assert "there is no gold" in said(opened(show="Alignment", text="these three dogs"))
+def test_what_the_grammar_cannot_say_has_no_reference_and_what_differs_is_told() -> None:
+    assert "there is no reference" in said(opened(show="Alignment", text="these three dogs"))
     other = said(opened(show="Alignment", text="the cat eats the apple in the garden"))
     assert "The grammar says “le chat mange la pomme dans le jardin”" in other
 
@@ -193,9 +193,9 @@ def test_the_listed_sentences_translate_as_the_grammar_has_it() -> None:
     model = load_model("translate-en-fr", device="cpu")
     for english, look_for in SENTENCES.items():
         trace = model.trace(english)
-        phrase = gold_phrase(source_words(trace))
+        phrase = reference_phrase(source_words(trace))
         as_the_grammar = phrase is not None and phrase.french == target_words(trace)
-        assert as_the_grammar or "no gold" in look_for
+        assert as_the_grammar or "no reference" in look_for
 
 
 def test_the_groups_hold_every_word_of_the_translator_and_no_other() -> None:

@@ -70,8 +70,8 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
 def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
     trace, place = traced(model), own(model).config.norm_place
     app = opened("Contributions", model)
-    for stack in trace.states:
-        if len(trace.states) > 1:
+    for stack in trace.residual:
+        if len(trace.residual) > 1:
             choose(app, "Stream", stack)
         added = np.stack([lengths(part.added) for part in contributions(trace, stack, place)])
         choose(app, "Whose lengths", 0)

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 
 from model import Intervention
-from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, widget
+from tests.pages.laboratory import TEXT, assert_sound, intervention, linked, opened, widget
 from tests.pages.reading import said
 from viz.state.engine import engine
 from viz.state.link import to_link
@@ -16,9 +16,9 @@ CONTROLS = [
     ("Scaling", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),
     ("Mask", "laboratory-mask", "none", {"mask": "none"}),
     ("Padding", "laboratory-hidden", [1, 3], {"hidden": frozenset({1, 3})}),
-    ("Fill", "laboratory-fill", "−1e9", {"fill": -1e9}),
-    ("Fill", "laboratory-fill", "0", {"fill": 0.0}),
-    ("Fill", "laboratory-fill", "a number", {"fill": -1.0}),
+    ("Mask value", "laboratory-fill", "−1e9", {"fill": -1e9}),
+    ("Mask value", "laboratory-fill", "0", {"fill": 0.0}),
+    ("Mask value", "laboratory-fill", "a number", {"fill": -1.0}),
     ("Positions", "laboratory-positions", False, {"positions": False}),
     (
         "Heads",
@@ -40,8 +40,8 @@ def test_each_control_changes_its_field_and_no_other(
     assert_sound(app)
     for field in fields(Intervention):
         wanted = expected.get(field.name, getattr(Intervention(), field.name))
-        assert getattr(change(app), field.name) == wanted, field.name
-    assert ("counterfactual" in said(app)) == change(app).changes
+        assert getattr(intervention(app), field.name) == wanted, field.name
+    assert ("counterfactual" in said(app)) == intervention(app).changes
 
 
 def test_every_field_of_an_intervention_has_its_control() -> None:
@@ -49,35 +49,37 @@ def test_every_field_of_an_intervention_has_its_control() -> None:
     assert reached == {field.name for field in fields(Intervention)}
 
 
-def test_factor_fill_and_seed_take_any_number() -> None:
+def test_factor_mask_value_and_seed_take_any_number() -> None:
     app = opened("Scaling", scale="0.5")
     widget(app, "laboratory-scale-number").set_value(-2.5).run()
-    assert change(app).scale == -2.5
-    app = opened("Fill", fill="-5.0")
+    assert intervention(app).scale == -2.5
+    app = opened("Mask value", fill="-5.0")
     widget(app, "laboratory-fill-number").set_value(-1e20).run()
-    assert change(app).fill == -1e20
+    assert intervention(app).fill == -1e20
     app = opened("Dropout", dropout="0.3")
     widget(app, "laboratory-seed").set_value(7).run()
-    assert (change(app).dropout, change(app).seed) == (0.3, 7)
+    assert (intervention(app).dropout, intervention(app).seed) == (0.3, 7)
 
 
 def test_a_whole_layer_and_heads_of_two_layers_go_off_together() -> None:
     app = opened("Heads", ablated="decoder.0.self:1")
     widget(app, "laboratory-layer").click().run()
     whole = {("decoder.1.self", head) for head in range(4)}
-    assert change(app).ablated == whole | {("decoder.0.self", 1)}
+    assert intervention(app).ablated == whole | {("decoder.0.self", 1)}
     assert_sound(app)
 
 
 def test_edges_are_cut_mended_and_cut_by_the_row() -> None:
     app = opened("Edges", query="3", key="1")
     widget(app, "laboratory-edge").click().run()
-    assert change(app).blocked == {(3, 1)}
+    assert intervention(app).blocked == {(3, 1)}
     assert widget(app, "laboratory-edge").label == "Mend this edge"
     widget(app, "laboratory-edge").click().run()
-    assert change(app) == Intervention()
+    assert intervention(app) == Intervention()
     widget(app, "laboratory-row").click().run()
-    assert change(app).blocked == {(3, key) for key in range(4)}  # the mask forbids the others
+    assert intervention(app).blocked == {
+        (3, key) for key in range(4)
+    }  # the mask forbids the others
     assert_sound(app)
 
 
@@ -86,26 +88,26 @@ def test_an_edge_that_the_mask_forbids_is_said_to_be_masked_and_cannot_be_cut() 
     button = widget(app, "laboratory-edge")
     assert (button.label, button.disabled) == ("Already masked", True)
     widget(app, "laboratory-cell").click().run()
-    assert change(app) == Intervention()
+    assert intervention(app) == Intervention()
     assert "1 cannot see 3 in any case: the mask forbids it already." in said(app)
     app = opened("Edges", query="1", key="3", mask="none")
     button = widget(app, "laboratory-edge")
     assert (button.label, button.disabled) == ("Cut this edge", False)
     button.click().run()
-    assert change(app).blocked == {(1, 3)}
+    assert intervention(app).blocked == {(1, 3)}
     assert widget(app, "laboratory-edge").label == "Mend this edge"
 
 
 def test_an_edge_that_is_cut_where_the_mask_forbids_it_can_be_mended() -> None:
     app = opened("Edges", query="1", key="3", blocked="1:3")
     widget(app, "laboratory-edge").click().run()
-    assert change(app) == Intervention()
+    assert intervention(app) == Intervention()
 
 
 def test_the_cell_chosen_in_the_picture_is_cut() -> None:
     app = opened("Edges", query="4", key="2")
     widget(app, "laboratory-cell").click().run()
-    assert change(app).blocked == {(4, 2)}
+    assert intervention(app).blocked == {(4, 2)}
     assert_sound(app)
 
 
@@ -126,13 +128,13 @@ def test_a_shorter_text_and_another_model_leave_out_what_does_not_fit() -> None:
     (box,) = [box for box in app.text_input if box.label == "Your sentence"]
     box.set_value("the cat").run()
     assert_sound(app)
-    assert change(app).hidden == {1}
-    assert change(app).blocked == {(1, 0)}
+    assert intervention(app).hidden == {1}
+    assert intervention(app).blocked == {(1, 0)}
     assert "left out" in " ".join(info.value for info in app.info)
     app.selectbox(key="choose-model").set_value("translate-en-fr").run()
     assert_sound(app)
-    assert change(app).blocked == frozenset()
-    assert change(app).ablated == {("decoder.1.self", 3)}
+    assert intervention(app).blocked == frozenset()
+    assert intervention(app).ablated == {("decoder.1.self", 3)}
 
 
 def test_edges_of_a_model_with_two_stacks_name_the_shown_sublayer() -> None:
@@ -145,13 +147,13 @@ def test_edges_of_a_model_with_two_stacks_name_the_shown_sublayer() -> None:
         key="2",
     )
     widget(app, "laboratory-edge").click().run()
-    assert change(app).blocked == {(1, 2)}
-    assert change(app).only == {"decoder.1.cross"}
+    assert intervention(app).blocked == {(1, 2)}
+    assert intervention(app).only == {"decoder.1.cross"}
     assert_sound(app)
     app.segmented_control(key="laboratory-edit").set_value("Where").run()
     widget(app, "laboratory-only").set_value([]).run()
     assert_sound(app)
-    assert change(app).only == {"decoder.1.cross"}
+    assert intervention(app).only == {"decoder.1.cross"}
 
 
 def test_parts_are_taken_back_one_by_one_undone_and_reset() -> None:
@@ -159,18 +161,18 @@ def test_parts_are_taken_back_one_by_one_undone_and_reset() -> None:
     labels = [button.label for button in app.button if "✕" in button.label]
     assert labels == ["scores not scaled ✕", "no mask ✕", "1 ·Hill hidden ✕", "2 ·saw hidden ✕"]
     widget(app, "laboratory-part-2").click().run()
-    assert change(app) == Intervention(scale=1.0, mask="none", hidden={2})
+    assert intervention(app) == Intervention(scale=1.0, mask="none", hidden={2})
     widget(app, "laboratory-undo").click().run()
-    assert change(app).hidden == {1, 2}
+    assert intervention(app).hidden == {1, 2}
     widget(app, "laboratory-reset").click().run()
-    assert change(app) == Intervention()
+    assert intervention(app) == Intervention()
     assert "Nothing is changed" in said(app)
     widget(app, "laboratory-undo").click().run()
-    assert change(app).hidden == {1, 2}
+    assert intervention(app).hidden == {1, 2}
     assert_sound(app)
 
 
-def test_a_change_in_the_link_comes_with_the_page_and_stays_in_it() -> None:
+def test_an_intervention_in_the_link_comes_with_the_page_and_stays_in_it() -> None:
     wanted = Intervention(
         scale=0.25,
         mask="none",
@@ -183,10 +185,10 @@ def test_a_change_in_the_link_comes_with_the_page_and_stays_in_it() -> None:
         seed=5,
         only={"decoder.1.self"},
     )
-    view = replace(opened().session_state["view"], change=wanted, show=ROWS)
+    view = replace(opened().session_state["view"], intervention=wanted, show=ROWS)
     app = linked(to_link(view))
     assert_sound(app)
-    assert change(app) == wanted
+    assert intervention(app) == wanted
     kept = {name: app.query_params[name] for name in ("fill", "dropout", "seed", "only")}
     assert kept == {
         "fill": "-1000000000.0",
@@ -194,4 +196,4 @@ def test_a_change_in_the_link_comes_with_the_page_and_stays_in_it() -> None:
         "seed": "5",
         "only": "decoder.1.self",
     }
-    assert change(opened(fill="-inf")).fill == -math.inf
+    assert intervention(opened(fill="-inf")).fill == -math.inf

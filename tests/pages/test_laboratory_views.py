@@ -9,7 +9,7 @@ from model import Intervention
 from model.analysis.run_comparison import divergences, losses, movement
 from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.laboratory import TEXT, assert_sound, change, linked, opened, widget
+from tests.pages.laboratory import TEXT, assert_sound, intervention, linked, opened, widget
 from tests.pages.reading import numbers, said, traces
 from viz.state.engine import engine
 from viz.state.link import to_link
@@ -25,16 +25,16 @@ def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
     app.selectbox(key="laboratory-preset").set_value(preset).run()
     assert_sound(app)
     view = app.session_state["view"]
-    assert (view.text, view.model, view.change) == (
+    assert (view.text, view.model, view.intervention) == (
         preset.view.text,
         preset.view.model,
-        preset.view.change,
+        preset.view.intervention,
     )
     assert "What to look for." in said(app)
     widget(app, "laboratory-undo").click().run()
-    assert change(app) == Intervention()
+    assert intervention(app) == Intervention()
     link = linked(to_link(preset.view))
-    assert change(link) == preset.view.change
+    assert intervention(link) == preset.view.intervention
     assert "What to look for." in said(link)
 
 
@@ -55,7 +55,7 @@ def test_every_editor_and_every_view_of_every_model_is_traces(model: str) -> Non
 @pytest.mark.parametrize(
     "text", ["Tom", "<b>x</b> *a* $x$ :red[r]", "🦊 \u202e \x00", "cat " * 600]
 )
-def test_no_text_breaks_a_view_under_a_change(text: str) -> None:
+def test_no_text_breaks_a_view_under_an_intervention(text: str) -> None:
     app = opened(text=text, scale="1.0", positions="0", ablated="decoder.0.self:1")
     for view in VIEWS:
         app.segmented_control(key="choose-show").set_value(view).run()

@@ -24,7 +24,7 @@ def scaled(app: AppTest) -> bool:
     return bool(named(app.toggle, "choose-scaled").value)
 
 
-def test_a_late_request_does_not_take_a_change_back() -> None:
+def test_a_late_request_does_not_take_an_intervention_back() -> None:
     app = visit("pages/attention.py", head="3")
     app.toggle(key="choose-scaled").set_value(False).run()
     app.radio(key="choose-mask").set_value("none").run()
@@ -93,7 +93,9 @@ def test_what_a_run_took_back_before_it_was_cut_off_does_not_come_back_with_the_
     app = visit("pages/attention.py", head="3")
     app.radio(key=MASK).set_value("none").run()
     view = app.session_state["view"]
-    app.session_state["view"] = replace(view, change=Intervention())  # and no page was drawn of it
+    app.session_state["view"] = replace(
+        view, intervention=Intervention()
+    )  # and no page was drawn of it
     app.toggle(key="choose-scaled").set_value(False).run()
     assert masked_by(app) == "model"
     assert not scaled(app)

@@ -31,16 +31,16 @@ def test_every_measured_point_is_traces(model: str) -> None:
         app.segmented_control(key="laboratory-point").set_value(point).run()
         assert_sound(app)
         assert app.get("plotly_chart") or app.dataframe
-    assert_fills(app)
+    assert_mask_values(app)
     app.segmented_control(key="laboratory-precision").set_value("float16").run()
     assert_sound(app)
     assert "masked_fill refuses it" in tables(app)[0]["as float16"].str.cat()
 
 
-def assert_fills(app: AppTest) -> None:
+def assert_mask_values(app: AppTest) -> None:
     """The table of fills says what PyTorch gives, and no NaN."""
     frame = tables(app)[0]
-    assert frame["fill"].tolist() == ["−∞"] * 2 + ["−1e9"] * 2 + ["−1e20"] * 2 + ["0"] * 2
+    assert frame["mask value"].tolist() == ["−∞"] * 2 + ["−1e9"] * 2 + ["−1e20"] * 2 + ["0"] * 2
     assert frame["largest weight on a masked key"].tolist()[:6] == ["0.0000"] * 6
     assert float(frame["largest weight on a masked key"].iloc[-1]) > 0
     assert frame["a row with every key masked"].tolist()[:2] == ["0/0, undefined"] * 2

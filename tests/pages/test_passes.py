@@ -98,7 +98,7 @@ def test_every_view_passes_the_sentence_once_unchanged_and_once_changed(
         assert passes.held == [], view  # an open page keeps requests, no traces
 
 
-def test_a_row_of_questions_passes_each_change_once(passes: Passes) -> None:
+def test_a_row_of_questions_passes_each_intervention_once(passes: Passes) -> None:
     app = opened("pages/attention.py")
     app.session_state["try-attention-number"] = 1  # what becomes of a weight without scaling
     app.session_state["try-attention"] = True

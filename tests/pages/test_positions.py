@@ -34,8 +34,8 @@ def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
         texts = [f" {text}" for text in texts]
     live = loaded(model)
 
-    def largest(change: Intervention) -> float:
-        return reordered(*(live.trace(text, intervention=change) for text in texts)).largest
+    def largest(intervention: Intervention) -> float:
+        return reordered(*(live.trace(text, intervention=intervention) for text in texts)).largest
 
     def bound(way: str) -> float:
         found = re.search(rf"{way}: largest difference \*\*(\S+)\*\*, equal", said(app))

@@ -36,8 +36,8 @@ def test_it_opens_on_the_sizes_of_the_sentence_and_every_recorded_shape_is_the_f
     model = engine().model("stories", lambda *news: None)
     config = model.config
     assert sizes(app) == [
-        1, len(model.tokens(TEXT)), config.width, config.heads, config.decoder_layers,
-        config.vocabulary,
+        1, len(model.tokens(TEXT)), config.d_model, config.heads, config.decoder_layers,
+        config.d_vocab,
     ]  # fmt: skip
     counts = said(app).partition("Check: ")[2].split()
     assert counts[0] == counts[2] != "0"

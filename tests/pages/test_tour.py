@@ -6,7 +6,7 @@ from streamlit.testing.v1.element_tree import Radio
 
 from tests.pages import reading
 from tests.pages.reading import named, visit
-from viz.tour.steps import STEPS, TEXT, Step
+from viz.tour.steps import TEXT, TOUR_STEPS, TourStep
 
 
 def said(app: AppTest) -> str:
@@ -97,9 +97,9 @@ def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too()
 
 
 @pytest.mark.parametrize(
-    "step", [step for step in STEPS if step.question], ids=lambda one: one.name
+    "step", [step for step in TOUR_STEPS if step.question], ids=lambda one: one.name
 )
-def test_no_picture_of_the_page_stands_beside_an_open_question(step: Step) -> None:
+def test_no_picture_of_the_page_stands_beside_an_open_question(step: TourStep) -> None:
     view = {name: str(value) for name, value in step.opens.items()}
     app = visit(step.page, tour=step.name, **view)
     assert "The picture opens when you have answered the question of the tour, above." in said(app)
@@ -158,14 +158,14 @@ def test_a_question_is_answered_only_once_the_reader_has_committed() -> None:
     assert "✓" not in said(app)
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_no_model_or_text_breaks_a_step(step: Step) -> None:
+@pytest.mark.parametrize("step", TOUR_STEPS, ids=lambda step: step.name)
+def test_no_model_or_text_breaks_a_step(step: TourStep) -> None:
     for model, text in (("minilm", "a $x$ *b* </script> the the"), ("translate-en-fr", "zzz")):
         app = visit(step.page, tour=step.name, model=model, text=text)
         assert not app.exception
         assert step.title in said(app)
         assert "Leave the tour" in buttons(app)
-    if step is not STEPS[0]:
+    if step is not TOUR_STEPS[0]:
         offers = [label for label in buttons(app) if label == "Open the tour's sentence"]
         assert offers
         buttons(app)[offers[0]].click().run()
@@ -174,7 +174,7 @@ def test_no_model_or_text_breaks_a_step(step: Step) -> None:
 
 def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:
     app = visit("pages/laboratory.py", tour="finish")
-    assert all(step.learned in said(app) for step in STEPS)
+    assert all(step.learned in said(app) for step in TOUR_STEPS)
     buttons(app)["Close"].click().run()
     assert "Where to go on" not in said(app)
     assert "Guided tour" in buttons(app)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.training.checkpoints import shipped_course, shipped_courses
+from model.training.checkpoints import shipped_training_run, shipped_training_runs
 from tests.pages.reading import choose, control, said, visit
 from viz.views.training.choice import CHARACTERS, LIST, workshop
 
@@ -44,20 +44,20 @@ def press(app: AppTest, label: str) -> None:
 
 
 def sent(app: AppTest) -> dict:
-    """What the film's browser side was given."""
+    """What the player's browser side was given."""
     (mounted,) = app.get("bidi_component")
     return json.loads(mounted.proto.json)
 
 
-def maps(film: dict) -> np.ndarray:
+def maps(player: dict) -> np.ndarray:
     """(checkpoint, query, key): the weights as the browser reads them."""
-    shape = len(film["queries"]), len(film["keys"])
+    shape = len(player["queries"]), len(player["keys"])
     allowed = np.ones(shape, dtype=bool)
-    if film["allowed"] is not None:
-        allowed = np.frombuffer(base64.b64decode(film["allowed"]), np.uint8).reshape(shape) > 0
-    found = np.zeros((len(film["steps"]), *shape), dtype=np.float32)
-    sent = np.frombuffer(base64.b64decode(film["weights"]), "<f4")
-    found[:, allowed] = sent.reshape(len(film["steps"]), -1)
+    if player["allowed"] is not None:
+        allowed = np.frombuffer(base64.b64decode(player["allowed"]), np.uint8).reshape(shape) > 0
+    found = np.zeros((len(player["steps"]), *shape), dtype=np.float32)
+    sent = np.frombuffer(base64.b64decode(player["weights"]), "<f4")
+    found[:, allowed] = sent.reshape(len(player["steps"]), -1)
     return found
 
 
@@ -68,43 +68,43 @@ def drawn(app: AppTest) -> list[dict]:
 
 
 def test_the_page_opens_on_a_stripe_that_comes_from_nothing() -> None:
-    film = sent(opened())
-    course = shipped_course("induction")
-    assert tuple(film["steps"]) == course.steps
-    stripe = film["measures"][0]
+    player = sent(opened())
+    training_run = shipped_training_run("induction")
+    assert tuple(player["steps"]) == training_run.steps
+    stripe = player["measures"][0]
     assert stripe["name"] == "Mean weight on what followed the same token earlier"
     assert stripe["values"][0] < 0.1
     assert stripe["values"][-1] >= 0.8
-    framed = np.frombuffer(base64.b64decode(film["framed"]), np.uint8).reshape(20, 20) > 0
+    framed = np.frombuffer(base64.b64decode(player["framed"]), np.uint8).reshape(20, 20) > 0
     assert framed.sum() == 10
-    np.testing.assert_allclose(maps(film)[:, framed].mean(1), stripe["values"], atol=1e-5)
+    np.testing.assert_allclose(maps(player)[:, framed].mean(1), stripe["values"], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", TITLES)
-def test_the_film_shows_each_checkpoints_own_weights_and_its_cards_scores(name: str) -> None:
+def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(name: str) -> None:
     app = opened(training=TITLES[name])
-    film, course = sent(app), shipped_course(name)
+    player, training_run = sent(app), shipped_training_run(name)
     label = control(app, "Head").value
     kind, head = "cross" if label.startswith("cross") else "self", int(label[-1])
     place = f"decoder.{label[-3]}.{kind}"
     text = its(app).value
     for at in (0, -1):
-        model = course.model(course.steps[at])
-        said_so = course.model(course.steps[-1]).trace(text).target_tokens
+        model = training_run.model(training_run.steps[at])
+        said_so = training_run.model(training_run.steps[-1]).trace(text).target_tokens
         ids = [token.id for token in said_so[1:]]
         weights = model.trace(text, "" if ids else None, continued=ids).find(place).weights(head)
-        np.testing.assert_allclose(maps(film)[at], weights, atol=2e-5)
-    told = {line["name"]: line for chart in film["charts"] for line in chart["lines"]}
-    losses = [record["loss"] for record in course.history if "loss" in record]
+        np.testing.assert_allclose(maps(player)[at], weights, atol=2e-5)
+    told = {line["name"]: line for chart in player["charts"] for line in chart["lines"]}
+    losses = [record["loss"] for record in training_run.history if "loss" in record]
     assert told["training loss"]["values"] == losses
-    assert all(max(line["steps"]) == course.steps[-1] for line in told.values())
-    assert len(film["movement"]["parts"]) == len(film["movement"]["sinceStart"][0])
+    assert all(max(line["steps"]) == training_run.steps[-1] for line in told.values())
+    assert len(player["movement"]["parts"]) == len(player["movement"]["sinceStart"][0])
     assert "differ from the model's own by at most" in said(app)
 
 
 def test_every_training_that_was_shipped_can_be_chosen() -> None:
-    assert set(TITLES) <= set(shipped_courses())
-    assert len(control(opened(), "Whose training").options) == len(shipped_courses())
+    assert set(TITLES) <= set(shipped_training_runs())
+    assert len(control(opened(), "Whose training").options) == len(shipped_training_runs())
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -113,8 +113,8 @@ def test_untrained_and_trained_stand_on_one_scale(name: str) -> None:
     untrained, trained = drawn(app)
     assert [(one["zmin"], one["zmax"]) for one in (untrained, trained)] == [(0, 1), (0, 1)]
     assert untrained["z"] != trained["z"]
-    course = shipped_course(name)
-    assert f"trained: step {course.steps[-1]:,}" in said(app)
+    training_run = shipped_training_run(name)
+    assert f"trained: step {training_run.steps[-1]:,}" in said(app)
     assert "untrained: step 0" in said(app)
 
 
@@ -177,17 +177,17 @@ def progress(app: AppTest) -> str:
 
 
 @pytest.mark.usefixtures("nobody_trains")
-def test_a_run_is_seen_growing_others_wait_in_line_and_a_stopped_one_stays() -> None:
+def test_a_run_is_seen_growing_others_wait_in_the_queue_and_a_stopped_one_stays() -> None:
     mine, other = opened(VIEWS[2]), opened(VIEWS[2])
     press(mine, "Train")
     until(mine, lambda app: "Training: step" in progress(app))
     press(other, "Train")
     assert "Somebody is training. You are next." in said(other)
     until(mine, lambda app: bool(app.get("bidi_component")) and len(sent(app)["steps"]) > 1, other)
-    film = sent(mine)
-    assert film["steps"][:2] == [0, 50]
-    assert film["lastStep"] == 1000
-    assert film["charts"][0]["lines"][0]["steps"][0] == 10
+    player = sent(mine)
+    assert player["steps"][:2] == [0, 50]
+    assert player["lastStep"] == 1000
+    assert player["charts"][0]["lines"][0]["steps"][0] == 10
     press(mine, "Stop")
     assert "Stopped at step" in progress(mine)
     assert sent(mine)["steps"][:2] == [0, 50]
@@ -196,11 +196,11 @@ def test_a_run_is_seen_growing_others_wait_in_line_and_a_stopped_one_stays() -> 
 
 
 @pytest.mark.usefixtures("nobody_trains")
-def test_who_leaves_the_line_is_out_of_it_and_can_ask_again() -> None:
+def test_who_leaves_the_queue_is_out_of_it_and_can_ask_again() -> None:
     mine, other = opened(VIEWS[2]), opened(VIEWS[2])
     press(mine, "Train")
     press(other, "Train")
-    press(other, "Leave the line")
+    press(other, "Leave the queue")
     assert "Somebody is training" not in said(other)
     press(mine, "Stop")
     press(other, "Train")

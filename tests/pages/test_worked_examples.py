@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.worked import DOCUMENTS, examples, slips
+from model.worked import DOCUMENTS, errata, examples
 from tests.pages.reading import visit
 from viz.views.worked.by_hand import worked_example
 from viz.views.worked.choice import TOPICS, names_of
@@ -127,18 +127,18 @@ def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(
     assert step_of(app, "the-cat-sat") == opened
 
 
-def test_every_slip_is_told_and_leads_to_its_step() -> None:
+def test_every_erratum_is_told_and_leads_to_its_step() -> None:
     app = visit("worked_examples")
-    app.session_state["worked-tab"] = "Slips in the notes"
+    app.session_state["worked-tab"] = "Errata in the notes"
     app.run()
-    buttons = [button for button in app.button if button.key.startswith("slip-")]
-    assert len(buttons) == len(slips())
-    app.button(key="slip-§5-0").click().run()
+    buttons = [button for button in app.button if button.key.startswith("erratum-")]
+    assert len(buttons) == len(errata())
+    app.button(key="erratum-§5-0").click().run()
     assert not app.exception
     assert app.session_state["worked-tab"] == "Step by step"
-    slip = next(slip for slip in slips() if slip.section == "§5")
-    titles = [step.title for step in worked_example(slip.example).steps]
-    assert titles[step_of(app, slip.example)] == slip.step
+    erratum = next(erratum for erratum in errata() if erratum.section == "§5")
+    titles = [step.title for step in worked_example(erratum.example).steps]
+    assert titles[step_of(app, erratum.example)] == erratum.step
 
 
 def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:

@@ -17,7 +17,7 @@ OWN = "attention"  # the logger of the app's events
 
 
 @contextmanager
-def border() -> Iterator[None]:
+def error_boundary() -> Iterator[None]:
     """Shows a message in place of a part of the page that breaks."""
     try:
         yield

@@ -100,7 +100,7 @@ def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, 
         kind=attention.kind,
         masked=_is_masked(attention),
         unmasked=baseline is None or not _is_masked(baseline),
-        leaks=math.isfinite(attention.fill),
+        leaks=math.isfinite(attention.mask_value),
         scale=attention.scale,
     )
 
@@ -111,7 +111,7 @@ def formulas_of(attention: Attention, *, has_mask: bool) -> dict[StageName, Form
         scale=attention.scale,
         key_width=attention.key.shape[-1],
         keys=attention.key.shape[1],
-        fill=attention.fill,
+        mask_value=attention.mask_value,
         projection=attention.projection,
         has_mask=has_mask,
     )
@@ -194,7 +194,7 @@ def _layer(attention: Attention, sent: range, complete: bool) -> Json:
         "first": sent.start,
         "sent": len(sent),
         "scale": float(attention.scale),
-        "fill": float(attention.fill) if math.isfinite(attention.fill) else None,
+        "mask_value": float(attention.mask_value) if math.isfinite(attention.mask_value) else None,
         "queries": attention.query.shape[1],
         "keys": attention.key.shape[1],
         "width": attention.key.shape[2],

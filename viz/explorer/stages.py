@@ -129,7 +129,10 @@ def _masked_look(kind: str, masked: bool, leaks: bool) -> str:
     if not masked:
         return "Every query may look at every key here, so this is the picture before, unchanged."
     if leaks:
-        return "The fill is a number, not minus infinity. A masked key can still get weight in the next step."
+        return (
+            "The mask value is a number, not minus infinity. "
+            "A masked key can still get weight in the next step."
+        )
     if kind == "causal":
         return "The upper right is the future: a query may look at itself and at what came before."
     return "Hatched keys are hidden from that query. They get no weight in the next step."

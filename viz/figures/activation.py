@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.analysis.stream.activation_curves import Curve, Function
+from model.analysis.stream.activation_curves import ActivationCurve, Function
 from model.analysis.stream.neurons import Histogram
 from viz.figures.chart import chart, line, titled
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, rgba
@@ -16,14 +16,14 @@ _LOOKS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT,
 
 
 @dataclass(frozen=True)
-class Line:
+class ActivationLine:
     """One curve to draw: its name and its value or slope."""
 
     name: str
     function: Function
 
 
-def activation_curves(lines: Sequence[Line], *, what: str) -> go.Figure:
+def activation_curves(lines: Sequence[ActivationLine], *, what: str) -> go.Figure:
     """Up to four curves over x from -5 to 5; `what` names the vertical axis."""
     points = np.linspace(-5, 5, 401)
     drawn = [_curve(points, one, *look) for one, look in zip(lines, _LOOKS, strict=False)]
@@ -31,7 +31,7 @@ def activation_curves(lines: Sequence[Line], *, what: str) -> go.Figure:
     return chart(drawn, across, titled(what, zeroline=True), height=400)
 
 
-def curve_over_values(curve: Curve, met: Histogram) -> go.Figure:
+def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
     """The curve and its slope as lines, in front of a histogram of the values that reached it."""
     points = np.linspace(met.edges[0], met.edges[-1], 401)
     bars = go.Bar(
@@ -44,8 +44,8 @@ def curve_over_values(curve: Curve, met: Histogram) -> go.Figure:
         hovertemplate="around %{x:.2f}: %{y:.2f} % of the values<extra></extra>",
     )
     lines = [
-        _curve(points, Line(curve.title, curve.value), STREAM, "solid"),
-        _curve(points, Line("its slope", curve.slope), OUTPUT, "dot"),
+        _curve(points, ActivationLine(curve.title, curve.value), STREAM, "solid"),
+        _curve(points, ActivationLine("its slope", curve.slope), OUTPUT, "dot"),
     ]
     outside = f"{met.outside:,} of {met.total:,} values lie outside this picture"
     shares = titled("share of the values, %", side="right", showgrid=False, tickmode="auto")
@@ -59,6 +59,8 @@ def curve_over_values(curve: Curve, met: Histogram) -> go.Figure:
     )
 
 
-def _curve(points: NDArray[np.float64], drawn: Line, colour: str, dash: str) -> go.Scatter:
+def _curve(
+    points: NDArray[np.float64], drawn: ActivationLine, colour: str, dash: str
+) -> go.Scatter:
     hover = f"{drawn.name}<br>x = %{{x:.2f}}: %{{y:.4f}}"
     return line(points, drawn.function(points), drawn.name, colour, dash=dash, hover=hover)

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from viz.figures.chart import BARE, MONOSPACED, chart, marks
 from viz.notation.labels import plotly_label, tick_positions
-from viz.notation.theme import GOLD, KEY, QUERY, WEIGHT, rgba
+from viz.notation.theme import KEY, QUERY, REFERENCE, WEIGHT, rgba
 
 LEAST = 0.02  # smaller weights are not drawn
 STEP = 0.05  # weights are rounded to multiples of this
-WIDEST, GOLD_WIDTH = 9.0, 17.0  # pixels of a line of weight 1, and of a gold band
+WIDEST, REFERENCE_WIDTH = 9.0, 17.0  # pixels of a line of weight 1, and of a reference band
 LABEL = 16  # characters
 HOVERED = 600  # at most so many lines show their weight on hover
 _PALE = 0.25  # opacity of the lines of words that are not chosen
@@ -25,7 +25,7 @@ def alignment(
     *,
     source: Sequence[str],
     target: Sequence[str],
-    gold: Sequence[Sequence[int]] | None = None,
+    reference: Sequence[Sequence[int]] | None = None,
     chosen: int | None = None,
     names: tuple[str, str] = ("source", "target"),
     rows: int = 0,
@@ -33,7 +33,7 @@ def alignment(
     """weights (target word, source word) as lines, as wide as the weight, in steps of 0.05.
 
     The source stands on the left, the target on the right, both from the top down. Weights under
-    0.02 are not drawn. gold: for each target word the source words that it says, drawn as pale
+    0.02 are not drawn. reference: for each target word the source words that it says, drawn as pale
     bands under the lines. chosen: one target word whose lines stand out. rows: room for at least so
     many words. Raises ValueError if weights and words do not fit.
     """
@@ -44,14 +44,14 @@ def alignment(
     lines = np.argwhere(weights >= LEAST)  # (target, source) each
     clear = np.ones(len(lines), bool) if chosen is None else lines[:, 0] == chosen
     traces = [
-        *([] if gold is None else [_gold(gold, chosen)]),
+        *([] if reference is None else [_reference(reference, chosen)]),
         *_drawn(lines[~clear], weights, _PALE),
         *_drawn(lines[clear], weights, 1.0),
         _entry("weight: the wider, the more is read", WEIGHT, WIDEST / 2),
         *(
             []
-            if gold is None
-            else [_entry("gold: what the grammar says", rgba(GOLD, 0.5), GOLD_WIDTH)]
+            if reference is None
+            else [_entry("reference: what the grammar says", rgba(REFERENCE, 0.5), REFERENCE_WIDTH)]
         ),
         _words(source, 0.0, "middle left", KEY),
         _words(target, 1.0, "middle right", QUERY, chosen),
@@ -98,14 +98,16 @@ def _drawn(lines: Places, weights: NDArray[np.floating], strength: float) -> lis
     ]
 
 
-def _gold(gold: Sequence[Sequence[int]], chosen: int | None) -> go.Scatter:
+def _reference(reference: Sequence[Sequence[int]], chosen: int | None) -> go.Scatter:
     pairs = [
         (target, source)
-        for target, links in enumerate(gold)
+        for target, links in enumerate(reference)
         for source in links
         if chosen is None or target == chosen
     ]
-    return _segments(np.array(pairs, dtype=int).reshape(-1, 2), rgba(GOLD, 0.4), GOLD_WIDTH)
+    return _segments(
+        np.array(pairs, dtype=int).reshape(-1, 2), rgba(REFERENCE, 0.4), REFERENCE_WIDTH
+    )
 
 
 def _segments(lines: Places, colour: str, width: float) -> go.Scatter:

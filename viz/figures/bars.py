@@ -87,7 +87,9 @@ def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> g
     return chart(bars, across, rows, height=22 * len(names) + 70)
 
 
-def reading(weights: NDArray[np.floating], tokens: Sequence[str], *, written: int = 0) -> go.Figure:
+def weights_row(
+    weights: NDArray[np.floating], tokens: Sequence[str], *, written: int = 0
+) -> go.Figure:
     """weights (key,) of one query as upright bars, one a token, from the first to the last.
 
     written: how many of the last tokens the model wrote itself; a dotted line stands before them.

@@ -9,7 +9,7 @@ from viz.figures.chart import chart, line, titled
 from viz.figures.heatmap import NUMBERED, Axis, cell_text, heatmap
 from viz.notation.labels import plotly_words, tick_positions
 from viz.notation.numbers import numbers
-from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, SLIP, STREAM, QuantityName
+from viz.notation.theme import ERRATUM, FEED_FORWARD, MASKED, OUTPUT, STREAM, QuantityName
 
 Cells = NDArray[np.bool_]
 _COLOURED: dict[str, QuantityName] = {
@@ -80,7 +80,7 @@ def _cells(
         open_cells.update(zmax=max(1.0, float(values.max())))
     elif blocked.any():  # a masked weight is 0 and not worth a number
         figure.add_traces(cell_text(words, np.where(blocked, 0.0, np.nan)))
-    frame = {"type": "rect", "line": {"color": SLIP, "width": 2.5}}
+    frame = {"type": "rect", "line": {"color": ERRATUM, "width": 2.5}}
     for row, column in np.argwhere(differing).tolist():
         across, down = (
             {"x0": column - 0.47, "x1": column + 0.47},

@@ -36,13 +36,13 @@ def formulas(
     scale: float,
     key_width: int,
     keys: int,
-    fill: float,
+    mask_value: float,
     projection: Projection = AS_IN_GPT2,
     has_mask: bool = True,
 ) -> dict[StageName, Formula]:
     """Every step of one attention layer.
 
-    scale: the factor on the scores. key_width: d_k. keys: number of keys. fill: what a masked score
+    scale: the factor on the scores. key_width: d_k. keys: number of keys. mask_value: what a masked score
     becomes. projection: how queries and keys are made. has_mask: whether masked scores are a step of
     their own, or the scaled ones go into the softmax. Source: Vaswani et al. 2017, section 3.2.1;
     Su et al. 2021 for the turn.
@@ -53,7 +53,7 @@ def formulas(
         "value": _vector("v", "V", "value", Projection(projection.bias)),
         "scores": _scores(key_width),
         "scaled": _scaled(scale, key_width),
-        "masked": _masked(fill),
+        "masked": _masked(mask_value),
         "weights": _weights("masked" if has_mask else "scaled"),
         "output": _output(keys),
     }
@@ -141,8 +141,8 @@ def _scaled(scale: float, key_width: int) -> Formula:
     )
 
 
-def _masked(fill: float) -> Formula:
-    becomes = r"-\infty" if math.isinf(fill) else _plain_number(fill)
+def _masked(mask_value: float) -> Formula:
+    becomes = r"-\infty" if math.isinf(mask_value) else _plain_number(mask_value)
     cell = _cell("masked")
     return Formula(
         general=(

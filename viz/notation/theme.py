@@ -22,8 +22,8 @@ STREAM = "#A8467A"  # vectors of tokens: embeddings, the residual stream, hidden
 FEED_FORWARD = "#C08A00"  # what a feed-forward sub-layer adds
 MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has more
 MASKED = "#8C8C94"
-GOLD = "#C9A227"  # the reference alignment
-SLIP = "#E5354B"  # frames an erratum of the notes
+REFERENCE = "#C9A227"  # the reference alignment
+ERRATUM = "#E5354B"  # frames an erratum of the notes
 
 QuantityName = Literal["query", "key", "value", "score", "weight", "output", "stream", "difference"]
 Stops = tuple[tuple[float, str], ...]

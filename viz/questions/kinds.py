@@ -1,6 +1,6 @@
 """Which questions a page asks, in turn. Pure."""
 
-from viz.questions.changes import (
+from viz.questions.interventions import (
     first_row_unmasked,
     leaking_mask,
     lifted_mask,

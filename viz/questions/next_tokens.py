@@ -54,7 +54,7 @@ def settled_state(scene: Scene, number: int) -> Question | None:
     prediction = scene.trace.prediction
     if number or prediction is None:
         return None
-    states = scene.trace.states["decoder"]
+    states = scene.trace.residual["decoder"]
     logits = [scene.unembed(state[-1:])[0] for state in states]
     shares = [probabilities(row) for row in logits]
     firsts = [int(row.argmax()) for row in shares]

@@ -29,7 +29,7 @@ def scene_of(seen: "Look", view: View) -> Scene:
     names = seen.model.attention_names
     place = view.place if view.place in names else names[0]
     return Scene(
-        lambda change: traced(replace(seen.request, intervention=change)),
+        lambda intervention: traced(replace(seen.request, intervention=intervention)),
         seen.model.tokenizer.named,
         place,
         min(view.head, seen.trace.find(place).heads - 1),

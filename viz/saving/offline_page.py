@@ -123,7 +123,9 @@ def _stage(attention: Attention, head: int, stage: StageName) -> tuple[Array, Ma
     found = getattr(attention, stage)
     values: Array = found(head) if callable(found) else found[head]
     mask = attention.mask_of(head)
-    leaks = stage == "weights" and np.isfinite(attention.fill)  # a finite fill leaves a weight
+    leaks = stage == "weights" and np.isfinite(
+        attention.mask_value
+    )  # a finite mask value leaves a weight
     if mask is None or leaks or stage not in ("masked", "weights"):
         return values, np.zeros(values.shape, bool)
     return values, ~mask

@@ -87,7 +87,7 @@ def _formula(attention: Attention, picture: HeadPicture) -> str:
 
 
 def _effect(subject: Subject) -> str:
-    """What the change did, in a table; nothing without a change."""
+    """What the intervention did, in a table; nothing without an intervention."""
     before, after = subject.baseline, subject.trace
     if before is None:
         return ""

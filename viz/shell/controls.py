@@ -1,4 +1,4 @@
-"""What a visitor chooses: the sentence, the model, a layer and a head, a change of the mechanism."""
+"""What a visitor chooses: the sentence, the model, a layer and a head, an intervention."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,18 +11,18 @@ from model.nn.intervention import Intervention, MaskChoice
 from model.nn.places import Place
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
-from viz.shell.way_out import offer_knowing
-from viz.state.examples import EXAMPLES, Example
+from viz.shell.alternatives import offer_knowing
+from viz.state.examples import EXAMPLES, SentenceExample
 from viz.state.intervention_words import COUNTERFACTUAL
 from viz.state.link import short_link
 from viz.state.navigation import page_link
 from viz.state.session import (
     change_view,
-    changed,
     control,
     current,
+    intervene,
     open_view,
-    set_change,
+    set_intervention,
     switch,
     write_link,
 )
@@ -99,16 +99,16 @@ def choose_layer_and_head(
         return attention, choose_head(attention.heads)
 
 
-def choose_change(model: "Model") -> None:
+def choose_intervention(model: "Model") -> None:
     """The two changes at hand above a picture of a head: scaling and mask."""
-    change = current().change
+    intervention = current().intervention
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="switches"):
         st.toggle(
             "Divide scores by √dₖ",
             **switch(
                 "choose-scaled",
-                change.scale is None,
-                lambda divided: changed(scale=None if divided else 1.0),
+                intervention.scale is None,
+                lambda divided: intervene(scale=None if divided else 1.0),
             ),
         )
         st.radio(
@@ -116,39 +116,44 @@ def choose_change(model: "Model") -> None:
             MASKS_OF_SHAPE[model.config.shape],
             format_func=MASK_NAMES.__getitem__,
             horizontal=True,
-            **switch("choose-mask", change.mask, lambda mask: changed(mask=mask)),
+            **switch("choose-mask", intervention.mask, lambda mask: intervene(mask=mask)),
         )
-        if change.changes:
-            st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+        if intervention.changes:
+            st.button(
+                "Back to the unchanged model", on_click=set_intervention, args=(Intervention(),)
+            )
     with st.container():  # one place, whether there is something to say or not
-        if replace(change, scale=None, mask="model").changes:
+        if replace(intervention, scale=None, mask="model").changes:
             st.caption("More than this is changed: see the laboratory.")
             page_link("pages/laboratory.py", "Open the laboratory →")
-        if change.changes:
+        if intervention.changes:
             st.caption(COUNTERFACTUAL)
 
 
-def fitting(change: Intervention, model: "Model") -> Intervention:
-    """A change without the masks, layers and heads that this model does not have."""
+def fitting(intervention: Intervention, model: "Model") -> Intervention:
+    """An intervention without the masks, layers and heads that this model does not have."""
     names = frozenset(model.attention_names)
-    only = None if change.only is None else (change.only & names) or None
+    only = None if intervention.only is None else (intervention.only & names) or None
     return replace(
-        change,
-        mask=change.mask if change.mask in MASKS_OF_SHAPE[model.config.shape] else "model",
-        ablated=frozenset(head for head in change.ablated if head[0] in names),
+        intervention,
+        mask=intervention.mask
+        if intervention.mask in MASKS_OF_SHAPE[model.config.shape]
+        else "model",
+        ablated=frozenset(head for head in intervention.ablated if head[0] in names),
         only=only,
     )
 
 
-def offer_way_out(model: "Model", offers: Sequence[str]) -> None:
-    """What leads back from a text or a change that cannot be run. offers: other models for its words."""
+def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
+    """What leads back from a text or an intervention that cannot be run. offers: other models for
+    its words."""
     if current().target is not None:
         st.button(
             "Let the model write its own target",
             on_click=lambda: change_view(replace(current(), target=None)),
         )
-    if current().change.changes:
-        st.button("Back to the unchanged model", on_click=set_change, args=(Intervention(),))
+    if current().intervention.changes:
+        st.button("Back to the unchanged model", on_click=set_intervention, args=(Intervention(),))
     if model.new_words(current().text):
         offer_knowing(current().text, offers)
     words = getattr(model.tokenizer, "words", ())
@@ -163,13 +168,13 @@ def offer_way_out(model: "Model", offers: Sequence[str]) -> None:
 
 
 def _open_chosen_example() -> None:
-    example: Example | None = st.session_state["example"]
+    example: SentenceExample | None = st.session_state["example"]
     if example is not None:
         _open(example)
         st.session_state["example"] = None
 
 
-def _open(example: Example) -> None:
+def _open(example: SentenceExample) -> None:
     open_view(replace(example.view, show=current().show))
 
 

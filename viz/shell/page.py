@@ -12,14 +12,14 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import Intervention
-from viz.elements.error_boundary import border
+from viz.elements.error_boundary import error_boundary
 from viz.explorer import asks_for_check, explorer
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.saving.save import save_view
-from viz.shell import controls, model_picker, way_out
+from viz.shell import alternatives, controls, model_picker
 from viz.shell.frame import open_page as open_page
-from viz.shell.request import fit_change, readable, run_of, settle, still_asked
+from viz.shell.request import fit_intervention, readable, run_of, settle, still_asked
 from viz.state.engine import engine
 from viz.state.examples import example_claim
 from viz.state.held import loaded, traced
@@ -32,7 +32,7 @@ from viz.state.session import (
     control,
     current,
     opens_with,
-    set_change,
+    set_intervention,
     write_link,
 )
 from viz.tour import card as tour
@@ -50,11 +50,11 @@ def look(
     changed: bool = False,
     layers: bool = True,
     full: bool = False,
-    offers: Sequence[str] = way_out.ANY_MODELS,
+    offers: Sequence[str] = alternatives.ANY_MODELS,
 ) -> Look:
     """The sentence box and the choices, then the run they ask for.
 
-    changed: whether the change of the view is run. layers: whether a layer is chosen. full: whether
+    changed: whether the intervention of the view is run. layers: whether a layer is chosen. full: whether
     the trace holds feed-forward activations and norm outputs too. offers: the models that can do what
     the page asks; one of them is offered where words are new to the open one.
     Stops the page with a sentence where there is nothing to run; what was typed stays.
@@ -97,7 +97,7 @@ def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[
     tabs = st.tabs(names, default=names[-1], on_change="rerun")
     for tab, beat in zip(tabs, (idea, hand, live), strict=True):
         if tab.open:
-            with tab, border():
+            with tab, error_boundary():
                 if beat is not live:
                     tour.point_back(names[-1])
                 beat()
@@ -116,7 +116,7 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
     The choice joins the link; only the chosen view is drawn.
     """
     _choose_view(list(options))
-    with border():
+    with error_boundary():
         options[current().show](*arguments)
     write_link()
     tour.notice()
@@ -133,18 +133,18 @@ def _choose_view(names: Sequence[str]) -> None:
 
 
 @st.fragment
-@border()
+@error_boundary()
 def compare(seen: Look, below: Callable[[Look], None]) -> None:
     """Scaling and mask, the explorer on the run they ask for, and what is shown below it of that run.
 
     A switch leaves the rest of the page alone: what it changes comes sooner.
     """
-    controls.choose_change(seen.model)
+    controls.choose_intervention(seen.model)
     if not still_asked(seen):
         st.rerun()
     try:
-        fit_change(seen.model, seen.request.text)
-        request = replace(seen.request, intervention=current().change)
+        fit_intervention(seen.model, seen.request.text)
+        request = replace(seen.request, intervention=current().intervention)
         switched = _run(Look(request))
     except ValueError as refusal:
         _refuse(refusal, seen.model)
@@ -155,7 +155,7 @@ def compare(seen: Look, below: Callable[[Look], None]) -> None:
 
 
 @st.fragment
-@border()
+@error_boundary()
 def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lambda: None) -> None:
     """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
@@ -222,31 +222,32 @@ def _loaded(name: str) -> "Model":
 
 
 def _run(seen: Look) -> Look:
-    """Makes the traces now, so that a refusal is said in its place; tells the place in line."""
+    """Makes the traces now, so that a refusal is said in its place; tells the place in the queue."""
     place = st.empty()
     for request in seen.requests:
-        traced(request, lambda ahead: place.caption(f"In line for the model: place {ahead}."))
+        traced(request, lambda ahead: place.caption(f"In the queue for the model: place {ahead}."))
     place.empty()
     return seen
 
 
 def _refuse(
-    refusal: ValueError, model: "Model | None", offers: Sequence[str] = way_out.ANY_MODELS
+    refusal: ValueError, model: "Model | None", offers: Sequence[str] = alternatives.ANY_MODELS
 ) -> None:
     """Says why there is nothing to show, and what leads on; the link keeps what was asked for."""
     st.error(plain(str(refusal)))
     if model is not None:
-        controls.offer_way_out(model, offers)
+        controls.offer_alternatives(model, offers)
     write_link()
 
 
 def _say_unchanged(seen: Look) -> None:
-    """Where the view carries a change, says that this page shows the unchanged model, and where to look."""
-    change = current().change
-    if not change.changes:
+    """Where the view carries an intervention, says that this page shows the unchanged model, and
+    where to look."""
+    intervention = current().intervention
+    if not intervention.changes:
         return
     tokens = tuple(token_label(token.text) for token in seen.trace.tokens)
-    words = ", ".join(part.words for part in parts(change, tokens))
+    words = ", ".join(part.words for part in parts(intervention, tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"This page shows the **unchanged** model, without your change: {plain(words)}.",
@@ -258,6 +259,6 @@ def _say_unchanged(seen: Look) -> None:
             "Take the change back",
             key="take-change-back",
             type="tertiary",
-            on_click=set_change,
+            on_click=set_intervention,
             args=(Intervention(),),
         )

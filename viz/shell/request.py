@@ -11,7 +11,7 @@ from model.nn.intervention import Intervention
 from model.serving.engine import Request
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.shell import controls, way_out
+from viz.shell import alternatives, controls
 from viz.state.fit_intervention import fitting_text
 from viz.state.look import Look
 from viz.state.session import change_view, current
@@ -32,19 +32,19 @@ def settle(model: "Model") -> None:
         if view.place != View().place and not switched:
             st.warning(plain(f"{model.name} has no layer “{view.place}”; the first one is shown."))
         view = replace(view, place=names[0])
-    change_view(replace(view, change=controls.fitting(view.change, model)))
+    change_view(replace(view, intervention=controls.fitting(view.intervention, model)))
 
 
 def run_of(model: "Model", text: str, changed: bool, full: bool) -> Request:
     """The run of a text that the view asks for."""
     if changed:
-        fit_change(model, text)
+        fit_intervention(model, text)
     view = current()
     return Request(
         model.name,
         text,
         target=_target(model),
-        intervention=view.change if changed else Intervention(),
+        intervention=view.intervention if changed else Intervention(),
         full=full,
     )
 
@@ -54,12 +54,12 @@ def _target(model: "Model") -> str | None:
     return current().target if model.config.shape == "encoder-decoder" else None
 
 
-def fit_change(model: "Model", text: str) -> None:
-    """Leaves out of the change what this model or this text does not have, and says so."""
+def fit_intervention(model: "Model", text: str) -> None:
+    """Leaves out of the intervention what this model or this text does not have, and says so."""
     view, length = current(), len(model.tokens(text))
-    change = fitting_text(view.change, model, length)
-    if change != view.change:
-        change_view(replace(view, change=change))
+    intervention = fitting_text(view.intervention, model, length)
+    if intervention != view.intervention:
+        change_view(replace(view, intervention=intervention))
         st.info(
             f"Parts of the change did not fit and were left out: this text has {counted(length, 'token')}."
         )
@@ -70,13 +70,13 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
     text = current().text
     kept = model.kept(text)
     if kept != text:
-        length, context = len(model.tokens(text)), model.config.context
+        length, context = len(model.tokens(text)), model.config.n_ctx
         title = plain(models[model.name].title)
         st.warning(
             f"Your text is {counted(length, 'token')} long and {title} reads {context:,}: "
             f"the first {context:,} are shown. Your text stays in the box."
         )
-    way_out.warn_of_new_words(model, kept, offers)
+    alternatives.warn_of_new_words(model, kept, offers)
     return kept
 
 

@@ -12,7 +12,7 @@ from viz.state.view import View
 
 
 @dataclass(frozen=True)
-class Example:
+class SentenceExample:
     """A view worth opening, and what is to be seen there."""
 
     title: str
@@ -26,11 +26,13 @@ def view_of(
     head: Head,
     cell: tuple[int, int],
     show: str = "",
-    change: Intervention = Intervention(),
+    intervention: Intervention = Intervention(),
 ) -> View:
     """The view of one head's cell. cell: (query, key), the largest of its row."""
     (place, number), (query, key) = head, cell
-    return View(text, model, place, number, query=query, key=key, show=show, change=change)
+    return View(
+        text, model, place, number, query=query, key=key, show=show, intervention=intervention
+    )
 
 
 def example_claim(view: View) -> str | None:
@@ -43,8 +45,8 @@ def _head_of(view: View) -> tuple[str, str, str, int]:
     return view.text, view.model, view.place, view.head
 
 
-EXAMPLES: tuple[Example, ...] = (
-    Example(
+EXAMPLES: tuple[SentenceExample, ...] = (
+    SentenceExample(
         "A name said again",
         view_of(
             "house-gpt",
@@ -55,7 +57,7 @@ EXAMPLES: tuple[Example, ...] = (
         "The last row: the second “Tom” looks at “Hill”, the word that followed the first one. "
         "The model goes on with “Hill”.",
     ),
-    Example(
+    SentenceExample(
         "The word before",
         view_of(
             "house-gpt",
@@ -66,7 +68,7 @@ EXAMPLES: tuple[Example, ...] = (
         "The line just below the diagonal: each token after the first looks at the one before it. The "
         "heads of layer 1 lean on it: go there and see “Frank” look at “Churchill”.",
     ),
-    Example(
+    SentenceExample(
         "A list of words said again",
         view_of(
             "house-gpt",
@@ -78,7 +80,7 @@ EXAMPLES: tuple[Example, ...] = (
         "before. The second “river” looks at itself: the first one, without a space before it, is "
         "another token. The model goes on with “garden”.",
     ),
-    Example(
+    SentenceExample(
         "Only itself",
         view_of(
             "house-gpt",
@@ -89,7 +91,7 @@ EXAMPLES: tuple[Example, ...] = (
         "The diagonal: each token looks at itself and hardly at others. Such a head mixes next to "
         "nothing; it writes something about the word it stands on.",
     ),
-    Example(
+    SentenceExample(
         "An induction head",
         view_of(
             "stories", "cat dog mat hat cup cat dog mat hat cup cat", ("decoder.1.self", 2), (10, 6)
@@ -98,30 +100,30 @@ EXAMPLES: tuple[Example, ...] = (
         "before. This is an induction head. The second “cat” looks at “mat”: the first one, without a "
         "space before it, is another token.",
     ),
-    Example(
+    SentenceExample(
         "What an induction head leans on",
         view_of("stories", "Anna King met Sam Gray near the river", ("decoder.0.self", 1), (4, 3)),
         "The line just below the diagonal: each token after the first looks at the one before it.",
     ),
-    Example(
+    SentenceExample(
         "A family name, in a smaller GPT",
         view_of("stories", "Sam Gray met Anna King. Sam", ("decoder.1.self", 1), (6, 1)),
         "The last row: the second “Sam” looks at “Gray”, and “Gray” comes next.",
     ),
-    Example(
+    SentenceExample(
         "Rows of letters",
         view_of("induction", "q f m b t x k q f m b t x k q f", ("decoder.1.self", 2), (15, 9)),
         "The slanted line in the lower half: each letter that comes back looks at what followed it "
         "before, and after the last one the model goes on with that. “q” and “f” come a third time: "
         "their last rows look at two places.",
     ),
-    Example(
+    SentenceExample(
         "Words that change places",
         view_of("translate-en-fr", "the black cat sleeps", ("decoder.1.cross", 0), (1, 2)),
         "The crossing: “le” looks at “cat” to write “chat”, then “chat” looks back at “black” to "
         "write “noir”.",
     ),
-    Example(
+    SentenceExample(
         "The gender of a noun to come",
         view_of(
             "translate-en-fr", "the old man eats a green apple", ("decoder.1.cross", 3), (4, 6)
@@ -129,7 +131,7 @@ EXAMPLES: tuple[Example, ...] = (
         "The row of “mange”: the next word is “un” or “une”, and that depends on the apple. So this "
         "head looks past “a green” at “apple”. Head 0 of the same layer looks at “a” here.",
     ),
-    Example(
+    SentenceExample(
         "What “it” stands for",
         view_of(
             "minilm",
@@ -139,7 +141,7 @@ EXAMPLES: tuple[Example, ...] = (
         ),
         "The row of “it”: most of its weight lies on “animal”.",
     ),
-    Example(
+    SentenceExample(
         "What “them” stands for",
         view_of(
             "minilm",
@@ -150,7 +152,7 @@ EXAMPLES: tuple[Example, ...] = (
         "The row of “them”: more than nine tenths of its weight lie on “keys”. The same head finds "
         "“animal” for “it” in the other example.",
     ),
-    Example(
+    SentenceExample(
         "One word, two meanings",
         view_of(
             "minilm",
@@ -161,13 +163,13 @@ EXAMPLES: tuple[Example, ...] = (
         "The two rows of “bank” look at each other, and so do those of “was”. The rows of words that "
         "stand alone rest on “[CLS]”.",
     ),
-    Example(
+    SentenceExample(
         "Nothing to look for",
         view_of("minilm", "The rain fell softly on the old town", ("encoder.4.self", 5), (8, 0)),
         "The first column: every row rests on “[CLS]”. Weights must sum to one, so a head that finds "
         "nothing puts them where they do little: the value of “[CLS]” is the shortest by far.",
     ),
-    Example(
+    SentenceExample(
         "The word before, in an encoder",
         view_of(
             "minilm",
@@ -178,7 +180,7 @@ EXAMPLES: tuple[Example, ...] = (
         "The line just below the diagonal: each token after the first looks at the one before it, "
         "here in a model that could look ahead.",
     ),
-    Example(
+    SentenceExample(
         "The word after",
         view_of("minilm", "the cat saw the cat", ("encoder.1.self", 8), (2, 3)),
         "The line just above the diagonal: each word looks at the next one. The last “cat” has none "

@@ -47,7 +47,7 @@ def traced(
 ) -> Trace:
     """The trace of a request: one pass at most in a run of a page, and none where the engine has it.
 
-    waiting: is told the place in line. passing: one of many that are read one after the other, of which
+    waiting: is told the place in the queue. passing: one of many that are read one after the other, of which
     only the last is held.
     Raises ValueError as `Model.trace` does.
     """

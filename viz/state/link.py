@@ -19,13 +19,13 @@ _NUMBER_LIMIT = 10**6
 _NUMBER = re.compile(
     r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,4})?|[+-]?inf", re.ASCII | re.I
 )
-Part = TypeVar("Part", View, Intervention)
+LinkPart = TypeVar("LinkPart", View, Intervention)
 
 
 def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
     replaced."""
-    return _written(view, View()) | _written(view.change, Intervention())
+    return _written(view, View()) | _written(view.intervention, Intervention())
 
 
 def short_link(view: View) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -51,12 +51,12 @@ def from_link(parameters: Mapping[str, object]) -> tuple[View, tuple[str, ...]]:
     Never raises, whatever the parameters are: what cannot be read takes its default. Parameters of
     other pages are left alone.
     """
-    change, unread = _read(Intervention(), parameters)
-    view, problems = _read(View(change=change), parameters)
+    intervention, unread = _read(Intervention(), parameters)
+    view, problems = _read(View(intervention=intervention), parameters)
     return view, (*unread, *problems)
 
 
-def _written(part: Part, default: Part) -> dict[str, str]:
+def _written(part: LinkPart, default: LinkPart) -> dict[str, str]:
     """The parameters of what is not as it is by default."""
     names = (field.name for field in fields(part) if field.name in _READERS)
     return {
@@ -77,7 +77,7 @@ def _put(value: object) -> str:
     )
 
 
-def _read(part: Part, parameters: Mapping[str, object]) -> tuple[Part, tuple[str, ...]]:
+def _read(part: LinkPart, parameters: Mapping[str, object]) -> tuple[LinkPart, tuple[str, ...]]:
     problems = []
     for name in (field.name for field in fields(part)):
         if name in parameters and name in _READERS:

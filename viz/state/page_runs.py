@@ -8,7 +8,7 @@ import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from model.system.waiting_line import Line
+from model.system.pass_queue import PassQueue
 
 LONG = (
     0.25  # seconds: a run that takes longer loads a model or waits for a pass, and the others go on
@@ -19,7 +19,7 @@ class PageRuns:
     """The turns of all visitors, and what goes on beside them and lets them go first."""
 
     def __init__(self, long: float = LONG) -> None:
-        self._line, self._long = Line(at_once=1), long
+        self._line, self._long = PassQueue(at_once=1), long
         self._wanted = 0  # runs that wait for their turn or have it
         self._changed = threading.Condition()
 

@@ -1,10 +1,10 @@
-"""Changes worth trying first, each with a sentence to try it on and what to look for. Pure.
+"""Interventions worth trying first, each with a sentence to try it on and what to look for. Pure.
 
 What each one says is held by a test on the model that ships with the app.
 """
 
 from model.nn.intervention import Intervention
-from viz.state.examples import Example, view_of
+from viz.state.examples import SentenceExample, view_of
 from viz.state.view import View
 
 HEADS, NEXT, POSITIONS, ROWS, STREAM = (
@@ -18,14 +18,14 @@ REPEATED = "cat dog mat hat cup cat dog mat hat cup cat"
 SURNAME = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
 
-PRESETS: tuple[Example, ...] = (
-    Example(
+PRESETS: tuple[SentenceExample, ...] = (
+    SentenceExample(
         "Scaling off: the weights saturate",
         view_of("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
         "Without dividing by √dₖ the scores are larger, and most rows put nearly all their weight on "
         "one token. Over both layers the mean entropy falls below a third of what it was.",
     ),
-    Example(
+    SentenceExample(
         "No mask: the answer leaks",
         view_of(
             "stories", REPEATED, ("decoder.1.self", 2), (1, 7), POSITIONS, Intervention(mask="none")
@@ -34,7 +34,7 @@ PRESETS: tuple[Example, ...] = (
         "“mat”. The loss falls from 6.2 to 0.3, even in the first round, where nothing can be known. "
         "A loss that is too good is the sign of a missing mask.",
     ),
-    Example(
+    SentenceExample(
         "The previous-token head off: copying stops",
         view_of(
             "stories",
@@ -49,7 +49,7 @@ PRESETS: tuple[Example, ...] = (
         "tells them: which word stood before. The second “dog” is known in neither run (0.00): the first "
         "“cat”, without a space before it, was another token.",
     ),
-    Example(
+    SentenceExample(
         "Positions off: who sees whom is lost",
         view_of(
             "translate-en-fr",
@@ -63,7 +63,7 @@ PRESETS: tuple[Example, ...] = (
         "decoder can no longer tell which animal is black. A GPT keeps some order without positions, "
         "for its causal mask shows each token only those before it.",
     ),
-    Example(
+    SentenceExample(
         "A row with every key masked",
         view_of(
             "stories",
@@ -74,10 +74,10 @@ PRESETS: tuple[Example, ...] = (
             Intervention(blocked=frozenset({(0, 0)})),
         ),
         "The first token may look at itself only, and that edge is cut. With −∞ its row would be 0/0; "
-        "here such a row is zero and reads nothing. Set the fill to −1e9, and the row becomes uniform "
+        "here such a row is zero and reads nothing. Set the mask value to −1e9, and the row becomes uniform "
         "over all tokens, the future too.",
     ),
-    Example(
+    SentenceExample(
         "A token hidden: nothing to copy",
         view_of(
             "stories",
@@ -93,10 +93,14 @@ PRESETS: tuple[Example, ...] = (
 )
 
 
-def preset_of(view: View) -> Example | None:
+def preset_of(view: View) -> SentenceExample | None:
     """The preset whose sentence, model and change this view has."""
     for preset in PRESETS:
         tried = preset.view
-        if (tried.text, tried.model, tried.change) == (view.text, view.model, view.change):
+        if (tried.text, tried.model, tried.intervention) == (
+            view.text,
+            view.model,
+            view.intervention,
+        ):
             return preset
     return None

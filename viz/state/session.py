@@ -89,7 +89,7 @@ def control(field: str, of: str = "choose") -> Control:
 
 
 def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
-    """The same for a part of the change that is run.
+    """The same for a part of the intervention that is run.
 
     Where the value is another than the browser knows of, it is a new widget with a key of its own: a request
     that left the browser before tells the old value of the old one, which is no choice of the visitor's. Not
@@ -111,17 +111,17 @@ def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
     return shown(mine, value, take_own)
 
 
-def set_change(change: Intervention) -> None:
+def set_intervention(intervention: Intervention) -> None:
     """Changes the mechanism; `undo` brings back what was before."""
-    if change != current().change:
-        past = [*st.session_state.get(_PAST, ()), current().change]
+    if intervention != current().intervention:
+        past = [*st.session_state.get(_PAST, ()), current().intervention]
         st.session_state[_PAST] = past[-_PAST_LIMIT:]
-        change_view(replace(current(), change=change))
+        change_view(replace(current(), intervention=intervention))
 
 
-def changed(**fields: object) -> None:
-    """These fields of the change take these values."""
-    set_change(replace(current().change, **fields))  # type: ignore[arg-type]
+def intervene(**fields: object) -> None:
+    """These fields of the intervention take these values."""
+    set_intervention(replace(current().intervention, **fields))  # type: ignore[arg-type]
 
 
 def can_undo() -> bool:
@@ -130,10 +130,10 @@ def can_undo() -> bool:
 
 
 def undo() -> None:
-    """Goes back by one change."""
+    """Goes back by one intervention."""
     if can_undo():
-        *st.session_state[_PAST], change = st.session_state[_PAST]
-        change_view(replace(current(), change=change))
+        *st.session_state[_PAST], intervention = st.session_state[_PAST]
+        change_view(replace(current(), intervention=intervention))
 
 
 def adopt_link(page: str) -> tuple[str, ...]:

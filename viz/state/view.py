@@ -11,7 +11,7 @@ TEXT_LIMIT = settings().longest_text  # characters of a sentence in the box or i
 
 @dataclass(frozen=True)
 class View:
-    """A sentence, a model, a place in it and the change. Defaults are left out of the link."""
+    """A sentence, a model, a place in it and the intervention. Defaults are left out of the link."""
 
     text: str = "Tom Hill saw a red ball. Anna gave the ball to Tom"
     model: str = "house-gpt"
@@ -24,7 +24,7 @@ class View:
     target: str | None = None  # what an encoder–decoder's decoder reads; None: its own output
     second_text: str = ""  # beside the first, where two are compared
     second_model: str = ""
-    change: Intervention = Intervention()
+    intervention: Intervention = Intervention()
 
     @property
     def selection(self) -> Selection:

@@ -51,7 +51,7 @@ _refused = Counter("attention_refusals", "Refused requests by kind", ["kind"], r
 _loads = Counter("attention_model_loads", "Models loaded", ["model"], registry=REGISTRY)
 _waits = Histogram(
     "attention_wait_seconds",
-    "Time in line for a pass that made a trace",
+    "Time in the queue for a pass that made a trace",
     buckets=MOMENTS,
     registry=REGISTRY,
 )
@@ -67,7 +67,7 @@ _passes = Histogram(
 _line, _trace_bytes, _traces, _model_bytes, _models = (
     Gauge(f"attention_{name}", meaning, registry=REGISTRY)
     for name, meaning in (
-        ("line_length", "Passes waiting in line"),
+        ("line_length", "Passes waiting in the queue"),
         ("cache_bytes", "Bytes of the traces that are kept"),
         ("cache_traces", "Traces that are kept"),
         ("model_bytes", "Bytes of the loaded models"),

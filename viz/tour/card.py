@@ -19,7 +19,7 @@ from viz.state.navigation import page_link
 from viz.state.session import current
 from viz.tour.progress import (
     PARAMETER,
-    Progress,
+    TourState,
     adopt,
     arrived,
     compared_with,
@@ -30,7 +30,7 @@ from viz.tour.progress import (
     resume,
     start,
 )
-from viz.tour.steps import MODEL, STEPS, TEXT, Moment, Step, unfit
+from viz.tour.steps import MODEL, TEXT, TOUR_STEPS, Moment, TourStep, unfit
 
 if TYPE_CHECKING:
     from viz.state.look import Look
@@ -68,11 +68,11 @@ def invitation(key: str, *, quiet: bool = False) -> None:
     known = progress()
     kind: Literal["primary", "tertiary"] = "tertiary" if quiet else "primary"
     if known.step is None or not known.started:
-        offer = f"Take the tour: {len(STEPS)} steps, about {MINUTES} minutes"
+        offer = f"Take the tour: {len(TOUR_STEPS)} steps, about {MINUTES} minutes"
         name = "Guided tour" if quiet else offer
         st.button(name, key=f"tour-start-{key}", type=kind, on_click=start)
     elif not known.under_way or (quiet and st.session_state.get(_PAGE) != known.step.page):
-        where = f"step {known.number + 1} of {len(STEPS)}"
+        where = f"step {known.number + 1} of {len(TOUR_STEPS)}"
         st.button(
             f"Tour: {where} →" if quiet else f"Go on with the tour: {where}",
             key=f"tour-resume-{key}",
@@ -90,7 +90,7 @@ def elsewhere() -> None:
         border=True, horizontal=True, vertical_alignment="center", gap="small", key="tour-elsewhere"
     ):
         st.markdown(
-            f"**Tour, step {known.number + 1} of {len(STEPS)}: {known.step.title}.** "
+            f"**Tour, step {known.number + 1} of {len(TOUR_STEPS)}: {known.step.title}.** "
             f"It waits on the page “{entry(known.step.page).title}”.",
             width="content",
         )
@@ -152,19 +152,19 @@ def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> No
         st.caption("The picture opens when you have answered the question, or closed its row.")
 
 
-def _here(known: Progress) -> bool:
+def _here(known: TourState) -> bool:
     """Whether a step is under way and this is its page."""
     step = known.step if known.under_way else None
     return step is not None and step.page == st.session_state[_PAGE]
 
 
-def _waits(known: Progress) -> bool:
+def _waits(known: TourState) -> bool:
     """Whether the step's question must be answered first."""
     question: Question | None = st.session_state.get(_ASKED)
     return not known.is_done and question is not None and not is_answered(question)
 
 
-def _lesson(known: Progress, step: Step, seen: "Look") -> None:
+def _lesson(known: TourState, step: TourStep, seen: "Look") -> None:
     """What was taken back; the step's question, on the head that it was opened with; why the step matters."""
     if known.taken_back:
         st.caption(
@@ -204,16 +204,16 @@ def _said(request: Request) -> str:
     return missing
 
 
-def _unfit(step: Step, request: Request) -> str | None:
+def _unfit(step: TourStep, request: Request) -> str | None:
     """Why a step cannot be done with the sentence and model of a run, whatever is changed in it."""
     return unfit(step, traced(replace(request, intervention=Intervention())), current())
 
 
-def _step(known: Progress, step: Step, said: str) -> None:
+def _step(known: TourState, step: TourStep, said: str) -> None:
     """What to do, what is missing, and the buttons."""
     done = said == _DONE
     with st.expander(
-        f"Tour, step {known.number + 1} of {len(STEPS)}: {step.title}{' · ✓ done' if done else ''}",
+        f"Tour, step {known.number + 1} of {len(TOUR_STEPS)}: {step.title}{' · ✓ done' if done else ''}",
         expanded=True,
         key="tour-card",
     ):
@@ -229,8 +229,8 @@ def _ways(number: int, *, done: bool, astray: bool) -> None:
     """Next, back and leave; the tour's sentence where another one is open; and a fresh start of the step
     where the reader (astray) did something else."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        last = number + 1 == len(STEPS)
-        onward = "Finish" if last else f"Next: {STEPS[number + 1].title} →"
+        last = number + 1 == len(TOUR_STEPS)
+        onward = "Finish" if last else f"Next: {TOUR_STEPS[number + 1].title} →"
         st.button(
             onward if done else "Skip this step",
             key="tour-next",
@@ -253,7 +253,7 @@ def _ways(number: int, *, done: bool, astray: bool) -> None:
         st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
 
 
-def _finish(known: Progress) -> None:
+def _finish(known: TourState) -> None:
     """What was learned, and where to go on."""
     with st.expander("Tour: finished", expanded=True, key="tour-card"):
         if known.taken_back:
@@ -261,14 +261,14 @@ def _finish(known: Progress) -> None:
                 plain(f"Taken back, so that you go on with the model as it is: {known.taken_back}.")
             )
         st.markdown(
-            f"Since you opened this page anew, you did **{len(known.done)} of {len(STEPS)} steps**. "
+            f"Since you opened this page anew, you did **{len(known.done)} of {len(TOUR_STEPS)} steps**. "
             "This is the way of a sentence through a transformer:"
         )
-        marks = ("✓" if step.name in known.done else "–" for step in STEPS)
+        marks = ("✓" if step.name in known.done else "–" for step in TOUR_STEPS)
         st.markdown(
             "\n".join(
                 f"{number}. {mark} **{step.title}.** {step.learned}"
-                for number, (mark, step) in enumerate(zip(marks, STEPS, strict=True), 1)
+                for number, (mark, step) in enumerate(zip(marks, TOUR_STEPS, strict=True), 1)
             )
         )
         st.markdown("**Where to go on.** Type a sentence of your own in the box above, or see:")

@@ -74,8 +74,8 @@ def shown(name: str) -> Lack:
 def another_score(moment: Moment) -> str | None:
     """The scores are open, with another cell than the first one."""
     view = moment.view
-    if view.change.changes:
-        return _left_on(view.change)
+    if view.intervention.changes:
+        return _left_on(view.intervention)
     moved = moment.cell(view) != moment.cell(moment.before)
     if view.stage == "scores":
         return None if moved else "The scores are open. Now click a cell outside the frame."
@@ -84,12 +84,12 @@ def another_score(moment: Moment) -> str | None:
     return f"You are at “{_stage(view)}”. Choose “scores”, then click a cell."
 
 
-def change_alone(wanted: Intervention, act: str) -> Lack:
+def intervention_alone(wanted: Intervention, act: str) -> Lack:
     """One thing is changed, and no other. act: how to change it."""
     aim = [part.words for part in parts(wanted)]
 
     def lack(moment: Moment) -> str | None:
-        now = [part.words for part in parts(moment.view.change)]
+        now = [part.words for part in parts(moment.view.intervention)]
         others = [words for words in now if words not in aim]
         if not others:
             return None if now == aim else ""
@@ -105,8 +105,8 @@ def change_alone(wanted: Intervention, act: str) -> Lack:
 def largest_then_output(moment: Moment) -> str | None:
     """The largest weight of a row is chosen, and the output is open."""
     view, (query, key) = moment.view, moment.cell(moment.view)
-    if view.change.changes:
-        return _left_on(view.change)
+    if view.intervention.changes:
+        return _left_on(view.intervention)
     if (view.stage, query, key) == (moment.before.stage, *moment.cell(moment.before)):
         return ""
     if view.stage not in ("weights", "output"):
@@ -149,8 +149,8 @@ def copying(moment: Moment) -> str | None:
     )
 
 
-def _left_on(change: Intervention) -> str:
-    words = listed([part.words for part in parts(change)])
+def _left_on(intervention: Intervention) -> str:
+    words = listed([part.words for part in parts(intervention)])
     return f"A change is on: {words}. This step needs the unchanged model. Take the change back."
 
 

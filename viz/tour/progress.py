@@ -11,9 +11,9 @@ from model.nn.intervention import Intervention
 from viz.questions.question import listed
 from viz.state import url
 from viz.state.intervention_words import parts
-from viz.state.session import current, kept_view, open_view, set_change
+from viz.state.session import current, kept_view, open_view, set_intervention
 from viz.state.view import View
-from viz.tour.steps import NAMES, STEPS, Step, on_tour_sentence, opened
+from viz.tour.steps import NAMES, TOUR_STEPS, TourStep, on_tour_sentence, opened
 
 PARAMETER = "tour"
 _NAMES = {PARAMETER}
@@ -22,7 +22,7 @@ _FINISH, _LEFT = "finish", ".left"
 
 
 @dataclass(frozen=True)
-class Progress:
+class TourState:
     """number: of the step, from 0; as many as there are steps: finished."""
 
     number: int = 0
@@ -36,9 +36,9 @@ class Progress:
     taken_back: str = ""  # the changes that opening the step took back, in words
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> TourStep | None:
         """The step; None at the end."""
-        return STEPS[self.number] if self.number < len(STEPS) else None
+        return TOUR_STEPS[self.number] if self.number < len(TOUR_STEPS) else None
 
     @property
     def is_done(self) -> bool:
@@ -54,20 +54,20 @@ class Progress:
         return name if self.under_way else name + _LEFT
 
 
-def read(written: str) -> Progress | None:
+def read(written: str) -> TourState | None:
     """What a link says; None where it names no step."""
     name = written.removesuffix(_LEFT)
-    number = len(STEPS) if name == _FINISH else NAMES.index(name) if name in NAMES else None
-    return None if number is None else Progress(number, under_way=name == written)
+    number = len(TOUR_STEPS) if name == _FINISH else NAMES.index(name) if name in NAMES else None
+    return None if number is None else TourState(number, under_way=name == written)
 
 
-def progress() -> Progress:
+def progress() -> TourState:
     """Where this visitor stands."""
-    known: Progress = st.session_state.get(_PROGRESS, Progress(started=False, under_way=False))
+    known: TourState = st.session_state.get(_PROGRESS, TourState(started=False, under_way=False))
     return known
 
 
-def _keep(known: Progress) -> None:
+def _keep(known: TourState) -> None:
     st.session_state[_PROGRESS] = known
 
 
@@ -85,13 +85,13 @@ def adopt() -> None:
 def go(number: int, *, tour_sentence: bool = False) -> None:
     """Opens a step, or the end of the tour, and its page. Takes back what was changed."""
     view = kept_view() or current()
-    taken_back = listed([part.words for part in parts(view.change)])
+    taken_back = listed([part.words for part in parts(view.intervention)])
     known = replace(progress(), number=number, started=True, under_way=True, taken_back=taken_back)
-    if number >= len(STEPS):
-        set_change(Intervention())
-        _keep(replace(known, number=len(STEPS), before=None))
+    if number >= len(TOUR_STEPS):
+        set_intervention(Intervention())
+        _keep(replace(known, number=len(TOUR_STEPS), before=None))
         return
-    step = STEPS[number]
+    step = TOUR_STEPS[number]
     view = on_tour_sentence(step, view) if tour_sentence else opened(step, view)
     open_view(view)
     _keep(replace(known, before=view, moving=True))
@@ -99,7 +99,7 @@ def go(number: int, *, tour_sentence: bool = False) -> None:
 
 def start() -> None:
     """Opens the first step, with nothing done."""
-    _keep(Progress())
+    _keep(TourState())
     go(0)
 
 
@@ -113,7 +113,7 @@ def leave() -> None:
     known = progress()
     _keep(replace(known, under_way=False))
     if known.step is not None and known.step.changes:
-        set_change(Intervention())
+        set_intervention(Intervention())
 
 
 def arrived() -> None:

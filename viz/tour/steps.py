@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from model.analysis.stream.positions import summed
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
-from viz.questions.changes import leaking_mask, without_positions, without_scaling
+from viz.questions.interventions import leaking_mask, without_positions, without_scaling
 from viz.questions.next_tokens import settled_state
 from viz.questions.question import Maker
 from viz.questions.rows import copying_head, copying_heads, largest_weight
@@ -24,14 +24,14 @@ from viz.tour.missing import (
     Lack,
     Moment,
     another_score,
-    change_alone,
     copying,
     finished_sentence,
+    intervention_alone,
     largest_then_output,
     shown,
 )
 
-__all__ = ["MODEL", "STEPS", "TEXT", "UNFINISHED", "Moment", "Step", "opened", "unfit"]
+__all__ = ["MODEL", "TEXT", "TOUR_STEPS", "UNFINISHED", "Moment", "TourStep", "opened", "unfit"]
 
 _LAST = 12  # position of the last token of the tour's sentence
 # Whether a step can be done with a trace and a view, and why it cannot.
@@ -64,7 +64,7 @@ _COPYING_HEAD: Need = (
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class TourStep:
     """One step. `name` is its name in the link; `opens` are the fields of the view that it opens on."""
 
     name: str
@@ -80,8 +80,8 @@ class Step:
     changes: bool = False  # whether the reader is to change the model
 
 
-STEPS: tuple[Step, ...] = (
-    Step(
+TOUR_STEPS: tuple[TourStep, ...] = (
+    TourStep(
         "tokens",
         "Tokens",
         "pages/tokens.py",
@@ -92,7 +92,7 @@ STEPS: tuple[Step, ...] = (
         finished_sentence,
         {"text": UNFINISHED, "model": MODEL},
     ),
-    Step(
+    TourStep(
         "positions",
         "Positions",
         "pages/positions.py",
@@ -103,7 +103,7 @@ STEPS: tuple[Step, ...] = (
         shown("Added to the tokens"),
         needs=(_ADDED_POSITIONS,),
     ),
-    Step(
+    TourStep(
         "scores",
         "Scores",
         "pages/attention.py",
@@ -115,7 +115,7 @@ STEPS: tuple[Step, ...] = (
         another_score,
         {"place": "decoder.1.self", "head": 7, "stage": "query", "query": _LAST, "key": _LAST},
     ),
-    Step(
+    TourStep(
         "scaling",
         "Scaling",
         "pages/attention.py",
@@ -124,13 +124,13 @@ STEPS: tuple[Step, ...] = (
         "most of the weight to one token. With the division off, the picture shows the model's own run, "
         "the changed run and the difference.",
         "Without the division by √dₖ the weights pile up on single tokens.",
-        change_alone(Intervention(scale=1.0), "switch off “Divide scores by √dₖ”"),
+        intervention_alone(Intervention(scale=1.0), "switch off “Divide scores by √dₖ”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=without_scaling,
         needs=(_DIVIDED_SCORES,),
         changes=True,
     ),
-    Step(
+    TourStep(
         "mask",
         "The mask",
         "pages/attention.py",
@@ -139,13 +139,13 @@ STEPS: tuple[Step, ...] = (
         "mask a token may look at the very one that it must predict. “What leaks” shows how well each "
         "token is predicted, with the mask and without.",
         "The causal mask closes the future: a token looks at itself and at those before it.",
-        change_alone(Intervention(mask="none"), "choose “none: all may look”"),
+        intervention_alone(Intervention(mask="none"), "choose “none: all may look”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=leaking_mask,
         needs=(_CAUSAL_MASK, _PREDICTION),
         changes=True,
     ),
-    Step(
+    TourStep(
         "weights",
         "Weights and output",
         "pages/attention.py",
@@ -157,7 +157,7 @@ STEPS: tuple[Step, ...] = (
         {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": _LAST, "key": _LAST},
         question=largest_weight,
     ),
-    Step(
+    TourStep(
         "heads",
         "All heads",
         "pages/all_heads.py",
@@ -169,7 +169,7 @@ STEPS: tuple[Step, ...] = (
         question=copying_head,
         needs=(_COPYING_HEAD,),
     ),
-    Step(
+    TourStep(
         "feed-forward",
         "Feed-forward",
         "pages/feed_forward.py",
@@ -179,7 +179,7 @@ STEPS: tuple[Step, ...] = (
         "Attention mixes tokens, the feed-forward works on each alone; both add to the stream.",
         shown("Contributions"),
     ),
-    Step(
+    TourStep(
         "prediction",
         "Prediction",
         "pages/prediction.py",
@@ -192,7 +192,7 @@ STEPS: tuple[Step, ...] = (
         question=settled_state,
         needs=(_PREDICTION,),
     ),
-    Step(
+    TourStep(
         "laboratory",
         "Take something away",
         "pages/laboratory.py",
@@ -200,23 +200,23 @@ STEPS: tuple[Step, ...] = (
         "What a part is for shows best when it is missing. The bars compare what the model expects next, "
         "with and without.",
         "Every part can be switched off, and the page shows what is lost.",
-        change_alone(Intervention(positions=False), "switch off the positions"),
+        intervention_alone(Intervention(positions=False), "switch off the positions"),
         {"show": "Next token"},
         question=without_positions,
         needs=(_PREDICTION, _POSITIONS),
         changes=True,
     ),
 )
-NAMES = tuple(step.name for step in STEPS)
+NAMES = tuple(step.name for step in TOUR_STEPS)
 
 
-def opened(step: Step, view: View) -> View:
+def opened(step: TourStep, view: View) -> View:
     """The view a step opens on, made from the open one.
 
     The first step alone replaces the reader's sentence and model. In another model than the tour's the
     reader's layer and head stay too. The unfinished sentence of the first step is finished.
     """
-    plain = replace(view, show="", change=Intervention(), target=None)
+    plain = replace(view, show="", intervention=Intervention(), target=None)
     if plain.text == UNFINISHED:
         plain = replace(plain, text=TEXT)
     fields = dict(step.opens)
@@ -225,12 +225,12 @@ def opened(step: Step, view: View) -> View:
     return replace(plain, **fields)  # type: ignore[arg-type]
 
 
-def on_tour_sentence(step: Step, view: View) -> View:
+def on_tour_sentence(step: TourStep, view: View) -> View:
     """The view a step opens on, with the sentence and model of the tour."""
     return opened(step, replace(view, text=TEXT, model=MODEL))
 
 
-def unfit(step: Step, trace: Trace, view: View) -> str | None:
+def unfit(step: TourStep, trace: Trace, view: View) -> str | None:
     """Why a step cannot be done with this sentence and model; None where it can.
 
     trace: the unchanged run.

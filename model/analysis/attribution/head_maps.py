@@ -117,7 +117,7 @@ def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> A
     if name in norms and (before is None or model.config.norm_place == "pre"):
         return norms[name].output
     if before is None:
-        return trace.states[stack][-1]
+        return trace.residual[stack][-1]
     parts = contributions(trace, stack, model.config.norm_place)
     return next(part.before for part in parts if part.name == before)
 

@@ -174,9 +174,7 @@ def _sites(model: "Model", trace: Trace, module: nn.Module, what: What) -> dict[
             if Place.named(name).kind == "self"
         }
     sites = {
-        name: Site(
-            module.get_submodule(path_of(module, model.module.outer_map(name).weight)), False, 0
-        )
+        name: Site(module.get_submodule(path_of(module, model.module.w_out(name).weight)), False, 0)
         for name in names
         if Place.named(name).kind == "feed_forward"
     }
@@ -226,13 +224,13 @@ def _check(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, in
                 "same position, so both must be equally long."
             )
     for token in answer:
-        if not 0 <= token < model.config.vocabulary:
-            raise ValueError(f"{model.name} has {model.config.vocabulary:,} tokens, no id {token}.")
+        if not 0 <= token < model.config.d_vocab:
+            raise ValueError(f"{model.name} has {model.config.d_vocab:,} tokens, no id {token}.")
 
 
 def _rows_at_once(model: "Model", trace: Trace) -> int:
     """How many patches run in one batch, so that its arrays stay small."""
     length = max(len(trace.tokens), len(trace.target_tokens))
     late = model.module.output_matrix is not None
-    logits = 1 if late else length * model.config.vocabulary
+    logits = 1 if late else length * model.config.d_vocab
     return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // logits), 1)

@@ -107,9 +107,9 @@ def parts_read(
             reader.add(weights["bias"])
     norms = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
     if norms:  # one for each stack, in order
-        reader.back_through(norms[list(trace.states).index(stack)])
+        reader.back_through(norms[list(trace.residual).index(stack)])
     for name, summand in reversed(list(trace.summands[stack].items())):
-        rows = np.broadcast_to(summand, trace.states[stack][0].shape)
+        rows = np.broadcast_to(summand, trace.residual[stack][0].shape)
         yield name.removesuffix("s"), reader.of(rows)
     yield "bias", reader.constant
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from model.analysis.cost.operations import Lengths, Part, operations
+from model.analysis.cost.operations import CostPart, Lengths, operations
 from model.arithmetic import sizes
 from model.nn.config import TransformerConfig
 
@@ -38,9 +38,9 @@ def key_value_cache(config: TransformerConfig, lengths: Lengths) -> int:
     return 2 * config.decoder_layers * lengths.batch * tokens * kept
 
 
-def flops_by_part(config: TransformerConfig, lengths: Lengths) -> dict[Part, int]:
+def flops_by_part(config: TransformerConfig, lengths: Lengths) -> dict[CostPart, int]:
     """Operations of a pass by part, in order; parts without any are left out."""
-    found = Counter[Part]()
+    found = Counter[CostPart]()
     for step in operations(config, lengths):
         if step.flops:
             found[step.part] += step.times * step.flops

@@ -1,7 +1,7 @@
 """Every operation of one pass of a transformer, counted from its sizes alone.
 
 Axes: batch, token, source (what cross-attention looks at), head, query, key, width (d_model), d_k,
-hidden (d_ff), vocabulary. Operations are those of matrix products, scaling and softmax. Norms,
+hidden (d_mlp), vocabulary. Operations are those of matrix products, scaling and softmax. Norms,
 activations, sums and look-ups grow only with the tokens and are left out.
 """
 
@@ -16,7 +16,7 @@ from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place
 
 OUTPUT = Place("decoder", None, "output").name
-Part = Literal["embedding", "projections", "pairs", "feed-forward", "norms and sums", "output"]
+CostPart = Literal["embedding", "projections", "pairs", "feed-forward", "norms and sums", "output"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Operation:
     formula: str  # plain text
     axes: tuple[str, ...]
     shape: tuple[int, ...]
-    part: Part
+    part: CostPart
     numbers: int  # new ones, each time; 0 where they are only put in another order
     times: int = 1
     flops: int = 0  # each time; a product and its sum count as two
@@ -61,9 +61,9 @@ def operations(config: TransformerConfig, lengths: Lengths) -> tuple[Operation, 
     return tuple(operation for stack in stacks for operation in stack.operations())
 
 
-_WIDE, _FLAT = ("batch", "token", "width"), ("batch", "token", "head · d_k")
+_WIDE, _FLAT = ("batch", "token", "d_model"), ("batch", "token", "head · d_k")
 _SPLIT, _BY_HEAD = ("batch", "token", "head", "d_k"), ("batch", "head", "token", "d_k")
-_PAIRS, _HIDDEN = ("batch", "head", "query", "key"), ("batch", "token", "hidden")
+_PAIRS, _HIDDEN = ("batch", "head", "query", "key"), ("batch", "token", "d_mlp")
 _NORM, _SWAPPED = "norm of each token", "token and head swapped"
 _CUT = "heads · dₖ, one axis cut into two"
 _ACTIVATIONS = {
@@ -92,9 +92,9 @@ class _Stack:
             "head": config.heads,
             "d_k": config.head_width,
             "head · d_k": config.heads * config.head_width,
-            "width": config.width,
-            "hidden": config.hidden,
-            "vocabulary": config.vocabulary,
+            "d_model": config.d_model,
+            "d_mlp": config.d_mlp,
+            "d_vocab": config.d_vocab,
         }
 
     def operations(self) -> Iterator[Operation]:
@@ -104,13 +104,13 @@ class _Stack:
         kinds: tuple[Kind, ...] = ("self", "cross") if crosses else ("self",)
         for kind in kinds:
             yield from self._around(kind, self._attention(kind))
-        if config.hidden:
+        if config.d_mlp:
             yield from self._around("feed_forward", self._feed_forward())
         if config.norm_place == "pre":
             yield made("final", "Final norm", _NORM, _WIDE, "norms and sums")
         if self.stack == "decoder":
-            axes = ("batch", "token", "vocabulary")
-            yield made("output", "Logits", "x·W_out", axes, "output", each=2 * config.width)
+            axes = ("batch", "token", "d_vocab")
+            yield made("output", "Logits", "x·W_out", axes, "output", each=2 * config.d_model)
 
     def _made(
         self,
@@ -118,7 +118,7 @@ class _Stack:
         name: str,
         formula: str,
         axes: tuple[str, ...],
-        part: Part,
+        part: CostPart,
         *,
         times: int = 1,
         new: int = 1,
@@ -164,7 +164,7 @@ class _Stack:
     def _attention(self, kind: Kind) -> Iterator[Operation]:
         """Multi-head attention step by step. Keys and values may have fewer heads than queries; in
         cross-attention they come from the source."""
-        config, projected = self.config, 2 * self.config.width
+        config, projected = self.config, 2 * self.config.d_model
         heads, shared, d_k = config.heads, config.key_head_count, config.head_width
         keys = self.lengths.tokens if kind == "cross" else self.sizes["token"]
         kept = {"token": keys, "head": shared, "head · d_k": shared * d_k}
@@ -194,6 +194,6 @@ class _Stack:
         inner, outer = (" + b₁", " + b₂") if config.hidden_bias else ("", "")
         gate = f", x·W_g{inner and ' + b_g'}" if config.is_gated else ""
         made = partial(self._made, "feed_forward", part="feed-forward", times=self.layers)
-        yield made("Hidden layer", f"x·W₁{inner}{gate}", _HIDDEN, new=maps, each=2 * config.width)
+        yield made("Hidden layer", f"x·W₁{inner}{gate}", _HIDDEN, new=maps, each=2 * config.d_model)
         yield made("Activation", _ACTIVATIONS[config.activation], _HIDDEN)
-        yield made("Back to the width", f"h·W₂{outer}", _WIDE, each=2 * config.hidden)
+        yield made("Back to the width", f"h·W₂{outer}", _WIDE, each=2 * config.d_mlp)

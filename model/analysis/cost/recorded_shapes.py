@@ -24,7 +24,7 @@ def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
     """Shape of each recorded array of the first layer by (place, name) of its operation, without the
     batch axis. Views of other arrays are not listed."""
     found: dict[Key, Shape] = {}
-    for stack in trace.states:
+    for stack in trace.residual:
         found |= _stream(trace, stack)
     for attention in trace.attention:
         if attention.layer == 0:
@@ -64,11 +64,11 @@ def _stream(trace: Trace, stack: Stack) -> dict[Key, Shape]:
     found = {
         (embedding, "Token ids"): (len(trace.tokens_of(stack)),),
         (embedding, "Token vectors"): trace.summands[stack]["tokens"].shape,
-        (embedding, "Plus positions"): trace.states[stack][0].shape,
+        (embedding, "Plus positions"): trace.residual[stack][0].shape,
     }
     places = [Place.named(norm.name) for norm in trace.norms]
     first = [place for place in places if place.stack == stack and place.layer == 0]
-    for state, place in zip(trace.states[stack][1:], first, strict=False):
+    for state, place in zip(trace.residual[stack][1:], first, strict=False):
         found[place.in_any_layer, "Plus the stream"] = state.shape
     return found
 

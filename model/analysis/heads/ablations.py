@@ -130,5 +130,5 @@ def _measures(
 def _rows_at_once(model: "Model", trace: Trace) -> int:
     """How many heads are ablated in one batch, so that its arrays stay small."""
     length = max(len(trace.tokens), len(trace.target_tokens))
-    logits = 0 if trace.prediction is None else length * model.config.vocabulary
+    logits = 0 if trace.prediction is None else length * model.config.d_vocab
     return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(logits, 1)), 1)

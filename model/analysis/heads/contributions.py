@@ -26,7 +26,7 @@ Vector = NDArray[np.float64]  # (C,)
 
 
 @dataclass(frozen=True)
-class Part:
+class StreamPart:
     """One summand of the stream at one token, and what it adds to one logit."""
 
     kind: PartKind
@@ -36,7 +36,7 @@ class Part:
     effect: float  # on the logit
 
 
-def head_writes(model: "Model", attention: Attention) -> Array:
+def head_results(model: "Model", attention: Attention) -> Array:
     """(head, token, C): what each head adds to the stream through its slice of W_O."""
     return read_only(
         np.stack([model.head_output(attention, head) for head in range(attention.heads)])
@@ -46,7 +46,7 @@ def head_writes(model: "Model", attention: Attention) -> Array:
 def output_bias(model: "Model", name: str) -> Array:
     """(C,): what W_O's bias adds at every token; zero without a bias."""
     bias = _bias(model.layer(name).output)
-    return read_only(np.zeros(model.config.width, np.float32) if bias is None else bias)
+    return read_only(np.zeros(model.config.d_model, np.float32) if bias is None else bias)
 
 
 def _bias(output: "nn.Module") -> Array | None:
@@ -54,21 +54,23 @@ def _bias(output: "nn.Module") -> Array | None:
     return None if bias is None else bias.detach().cpu().numpy().copy()
 
 
-def written_lengths(model: "Model", attention: Attention) -> Array:
+def result_lengths(model: "Model", attention: Attention) -> Array:
     """(head, token): the length of what each head writes."""
-    return lengths(head_writes(model, attention))
+    return lengths(head_results(model, attention))
 
 
-def writes_check(model: "Model", trace: Trace, name: str) -> float:
-    """Largest |sum of the heads' writes + bias - what the stream received| of a sub-layer."""
+def results_check(model: "Model", trace: Trace, name: str) -> float:
+    """Largest |sum of the head results + bias - what the stream received| of a sub-layer."""
     attention = trace.find(name)
     parts = contributions(trace, attention.stack, model.config.norm_place)
     received = next(part.added for part in parts if part.name == name)
-    total = head_writes(model, attention).sum(0) + output_bias(model, name)
+    total = head_results(model, attention).sum(0) + output_bias(model, name)
     return float(np.abs(total - received).max())
 
 
-def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> tuple[Part, ...]:
+def parts_of_logit(
+    model: "Model", trace: Trace, position: int, token: int
+) -> tuple[StreamPart, ...]:
     """The parts of one token's logit after one position; together they are that logit.
 
     The stream is a sum of embeddings, heads, biases and feed-forwards. With its recorded mean and
@@ -96,11 +98,12 @@ def parts_of_logit(model: "Model", trace: Trace, position: int, token: int) -> t
     output: nn.Linear | nn.Embedding = model.module.output or model.module.embedding.tokens
     row = output.weight[token].detach().cpu().numpy().astype(np.float64)
     parts = [
-        Part(*each, effect=float(vector @ row)) for each, vector in zip(named, vectors, strict=True)
+        StreamPart(*each, effect=float(vector @ row))
+        for each, vector in zip(named, vectors, strict=True)
     ]
     biases = _bias(output)
     if biases is not None and (bias := float(biases[token])):
-        parts.append(Part("bias", "output", None, abs(bias), bias))
+        parts.append(StreamPart("bias", "output", None, abs(bias), bias))
     return tuple(parts)
 
 
@@ -111,11 +114,11 @@ def _summands(
     in order."""
     place, norms = model.config.norm_place, {norm.name: norm for norm in trace.norms}
     for name, summand in trace.summands["decoder"].items():
-        rows = np.broadcast_to(summand, trace.states["decoder"][0].shape)
+        rows = np.broadcast_to(summand, trace.residual["decoder"][0].shape)
         yield "embedding", name, None, rows[position]
     shared = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
     if shared:  # recorded once for each stack, in order
-        yield shared[list(trace.states).index("decoder")]
+        yield shared[list(trace.residual).index("decoder")]
     for part in contributions(trace, "decoder", place):
         where = Place.named(part.name)
         if where.kind == "feed_forward":
@@ -123,8 +126,8 @@ def _summands(
         else:
             attention = trace.find(part.name)
             here = replace(attention, output=attention.output[:, position : position + 1])
-            for head, written in enumerate(head_writes(model, here)):
-                yield "head", part.name, head, written[0]
+            for head, result in enumerate(head_results(model, here)):
+                yield "head", part.name, head, result[0]
             if (bias := output_bias(model, part.name)).any():
                 yield "bias", part.name, None, bias
         if place == "post":
@@ -139,7 +142,7 @@ def _normed(vector: Vector, norm: NormRecord, position: int) -> Vector:
     return np.asarray(centred * norm.inverse_deviation.astype(np.float64)[position] * norm.gamma)
 
 
-def logit_check(trace: Trace, parts: tuple[Part, ...], position: int, token: int) -> float:
+def logit_check(trace: Trace, parts: tuple[StreamPart, ...], position: int, token: int) -> float:
     """|sum of all parts - the model's own logit|."""
     if trace.prediction is None:
         raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")

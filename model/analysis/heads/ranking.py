@@ -23,7 +23,7 @@ from model.trace.trace import Trace
 
 
 @dataclass(frozen=True)
-class Reading:
+class HeadTokens:
     """The tokens that one family of heads looks from, and those it looks at."""
 
     queries: tuple[Token, ...]
@@ -35,8 +35,8 @@ class Reading:
         return [token.id for token in self.keys]
 
 
-Number = Callable[[Array, Reading], float]
-Cells = Callable[[Reading], Mask]
+Number = Callable[[Array, HeadTokens], float]
+Cells = Callable[[HeadTokens], Mask]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _at(offset: int) -> tuple[Number, Cells]:
     """The weight on the key so many tokens after its query."""
     return (
         lambda weights, _: statistics.at_offset(weights, offset),
-        lambda reading: _beside(reading, offset),
+        lambda tokens: _beside(tokens, offset),
     )
 
 
@@ -74,8 +74,8 @@ STATISTICS: tuple[Statistic, ...] = (
         "Induction",
         "Where a token comes back: mean share of its row on what followed the same token earlier, "
         "all earlier times together.",
-        lambda weights, reading: statistics.prefix_matching(weights, reading.ids),
-        lambda reading: _copied(reading),
+        lambda weights, tokens: statistics.prefix_matching(weights, tokens.ids),
+        lambda tokens: _copied(tokens),
         continued=True,
     ),
     Statistic(
@@ -84,7 +84,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "Mean weight on the first token, of all tokens after it. Many heads park their weight there "
         "when they find nothing.",
         lambda weights, _: statistics.on_first(weights),
-        lambda reading: _columns(reading, np.arange(len(reading.keys)) == 0),
+        lambda tokens: _columns(tokens, np.arange(len(tokens.keys)) == 0),
         across=True,
         column=True,
     ),
@@ -99,8 +99,8 @@ STATISTICS: tuple[Statistic, ...] = (
         "separators",
         "Separators",
         "Mean share of a row that lies on special tokens and on punctuation.",
-        lambda weights, reading: statistics.on_keys(weights, separators(reading.keys)),
-        lambda reading: _columns(reading, separators(reading.keys)),
+        lambda weights, tokens: statistics.on_keys(weights, separators(tokens.keys)),
+        lambda tokens: _columns(tokens, separators(tokens.keys)),
         across=True,
         column=True,
     ),
@@ -150,28 +150,28 @@ class Scores:
 
 def scores(trace: Trace, family: Family) -> Scores:
     """Every statistic of every head of a family, each from its whole (query, key) weights."""
-    reading = Reading(family.queries(trace), family.keys(trace))
+    tokens = HeadTokens(family.queries(trace), family.keys(trace))
     members = family.members(trace)
     continued = goes_on_with_its_text(members[0], translates=bool(trace.target_tokens))
     some = members[0].weights(0)
-    reasons = {one.name: _refusal(one, family, some, reading, continued) for one in STATISTICS}
+    reasons = {one.name: _refusal(one, family, some, tokens, continued) for one in STATISTICS}
     refused = {name: reason for name, reason in reasons.items() if reason is not None}
     wanted = [one for one in STATISTICS if one.name not in refused]
     table = np.array(
         [
-            [statistic.of(weights, reading) for statistic in wanted]
+            [statistic.of(weights, tokens) for statistic in wanted]
             for weights in head_weights(members)
         ]
     )
     values = {statistic.name: table[:, place] for place, statistic in enumerate(wanted)}
-    return Scores(family.heads(trace), values, refused, _evidence(members, wanted, reading))
+    return Scores(family.heads(trace), values, refused, _evidence(members, wanted, tokens))
 
 
 def _evidence(
-    members: Sequence[Attention], statistics: Sequence[Statistic], reading: Reading
+    members: Sequence[Attention], statistics: Sequence[Statistic], tokens: HeadTokens
 ) -> dict[str, tuple[Evidence, ...]]:
     """The evidence of each head for each label."""
-    labels = {one.name: (one.cells(reading), one.column) for one in statistics if one.cells}
+    labels = {one.name: (one.cells(tokens), one.column) for one in statistics if one.cells}
     found: dict[str, list[Evidence]] = {name: [] for name in labels}
     known: dict[str, Places] = {}
     allowed: Mask | None = None
@@ -206,24 +206,24 @@ def separators(tokens: Sequence[Token]) -> Mask:
     return np.array([token.special or is_punctuation(token.text.strip()) for token in tokens])
 
 
-def _beside(reading: Reading, offset: int) -> Mask:
+def _beside(tokens: HeadTokens, offset: int) -> Mask:
     """(query, key): the key so many tokens after its query."""
-    return np.eye(len(reading.queries), k=offset, dtype=bool)
+    return np.eye(len(tokens.queries), k=offset, dtype=bool)
 
 
-def _columns(reading: Reading, keys: Mask) -> Mask:
+def _columns(tokens: HeadTokens, keys: Mask) -> Mask:
     """(query, key): some keys, for every query."""
-    return np.broadcast_to(keys, (len(reading.queries), len(keys)))
+    return np.broadcast_to(keys, (len(tokens.queries), len(keys)))
 
 
-def _copied(reading: Reading) -> Mask:
+def _copied(tokens: HeadTokens) -> Mask:
     """(query, key): what followed the same token earlier. Not the token just before the query, which a
     previous-token head looks at too: "a b a b"."""
-    return statistics.after_the_same(reading.ids) & ~_beside(reading, -1)
+    return statistics.after_the_same(tokens.ids) & ~_beside(tokens, -1)
 
 
 def _refusal(
-    statistic: Statistic, family: Family, some: Array, reading: Reading, continued: bool
+    statistic: Statistic, family: Family, some: Array, tokens: HeadTokens, continued: bool
 ) -> str | None:
     """Why a statistic does not apply here. That depends on the tokens alone, so one head will do."""
     if family.cross and not statistic.across:
@@ -234,7 +234,7 @@ def _refusal(
             "copies so."
         )
     try:
-        statistic.of(some, reading)
+        statistic.of(some, tokens)
     except ValueError as refusal:
         return str(refusal)
     return None

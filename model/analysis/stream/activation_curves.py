@@ -16,7 +16,7 @@ Function = Callable[[Wide], Wide]
 
 
 @dataclass(frozen=True)
-class Curve:
+class ActivationCurve:
     """One activation: its title, its formula as LaTeX, its value and its slope at points x."""
 
     title: str
@@ -25,23 +25,25 @@ class Curve:
     slope: Function
 
 
-_RELU = Curve("ReLU", r"\mathrm{ReLU}(x) = \max(0, x)", activations.relu, activations.relu_slope)
-_GELU = Curve(
+_RELU = ActivationCurve(
+    "ReLU", r"\mathrm{ReLU}(x) = \max(0, x)", activations.relu, activations.relu_slope
+)
+_GELU = ActivationCurve(
     "GELU", r"\mathrm{GELU}(x) = x \cdot \Phi(x)", activations.gelu, activations.gelu_slope
 )
-_GELU_TANH = Curve(
+_GELU_TANH = ActivationCurve(
     "GELU by tanh",
     r"\tfrac12 x \left(1 + \tanh\!\left(\sqrt{\tfrac{2}{\pi}}\,(x + 0.044715\,x^3)\right)\right)",
     activations.gelu_tanh,
     activations.gelu_tanh_slope,
 )
-_SILU = Curve(
+_SILU = ActivationCurve(
     "SiLU",
     r"\mathrm{SiLU}(x) = \frac{x}{1 + e^{-x}}",
     activations.silu,
     activations.silu_slope,
 )
-CURVES: Mapping[Activation, Curve] = MappingProxyType(
+CURVES: Mapping[Activation, ActivationCurve] = MappingProxyType(
     {
         "gelu": _GELU,
         "gelu_tanh": _GELU_TANH,

@@ -66,12 +66,12 @@ def _blocks(stack: DeepStack, draws: torch.Generator) -> list[Block]:
     without norms, sizes leave the range of float32."""
     config = TransformerConfig(
         shape="encoder",
-        vocabulary=1,
-        context=stack.tokens,
-        width=stack.width,
+        d_vocab=1,
+        n_ctx=stack.tokens,
+        d_model=stack.width,
         heads=stack.heads,
         encoder_layers=stack.depth,
-        hidden=4 * stack.width,
+        d_mlp=4 * stack.width,
         norm_place="post" if stack.norms == "post" else "pre",
     )
     blocks = [Block(config, "encoder", layer).double() for layer in range(stack.depth)]

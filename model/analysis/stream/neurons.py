@@ -11,7 +11,7 @@ from model.trace.records import FeedForwardRecord
 
 def strongest(hidden: Array, count: int) -> NDArray[np.intp]:
     """At most `count` neurons with the largest |activation| on any token, the strongest first; ties
-    keep their order. hidden: (token, d_ff)."""
+    keep their order. hidden: (token, d_mlp)."""
     return np.argsort(-np.abs(hidden).max(0), kind="stable")[:count]
 
 

@@ -77,4 +77,4 @@ def summed(trace: Trace) -> Sum:
     for norm in trace.norms:
         if norm.name == Place(trace.source, None, "embedding").norm:
             return Sum(parts, norm.input, norm.name)
-    return Sum(parts, trace.states[trace.source][0], "")
+    return Sum(parts, trace.residual[trace.source][0], "")

@@ -37,7 +37,7 @@ def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contrib
         for norm, where in zip(trace.norms, places, strict=True)
         if where.stack == stack and where.layer is not None
     ]
-    states = trace.states[stack]
+    states = trace.residual[stack]
     if len(norms) != len(states) - 1:
         raise ValueError(f"{len(norms)} sub-layers for {len(states)} states of the {stack}.")
     sums = states[1:] if place == "pre" else [norm.input for norm in norms]
@@ -60,7 +60,7 @@ def written(model: "Model", trace: Trace, name: str) -> Array:
         hidden = next((record.hidden for record in trace.feed_forward if record.name == name), None)
         if hidden is None:
             raise ValueError(f"This trace holds no activations of {name}; record it in full.")
-        return _mapped(hidden, model.module.outer_map(name))
+        return _mapped(hidden, model.module.w_out(name))
     attention = trace.find(name)
     heads = attention.output.copy()  # (head, token, d_v)
     heads[list(attention.ablated)] = 0
@@ -80,12 +80,12 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
     """
     place = Place.named(norm)
     name, stack = place.name, place.stack
-    if stack not in trace.states:
+    if stack not in trace.residual:
         raise ValueError(f"There is no stack {stack!r} in this trace.")
     if place.kind == "embedding":
         return read_only(np.asarray(sum(trace.summands[stack].values())))
     if place.kind == "final":
-        return trace.states[stack][-1]
+        return trace.residual[stack][-1]
     parts = contributions(trace, stack, model.config.norm_place)
     at = [part.name for part in parts].index(name)
     if model.config.parallel and place.kind == "feed_forward":

@@ -81,4 +81,4 @@ def likeness(one: Trace, other: Trace, places: tuple[int, int]) -> Likeness:
 
 def _vectors(trace: Trace) -> tuple[Array, ...]:
     """(token, d_model) each: the token vectors, then the states of the stack that read the text."""
-    return (trace.embeddings, *trace.states[trace.source])
+    return (trace.embeddings, *trace.residual[trace.source])

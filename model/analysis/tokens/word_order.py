@@ -38,7 +38,7 @@ class Reordered:
 def reordered(one: Trace, other: Trace) -> Reordered:
     """Two runs of one model, token beside token. Raises ValueError as `same_tokens` does."""
     places = same_tokens(one.tokens, other.tokens)
-    first, second = one.states[one.source][-1], other.states[other.source][-1]
+    first, second = one.residual[one.source][-1], other.residual[other.source][-1]
     return Reordered(places, first, read_only(second[[there for _, there in places]]))
 
 

@@ -59,7 +59,7 @@ def test_scores_before_the_mask_show_the_future_too(stage: Stage) -> None:
 
 
 def test_a_masked_key_that_still_gets_weight_shows_it(stage: Stage) -> None:
-    attention = record(6, fill=-1.0)
+    attention = record(6, mask_value=-1.0)
     stage.send(attention)
     np.testing.assert_allclose(stage.drawn(), attention.weights(0), atol=1e-6)
     expect(stage.part("legend")).to_contain_text("the weight it gets all the same")

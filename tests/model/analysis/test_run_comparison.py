@@ -1,4 +1,4 @@
-"""What a change did: every number from the two traces, on models of every shape."""
+"""What an intervention did: every number from the two traces, on models of every shape."""
 
 import math
 
@@ -24,7 +24,7 @@ PREDICTS = of_shape("decoder", "encoder-decoder")
 
 
 def shuffled(model: Model) -> Intervention:
-    """A change that every model feels."""
+    """An intervention that every model feels."""
     return Intervention(scale=2.0, ablated=frozenset({(model.attention_names[0], 1)}))
 
 
@@ -39,7 +39,7 @@ def test_the_loss_is_pytorchs_cross_entropy_of_the_tokens_that_follow(model: Mod
 
 
 @pytest.mark.parametrize("model", PREDICTS, indirect=True)
-def test_the_divergence_is_pytorchs_and_nothing_without_a_change(model: Model) -> None:
+def test_the_divergence_is_pytorchs_and_nothing_without_an_intervention(model: Model) -> None:
     before, after = run(model), run(model, shuffled(model))
     ours, theirs = (
         torch.log_softmax(torch.tensor(trace.logits).double(), -1) for trace in (before, after)
@@ -98,17 +98,19 @@ def test_rows_are_sharp_without_dividing_and_even_without_scores(model: Model) -
 def test_a_row_with_every_key_masked_reads_nothing_and_is_no_nan(model: Model) -> None:
     keys = len(run(model).tokens)
     place = f"{'decoder' if model.config.shape == 'decoder' else 'encoder'}.0.self"
-    change = Intervention(
+    intervention = Intervention(
         blocked=frozenset((2, key) for key in range(keys)), only=frozenset({place})
     )
-    trace = run(model, change)
+    trace = run(model, intervention)
     rows = row_statistics(trace.find(place))
     assert rows.empty[:, 2].all()
     assert rows.empty.sum() == trace.find(place).heads
     assert (rows.entropy[:, 2] == 0).all()
     assert (rows.largest[:, 2] == 0).all()
     assert np.isfinite(movement(run(model), trace, trace.source).share).all()
-    finite = run(model, Intervention(blocked=change.blocked, only=change.only, fill=-1e9))
+    finite = run(
+        model, Intervention(blocked=intervention.blocked, only=intervention.only, fill=-1e9)
+    )
     np.testing.assert_allclose(finite.find(place).weights(0)[2], 1 / keys, rtol=1e-5)
 
 
@@ -128,7 +130,7 @@ def test_many_changed_runs_leave_the_shipped_baseline_bit_for_bit() -> None:
     model = loaded("stories")
     before = run(model)
     name = model.attention_names[0]
-    for change in (
+    for intervention in (
         Intervention(scale=1.0),
         Intervention(mask="none"),
         Intervention(hidden=frozenset({1}), fill=0.0),
@@ -137,7 +139,10 @@ def test_many_changed_runs_leave_the_shipped_baseline_bit_for_bit() -> None:
         Intervention(ablated=frozenset((name, head) for head in range(4))),
         Intervention(dropout=0.5, seed=9, only=frozenset({name})),
     ):
-        assert largest_difference(before, model.trace(sentence(model), target(model), change)) > 0
+        assert (
+            largest_difference(before, model.trace(sentence(model), target(model), intervention))
+            > 0
+        )
         assert largest_difference(before, run(model)) == 0
 
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.softmax_experiments import filling, routes, slopes, slopes_by_spread, spread
+from model.analysis.softmax_experiments import (
+    mask_value_effect,
+    routes,
+    slopes,
+    slopes_by_spread,
+    spread,
+)
 from tests.model.tiny import TINY, loaded, run
 
 
@@ -83,34 +89,34 @@ def test_a_row_that_the_second_route_loses_is_counted_and_is_no_nan() -> None:
         routes(scores, np.zeros((2, 2), bool))
 
 
-def test_fills_of_a_live_head() -> None:
+def test_mask_values_of_a_live_head() -> None:
     attention = run(loaded("stories")).find("decoder.1.self")
     assert attention.mask is not None
     given = (attention.scores(2), attention.mask, attention.scale)
     keys = attention.mask.shape[-1]
     for early in (False, True):
-        none = filling(*given, -math.inf, before_scaling=early)
+        none = mask_value_effect(*given, -math.inf, before_scaling=early)
         assert none.leaked == 0
         assert none.difference == 0
         assert none.empty is None
-        for fill in (-1e9, -1e20):
-            finite = filling(*given, fill, before_scaling=early)
+        for mask_value in (-1e9, -1e20):
+            finite = mask_value_effect(*given, mask_value, before_scaling=early)
             assert finite.leaked == 0
             assert finite.difference == 0
             assert finite.empty == pytest.approx(1 / keys)
-            half = filling(*given, fill, precision="float16", before_scaling=early)
+            half = mask_value_effect(*given, mask_value, precision="float16", before_scaling=early)
             assert half.stored == -math.inf
             assert half.refused
             assert half.empty is None
-        zero = filling(*given, 0.0, before_scaling=early)
+        zero = mask_value_effect(*given, 0.0, before_scaling=early)
         assert zero.leaked > 0.01
         assert zero.difference > 0.01
         assert not zero.refused
 
 
-def test_a_small_fill_before_scaling_hides_less_than_after() -> None:
+def test_a_small_mask_value_before_scaling_hides_less_than_after() -> None:
     scores, mask = np.zeros((1, 2), np.float32), np.array([[True, False]])
-    after = filling(scores, mask, 0.1, -10.0)
-    before = filling(scores, mask, 0.1, -10.0, before_scaling=True)
+    after = mask_value_effect(scores, mask, 0.1, -10.0)
+    before = mask_value_effect(scores, mask, 0.1, -10.0, before_scaling=True)
     assert after.leaked == pytest.approx(math.exp(-10) / (1 + math.exp(-10)), rel=1e-4)
     assert before.leaked == pytest.approx(math.exp(-1) / (1 + math.exp(-1)), rel=1e-4)

@@ -20,9 +20,9 @@ def model(request: pytest.FixtureRequest) -> Model:
     return loaded(request.param)
 
 
-def run(model: Model, change: Intervention | None = None, **kind: Any) -> Trace:
+def run(model: Model, intervention: Intervention | None = None, **kind: Any) -> Trace:
     target = TARGET if model.config.shape == "encoder-decoder" else None
-    return model.trace(TEXT, target, change or Intervention(), **kind)
+    return model.trace(TEXT, target, intervention or Intervention(), **kind)
 
 
 def eager(model: Model, trace: Trace) -> Any:
@@ -56,10 +56,10 @@ def test_weights_logits_and_states_are_those_of_eager_attention(model: Model) ->
         for head in range(attention.heads):
             np.testing.assert_allclose(attention.weights(head), weights[0, head], atol=1e-5)
     if trace.logits is None:
-        np.testing.assert_allclose(trace.states["encoder"][-1], last[0], atol=1e-4)
+        np.testing.assert_allclose(trace.residual["encoder"][-1], last[0], atol=1e-4)
     else:
         np.testing.assert_allclose(trace.logits, theirs.logits[0], atol=1e-4)
-        lens = model.unembed(trace.states["decoder"][-1])
+        lens = model.unembed(trace.residual["decoder"][-1])
         np.testing.assert_allclose(lens, trace.logits, atol=1e-3)
     assert trace.check() < 1e-4
 
@@ -81,7 +81,7 @@ def test_a_window_shorter_than_the_text_hides_what_lies_further_back() -> None:
     assert full[10].all()
 
 
-CHANGES = {
+INTERVENTIONS = {
     "scale": Intervention(scale=1.0),
     "mask": Intervention(mask="none"),
     "hidden": Intervention(hidden=frozenset({2})),
@@ -91,22 +91,26 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_every_change_does_what_it_says_and_is_gone_afterwards(model: Model, change: str) -> None:
-    before, changed = run(model), run(model, CHANGES[change])
+@pytest.mark.parametrize("intervention", INTERVENTIONS)
+def test_every_intervention_does_what_it_says_and_is_gone_afterwards(
+    model: Model, intervention: str
+) -> None:
+    before, changed = run(model), run(model, INTERVENTIONS[intervention])
     after = run(model)
     for one, other in zip(before.attention, after.attention, strict=True):
         np.testing.assert_array_equal(one.output, other.output)
-    lifted = change == "mask" and model.config.shape == "encoder"
+    lifted = intervention == "mask" and model.config.shape == "encoder"
     first, second = before.attention[0], changed.attention[0]
     same = np.array_equal(first.output, second.output)
     if lifted:
         assert same  # an encoder has no look-ahead mask to lift
         return
     decoder = (
-        next(a for a in changed.attention if a.kind == "causal") if change == "mask" else second
+        next(a for a in changed.attention if a.kind == "causal")
+        if intervention == "mask"
+        else second
     )
-    match change:
+    match intervention:
         case "scale":
             assert second.scale == 1.0
             np.testing.assert_array_equal(second.query, first.query)
@@ -122,8 +126,8 @@ def test_every_change_does_what_it_says_and_is_gone_afterwards(model: Model, cha
             assert not np.array_equal(second.dropped(0), second.weights(0))
             np.testing.assert_allclose(second.weights(0), first.weights(0), atol=1e-6)
     assert not np.array_equal(
-        before.states[before.source][-1], changed.states[changed.source][-1]
-    ) or (change == "mask")
+        before.residual[before.source][-1], changed.residual[changed.source][-1]
+    ) or (intervention == "mask")
 
 
 def test_without_positions_equal_tokens_look_alike(model: Model) -> None:
@@ -131,7 +135,7 @@ def test_without_positions_equal_tokens_look_alike(model: Model) -> None:
     ids = [token.id for token in trace.tokens]
     same = [place for place, id_ in enumerate(ids) if id_ == ids[1]]
     assert len(same) > 1
-    state = trace.states[trace.source][1]
+    state = trace.residual[trace.source][1]
     np.testing.assert_allclose(state[same[0]], state[same[1]], atol=1e-4)
     if trace.positions is not None:
         assert not trace.positions.any()
@@ -143,7 +147,7 @@ def test_an_ablated_head_writes_nothing_and_the_others_are_left_alone(model: Mod
     np.testing.assert_array_equal(before.find(name).output, after.find(name).output)
     assert not model.head_output(after.find(name), 3).any()
     source = before.source
-    moved = before.states[source][1] - after.states[source][1]
+    moved = before.residual[source][1] - after.residual[source][1]
     if model.config.norm_place == "pre":
         np.testing.assert_allclose(moved, model.head_output(before.find(name), 3), atol=1e-4)
     else:
@@ -167,7 +171,7 @@ def test_a_cut_edge_and_a_causal_mask_hold_where_they_are_named(model: Model) ->
 
 def test_records_hold_every_token_of_both_stacks(model: Model) -> None:
     trace = run(model, record="full")
-    for stack, states in trace.states.items():
+    for stack, states in trace.residual.items():
         tokens, kinds = len(trace.tokens_of(stack)), 3 if trace.target_tokens else 2
         layers = getattr(model.config, f"{stack}_layers")
         per_layer = kinds if stack == "decoder" else 2
@@ -201,24 +205,28 @@ def test_greedy_text_is_what_the_library_generates() -> None:
         assert [token.id for token in made] == theirs[read:].tolist(), family
 
 
-def test_two_visitors_with_other_changes_on_one_model_do_not_see_each_other() -> None:
+def test_two_visitors_with_other_interventions_on_one_model_do_not_see_each_other() -> None:
     model = loaded("bart")
-    changes = [Intervention(), Intervention(positions=False), Intervention(scale=1.0)] * 6
-    alone = {change: run(model, change, record="full") for change in set(changes)}
+    interventions = [Intervention(), Intervention(positions=False), Intervention(scale=1.0)] * 6
+    alone = {
+        intervention: run(model, intervention, record="full") for intervention in set(interventions)
+    }
     with ThreadPoolExecutor(max_workers=6) as pool:
-        together = list(pool.map(lambda change: run(model, change, record="full"), changes))
-    for change, trace in zip(changes, together, strict=True):
-        expected = alone[change]
+        together = list(
+            pool.map(lambda intervention: run(model, intervention, record="full"), interventions)
+        )
+    for intervention, trace in zip(interventions, together, strict=True):
+        expected = alone[intervention]
         assert len(trace.attention) == len(expected.attention)
         assert len(trace.norms) == len(expected.norms)
-        for stack, states in expected.states.items():
-            np.testing.assert_allclose(trace.states[stack][-1], states[-1], atol=1e-5)
+        for stack, states in expected.residual.items():
+            np.testing.assert_allclose(trace.residual[stack][-1], states[-1], atol=1e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_listed_parameters_are_all_that_the_tensors_hold(family: str) -> None:
     model = loaded(family)
-    listed = parameter_parts(model.config) | model.module.beyond_sizes()
+    listed = parameter_parts(model.config) | model.module.extra_parameters()
     assert sum(listed.values()) == counted_parameters(model)
 
 
@@ -240,7 +248,7 @@ def test_what_does_not_follow_from_the_sizes_is_named() -> None:
             "Table of sines of the decoder": 64 * 48,
         },
     }.items():
-        assert loaded(family).module.beyond_sizes() == beyond, family
+        assert loaded(family).module.extra_parameters() == beyond, family
 
 
 @pytest.mark.parametrize(

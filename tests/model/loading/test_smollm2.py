@@ -54,8 +54,8 @@ def test_nine_query_heads_share_three_key_heads_and_look_at_the_first_token(smol
 def test_its_previous_token_head_needs_positions(smollm2: Model) -> None:
     text = "One two three four five six seven eight nine ten."
     weights = [
-        smollm2.trace(text, intervention=change).find("decoder.16.self").weights(0)
-        for change in (Intervention(), Intervention(positions=False))
+        smollm2.trace(text, intervention=intervention).find("decoder.16.self").weights(0)
+        for intervention in (Intervention(), Intervention(positions=False))
     ]
     before, after = (at_offset(row, -1) for row in weights)
     assert before > 0.8
@@ -90,17 +90,17 @@ def test_the_ranking_finds_its_induction_head(smollm2: Model) -> None:
 def test_the_digits_of_a_loss_hold_in_double_precision(
     smollm2: Model, factor: float | None
 ) -> None:
-    change = Intervention(scale=factor)
+    intervention = Intervention(scale=factor)
     texts = (
         "The capital of France is Paris, and the capital of Italy is",
         "The animal didn't cross the street because it was too tired.",
         "Tom Hill saw a red ball. Anna gave the ball to Tom",
     )
-    runs = [smollm2.trace(text, intervention=change) for text in texts]
+    runs = [smollm2.trace(text, intervention=intervention) for text in texts]
     wide = load_model(NAME, device="cpu").module.double()
     for text, run in zip(texts, runs, strict=True):
         ids = torch.tensor([[token.id for token in smollm2.tokens(text)]])
-        with torch.inference_mode(), recording(Recorder(change)):
+        with torch.inference_mode(), recording(Recorder(intervention)):
             logits = wide(ids)[0]
         assert logits.dtype == torch.float64
         double = torch.nn.functional.cross_entropy(logits[:-1], ids[0, 1:], reduction="none")

@@ -36,7 +36,7 @@ def test_the_stream_loses_exactly_what_the_ablated_heads_wrote(model: Model) -> 
         after = run(model, Intervention(ablated=frozenset({(name, 0), (name, 2)})))
         lost = sum(model.head_output(before.find(name), head) for head in (0, 2))
         if model.config.norm_place == "pre":
-            ours, theirs = before.states[stack][1], after.states[stack][1]
+            ours, theirs = before.residual[stack][1], after.residual[stack][1]
         else:
             norms = [
                 next(n for n in trace.norms if n.name == f"{name}.norm")
@@ -46,16 +46,16 @@ def test_the_stream_loses_exactly_what_the_ablated_heads_wrote(model: Model) -> 
         np.testing.assert_allclose(ours - lost, theirs, atol=1e-4, rtol=1e-4)
 
 
-def test_ablation_holds_beside_a_change_of_another_sublayer() -> None:
+def test_ablation_holds_beside_an_intervention_of_another_sublayer() -> None:
     model = loaded("gpt")
-    change = Intervention(
+    intervention = Intervention(
         scale=1.0, only=frozenset({"decoder.1.self"}), ablated=frozenset({("decoder.0.self", 1)})
     )
-    trace = run(model, change)
+    trace = run(model, intervention)
     assert trace.find("decoder.0.self").ablated == (1,)
     assert trace.find("decoder.0.self").scale != 1.0
     assert trace.find("decoder.1.self").scale == 1.0
-    assert not np.array_equal(trace.states["decoder"][1], run(model).states["decoder"][1])
+    assert not np.array_equal(trace.residual["decoder"][1], run(model).residual["decoder"][1])
 
 
 @pytest.mark.parametrize("model", POSITIONED, indirect=True)
@@ -76,7 +76,7 @@ def test_without_positions_nothing_is_added_and_nothing_is_turned(model: Model) 
             assert (after.summands[stack]["positions"] == 0).all()
     if model.config.positions == "rotary":
         np.testing.assert_array_equal(
-            before.states[before.source][0], after.states[after.source][0]
+            before.residual[before.source][0], after.residual[after.source][0]
         )
         lengths = (np.linalg.norm(vectors.query, axis=-1) for vectors in (ours, theirs))
         np.testing.assert_allclose(*lengths, rtol=1e-5)
@@ -89,12 +89,12 @@ def test_positions_off_changes_nothing_where_there_are_none() -> None:
     np.testing.assert_array_equal(before.logits, after.logits)
 
 
-def by_word(model: Model, text: str, change: Intervention) -> dict[str, np.ndarray]:
+def by_word(model: Model, text: str, intervention: Intervention) -> dict[str, np.ndarray]:
     """Each word's vector after the encoder."""
-    trace = model.trace(text, target(model), change)
+    trace = model.trace(text, target(model), intervention)
     return {
         token.text: row
-        for token, row in zip(trace.tokens, trace.states["encoder"][-1], strict=True)
+        for token, row in zip(trace.tokens, trace.residual["encoder"][-1], strict=True)
     }
 
 
@@ -116,8 +116,8 @@ def test_without_positions_an_encoder_cannot_tell_who_kills_whom(model: Model) -
 def test_without_positions_equal_words_have_equal_vectors_in_an_encoder() -> None:
     model = build("bert")
     trace = model.trace("the cat saw the cat", intervention=NO_POSITIONS)
-    last = trace.states["encoder"][-1]
+    last = trace.residual["encoder"][-1]
     np.testing.assert_allclose(last[0], last[3], atol=1e-5)
     np.testing.assert_allclose(last[1], last[4], atol=1e-5)
-    with_positions = model.trace("the cat saw the cat").states["encoder"][-1]
+    with_positions = model.trace("the cat saw the cat").residual["encoder"][-1]
     assert np.abs(with_positions[0] - with_positions[3]).max() > 1e-2

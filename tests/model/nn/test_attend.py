@@ -35,10 +35,10 @@ def recorded(
     *,
     mask: Tensor | None = None,
     explicit: bool = False,
-    change: Intervention | None = None,
+    intervention: Intervention | None = None,
 ) -> tuple[Tensor, Attention]:
     """The output of `attend`, and its record."""
-    recorder = Recorder(change or Intervention(), "attention", explicit)
+    recorder = Recorder(intervention or Intervention(), "attention", explicit)
     with recording(recorder):
         output = attend(query, key, value, place, mask=mask)
     return output, attention_record(recorder.attention[0], (), Projection())
@@ -116,12 +116,16 @@ def test_a_kernel_that_leaves_nan_in_an_empty_row_does_no_harm(
 
 
 @PATHS
-@pytest.mark.parametrize("fill", [-1e9, -1e20])
-def test_a_row_filled_with_a_large_number_only_is_uniform(explicit: bool, fill: float) -> None:
+@pytest.mark.parametrize("mask_value", [-1e9, -1e20])
+def test_a_row_filled_with_a_large_number_only_is_uniform(
+    explicit: bool, mask_value: float
+) -> None:
     x = vectors(1, 4)
     nothing = torch.zeros(4, 4, dtype=torch.bool)
-    change = Intervention(fill=fill)
-    output, attention = recorded(x, x, x, mask=nothing, explicit=explicit, change=change)
+    intervention = Intervention(fill=mask_value)
+    output, attention = recorded(
+        x, x, x, mask=nothing, explicit=explicit, intervention=intervention
+    )
     np.testing.assert_allclose(attention.weights(0), 0.25)
     torch.testing.assert_close(output[0, 0, 0], x[0, 0].mean(0))
 
@@ -132,8 +136,8 @@ def test_the_factor_is_the_given_one_or_one_over_the_root_of_the_width(
     explicit: bool, scale: float | None, device: str
 ) -> None:
     x = vectors(2, 4, device)
-    change = Intervention(scale=scale)
-    output, attention = recorded(x, x.flip(-1), x, explicit=explicit, change=change)
+    intervention = Intervention(scale=scale)
+    output, attention = recorded(x, x.flip(-1), x, explicit=explicit, intervention=intervention)
     factor = 1 / math.sqrt(8) if scale is None else scale
     assert attention.scale == pytest.approx(factor)
     expected = (x @ x.flip(-1).mT * factor).softmax(-1) @ x
@@ -150,8 +154,8 @@ def test_a_factor_of_the_callers_own_is_used_and_recorded() -> None:
 
 def test_without_a_recorder_nothing_is_kept_and_nothing_changes() -> None:
     x = vectors(2, 4)
-    change = Intervention(scale=9.0, ablated=frozenset({("encoder.0.self", 0)}))
-    changed, _ = recorded(x, x, x, change=change)
+    intervention = Intervention(scale=9.0, ablated=frozenset({("encoder.0.self", 0)}))
+    changed, _ = recorded(x, x, x, intervention=intervention)
     plain, _ = recorded(x, x, x)
     assert not torch.equal(changed, plain)
     assert torch.equal(attend(x, x, x, SELF), plain)

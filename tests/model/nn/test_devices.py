@@ -36,7 +36,7 @@ def one_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformers.masking_utils.fast_all", lambda mask: True)
 
 
-def changes(model: Model) -> dict[str, Intervention]:
+def interventions(model: Model) -> dict[str, Intervention]:
     """Each field of an intervention, in the ways in which it takes a path of its own."""
     name = model.attention_names[-1]
     only = frozenset({name})
@@ -51,8 +51,8 @@ def changes(model: Model) -> dict[str, Intervention]:
         "hidden": Intervention(hidden=frozenset({0, 2})),
         "all hidden": Intervention(hidden=frozenset(range(64))),
         "blocked": Intervention(**edges),
-        "a fill of zero": Intervention(fill=0.0, **edges),
-        "a large fill": Intervention(fill=-1e9, hidden=frozenset({1})),
+        "a mask value of zero": Intervention(fill=0.0, **edges),
+        "a large mask value": Intervention(fill=-1e9, hidden=frozenset({1})),
         "positions off": Intervention(positions=False),
         "ablated": Intervention(ablated=frozenset({(name, 0), (name, 1)})),
         "dropout": Intervention(dropout=0.3, seed=7),
@@ -101,11 +101,13 @@ def tensors_of(recorder: Recorder) -> Iterator[torch.Tensor]:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_pass_runs_where_the_model_is(name: str) -> None:
     model, *_ = on_meta(name)
-    kinds = {said: (change, "full", False) for said, change in changes(model).items()}
+    kinds = {
+        said: (intervention, "full", False) for said, intervention in interventions(model).items()
+    }
     for said in ("none", "all hidden", "blocked", "dropout"):
         kinds[f"{said}, explicit"] = (kinds[said][0], "attention", True)
-    for said, (change, level, explicit) in kinds.items():
-        recorder = Recorder(change, level, explicit, model.config.source)
+    for said, (intervention, level, explicit) in kinds.items():
+        recorder = Recorder(intervention, level, explicit, model.config.source)
         _, ended = pass_on_meta(name, recorder)
         assert ended.device == META, said
         recorded = [one for one in tensors_of(recorder) if isinstance(one, torch.Tensor)]

@@ -12,7 +12,7 @@ from tests.model.tiny import SENTENCE, TINY, loaded, of_shape, run, sentence
 
 NEAR = 2e-5
 SET = frozenset
-CHANGES: dict[str, dict[str, Any]] = {
+INTERVENTIONS: dict[str, dict[str, Any]] = {
     "unscaled": {"scale": 1.0},
     "scale-zero": {"scale": 0.0},
     "scale-negative": {"scale": -0.5},
@@ -34,42 +34,46 @@ CHANGES: dict[str, dict[str, Any]] = {
         "dropout": 0.2,
     },
 }
-EVERY_CHANGE = pytest.mark.parametrize("change", CHANGES)
+EVERY_INTERVENTION = pytest.mark.parametrize("intervention", INTERVENTIONS)
 ON_TINY = pytest.mark.parametrize("model", TINY, indirect=True)
 
 
-def expected_mask(attention: Attention, change: Intervention, source: str) -> np.ndarray:
+def expected_mask(attention: Attention, intervention: Intervention, source: str) -> np.ndarray:
     """(query, key): who may look, written down from what the fields are said to mean."""
     queries, keys = attention.query.shape[1], attention.key.shape[1]
     future = np.arange(keys)[None] > np.arange(queries)[:, None]
-    causal = attention.kind == "causal" and change.mask != "none"
+    causal = attention.kind == "causal" and intervention.mask != "none"
     joins = attention.kind == "cross"
-    causal |= change.mask == "causal" and (not joins or change.only is not None)
+    causal |= intervention.mask == "causal" and (not joins or intervention.only is not None)
     look = ~future if causal else np.ones_like(future)
     if joins or attention.stack == source:
-        look[:, list(change.hidden)] = False
-    for query, key in change.blocked:
+        look[:, list(intervention.hidden)] = False
+    for query, key in intervention.blocked:
         if query < queries and key < keys:
             look[query, key] = False
     return look
 
 
-def assert_ran_as(attention: Attention, change: Intervention, source: str) -> None:
+def assert_ran_as(attention: Attention, intervention: Intervention, source: str) -> None:
     """The recorded output is that of the formula with exactly these changes."""
-    look = expected_mask(attention, change, source)
-    scale = 1 / math.sqrt(attention.query.shape[-1]) if change.scale is None else change.scale
+    look = expected_mask(attention, intervention, source)
+    scale = (
+        1 / math.sqrt(attention.query.shape[-1])
+        if intervention.scale is None
+        else intervention.scale
+    )
     assert attention.scale == pytest.approx(scale)
     np.testing.assert_array_equal(
         np.ones_like(look) if attention.mask is None else attention.mask, look
     )
     for head in range(attention.heads):
         scores = (attention.query[head] @ attention.key[head].T).astype(np.float64) * scale
-        scores = np.where(look, scores, change.fill)
+        scores = np.where(look, scores, intervention.fill)
         powers = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e30))
         weights = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
         np.testing.assert_allclose(attention.weights(head), weights, atol=NEAR)
         dropped = attention.dropped(head)
-        if not change.dropout:
+        if not intervention.dropout:
             np.testing.assert_array_equal(dropped, attention.weights(head))
         np.testing.assert_allclose(
             attention.output[head], dropped @ attention.value[head], atol=NEAR
@@ -82,13 +86,13 @@ def assert_unchanged(before: Attention, after: Attention) -> None:
 
 
 @ON_TINY
-@EVERY_CHANGE
+@EVERY_INTERVENTION
 @pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
-def test_a_change_of_all_sublayers_gives_what_its_formula_gives(
-    model: Model, change: str, explicit: bool
+def test_an_intervention_of_all_sublayers_gives_what_its_formula_gives(
+    model: Model, intervention: str, explicit: bool
 ) -> None:
-    only = SET(model.attention_names) if "blocked" in CHANGES[change] else None
-    wanted = Intervention(**CHANGES[change], only=only)
+    only = SET(model.attention_names) if "blocked" in INTERVENTIONS[intervention] else None
+    wanted = Intervention(**INTERVENTIONS[intervention], only=only)
     trace = run(model, wanted, explicit=explicit)
     for attention in trace.attention:
         assert_ran_as(attention, wanted, trace.source)
@@ -97,11 +101,13 @@ def test_a_change_of_all_sublayers_gives_what_its_formula_gives(
 
 
 @ON_TINY
-@EVERY_CHANGE
-def test_a_change_of_one_sublayer_leaves_the_others_as_they_were(model: Model, change: str) -> None:
+@EVERY_INTERVENTION
+def test_an_intervention_of_one_sublayer_leaves_the_others_as_they_were(
+    model: Model, intervention: str
+) -> None:
     before = run(model)
     for number, name in enumerate(model.attention_names):
-        wanted = Intervention(**CHANGES[change], only=SET({name}))
+        wanted = Intervention(**INTERVENTIONS[intervention], only=SET({name}))
         after = run(model, wanted)
         for earlier in range(number):
             assert_unchanged(before.attention[earlier], after.attention[earlier])
@@ -115,7 +121,7 @@ def test_a_change_of_one_sublayer_leaves_the_others_as_they_were(model: Model, c
 
 @dataclass(frozen=True)
 class Effect:
-    """Which sub-layers a change must be seen in."""
+    """Which sub-layers an intervention must be seen in."""
 
     self: bool
     causal: bool
@@ -140,15 +146,24 @@ EFFECTS = {
 
 
 @ON_TINY
-@EVERY_CHANGE
-def test_a_change_shows_where_it_has_something_to_change(model: Model, change: str) -> None:
+@EVERY_INTERVENTION
+def test_an_intervention_shows_where_it_has_something_to_change(
+    model: Model, intervention: str
+) -> None:
     before = run(model)
     for number, name in enumerate(model.attention_names):
         place = before.attention[number]
-        shows = getattr(EFFECTS[change], place.kind)
-        if place.kind == "causal" and len(model.stacks()) == 2 and "hidden" in CHANGES[change]:
-            shows = change in ("fill-zero", "everything")  # the target holds no source position
-        after = run(model, Intervention(**CHANGES[change], only=SET({name})))
+        shows = getattr(EFFECTS[intervention], place.kind)
+        if (
+            place.kind == "causal"
+            and len(model.stacks()) == 2
+            and "hidden" in INTERVENTIONS[intervention]
+        ):
+            shows = intervention in (
+                "fill-zero",
+                "everything",
+            )  # the target holds no source position
+        after = run(model, Intervention(**INTERVENTIONS[intervention], only=SET({name})))
         same = np.allclose(place.output, after.attention[number].output, atol=NEAR)
         assert same is not shows
 
@@ -157,8 +172,8 @@ def assert_same_trace(before: Trace, after: Trace) -> None:
     """Bit for bit."""
     for ours, theirs in zip(before.attention, after.attention, strict=True):
         assert_unchanged(ours, theirs)
-    for stack, states in before.states.items():
-        for ours, theirs in zip(states, after.states[stack], strict=True):
+    for stack, states in before.residual.items():
+        for ours, theirs in zip(states, after.residual[stack], strict=True):
             np.testing.assert_array_equal(ours, theirs)
     if before.logits is not None:
         np.testing.assert_array_equal(before.logits, after.logits)
@@ -180,8 +195,8 @@ def test_the_models_own_factor_given_by_hand_changes_nothing(model: Model) -> No
 
 
 def test_dropout_is_seeded_and_shown_after_the_weights(model: Model) -> None:
-    change = Intervention(dropout=0.5, seed=3)
-    first, again = run(model, change), run(model, change)
+    intervention = Intervention(dropout=0.5, seed=3)
+    first, again = run(model, intervention), run(model, intervention)
     assert_same_trace(first, again)
     other = run(model, Intervention(dropout=0.5, seed=4))
     assert not np.array_equal(first.attention[0].output, other.attention[0].output)
@@ -208,17 +223,17 @@ def test_dropout_falls_differently_in_each_sublayer_and_head() -> None:
 
 
 @pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
-def test_generation_runs_with_the_change(model: Model) -> None:
+def test_generation_runs_with_the_intervention(model: Model) -> None:
     text = sentence(model)
     target_so_far = "" if model.config.shape == "encoder-decoder" else None
-    for change in (
+    for intervention in (
         Intervention(scale=-1.0, positions=False),
         Intervention(dropout=0.6),
         Intervention(ablated=SET((model.attention_names[0], head) for head in range(2))),
     ):
-        predicted = model.trace(text, target_so_far, change).logits
+        predicted = model.trace(text, target_so_far, intervention).logits
         assert predicted is not None
-        written = model.generate(text, limit=1, intervention=change)
+        written = model.generate(text, limit=1, intervention=intervention)
         assert written[0].id == predicted[-1].argmax()
 
 

@@ -61,7 +61,7 @@ def test_minilm_is_hugging_faces_bert(bert: BertModel, text: str) -> None:
         theirs = bert(ids, output_attentions=True, output_hidden_states=True)
     for hook in hooks:
         hook.remove()
-    assert_same_pass(trace, theirs, trace.states["encoder"][::2])
+    assert_same_pass(trace, theirs, trace.residual["encoder"][::2])
     assert len(trace.norms) == len(read) == 13
     for norm, output in zip(trace.norms, read.values(), strict=True):
         np.testing.assert_allclose(norm.output, output[0], atol=1e-4)
@@ -116,14 +116,14 @@ def test_our_decoder_is_hugging_faces_gpt2() -> None:
             maps["output"] = given[f"{old}.attn.c_proj.{part}"]
             for name, tensor in maps.items():
                 state[f"{new}.self_attention.{name}.{part}"] = tensor.t()
-            for name, old_name in (("inner", "c_fc"), ("outer", "c_proj")):
+            for name, old_name in (("w_in", "c_fc"), ("w_out", "c_proj")):
                 tensor = given[f"{old}.mlp.{old_name}.{part}"]
                 state[f"{new}.feed_forward.{name}.{part}"] = tensor.t()
             ours_part = "gamma" if part == "weight" else "beta"
             state[f"{new}.self_norm.{ours_part}"] = given[f"{old}.ln_1.{part}"]
             state[f"{new}.feed_forward_norm.{ours_part}"] = given[f"{old}.ln_2.{part}"]
     config = TransformerConfig(
-        "decoder", len(WORDS), 16, 24, 4, decoder_layers=3, hidden=96, activation="gelu_tanh"
+        "decoder", len(WORDS), 16, 24, 4, decoder_layers=3, d_mlp=96, activation="gelu_tanh"
     )
     _assert_same_decoder(with_state(config, state), theirs)
 
@@ -134,8 +134,8 @@ LLAMA_NAMES = {
     "self_attn.v_proj": "self_attention.value",
     "self_attn.o_proj": "self_attention.output",
     "mlp.gate_proj": "feed_forward.gate",
-    "mlp.up_proj": "feed_forward.inner",
-    "mlp.down_proj": "feed_forward.outer",
+    "mlp.up_proj": "feed_forward.w_in",
+    "mlp.down_proj": "feed_forward.w_out",
     "input_layernorm": "self_norm",
     "post_attention_layernorm": "feed_forward_norm",
 }
@@ -180,7 +180,7 @@ def test_our_rotary_decoder_is_hugging_faces_llama() -> None:
         24,
         3,
         decoder_layers=3,
-        hidden=40,
+        d_mlp=40,
         norm="rms",
         activation="swiglu",
         positions="rotary",
@@ -199,7 +199,7 @@ def _assert_same_decoder(model: Model, theirs: nn.Module) -> None:
         result = theirs(ids, output_attentions=True, output_hidden_states=True)
     final = next(norm.output for norm in trace.norms if norm.name == "decoder.final.norm")
     # Hugging Face's last hidden state is the one after the final norm.
-    assert_same_pass(trace, result, (*trace.states["decoder"][:-1:2], final))
+    assert_same_pass(trace, result, (*trace.residual["decoder"][:-1:2], final))
     np.testing.assert_allclose(trace.logits, result.logits[0], atol=1e-4, rtol=1e-4)
 
 
@@ -210,11 +210,11 @@ def test_our_encoder_and_decoder_are_pytorchs_transformer(name: str) -> None:
     pre = config.norm_place == "pre"
     # A function, not nn.GELU("tanh"): PyTorch's fast path takes every nn.GELU for the exact one.
     activation = F.relu if config.activation == "relu" else partial(F.gelu, approximate="tanh")
-    sizes = {"dim_feedforward": config.hidden, "dropout": 0.0, "activation": activation}
+    sizes = {"dim_feedforward": config.d_mlp, "dropout": 0.0, "activation": activation}
     kind = {"batch_first": True, "norm_first": pre, "layer_norm_eps": config.epsilon}
     layers = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
-    parts = [layer(config.width, config.heads, **sizes, **kind) for layer in layers]
-    norms = [nn.LayerNorm(config.width) if pre else None for _ in parts]
+    parts = [layer(config.d_model, config.heads, **sizes, **kind) for layer in layers]
+    norms = [nn.LayerNorm(config.d_model) if pre else None for _ in parts]
     encoder = nn.TransformerEncoder(
         parts[0], config.encoder_layers, norms[0], enable_nested_tensor=False
     )
@@ -223,7 +223,7 @@ def test_our_encoder_and_decoder_are_pytorchs_transformer(name: str) -> None:
     decoder.load_state_dict(pytorchs_names(model.module.state_dict(), "decoder"))
 
     trace = model.trace(SENTENCE, target(model))
-    read, written = (torch.tensor(trace.states[stack][0])[None] for stack in model.stacks())
+    read, written = (torch.tensor(trace.residual[stack][0])[None] for stack in model.stacks())
     causal = nn.Transformer.generate_square_subsequent_mask(written.shape[1])
     with torch.inference_mode():
         memory = encoder.eval()(read)
@@ -237,7 +237,7 @@ def pytorchs_names(state: dict[str, Tensor], stack: str) -> dict[str, Tensor]:
     """Our weights of one stack under the names of torch.nn.Transformer's layers."""
     cross = ["cross_norm"] if stack == "decoder" else []
     norms = ["self_norm", *cross, "feed_forward_norm"]
-    renamed = {"feed_forward.inner": "linear1", "feed_forward.outer": "linear2"}
+    renamed = {"feed_forward.w_in": "linear1", "feed_forward.w_out": "linear2"}
     renamed |= {name: f"norm{number}" for number, name in enumerate(norms, 1)}
     kinds = {"self_attention": "self_attn", "cross_attention": "multihead_attn"}
     renamed |= {f"{ours}.output": f"{theirs}.out_proj" for ours, theirs in kinds.items()}

@@ -11,10 +11,10 @@ from tests.model.tiny import build, loaded, of_shape, sentence
 @pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
 def test_the_last_state_read_as_a_prediction_is_the_models_own(model: Model, trace: Trace) -> None:
     assert trace.logits is not None
-    read = model.unembed(trace.states["decoder"][-1])
+    read = model.unembed(trace.residual["decoder"][-1])
     np.testing.assert_allclose(read, trace.logits, atol=1e-4, rtol=1e-4)
     lens = model.unembed(trace.streams["decoder"])
-    assert lens.shape == (len(trace.states["decoder"]), *trace.logits.shape)
+    assert lens.shape == (len(trace.residual["decoder"]), *trace.logits.shape)
     np.testing.assert_allclose(lens[-1], trace.logits, atol=1e-4, rtol=1e-4)
 
 
@@ -22,7 +22,7 @@ def test_the_last_state_read_as_a_prediction_is_the_models_own(model: Model, tra
 def test_an_encoder_predicts_nothing(model: Model, trace: Trace) -> None:
     assert trace.logits is None
     with pytest.raises(ValueError, match="no next token"):
-        model.unembed(trace.states["encoder"][-1])
+        model.unembed(trace.residual["encoder"][-1])
     with pytest.raises(ValueError, match="does not continue"):
         model.generate(sentence(model))
 
@@ -46,15 +46,15 @@ def test_generation_takes_the_most_probable_token_again_and_again(model: Model) 
 def test_generation_stops_at_the_models_context() -> None:
     model = loaded("gpt")
     text = " ".join(["the cat"] * 7)
-    assert len(model.generate(text, limit=99)) == model.config.context - 14 + 1
+    assert len(model.generate(text, limit=99)) == model.config.n_ctx - 14 + 1
 
 
 def test_without_a_target_the_unchanged_models_own_output_is_read() -> None:
     model = loaded("translator")
-    own = [token.id for token in model.generate("the cat saw", limit=model.config.context - 1)]
+    own = [token.id for token in model.generate("the cat saw", limit=model.config.n_ctx - 1)]
     own = [id_ for id_ in own if id_ != model.tokenizer.end]
-    for change in (Intervention(), Intervention(scale=0.0), Intervention(positions=False)):
-        fed = model.trace("the cat saw", intervention=change).target_tokens
+    for intervention in (Intervention(), Intervention(scale=0.0), Intervention(positions=False)):
+        fed = model.trace("the cat saw", intervention=intervention).target_tokens
         assert [token.id for token in fed] == [model.tokenizer.start, *own]
 
 

@@ -49,7 +49,7 @@ def assert_refused(run: Callable[[], object], word: str) -> None:
 
 
 @pytest.mark.parametrize(("fields", "word"), IMPOSSIBLE)
-def test_a_change_outside_its_range_is_refused(fields: dict[str, Any], word: str) -> None:
+def test_an_intervention_outside_its_range_is_refused(fields: dict[str, Any], word: str) -> None:
     assert_refused(lambda: Intervention(**fields), word)
 
 
@@ -72,18 +72,18 @@ def test_a_change_outside_its_range_is_refused(fields: dict[str, Any], word: str
         ("translator", {"blocked": {(0, 7)}, "only": {"decoder.0.self"}}, "7"),
     ],
 )
-def test_a_change_that_names_what_the_pass_does_not_have_is_refused(
+def test_an_intervention_that_names_what_the_pass_does_not_have_is_refused(
     name: str, fields: dict[str, Any], word: str
 ) -> None:
-    change = Intervention(**fields)
+    intervention = Intervention(**fields)
     read = "le chat" if name == "translator" else None
-    assert_refused(lambda: loaded(name).trace(SENTENCE, read, change), word)
+    assert_refused(lambda: loaded(name).trace(SENTENCE, read, intervention), word)
 
 
 def test_an_edge_that_one_of_the_named_sublayers_has_is_accepted() -> None:
     both = frozenset({"encoder.0.self", "decoder.1.cross"})
-    change = Intervention(blocked=frozenset({(7, 7)}), only=both)
-    trace = loaded("translator").trace(SENTENCE, "le chat", change)
+    intervention = Intervention(blocked=frozenset({(7, 7)}), only=both)
+    trace = loaded("translator").trace(SENTENCE, "le chat", intervention)
     assert trace.find("encoder.0.self").weights(0)[7, 7] == 0
 
 
@@ -105,22 +105,22 @@ def test_a_trace_names_the_sublayers_it_has() -> None:
         ({"norm_place": "middle"}, "norm_place"),
         ({"activation": "tanh"}, "activation"),
         ({"positions": "alibi"}, "positions"),
-        ({"vocabulary": 0}, "vocabulary"),
-        ({"context": -1}, "context"),
+        ({"d_vocab": 0}, "d_vocab"),
+        ({"n_ctx": -1}, "n_ctx"),
         ({"heads": 0}, "heads"),
         ({"heads": 5}, "5 equal heads"),
-        ({"hidden": -1}, "hidden"),
+        ({"d_mlp": -1}, "d_mlp"),
         ({"heads": 8, "positions": "rotary"}, "even head width"),
         ({"decoder_layers": 0}, "decoder"),
         ({"encoder_layers": 1}, "encoder"),
         ({"shape": "encoder"}, "encoder"),
-        ({"width": "24"}, "width"),
-        ({"width": 24.0}, "width"),
+        ({"d_model": "24"}, "d_model"),
+        ({"d_model": 24.0}, "d_model"),
         ({"decoder_layers": 1.5}, "decoder_layers"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": NAN}, "epsilon"),
     ],
 )
 def test_sizes_that_make_no_transformer_are_refused(fields: dict[str, Any], word: str) -> None:
-    sizes = {"shape": "decoder", "vocabulary": 9, "context": 4, "width": 24, "heads": 3}
+    sizes = {"shape": "decoder", "d_vocab": 9, "n_ctx": 4, "d_model": 24, "heads": 3}
     assert_refused(lambda: TransformerConfig(**{**sizes, "decoder_layers": 1, **fields}), word)

@@ -45,7 +45,7 @@ typed = st.lists(
 
 def assert_all_numbers(trace: Trace) -> None:
     assert trace.check() < 1e-5
-    for states in trace.states.values():
+    for states in trace.residual.values():
         assert all(np.isfinite(state).all() for state in states)
     assert trace.logits is None or np.isfinite(trace.logits).all()
     for token in trace.tokens:
@@ -81,8 +81,8 @@ def test_one_token_looks_at_itself_only(model: Model) -> None:
 
 
 def test_text_beyond_the_context_is_refused_with_the_numbers(model: Model) -> None:
-    text = " ".join([sentence(model)] * (model.config.context // 5))
-    length, context = len(model.tokens(text)), model.config.context
+    text = " ".join([sentence(model)] * (model.config.n_ctx // 5))
+    length, context = len(model.tokens(text)), model.config.n_ctx
     assert length > context
     for refused in (model.trace, model.generate) if model.config.decoder_layers else (model.trace,):
         with pytest.raises(TextTooLongError, match=f"{length:,} tokens.*{context:,}") as refusal:
@@ -98,8 +98,8 @@ def test_a_target_beyond_the_context_is_refused_too() -> None:
 
 
 def test_as_many_tokens_as_fit_are_kept(model: Model) -> None:
-    text = " ".join([sentence(model)] * (model.config.context // 5))
-    kept, context = model.kept(text), model.config.context
+    text = " ".join([sentence(model)] * (model.config.n_ctx // 5))
+    kept, context = model.kept(text), model.config.n_ctx
     assert text.startswith(kept)
     trace = model.trace(kept)
     assert len(trace.tokens) == context

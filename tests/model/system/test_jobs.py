@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from model.system.jobs import UNEXPECTED, Job, Jobs
-from model.system.waiting_line import Line, LineFullError
+from model.system.pass_queue import PassQueue, QueueFullError
 
 SECONDS = 60  # until a state counts as never reached
 
@@ -67,12 +67,12 @@ def test_a_job_that_nobody_looks_at_ends(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (stays.state, goes.state) == ("done", "gone")
 
 
-def test_jobs_in_a_line_run_one_after_another_and_the_line_is_bounded() -> None:
-    jobs, steps = Jobs[int, Job](kept=9, line=Line(1, longest=2)), [Steps() for _ in range(3)]
+def test_jobs_in_a_line_run_one_after_another_and_the_queue_is_bounded() -> None:
+    jobs, steps = Jobs[int, Job](kept=9, line=PassQueue(1, longest=2)), [Steps() for _ in range(3)]
     first = jobs.start(0, Job("a"), steps[0])
     assert steps[0].begun.acquire(timeout=SECONDS)
     second, third = (jobs.start(key, Job("b"), steps[key]) for key in (1, 2))
-    with pytest.raises(LineFullError):
+    with pytest.raises(QueueFullError):
         jobs.start(3, Job("b"), steps[0])
     assert [jobs.place(job) for job in (first, second, third)] == [0, 1, 2]
     jobs.stop(1)
@@ -85,7 +85,7 @@ def test_jobs_in_a_line_run_one_after_another_and_the_line_is_bounded() -> None:
 
 
 def test_a_visitor_with_many_jobs_lets_others_go_first() -> None:
-    jobs, steps = Jobs[str, Job](kept=9, line=Line(1)), Steps()
+    jobs, steps = Jobs[str, Job](kept=9, line=PassQueue(1)), Steps()
     order: list[str] = []
 
     def noted(job: Job) -> None:

@@ -16,7 +16,7 @@ CLOSED = HOLES.copy()
 CLOSED[[0, BLOCK, LONG - 1]] = False
 
 
-@pytest.mark.parametrize("fill", [-math.inf, -1e9, 0.0])
+@pytest.mark.parametrize("mask_value", [-math.inf, -1e9, 0.0])
 @pytest.mark.parametrize(
     "attention",
     [
@@ -30,9 +30,9 @@ CLOSED[[0, BLOCK, LONG - 1]] = False
     ids=["one", "causal", "open", "cross", "holes", "closed rows"],
 )
 def test_the_check_is_the_difference_from_the_context_head_by_head(
-    attention: Attention, fill: float
+    attention: Attention, mask_value: float
 ) -> None:
-    attention = replace(attention, fill=fill)
+    attention = replace(attention, mask_value=mask_value)
     expected = max(
         float(np.abs(attention.context(head) - attention.output[head]).max())
         for head in range(attention.heads)

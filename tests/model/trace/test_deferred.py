@@ -23,7 +23,7 @@ def are_computed(trace: Trace) -> bool:
 
 def summand_bytes(trace: Trace) -> int:
     """Bytes of what the embedding added up, but for a summand that is the stream's first state itself."""
-    states = {states[0].__array_interface__["data"] for states in trace.states.values()}
+    states = {states[0].__array_interface__["data"] for states in trace.residual.values()}
     arrays = [array for parts in trace.summands.values() for array in parts.values()]
     kept = {array.__array_interface__["data"]: array.nbytes for array in arrays}
     return sum(count for place, count in kept.items() if place not in states)
@@ -62,7 +62,7 @@ def test_they_are_those_that_the_pass_would_have_ended_with(
 def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, deferred = both_ways(build("gpt"), monkeypatch)
     assert [norm.name for norm in kept.norms] == [norm.name for norm in deferred.norms]
-    for ours, theirs in zip(kept.states["decoder"], deferred.states["decoder"], strict=True):
+    for ours, theirs in zip(kept.residual["decoder"], deferred.residual["decoder"], strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert deferred.check() < 1e-5
 
@@ -72,10 +72,10 @@ def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyP
 def test_the_summands_are_read_from_the_tables(
     name: str, positions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, change = build(name), Intervention(positions=positions)
-    kept = model.trace(sentence(model), target(model), change)
+    model, intervention = build(name), Intervention(positions=positions)
+    kept = model.trace(sentence(model), target(model), intervention)
     monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
-    deferred = model.trace(sentence(model), target(model), change)
+    deferred = model.trace(sentence(model), target(model), intervention)
     assert kept.summands.keys() == deferred.summands.keys()
     for stack, parts in kept.summands.items():
         assert list(parts) == list(deferred.summands[stack])
@@ -91,7 +91,7 @@ def test_of_a_long_text_they_are_computed_when_they_are_read() -> None:
     assert trace.prediction.nbytes >= 4 * 2**20
     assert not are_computed(trace)
     np.testing.assert_allclose(
-        trace.prediction.rows(3, 9), model.unembed(trace.states["decoder"][-1])[3:9], atol=1e-4
+        trace.prediction.rows(3, 9), model.unembed(trace.residual["decoder"][-1])[3:9], atol=1e-4
     )
     assert not are_computed(trace)
     assert trace.logits is not None

@@ -58,7 +58,9 @@ def test_a_trace_holds_plain_values_only(model: Model) -> None:
     ours = {kind for kind in kinds if kind.__module__.startswith("model.")}
     plain = {"model.trace.trace", "model.trace.records"}
     plain |= {"model.nn.intervention", "model.nn.config", "model.nn.places"}
-    assert {kind.__module__ for kind in ours} == plain  # records, a change, how vectors were made
+    assert {
+        kind.__module__ for kind in ours
+    } == plain  # records, an intervention, how vectors were made
     rest = kinds - ours - {np.ndarray, tuple, dict}
     assert all(issubclass(kind, PLAIN) for kind in rest), rest
 
@@ -78,7 +80,7 @@ def test_what_a_model_hands_out_beside_a_trace_is_read_only_too(model: Model) ->
     trace = model.trace(sentence(model), target(model))
     handed = [model.embedding, model.head_output(trace.attention[0], 0)]
     if trace.logits is not None:
-        handed.append(model.unembed(trace.states["decoder"][0]))
+        handed.append(model.unembed(trace.residual["decoder"][0]))
     for array in handed:
         assert array.dtype == np.float32
         with pytest.raises(ValueError, match="read-only"):
@@ -121,7 +123,7 @@ def test_tokens_are_exactly_the_ids_that_were_fed(model: Model) -> None:
     trace = model.trace(text, target(model))
     ids = [token.id for token in trace.tokens]
     np.testing.assert_allclose(
-        trace.embeddings / (model.config.width**0.5 if model.config.scaled_embedding else 1),
+        trace.embeddings / (model.config.d_model**0.5 if model.config.scaled_embedding else 1),
         model.embedding[ids],
         rtol=1e-6,
     )
@@ -144,7 +146,7 @@ def test_interventions_with_equal_values_are_one_cache_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    "intervention",
     [
         {"scale": 1.0},
         {"mask": "none"},
@@ -157,20 +159,20 @@ def test_interventions_with_equal_values_are_one_cache_key() -> None:
         {"seed": 1},
         {"only": {"decoder.0.self"}},
     ],
-    ids=lambda change: next(iter(change)),
+    ids=lambda intervention: next(iter(intervention)),
 )
-def test_each_field_makes_another_key(change: dict[str, Any]) -> None:
-    changed = Intervention(**change)
+def test_each_field_makes_another_key(intervention: dict[str, Any]) -> None:
+    changed = Intervention(**intervention)
     assert changed != Intervention()
     assert hash(changed) != hash(Intervention())
-    assert changed.changes is not (change.keys() <= {"seed", "only"})
-    assert set(change) <= {field.name for field in fields(Intervention)}
+    assert changed.changes is not (intervention.keys() <= {"seed", "only"})
+    assert set(intervention) <= {field.name for field in fields(Intervention)}
 
 
 def snapshot(trace: Trace) -> list[np.ndarray]:
     records: list[Attention | NormRecord] = [*trace.attention, *trace.norms]
     kept = [array for record in records for array in arrays_kept_in(record)]
-    return [*kept, *(state for states in trace.states.values() for state in states)]
+    return [*kept, *(state for states in trace.residual.values() for state in states)]
 
 
 def arrays_kept_in(record: Attention | NormRecord) -> list[np.ndarray]:
@@ -178,12 +180,15 @@ def arrays_kept_in(record: Attention | NormRecord) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("model", ["gpt", "llama", "bert", "translator"], indirect=True)
-def test_threads_never_see_each_others_tensors_or_changes(model: Model) -> None:
-    """Two threads, a hundred traces each: other sentences, and a change in one of them only."""
+def test_threads_never_see_each_others_tensors_or_interventions(model: Model) -> None:
+    """Two threads, a hundred traces each: other sentences, and an intervention in one of them only."""
     name = model.attention_names[0]
-    change = Intervention(scale=1.0, positions=False, ablated=frozenset({(name, 1)}))
+    intervention = Intervention(scale=1.0, positions=False, ablated=frozenset({(name, 1)}))
     read = target(model)
-    jobs = [partial(model.trace, SENTENCE, read, change), partial(model.trace, "the dog sat", read)]
+    jobs = [
+        partial(model.trace, SENTENCE, read, intervention),
+        partial(model.trace, "the dog sat", read),
+    ]
     alone = [snapshot(job()) for job in jobs]
     wrong: list[str] = []
     ready = threading.Barrier(len(jobs))

@@ -49,7 +49,7 @@ def assert_same_trace(before: Trace, after: Trace) -> None:
     spans = [[token.span for token in trace.tokens] for trace in (before, after)]
     assert spans[0] == spans[1]  # they do not count when tokens are compared
     for ours, theirs in zip(before.attention, after.attention, strict=True):
-        for name in ("name", "kind", "stack", "layer", "heads", "scale", "fill", "ablated"):
+        for name in ("name", "kind", "stack", "layer", "heads", "scale", "mask_value", "ablated"):
             assert getattr(ours, name) == getattr(theirs, name)
         for name in ("query", "key", "value", "output", "mask"):
             assert_same_arrays(getattr(ours, name), getattr(theirs, name))
@@ -76,7 +76,7 @@ def assert_same_trace(before: Trace, after: Trace) -> None:
 
 def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
     name = model.attention_names[0]
-    change = Intervention(
+    intervention = Intervention(
         scale=0.5,
         mask="causal",
         hidden=frozenset({1}),
@@ -88,7 +88,7 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
         seed=3,
         only=frozenset({name}),
     )
-    for trace in (run(model, record="full"), run(model, change), run(model, explicit=True)):
+    for trace in (run(model, record="full"), run(model, intervention), run(model, explicit=True)):
         file = trace_file(trace)
         assert_same_trace(trace, read_trace(file))
         derived = sum(one.hidden.nbytes for one in trace.feed_forward if one.kept is None)
@@ -120,7 +120,7 @@ def test_the_file_is_plain_safetensors_with_the_names_that_the_documentation_giv
     model = loaded("gpt")
     trace = run(model, record="full")
     arrays = load(trace_file(trace))
-    np.testing.assert_array_equal(arrays["states/decoder/0"], trace.states["decoder"][0])
+    np.testing.assert_array_equal(arrays["states/decoder/0"], trace.residual["decoder"][0])
     attention = trace.find("decoder.1.self")
     np.testing.assert_array_equal(arrays["attention/decoder.1.self/query"], attention.query)
     np.testing.assert_array_equal(arrays["logits"], trace.logits)

@@ -1,4 +1,4 @@
-"""Gold alignment: what the grammar says of a sentence, and how much of a head's weight lies on it."""
+"""Reference alignment: what the grammar says of a sentence, and how much of a head's weight lies on it."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from model.training import grammar
 from model.training.alignment import (
     aligning_head,
     crossings,
-    gold_links,
-    gold_phrase,
-    heads_by_gold,
+    heads_by_reference,
     links_of,
-    share_on_gold,
-    shares_on_gold,
+    reference_links,
+    reference_phrase,
+    share_on_reference,
+    shares_on_reference,
     target_words,
 )
 
@@ -27,7 +27,7 @@ def test_every_sentence_of_the_grammar_is_read_back_as_it_was_made() -> None:
     random = np.random.default_rng(11)
     for _ in range(2000):
         phrase = grammar.sentence(random)
-        assert gold_phrase(phrase.english) == phrase
+        assert reference_phrase(phrase.english) == phrase
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_every_sentence_of_the_grammar_is_read_back_as_it_was_made() -> None:
          "un vieil homme et une jeune femme ne sont pas très fatigués"),
     ],
 )  # fmt: skip
-def test_a_sentence_typed_by_hand_has_its_gold_too(english: str, french: str) -> None:
-    phrase = gold_phrase(tuple(english.split()))
+def test_a_sentence_typed_by_hand_has_its_reference_too(english: str, french: str) -> None:
+    phrase = reference_phrase(tuple(english.split()))
     assert phrase is not None
     assert " ".join(phrase.french) == french
 
@@ -52,26 +52,26 @@ def test_a_sentence_typed_by_hand_has_its_gold_too(english: str, french: str) ->
     ["", "cat", "the cats sleeps", "a old man", "these cat sleep", "the black", "cat the sleeps",
      "the cat sleeps sleeps", "hello", "the cat sleeps . .", "is black", "the cat does sleep"],
 )  # fmt: skip
-def test_what_the_grammar_cannot_say_has_no_gold(english: str) -> None:
-    assert gold_phrase(tuple(english.split())) is None
+def test_what_the_grammar_cannot_say_has_no_reference(english: str) -> None:
+    assert reference_phrase(tuple(english.split())) is None
 
 
-def test_gold_follows_the_words_of_another_translation() -> None:
-    phrase = gold_phrase(("the", "black", "cat", "sees", "the", "dog"))
+def test_the_reference_follows_the_words_of_another_translation() -> None:
+    phrase = reference_phrase(("the", "black", "cat", "sees", "the", "dog"))
     assert phrase is not None
-    assert gold_links(phrase, phrase.french) == phrase.links
-    swapped = gold_links(phrase, ("le", "noir", "chat", "voit", "le", "grand", "chien"))
+    assert reference_links(phrase, phrase.french) == phrase.links
+    swapped = reference_links(phrase, ("le", "noir", "chat", "voit", "le", "grand", "chien"))
     assert swapped == ((0,), (1,), (2,), (3,), (4,), (), (5,))
 
 
-def test_the_share_is_the_weight_on_gold_and_nothing_else() -> None:
+def test_the_share_is_the_weight_on_the_reference_and_nothing_else() -> None:
     weights = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [1, 0, 0], [0, 1, 0]], np.float32)
     links = ((1,), (0, 2), ())
-    assert shares_on_gold(weights, links) == pytest.approx((0.5, 0.9, None))
-    assert share_on_gold(weights, links) == pytest.approx(0.7)
-    assert share_on_gold(weights, ((), ())) is None
+    assert shares_on_reference(weights, links) == pytest.approx((0.5, 0.9, None))
+    assert share_on_reference(weights, links) == pytest.approx(0.7)
+    assert share_on_reference(weights, ((), ())) is None
     with pytest.raises(ValueError, match="rows of weights"):
-        shares_on_gold(weights[:2], links)
+        shares_on_reference(weights[:2], links)
 
 
 def test_a_crossing_is_two_neighbours_whose_sources_stand_the_other_way_round() -> None:
@@ -89,19 +89,19 @@ def test_a_crossing_is_two_neighbours_whose_sources_stand_the_other_way_round() 
     ],
 )
 @pytest.mark.parametrize("stop", ["", "."])
-def test_the_translator_is_right_and_its_best_head_reads_the_gold_words(
+def test_the_translator_is_right_and_its_best_head_reads_the_the_reference_words(
     translator: Model, english: str, french: str, stop: str
 ) -> None:
     trace = translator.trace(english + stop)
     assert " ".join(target_words(trace)) == f"{french} {stop}".strip()
     links = links_of(trace)
     assert links is not None
-    ranked = heads_by_gold(trace, links)
+    ranked = heads_by_reference(trace, links)
     assert len(ranked) == 8
     assert [head.share for head in ranked] == sorted((h.share for h in ranked), reverse=True)
     best = ranked[0]
     weights = trace.find(best.place).weights(best.number)
-    assert best.share == share_on_gold(weights, links)
+    assert best.share == share_on_reference(weights, links)
     assert best.share > 0.9
     for pair in crossings(links):
         assert all(weights[word].argmax() in links[word] for word in pair)

@@ -10,7 +10,12 @@ from model import Model
 from model.analysis.heads.statistics import after_the_same, at_offset, mean_share
 from model.analysis.heads.statistics import induction as induction_score
 from model.loading.shipped import ASSETS, checkpoint_file, load_asset
-from model.training.checkpoints import Archive, Course, shipped_course, shipped_courses
+from model.training.checkpoints import (
+    Archive,
+    TrainingRun,
+    shipped_training_run,
+    shipped_training_runs,
+)
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 STORY_LIST = "cat dog mat hat cup ball book tree house car " * 2
@@ -27,28 +32,28 @@ def archive() -> Archive:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_film_holds_what_each_checkpoint_itself_computes(name: str, archive: Archive) -> None:
-    course = shipped_course(name)
-    film = archive.film(course, TEXTS[name])
-    assert film.steps == course.steps
-    assert film.unread == 0
-    assert film.check < 1e-4
-    said = tuple(token.id for token in film.last.target_tokens[1:])
-    for at, step in enumerate(course.steps):
+def test_a_player_holds_what_each_checkpoint_itself_computes(name: str, archive: Archive) -> None:
+    training_run = shipped_training_run(name)
+    traces = archive.traces(training_run, TEXTS[name])
+    assert traces.steps == training_run.steps
+    assert traces.unread == 0
+    assert traces.check < 1e-4
+    said = tuple(token.id for token in traces.last.target_tokens[1:])
+    for at, step in enumerate(training_run.steps):
         model = Model(name, *load_asset(ASSETS / name, checkpoint_file(step))[:2])
         trace = model.trace(TEXTS[name], "" if said else None, continued=said, explicit=True)
         for attention in trace.attention:
             for head in range(attention.heads):
-                shown = film.weights(attention.name, head)[at]
+                shown = traces.weights(attention.name, head)[at]
                 np.testing.assert_allclose(shown, attention.weights(head), atol=2e-6)
 
 
 def test_the_last_checkpoint_is_the_shipped_model_and_the_first_is_not(archive: Archive) -> None:
-    for name in shipped_courses():
-        course = shipped_course(name)
+    for name in shipped_training_runs():
+        training_run = shipped_training_run(name)
         shipped = load_asset(ASSETS / name)[0].state_dict()
-        for step, same in ((course.steps[0], False), (course.steps[-1], True)):
-            state = archive.model(course, step).module.state_dict()
+        for step, same in ((training_run.steps[0], False), (training_run.steps[-1], True)):
+            state = archive.model(training_run, step).module.state_dict()
             assert all(value.equal(shipped[key]) for key, value in state.items()) is same
 
 
@@ -56,16 +61,16 @@ def test_the_last_checkpoint_is_the_shipped_model_and_the_first_is_not(archive: 
 def test_the_stripe_of_the_head_that_matters_comes_from_nothing(
     name: str, archive: Archive
 ) -> None:
-    course = shipped_course(name)
+    training_run = shipped_training_run(name)
     text = LIST if name == "induction" else STORY_LIST
-    film = archive.film(course, text)
-    place, head = course.found("induction")
-    cells = after_the_same([token.id for token in film.keys(place)])
-    stripe = mean_share(film.weights(place, head), cells)
+    traces = archive.traces(training_run, text)
+    place, head = training_run.found("induction")
+    cells = after_the_same([token.id for token in traces.keys(place)])
+    stripe = mean_share(traces.weights(place, head), cells)
     assert stripe[0] < 0.1
     assert stripe[-1] >= 0.8
-    place, head = course.found("previous_token")
-    before = np.diagonal(film.weights(place, head), -1, 1, 2).mean(-1)
+    place, head = training_run.found("previous_token")
+    before = np.diagonal(traces.weights(place, head), -1, 1, 2).mean(-1)
     assert before[0] < 0.4
     assert before[-1] >= 0.9
 
@@ -88,14 +93,15 @@ def test_a_token_looks_at_everything_that_followed_it_before() -> None:
 
 
 def test_weights_move_from_nothing_as_far_as_recomputed_by_hand(archive: Archive) -> None:
-    course = shipped_course("induction")
-    movement = archive.movement(course)
-    assert movement.since_start.shape == (len(course.steps), len(movement.parts))
+    training_run = shipped_training_run("induction")
+    movement = archive.movement(training_run)
+    assert movement.since_start.shape == (len(training_run.steps), len(movement.parts))
     assert (movement.since_start[0] == 0).all()
     assert (movement.since_last[1] == movement.since_start[1]).all()
     assert (movement.since_last[1:] > 0).all()
     tables = [
-        archive.model(course, step).embedding for step in (course.steps[i] for i in (0, 2, 3))
+        archive.model(training_run, step).embedding
+        for step in (training_run.steps[i] for i in (0, 2, 3))
     ]
     column, length = movement.parts.index("embedding.tokens"), np.linalg.norm(tables[0])
     gone, last = (np.linalg.norm(tables[2] - tables[at]) / length for at in (0, 1))
@@ -104,24 +110,24 @@ def test_weights_move_from_nothing_as_far_as_recomputed_by_hand(archive: Archive
 
 
 def test_each_weight_belongs_to_one_part_and_norms_to_their_sub_layer(archive: Archive) -> None:
-    parts = archive.movement(shipped_course("translate-en-fr")).parts
+    parts = archive.movement(shipped_training_run("translate-en-fr")).parts
     assert "decoder.1.cross" in parts
     assert "encoder.0.feed_forward" in parts
     assert not any("norm" in part for part in parts)  # post-norm: no final one
 
 
 def test_a_long_text_is_read_as_far_as_it_goes_and_a_foreign_one_refused(archive: Archive) -> None:
-    course = shipped_course("stories")
+    training_run = shipped_training_run("stories")
     long = "the cat saw the dog. " * 60
-    film, whole = archive.film(course, long), archive.model(course, 0).tokens(long)
-    assert film.last.tokens == whole[:128]
-    assert film.unread == len(whole) - 128
+    traces, whole = archive.traces(training_run, long), archive.model(training_run, 0).tokens(long)
+    assert traces.last.tokens == whole[:128]
+    assert traces.unread == len(whole) - 128
     with pytest.raises(ValueError, match="does not know"):
-        archive.film(shipped_course("induction"), "the cat")
+        archive.traces(shipped_training_run("induction"), "the cat")
     with pytest.raises(ValueError, match="no text"):
-        archive.film(course, "  ")
+        archive.traces(training_run, "  ")
     with pytest.raises(ValueError, match="with checkpoints"):
-        shipped_course("nothing")
+        shipped_training_run("nothing")
 
 
 def test_passes_are_made_once_in_their_turn_and_bounded_in_bytes() -> None:
@@ -132,24 +138,27 @@ def test_passes_are_made_once_in_their_turn_and_bounded_in_bytes() -> None:
         turns.append(1)
         yield
 
-    course = shipped_course("induction")
+    training_run = shipped_training_run("induction")
     archive = Archive(turn=turn)
-    first, again = (archive.film(course, LIST) for _ in range(2))
-    assert len(turns) == len(course.steps)
-    assert again.readings == first.readings
-    small = Archive(model_bytes=10, reading_bytes=10)  # nothing fits
-    assert small.film(course, LIST).readings[0] is not small.film(course, LIST).readings[0]
+    first, again = (archive.traces(training_run, LIST) for _ in range(2))
+    assert len(turns) == len(training_run.steps)
+    assert again.checkpoints == first.checkpoints
+    small = Archive(model_bytes=10, trace_bytes=10)  # nothing fits
+    assert (
+        small.traces(training_run, LIST).checkpoints[0]
+        is not small.traces(training_run, LIST).checkpoints[0]
+    )
 
 
-def test_a_course_is_read_only_when_it_is_asked_for() -> None:
+def test_a_training_run_is_read_only_when_it_is_asked_for() -> None:
     asked: list[int] = []
-    shipped = shipped_course("induction")
+    shipped = shipped_training_run("induction")
 
     def model(step: int) -> Model:
         asked.append(step)
         return shipped.model(step)
 
-    course = Course("counted", shipped.history, shipped.heads, shipped.steps, model)
+    training_run = TrainingRun("counted", shipped.history, shipped.heads, shipped.steps, model)
     assert asked == []
-    Archive().film(course, LIST)
-    assert sorted(asked) == list(course.steps)
+    Archive().traces(training_run, LIST)
+    assert sorted(asked) == list(training_run.steps)

@@ -12,7 +12,7 @@ from model.training import __main__ as command
 from model.training import induction, publishing, trainer
 from model.training.publishing import GateError
 from model.training.recipe import Gate, Recipe
-from model.training.trainer import Run
+from model.training.trainer import TrainingState
 
 
 def short_recipe(*gates: Gate) -> Recipe:
@@ -20,7 +20,7 @@ def short_recipe(*gates: Gate) -> Recipe:
     return replace(recipe, gates=gates)
 
 
-def trained(*gates: Gate) -> Run:
+def trained(*gates: Gate) -> TrainingState:
     run = trainer.begin(short_recipe(*gates))
     list(trainer.train(run))
     return run
@@ -54,7 +54,7 @@ def test_bounds_hold_on_the_side_they_name() -> None:
 
 def test_a_published_model_loads_with_its_card_history_and_checkpoints(tmp_path: Path) -> None:
     run = trained(Gate("induction", at_least=0.0))
-    exam = publishing.publish(run, tmp_path)
+    evaluation = publishing.publish(run, tmp_path)
     folder = tmp_path / "induction"
     module, tokenizer, card = load_asset(folder)
     assert tokenizer.description() == run.recipe.task.tokenizer.description()
@@ -66,7 +66,7 @@ def test_a_published_model_loads_with_its_card_history_and_checkpoints(tmp_path:
     assert card["steps"] == 2
     assert card["checkpoints"] == [0, 2]
     assert [record["step"] for record in card["history"]] == [0, 1, 2]
-    assert card["scores"] == {name: round(score, 4) for name, score in exam.scores.items()}
+    assert card["scores"] == {name: round(score, 4) for name, score in evaluation.scores.items()}
     assert json.loads((folder / "card.json").read_text(encoding="utf-8")) == card
     assert (
         f"| induction | {card['scores']['induction']} | ≥ 0 |" in (folder / "CARD.md").read_text()
@@ -76,8 +76,8 @@ def test_a_published_model_loads_with_its_card_history_and_checkpoints(tmp_path:
 def test_gates_are_measured_on_other_data_than_the_exams_along_the_way() -> None:
     run = trained()
     recipe, module = run.recipe, publishing.shipped(run.module)
-    seeds = (recipe.seed + trainer.EXAM_SEED, recipe.seed + publishing.GATE_SEED)
-    along, gate = (trainer.examine(recipe, module, seed=seed).scores for seed in seeds)
+    seeds = (recipe.seed + trainer.EVALUATION_SEED, recipe.seed + publishing.GATE_SEED)
+    along, gate = (trainer.evaluate(recipe, module, seed=seed).scores for seed in seeds)
     assert along != gate
 
 

@@ -15,11 +15,11 @@ def test_the_induction_recipe_reaches_its_gates_from_nothing(tmp_path: Path) -> 
     run = trainer.begin(induction.recipe())
     for _ in trainer.train(run):
         pass
-    exam = publishing.publish(run, tmp_path)
-    assert exam.scores["repeat_accuracy"] > 0.95
+    evaluation = publishing.publish(run, tmp_path)
+    assert evaluation.scores["repeat_accuracy"] > 0.95
     shipped = load_asset(ASSETS / "induction")[2]["scores"]
     for score in ("induction", "previous_token", "repeat_accuracy"):
-        assert exam.scores[score] == pytest.approx(shipped[score], abs=NOISE)
+        assert evaluation.scores[score] == pytest.approx(shipped[score], abs=NOISE)
     losses = {record["step"]: record["loss"] for record in run.history if "loss" in record}
     assert losses[1000] < losses[200] / 3
     assert run.history[0]["induction"] < 0.1

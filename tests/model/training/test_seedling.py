@@ -11,7 +11,7 @@ from model.training import seedling, trainer
 from model.training.recipe import Recipe
 
 LARGE = TransformerConfig(
-    shape="decoder", vocabulary=100, context=16, width=16, heads=2, decoder_layers=4, hidden=32
+    shape="decoder", d_vocab=100, n_ctx=16, d_model=16, heads=2, decoder_layers=4, d_mlp=32
 )
 
 
@@ -20,14 +20,14 @@ def grown() -> tuple[Transformer, Transformer, np.ndarray]:
     torch.manual_seed(0)
     small = Transformer(seedling.recipe(LARGE).config).eval()
     large = Transformer(LARGE).eval()
-    words = np.random.default_rng(0).permutation(LARGE.vocabulary)[: seedling.WORDS]
+    words = np.random.default_rng(0).permutation(LARGE.d_vocab)[: seedling.WORDS]
     seedling.graft(large, small, words)
     return small, large, words
 
 
 def test_the_grown_model_gives_the_logits_of_the_small_one() -> None:
     small, large, words = grown()
-    places = torch.randint(seedling.WORDS, (3, LARGE.context))
+    places = torch.randint(seedling.WORDS, (3, LARGE.n_ctx))
     at = torch.from_numpy(words)
     with torch.inference_mode():
         assert torch.allclose(large(at[places])[..., at], small(places), atol=1e-5)
@@ -40,7 +40,7 @@ def test_new_layers_wake_up_in_the_first_steps() -> None:
         -1
     ).sum().backward()
     for block in large.decoder.blocks:
-        assert block.feed_forward.outer.weight.grad.abs().max() > 0
+        assert block.feed_forward.w_out.weight.grad.abs().max() > 0
         assert block.self_attention.output.weight.grad.abs().max() > 0
 
 

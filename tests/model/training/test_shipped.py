@@ -42,16 +42,16 @@ def test_a_shipped_model_passes_its_gates_on_fresh_data(name: str) -> None:
     module, tokenizer, card = load_asset(ASSETS / name)
     assert module.config == recipe.config
     assert tokenizer.description() == recipe.task.tokenizer.description()
-    exam = trainer.examine(recipe, module, seed=OTHER_SEED)
-    assert recipe.failures(exam.scores) == []
-    assert exam.heads.keys() == card["heads"].keys()
+    evaluation = trainer.evaluate(recipe, module, seed=OTHER_SEED)
+    assert recipe.failures(evaluation.scores) == []
+    assert evaluation.heads.keys() == card["heads"].keys()
 
 
 @pytest.mark.parametrize("name", ["induction", "stories"])
 def test_repeating_leans_on_the_previous_token_head(name: str) -> None:
     recipe = RECIPES[name]()
     module, _, _ = load_asset(ASSETS / name)
-    scores = trainer.examine(recipe, module, seed=OTHER_SEED).scores
+    scores = trainer.evaluate(recipe, module, seed=OTHER_SEED).scores
     assert scores["repeat_accuracy"] > 0.95
     assert scores["repeat_accuracy_without_previous_token_head"] < scores["repeat_accuracy"]
 
@@ -64,7 +64,7 @@ def test_heads_form_along_the_shipped_checkpoints(name: str) -> None:
     found = []
     for step in (card["checkpoints"][0], card["checkpoints"][-1]):
         module, _, _ = load_asset(ASSETS / name, f"checkpoints/{step:06d}.safetensors")
-        found.append(trainer.examine(recipe, module, seed=OTHER_SEED).scores["induction"])
+        found.append(trainer.evaluate(recipe, module, seed=OTHER_SEED).scores["induction"])
     assert found[0] < 0.1
     assert found[1] > 0.7
 

@@ -12,32 +12,32 @@ import torch.nn.functional as F
 from model.nn.transformer import Transformer
 from model.training import induction, trainer, translate
 from model.training.loss import batch_loss
-from model.training.recipe import IGNORED, Exam, Random, Recipe, learning_rate
-from model.training.trainer import Run
+from model.training.recipe import IGNORED, Evaluation, Random, Recipe, learning_rate
+from model.training.trainer import TrainingState
 
 
 def tiny_decoder(*, width: int = 16, seed: int = 0) -> Recipe:
     recipe = induction.recipe()
-    config = replace(recipe.config, width=width, heads=2)
+    config = replace(recipe.config, d_model=width, heads=2)
     small = {"steps": 8, "warm_up": 2, "checkpoints": (0, 4), "measure_every": 4}
     return replace(recipe, config=config, seed=seed, **small)
 
 
 class UnexaminedTranslation(translate.TranslateTask):
-    """The translator's data, without the minutes that its exam takes."""
+    """The translator's data, without the minutes that its evaluation takes."""
 
-    def exam(self, module: Transformer, random: Random) -> Exam:
-        return Exam({"draw": float(random.random())})
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
+        return Evaluation({"draw": float(random.random())})
 
 
 def tiny_translator() -> Recipe:
     recipe = translate.recipe()
-    config = replace(recipe.config, width=16, heads=2, hidden=16)
+    config = replace(recipe.config, d_model=16, heads=2, d_mlp=16)
     small = {"steps": 6, "warm_up": 2, "checkpoints": (), "measure_every": 3}
     return replace(recipe, config=config, task=UnexaminedTranslation(), **small)
 
 
-def finish(run: Run, folder: Path | None = None) -> Run:
+def finish(run: TrainingState, folder: Path | None = None) -> TrainingState:
     for _ in trainer.train(run, folder=folder):
         pass
     return run
@@ -99,7 +99,7 @@ def test_a_run_stops_when_its_time_is_up(tmp_path: Path) -> None:
 def test_progress_tells_steps_losses_time_and_scores() -> None:
     told = list(trainer.train(trainer.begin(tiny_decoder())))
     assert [progress.step for progress in told] == list(range(1, 9))
-    assert [progress.step for progress in told if progress.exam] == [4, 8]
+    assert [progress.step for progress in told if progress.evaluation] == [4, 8]
     assert all(np.isfinite(progress.loss) for progress in told)
     assert told[-1].seconds_left == 0
 

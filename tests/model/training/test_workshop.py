@@ -13,12 +13,12 @@ from model.training import trainer
 from model.training.checkpoints import Archive
 from model.training.induction import short_recipe
 from model.training.recipe import Recipe
-from model.training.workshop import KEPT, LINE_AT_MOST, PATIENCE, Report, Workshop, _one_thread
+from model.training.workshop import KEPT, PATIENCE, QUEUE_AT_MOST, Report, Workshop, _one_thread
 
 
 def tiny(steps: int = 6, seed: int = 1) -> Recipe:
     recipe = short_recipe(seed, 50)
-    config = replace(recipe.config, width=8, heads=2)
+    config = replace(recipe.config, d_model=8, heads=2)
     return replace(
         recipe, config=config, steps=steps, checkpoints=(0, 2, steps), measure_every=steps
     )
@@ -58,13 +58,13 @@ def test_a_run_here_gives_the_weights_and_scores_of_the_trainer(workshop: Worksh
         losses = [progress.loss for progress in trainer.train(run)]
     assert (report.state, report.step, report.seconds_left) == ("done", 6, 0)
     assert report.losses == ((6, pytest.approx(sum(losses) / 6)),)
-    assert report.course is not None
-    assert report.course.steps == (0, 2, 6)
-    assert [dict(record) for record in report.course.history] == run.history
-    for name, weight in report.course.model(6).module.state_dict().items():
+    assert report.training_run is not None
+    assert report.training_run.steps == (0, 2, 6)
+    assert [dict(record) for record in report.training_run.history] == run.history
+    for name, weight in report.training_run.model(6).module.state_dict().items():
         assert weight.equal(run.checkpoints[6][name].float())
-    film = Archive().film(report.course, "a b a b")
-    assert film.weights("decoder.1.self", 0).shape == (3, 4, 4)
+    traces = Archive().traces(report.training_run, "a b a b")
+    assert traces.weights("decoder.1.self", 0).shape == (3, 4, 4)
 
 
 def test_one_trains_at_a_time_and_the_others_know_their_place(workshop: Workshop) -> None:
@@ -87,7 +87,7 @@ def test_a_stopped_run_keeps_what_it_reached_and_does_no_further_step(workshop: 
     workshop.wait(LONG)
     report = workshop.look(ticket)
     assert report.state == "stopped"
-    assert report.course.steps == (0, 2)
+    assert report.training_run.steps == (0, 2)
     assert report.step < ENDLESS.steps
 
 
@@ -124,10 +124,10 @@ def test_each_step_takes_its_turn_so_that_others_come_in_between() -> None:
     assert before == [("Anna", step) for step in range(7)]
 
 
-def test_the_line_and_what_is_kept_are_bounded(workshop: Workshop) -> None:
+def test_the_queue_and_what_is_kept_are_bounded(workshop: Workshop) -> None:
     first = workshop.ask(ENDLESS)
     when(workshop, first, lambda report: report.state == "training")
-    waiting = [workshop.ask(tiny()) for _ in range(LINE_AT_MOST)]
+    waiting = [workshop.ask(tiny()) for _ in range(QUEUE_AT_MOST)]
     with pytest.raises(ValueError, match="Too many"):
         workshop.ask(tiny())
     for ticket in (*waiting, first):

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from model.worked import DOCUMENTS, Example, Input, Step, examples, slips
+from model.worked import DOCUMENTS, Example, Input, Step, errata, examples
 
 ALL = examples()
 QUANTITIES = {"query", "key", "value", "score", "weight", "output", "other"}
@@ -91,21 +91,21 @@ def test_weights_of_the_softmax_sum_to_one() -> None:
                 np.testing.assert_allclose(step.result.sum(axis=-1), 1, rtol=1e-12)
 
 
-def test_slips_belong_to_examples_and_stand_in_order() -> None:
+def test_errata_belong_to_examples_and_stand_in_order() -> None:
     names = {example.name: example for example in ALL}
-    for slip in slips():
-        assert slip.example in names
-        assert slip.section == names[slip.example].section
-        assert slip.why.endswith(".")
-        assert slip.notes_say != slip.arithmetic_gives
-        assert slip.source.document in DOCUMENTS
-    sections = [int(slip.section.removeprefix("§")) for slip in slips()]
+    for erratum in errata():
+        assert erratum.example in names
+        assert erratum.section == names[erratum.example].section
+        assert erratum.why.endswith(".")
+        assert erratum.notes_say != erratum.arithmetic_gives
+        assert erratum.source.document in DOCUMENTS
+    sections = [int(erratum.section.removeprefix("§")) for erratum in errata()]
     assert sections == sorted(sections)
 
 
-def test_every_step_that_differs_is_a_slip_and_says_both_figures() -> None:
+def test_every_step_that_differs_is_an_erratum_and_says_both_figures() -> None:
     differing = {(e.name, s.title) for e in ALL for s in e.steps if s.agrees is False}
-    assert {(slip.example, slip.step) for slip in slips() if slip.step} == differing
+    assert {(erratum.example, erratum.step) for erratum in errata() if erratum.step} == differing
 
 
 @pytest.mark.parametrize(
@@ -131,5 +131,7 @@ def test_every_step_that_differs_is_a_slip_and_says_both_figures() -> None:
         ("Linear(d_head, d_model)", "Linear(d_model, d_head)"),
     ],
 )
-def test_the_slips_of_the_notes_are_listed(says: str, gives: str) -> None:
-    assert any(says in slip.notes_say and gives in slip.arithmetic_gives for slip in slips())
+def test_the_errata_of_the_notes_are_listed(says: str, gives: str) -> None:
+    assert any(
+        says in erratum.notes_say and gives in erratum.arithmetic_gives for erratum in errata()
+    )

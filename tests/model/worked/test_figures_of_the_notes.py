@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.worked import DOCUMENTS, Step, examples, slips
+from model.worked import DOCUMENTS, Step, errata, examples
 
 QUOTATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (entry["example"], entry["step"]): entry
@@ -93,11 +93,11 @@ def test_a_quotation_holds_its_figures(key: tuple[str, str]) -> None:
         assert re.search(".*?".join(map(re.escape, figures.split())), fragment)
 
 
-def test_every_slip_of_figures_quotes_the_notes() -> None:
-    for slip in slips():
-        if slip.step is not None:
-            quoted = figures_of(QUOTATIONS[slip.example, slip.step]["quoted"])
-            said = slip.notes_say.removeprefix(slip.step)
+def test_every_erratum_of_figures_quotes_the_notes() -> None:
+    for erratum in errata():
+        if erratum.step is not None:
+            quoted = figures_of(QUOTATIONS[erratum.example, erratum.step]["quoted"])
+            said = erratum.notes_say.removeprefix(erratum.step)
             values = re.sub(r"\([^)]*\)|\w+:", " ", said)
             found = re.findall(r"-?\d[\d./]*", values)
             assert found

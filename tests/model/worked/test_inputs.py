@@ -123,8 +123,8 @@ def test_a_list_changed_afterwards_changes_no_example() -> None:
     assert changed.inputs[0].value[0] == 1
 
 
-def test_a_fill_of_zero_lets_hidden_tokens_in() -> None:
-    leaking = named("four-by-four-masked").with_inputs(fill=0)
+def test_a_mask_value_of_zero_lets_hidden_tokens_in() -> None:
+    leaking = named("four-by-four-masked").with_inputs(mask_value=0)
     weights = next(step for step in leaking.steps if step.title == "Weights")
     assert weights.result[0, 3] > 0
     assert not weights.blocked[0, 3]

@@ -86,7 +86,7 @@ def test_printed_and_verdict_come_together_and_a_difference_has_a_reason(example
             assert step.printed.shape == step.result.shape
             assert not step.printed.flags.writeable
         if step.agrees is False:
-            assert step.notes.slip
+            assert step.notes.erratum
         if step.remark is not None:
             assert step.remark.rstrip(")").endswith(".")
 

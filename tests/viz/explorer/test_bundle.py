@@ -8,7 +8,7 @@ import pytest
 
 from viz.explorer import bundle
 
-FILM = "viz/views/training/film"  # is bundled with modules of the explorer
+PLAYER = "viz/views/training/player"  # is bundled with modules of the explorer
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -41,7 +41,7 @@ def test_a_change_of_a_source_changes_the_bundle(
 ) -> None:
     explorer = tmp_path / "viz" / "explorer"
     shutil.copytree(bundle.FOLDER, explorer)
-    shutil.copytree(REPOSITORY / FILM, tmp_path / FILM)
+    shutil.copytree(REPOSITORY / PLAYER, tmp_path / PLAYER)
     shutil.copy(REPOSITORY / "package.json", tmp_path)
     (tmp_path / "node_modules").symlink_to(REPOSITORY / "node_modules")
     written = (explorer / source).read_text(encoding="utf-8")

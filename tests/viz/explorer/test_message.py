@@ -64,10 +64,10 @@ def test_the_mask_arrives_bit_by_bit() -> None:
     )
 
 
-@pytest.mark.parametrize("fill", [-math.inf, -1e9, 0.0])
-def test_the_message_is_strict_json_whatever_the_fill(fill: float) -> None:
-    said = words(packed(made(record(fill=fill))))
-    assert layer(said)["fill"] == (None if math.isinf(fill) else fill)
+@pytest.mark.parametrize("mask_value", [-math.inf, -1e9, 0.0])
+def test_the_message_is_strict_json_whatever_the_mask_value(mask_value: float) -> None:
+    said = words(packed(made(record(mask_value=mask_value))))
+    assert layer(said)["mask_value"] == (None if math.isinf(mask_value) else mask_value)
 
 
 def test_a_check_that_is_not_a_number_is_left_out() -> None:
@@ -143,7 +143,7 @@ def test_layers_that_differ_anywhere_have_other_names() -> None:
     others = [
         replace(attention, output=output),
         replace(attention, scale=0.5),
-        replace(attention, fill=0.0),
+        replace(attention, mask_value=0.0),
         replace(attention, ablated=(1,)),
         record(4, seed=1),
         record(4, kind="self"),
@@ -197,7 +197,7 @@ def test_the_words_follow_what_the_layer_does() -> None:
     assert "future" in words(record(kind="causal"))
     assert "future" not in words(record(kind="self"))
     assert "every key" in words(replace(record(kind="causal"), look_ahead=False))
-    assert "still get weight" in words(record(fill=-1.0))
+    assert "still get weight" in words(record(mask_value=-1.0))
     assert "nothing is scaled" in words(record(scale=1.0))
 
 
@@ -231,7 +231,9 @@ def test_a_part_tells_a_layer_with_its_values_from_one_without() -> None:
     assert sent.parts(without) != sent.parts(complete)
 
 
-def test_a_layer_without_a_mask_has_no_masked_stage_unless_a_change_makes_or_lifts_one() -> None:
+def test_a_layer_without_a_mask_has_no_masked_stage_unless_an_intervention_makes_or_lifts_one() -> (
+    None
+):
     bare = record(kind="self")
     mask = np.tri(bare.query.shape[1], dtype=bool)
     masked = replace(bare, own_mask=mask)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from viz.figures.alignment import GOLD_WIDTH, LEAST, STEP, WIDEST, alignment
+from viz.figures.alignment import LEAST, REFERENCE_WIDTH, STEP, WIDEST, alignment
 from viz.figures.probabilities import Given, word_probabilities
 
 SOURCE, TARGET = ["the", "<b>x</b>", "the"], ["le", "$y$"]
@@ -11,10 +11,10 @@ WEIGHTS = np.array([[0.98, 0.01, 0.01], [0.0, 0.4, 0.6]], np.float32)
 
 
 def lines(figure: object) -> dict[tuple[float, float], float]:
-    """Width of each line by its ends: source place, target place. Gold bands are left out."""
+    """Width of each line by its ends: source place, target place. Reference bands are left out."""
     found = {}
     for trace in figure.data:
-        if trace.mode != "lines" or trace.x[0] is None or trace.line.width == GOLD_WIDTH:
+        if trace.mode != "lines" or trace.x[0] is None or trace.line.width == REFERENCE_WIDTH:
             continue
         for start in range(0, len(trace.y), 3):
             found[trace.y[start], trace.y[start + 1]] = trace.line.width
@@ -35,7 +35,7 @@ def bands(figure: object) -> set[tuple[int, int]]:
     (trace,) = [
         trace
         for trace in figure.data
-        if trace.mode == "lines" and trace.line.width == GOLD_WIDTH and not trace.name
+        if trace.mode == "lines" and trace.line.width == REFERENCE_WIDTH and not trace.name
     ]
     return {(trace.y[start], trace.y[start + 1]) for start in range(0, len(trace.y), 3)}
 
@@ -50,10 +50,10 @@ def test_a_line_is_as_wide_as_its_weight_and_a_light_one_is_left_out() -> None:
     assert WEIGHTS[0, 1] < LEAST
 
 
-def test_gold_lies_where_the_links_are_and_equal_words_keep_their_places() -> None:
-    figure = alignment(WEIGHTS, source=SOURCE, target=TARGET, gold=((0,), (1, 2)))
+def test_the_reference_lies_where_the_links_are_and_equal_words_keep_their_places() -> None:
+    figure = alignment(WEIGHTS, source=SOURCE, target=TARGET, reference=((0,), (1, 2)))
     assert bands(figure) == {(0, 0), (1, 1), (2, 1)}
-    assert bands(alignment(WEIGHTS, source=SOURCE, target=TARGET, gold=((), ()))) == set()
+    assert bands(alignment(WEIGHTS, source=SOURCE, target=TARGET, reference=((), ()))) == set()
     words = [trace for trace in figure.data if trace.mode == "markers+text"]
     assert list(words[0].y) == [0, 1, 2]
     assert "&lt;b&gt;" in words[0].text[1]

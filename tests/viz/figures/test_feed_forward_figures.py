@@ -6,7 +6,7 @@ import pytest
 
 from model.analysis.stream.activation_curves import CURVES
 from model.analysis.stream.neurons import histogram
-from viz.figures.activation import Line, activation_curves, curve_over_values
+from viz.figures.activation import ActivationLine, activation_curves, curve_over_values
 from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.curves import gradient_by_depth
 from viz.figures.heatmap import Axis
@@ -28,7 +28,7 @@ def heat(figure: go.Figure) -> go.Heatmap:
 
 def test_the_lines_are_the_functions_they_are_named_after() -> None:
     curves = [CURVES[name] for name in ("gelu", "gelu_tanh", "relu", "silu")]
-    lines = [Line(curve.title, curve.slope) for curve in curves]
+    lines = [ActivationLine(curve.title, curve.slope) for curve in curves]
     figure = activation_curves(lines, what="slope")
     assert [trace.name for trace in figure.data] == [curve.title for curve in curves]
     for trace, curve in zip(figure.data, curves, strict=True):

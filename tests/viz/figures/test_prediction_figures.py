@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model.analysis.tokens.prediction import Sampling
-from viz.figures.bars import reading
+from viz.figures.bars import weights_row
 from viz.figures.heatmap import INK, cell_text
 from viz.figures.lens import lens_table
 from viz.figures.probabilities import Bars, distribution
@@ -66,13 +66,13 @@ def test_words_have_the_pages_own_colour_only_where_the_cell_is_strong() -> None
 
 def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
     weights = np.array([0.2, 0.5, 0.3])
-    figure = reading(weights, ["the", "the", "<b>"], written=1)
+    figure = weights_row(weights, ["the", "the", "<b>"], written=1)
     assert list(figure.data[0].y) == [0.2, 0.5, 0.3]
     assert list(figure.layout.xaxis.ticktext) == ["the", "the", "&lt;b&gt;"]
     assert figure.layout.shapes[0].x0 == 1.5
-    assert not reading(weights, ["a", "b", "c"]).layout.shapes
+    assert not weights_row(weights, ["a", "b", "c"]).layout.shapes
     with pytest.raises(ValueError, match="2 tokens"):
-        reading(weights, ["a", "b"])
+        weights_row(weights, ["a", "b"])
 
 
 def test_the_formula_holds_the_numbers_of_one_token() -> None:

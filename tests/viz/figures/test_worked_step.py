@@ -1,4 +1,4 @@
-"""The picture of a worked step: every number in its own cell, masked cells and slips marked."""
+"""The picture of a worked step: every number in its own cell, masked cells and errata marked."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -41,7 +41,7 @@ def frames(figure: go.Figure) -> set[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_every_number_stands_in_its_cell_and_just_the_slips_are_framed(step: Step) -> None:
+def test_every_number_stands_in_its_cell_and_just_the_errata_are_framed(step: Step) -> None:
     figure = worked_step(step)
     values = np.atleast_2d(step.result)
     if figure.data[0].type == "scatter" and figure.data[0].mode != "text":  # lines

@@ -30,8 +30,8 @@ def terms(latex: str, config: TransformerConfig) -> dict[str, int]:
     """The underbraced terms of a formula by their names, with the sizes put in."""
     layers = config.decoder_layers or config.encoder_layers
     sizes = {
-        "V": config.vocabulary, "d": config.width, "h": config.heads, "g": config.key_heads,
-        "d_k": config.head_width, "d_ff": config.hidden, "n": LENGTHS.tokens, "m": LENGTHS.target,
+        "V": config.d_vocab, "d": config.d_model, "h": config.heads, "g": config.key_heads,
+        "d_k": config.head_width, "d_ff": config.d_mlp, "n": LENGTHS.tokens, "m": LENGTHS.target,
         "L": layers, "L_e": config.encoder_layers, "L_d": config.decoder_layers, "B": LENGTHS.batch,
     }  # fmt: skip
     plain = latex.replace(r"d_{\text{ff}}", "d_ff")
@@ -67,7 +67,7 @@ def test_the_matrices_of_the_formula_are_those_of_the_module(name: str) -> None:
     assert found["attention"] * stacks == of("self_attention", "self_attn")
     assert found.get("feed-forward", 0) * stacks == of("feed_forward", "mlp")
     assert found.get("cross-attention", 0) == of("cross_attention")
-    assert found["tokens"] == config.vocabulary * config.width
+    assert found["tokens"] == config.d_vocab * config.d_model
     assert ("output" in found) == (not config.tied and config.shape != "encoder")
 
 
@@ -111,7 +111,7 @@ def test_what_adds_parameters_is_what_changes_their_number(name: str) -> None:
     first, *_ = what_adds(config)
     others = {
         "heads": replace(config, heads=2 * config.heads),
-        "length": replace(config, context=2 * config.context),
+        "length": replace(config, n_ctx=2 * config.n_ctx),
         "dropout": replace(config, dropout=0.5),
     }
     for word, changed in others.items():
@@ -120,7 +120,7 @@ def test_what_adds_parameters_is_what_changes_their_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_twice_the_length_is_said_as_it_is_counted(name: str) -> None:
-    config = replace(opened(name).config, context=64)
+    config = replace(opened(name).config, n_ctx=64)
     lengths = Lengths(1, 4, 3 if config.shape == "encoder-decoder" else 0)
     twice = resized(Sizes(config, lengths), 8)
     assert twice.lengths.target == 2 * lengths.target

@@ -17,9 +17,9 @@ INKS = {f"ink:{name}" for name in ("query", "key", "value", "score", "weight", "
 
 
 def made(
-    scale: float = 0.125, width: int = 64, keys: int = 9, fill: float = -math.inf
+    scale: float = 0.125, width: int = 64, keys: int = 9, mask_value: float = -math.inf
 ) -> dict[StageName, Formula]:
-    return formulas(scale=scale, key_width=width, keys=keys, fill=fill)
+    return formulas(scale=scale, key_width=width, keys=keys, mask_value=mask_value)
 
 
 def templates(formula: Formula) -> list[str]:
@@ -49,12 +49,12 @@ def test_the_models_own_factor_is_written_as_a_root_and_any_other_as_a_factor() 
 
 
 @pytest.mark.parametrize(
-    ("fill", "latex"),
+    ("mask_value", "latex"),
     [(-math.inf, r"-\infty"), (-1e9, "-10^{9}"), (-1e20, "-10^{20}"), (0.0, "0"), (-2.5, "-2.5")],
 )
-def test_a_masked_score_becomes_the_fill(fill: float, latex: str) -> None:
-    assert latex in made(fill=fill)["masked"].general
-    assert latex in made(fill=fill)["masked"].numeric["forbidden"]
+def test_a_masked_score_becomes_the_mask_value(mask_value: float, latex: str) -> None:
+    assert latex in made(mask_value=mask_value)["masked"].general
+    assert latex in made(mask_value=mask_value)["masked"].numeric["forbidden"]
 
 
 def test_a_sum_shows_two_terms_and_dots_only_where_more_follow() -> None:
@@ -71,7 +71,11 @@ def test_vectors_are_written_as_this_layer_makes_them(
     biased: bool, turned: bool, normed: bool
 ) -> None:
     found = formulas(
-        scale=1, key_width=4, keys=3, fill=-math.inf, projection=Projection(biased, normed, turned)
+        scale=1,
+        key_width=4,
+        keys=3,
+        mask_value=-math.inf,
+        projection=Projection(biased, normed, turned),
     )
     for name in ("query", "key"):
         for text in (found[name].general, found[name].plain):

@@ -13,7 +13,7 @@ def traced(name: str) -> tuple[Model, Trace]:
 def test_every_norm_and_sublayer_of_every_model_has_a_name_of_its_own() -> None:
     for shape in SHAPES:
         model, trace = traced(shape)
-        stacks = len(trace.states)
+        stacks = len(trace.residual)
         place = model.config.norm_place
         names = [norm_name(norm.name, place, stacks=stacks) for norm in trace.norms]
         assert len(set(names)) == len(names), shape

@@ -16,7 +16,7 @@ from model.analysis.tokens.prediction import probabilities
 from model.trace.records import Token
 from viz.notation.labels import token_label
 from viz.notation.names import state_names
-from viz.questions import changes, next_tokens, rows
+from viz.questions import interventions, next_tokens, rows
 from viz.questions.kinds import MAKERS
 from viz.questions.question import Maker, Question, Scene, first_clear
 
@@ -31,7 +31,7 @@ def loaded(name: str) -> Model:
 
 @cache
 def run_of(model: str, text: str) -> Callable[[Intervention], Trace]:
-    return cache(lambda change: loaded(model).trace(text, intervention=change))
+    return cache(lambda intervention: loaded(model).trace(text, intervention=intervention))
 
 
 def scene(
@@ -99,7 +99,7 @@ def test_without_scaling_the_answer_is_what_the_changed_run_shows(head: int) -> 
     ground = scene(place="decoder.0.self", head=head)
     changed = ground.run(Intervention(scale=1.0)).find(ground.place)
     for number in range(13):
-        question = changes.without_scaling(ground, number)
+        question = interventions.without_scaling(ground, number)
         before, after = (
             float(run.weights(head)[12 - number].max()) for run in (ground.attention, changed)
         )
@@ -113,8 +113,8 @@ def test_without_scaling_the_answer_is_what_the_changed_run_shows(head: int) -> 
 
 
 def test_lifting_the_mask_leaves_the_last_row_of_the_first_layer_and_no_other_layer_alone() -> None:
-    first = asked(changes.lifted_mask, scene(place="decoder.0.self", head=3), [0])[0]
-    later = asked(changes.lifted_mask, scene(place="decoder.1.self", head=7), [0])[0]
+    first = asked(interventions.lifted_mask, scene(place="decoder.0.self", head=3), [0])[0]
+    later = asked(interventions.lifted_mask, scene(place="decoder.1.self", head=7), [0])[0]
     assert chosen(first) == "All its weights stay as they are"
     assert "0.0000" in first.found
     assert chosen(later) == "Its weights change"
@@ -126,7 +126,7 @@ def test_the_first_row_unmasked_looks_where_the_changed_run_does() -> None:
     heads = [
         scene(place=f"decoder.{layer}.self", head=head) for layer in (0, 1) for head in range(8)
     ]
-    made = [(one, changes.first_row_unmasked(one, 0)) for one in heads]
+    made = [(one, interventions.first_row_unmasked(one, 0)) for one in heads]
     assert any(question for _, question in made)
     for ground, question in made:
         row = ground.run(Intervention(mask="none")).find(ground.place).weights(ground.head)[0]
@@ -174,7 +174,7 @@ def test_the_next_token_is_the_likeliest_and_the_others_are_real_ones() -> None:
 
 def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
     ground = scene(place="decoder.0.self", head=3)
-    question = asked(changes.leaking_mask, ground, [0])[0]
+    question = asked(interventions.leaking_mask, ground, [0])[0]
     means = [
         float(
             torch.nn.functional.cross_entropy(
@@ -191,13 +191,13 @@ def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
 def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
     """Scores times 20 leave one decimal of a loss, and two or three of a probability."""
     model = loaded("house-gpt")
-    run = cache(lambda change: model.trace(TEXT, intervention=replace(change, scale=20.0)))
+    run = cache(lambda own: model.trace(TEXT, intervention=replace(own, scale=20.0)))
     ground = Scene(run, model.tokenizer.named, "decoder.0.self", 3, model.unembed)
     assert 0.01 < rounding(ground.trace) < 0.02
-    (question,) = asked(changes.leaking_mask, ground, [0])
+    (question,) = asked(interventions.leaking_mask, ground, [0])
     losses = re.findall(r"(?:loss of|from|to|was|becomes) \d+\.(\d+)", str(question))
     assert [len(decimals) for decimals in losses] == [1] * 5
-    (question,) = asked(changes.without_positions, ground, [0])
+    (question,) = asked(interventions.without_positions, ground, [0])
     assert re.findall(r"comes first, with 0\.(\d+)\.", question.found) == ["14"]
     (question,) = asked(next_tokens.warmed, ground, [0])
     assert question.found == "It becomes 0.44."
@@ -208,7 +208,7 @@ def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
 def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agree() -> None:
     ground = scene()
     question = asked(next_tokens.settled_state, ground, [0])[0]
-    firsts = [int(ground.unembed(state[-1:]).argmax()) for state in ground.trace.states["decoder"]]
+    firsts = [int(ground.unembed(x[-1:]).argmax()) for x in ground.trace.residual["decoder"]]
     names = state_names(ground.trace, "decoder")
     at = names.index(chosen(question))
     assert set(firsts[at:]) == {firsts[-1]}
@@ -245,13 +245,13 @@ def test_what_a_head_and_positions_are_needed_for_is_taken_from_the_changed_runs
     assert own is not None
     best = int(own[-1].argmax())
     before = probabilities(own[-1])[best]
-    without = changes.without_head(ground, 0)
+    without = interventions.without_head(ground, 0)
     assert without is not None
     logits = ground.run(Intervention(ablated=frozenset({("decoder.0.self", 2)}))).logits
     assert logits is not None
     assert f"{before:.3f} and becomes {probabilities(logits[-1])[best]:.3f}" in without.found
     assert chosen(without) == "It shrinks"
-    question = changes.without_positions(ground, 0)
+    question = interventions.without_positions(ground, 0)
     assert question is not None
     blind = ground.run(Intervention(positions=False)).logits
     assert blind is not None

@@ -129,7 +129,7 @@ def test_one_scale_serves_all_heads_and_both_runs() -> None:
     assert limits[0]["changed"] == limits[0]["baseline"] == pytest.approx(largest)
 
 
-def test_a_finite_fill_leaves_masked_weights_visible() -> None:
+def test_a_finite_mask_value_leaves_masked_weights_visible() -> None:
     model = loaded("gpt")
     attention = run(model, Intervention(fill=0.0)).attention[0]
     np.testing.assert_array_equal(stage_matrix(attention, 0, "weights"), attention.weights(0))
@@ -138,8 +138,10 @@ def test_a_finite_fill_leaves_masked_weights_visible() -> None:
 
 def hostile_report() -> bytes:
     model = loaded("minilm")
-    change = Intervention(hidden=frozenset({1, 2, 3}))
-    before, after = (model.trace(HOSTILE, intervention=each) for each in (Intervention(), change))
+    intervention = Intervention(hidden=frozenset({1, 2, 3}))
+    before, after = (
+        model.trace(HOSTILE, intervention=each) for each in (Intervention(), intervention)
+    )
     place = model.attention_names[0]
     subject = Subject("MiniLM <b>", after, before, after.find(place), LINK, "Look <i>here</i>.")
     return report(subject, pictured(after, before, place, "weights"))
@@ -170,8 +172,8 @@ def test_a_page_asks_for_nothing() -> None:
 def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
     model = loaded("gpt")
     place = model.attention_names[1]
-    change = Intervention(scale=1.0, ablated=frozenset({(model.attention_names[0], 2)}))
-    before, after = run(model), run(model, change)
+    intervention = Intervention(scale=1.0, ablated=frozenset({(model.attention_names[0], 2)}))
+    before, after = run(model), run(model, intervention)
     subject = Subject("A tiny GPT", after, before, after.find(place), LINK)
     elements = Elements(report(subject, pictured(after, before, place, "weights")))
     for said in (

@@ -135,7 +135,7 @@ def test_a_pass_ends_when_its_visitor_leaves_or_asks_for_something_else(
     assert numbers(server)["attention_line_length"] == 0
 
 
-def test_a_full_line_is_told_in_a_sentence_and_the_others_keep_their_place(
+def test_a_full_queue_is_told_in_a_sentence_and_the_others_keep_their_place(
     server: Server, begun: Path
 ) -> None:
     async def queue() -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ import pytest
 
 from model import Intervention, Model, Trace, load_model
 from model.trace.arrays import Array
-from viz.state.examples import EXAMPLES, Example, example_claim
+from viz.state.examples import EXAMPLES, SentenceExample, example_claim
 from viz.state.link import from_link, to_link
 
 LEAST = 0.5  # of a row's weight: more than all other keys together
@@ -49,15 +49,15 @@ def loaded(name: str) -> Model:
 
 
 @cache
-def traced(example: Example) -> Trace:
+def traced(example: SentenceExample) -> Trace:
     return loaded(example.view.model).trace(example.view.text)
 
 
-def weights_of(example: Example) -> Array:
+def weights_of(example: SentenceExample) -> Array:
     return traced(example).find(example.view.place).weights(example.view.head)
 
 
-def named(examples: list[Example]) -> pytest.MarkDecorator:
+def named(examples: list[SentenceExample]) -> pytest.MarkDecorator:
     assert examples  # a claim that no example makes any more is no test
     return pytest.mark.parametrize("example", examples, ids=lambda example: example.title)
 
@@ -69,7 +69,9 @@ def test_there_are_enough_examples_and_no_two_are_one() -> None:
 
 
 @named(list(EXAMPLES))
-def test_the_cell_that_an_example_opens_on_is_the_largest_of_its_row(example: Example) -> None:
+def test_the_cell_that_an_example_opens_on_is_the_largest_of_its_row(
+    example: SentenceExample,
+) -> None:
     row = weights_of(example)[example.view.query]
     assert row.argmax() == example.view.key
     assert row[example.view.key] > LEAST
@@ -232,7 +234,7 @@ def test_the_diagonal_line_is_of_each_token_alone() -> None:
 
 
 @named(list(EXAMPLES))
-def test_a_link_to_an_example_opens_it_and_says_what_to_look_for(example: Example) -> None:
+def test_a_link_to_an_example_opens_it_and_says_what_to_look_for(example: SentenceExample) -> None:
     opened, trouble = from_link(to_link(example.view))
     assert (opened, trouble) == (example.view, ())
     assert example_claim(opened) == example.look_for

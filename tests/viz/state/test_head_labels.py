@@ -165,7 +165,7 @@ def test_the_default_sentence_has_too_few_rows_for_an_induction_head() -> None:
 
 def scene(trace: Trace, head: int = 0) -> Scene:
     place = trace.attention[0].name
-    return Scene(lambda change: trace, lambda ids: (), place, head, lambda stream: stream)
+    return Scene(lambda intervention: trace, lambda ids: (), place, head, lambda stream: stream)
 
 
 def test_a_question_asks_for_no_copying_head_where_the_best_is_a_sink() -> None:

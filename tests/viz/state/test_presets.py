@@ -11,8 +11,8 @@ from model.analysis.heads.ranking import scores
 from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from tests.model.tiny import loaded
-from viz.state.examples import Example
-from viz.state.intervention_words import fill_name, parts
+from viz.state.examples import SentenceExample
+from viz.state.intervention_words import mask_value_name, parts
 from viz.state.link import from_link, to_link
 from viz.state.presets import PRESETS, preset_of
 
@@ -23,21 +23,23 @@ def copying_heads(trace: Trace) -> tuple[tuple[tuple[str, int], float], ...]:
     return scores(trace, families(trace)[0]).called("induction")
 
 
-def runs(preset: Example) -> tuple[Model, Trace, Trace]:
+def runs(preset: SentenceExample) -> tuple[Model, Trace, Trace]:
     view = preset.view
     model = loaded(view.model)
-    return model, model.trace(view.text), model.trace(view.text, intervention=view.change)
+    return model, model.trace(view.text), model.trace(view.text, intervention=view.intervention)
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
-def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(preset: Example) -> None:
+def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(
+    preset: SentenceExample,
+) -> None:
     view = preset.view
     model, before, after = runs(preset)
     assert view.place in model.attention_names
     assert view.head < after.find(view.place).heads
     assert view.query < len(after.queries_of(after.find(view.place)))
     assert view.key < len(after.keys_of(after.find(view.place)))
-    assert not np.array_equal(before.states[before.source][-1], after.states[after.source][-1])
+    assert not np.array_equal(before.residual[before.source][-1], after.residual[after.source][-1])
     reopened, problems = from_link(to_link(view))
     assert reopened == view
     assert problems == ()
@@ -94,8 +96,8 @@ def test_the_previous_token_head_matters_on_other_lists_too() -> None:
     for seed in range(6):
         drawn = [str(word) for word in np.random.default_rng(seed).permutation(words)[:6]]
         text = " ".join(drawn * 2)
-        for found, change in ((kept, Intervention()), (lost, COPIES.view.change)):
-            found.append(np.exp(-losses(model.trace(text, intervention=change)))[-5:].mean())
+        for found, intervention in ((kept, Intervention()), (lost, COPIES.view.intervention)):
+            found.append(np.exp(-losses(model.trace(text, intervention=intervention)))[-5:].mean())
     assert np.mean(lost) < 0.2 < 0.8 < np.mean(kept)
 
 
@@ -103,19 +105,21 @@ def test_without_positions_both_articles_are_one_and_the_animals_are_mixed_up() 
     model, before, after = runs(ORDER)
     texts = [token.text for token in after.tokens]
     first, second = (place for place, text in enumerate(texts) if text == "the")
-    states = after.states["encoder"][-1]
+    states = after.residual["encoder"][-1]
     np.testing.assert_allclose(states[first], states[second], atol=1e-5)
-    assert np.abs(np.diff(before.states["encoder"][-1][[first, second]], axis=0)).max() > 1
+    assert np.abs(np.diff(before.residual["encoder"][-1][[first, second]], axis=0)).max() > 1
     written, said = (
-        [token.text for token in model.generate(ORDER.view.text, intervention=change)]
-        for change in (Intervention(), ORDER.view.change)
+        [token.text for token in model.generate(ORDER.view.text, intervention=intervention)]
+        for intervention in (Intervention(), ORDER.view.intervention)
     )
     assert " ".join(written[:-1]) == "le chat noir voit le chien blanc"
     assert said != written
     assert said.count("noir") == 2
 
 
-def test_a_row_with_every_key_masked_reads_nothing_and_a_finite_fill_makes_it_uniform() -> None:
+def test_a_row_with_every_key_masked_reads_nothing_and_a_finite_mask_value_makes_it_uniform() -> (
+    None
+):
     model, _, after = runs(EMPTY)
     for attention in after.attention:
         for head in range(attention.heads):
@@ -135,8 +139,8 @@ def test_with_the_surname_hidden_the_model_does_not_know_it() -> None:
     assert probabilities(after.logits[-1])[hill] < 0.2
 
 
-def test_every_part_of_a_change_is_listed_and_can_be_taken_back_by_itself() -> None:
-    change = Intervention(
+def test_every_part_of_an_intervention_is_listed_and_can_be_taken_back_by_itself() -> None:
+    intervention = Intervention(
         scale=0.5,
         mask="causal",
         hidden=frozenset({1}),
@@ -148,7 +152,7 @@ def test_every_part_of_a_change_is_listed_and_can_be_taken_back_by_itself() -> N
         seed=4,
         only=frozenset({"decoder.0.self"}),
     )
-    listed = parts(change, ("a", "b"))
+    listed = parts(intervention, ("a", "b"))
     assert [part.words for part in listed] == [
         "scores × 0.5",
         "causal mask",
@@ -163,24 +167,26 @@ def test_every_part_of_a_change_is_listed_and_can_be_taken_back_by_itself() -> N
     ]
     while listed:
         assert len(parts(listed[0].without)) < len(listed)
-        change = listed[0].without
-        listed = parts(change)
-    assert change == Intervention()
+        intervention = listed[0].without
+        listed = parts(intervention)
+    assert intervention == Intervention()
 
 
 def test_long_lists_are_counted_and_taken_back_at_once() -> None:
     heads = frozenset(("encoder.2.self", head) for head in range(12))
-    change = Intervention(hidden=range(9), blocked={(0, key) for key in range(7)}, ablated=heads)
-    assert [part.words for part in parts(change)] == [
+    intervention = Intervention(
+        hidden=range(9), blocked={(0, key) for key in range(7)}, ablated=heads
+    )
+    assert [part.words for part in parts(intervention)] == [
         "9 tokens hidden",
         "7 edges cut",
         "12 heads of encoder L2 off",
     ]
-    assert parts(change)[2].without.ablated == frozenset()
+    assert parts(intervention)[2].without.ablated == frozenset()
 
 
-def test_fills_have_short_names() -> None:
-    fills = (-math.inf, -1e9, -1e20, 0.0, 2.5, -7.0, -1e-9)
-    assert [fill_name(fill) for fill in fills] == [
+def test_mask_values_have_short_names() -> None:
+    mask_values = (-math.inf, -1e9, -1e20, 0.0, 2.5, -7.0, -1e-9)
+    assert [mask_value_name(mask_value) for mask_value in mask_values] == [
         "−∞", "−1e9", "−1e20", "0", "2.5", "−7", "−1e-09",
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from viz.state.view import TEXT_LIMIT, View
 characters = st.characters(exclude_categories=["Cs"])
 names = st.sampled_from(["decoder.0.self", "decoder.1.cross"])
 positions = st.integers(0, 5000)
-changes = st.builds(
+interventions = st.builds(
     Intervention,
     scale=st.none() | st.floats(-1e6, 1e6),
     mask=st.sampled_from(get_args(MaskChoice)),
@@ -43,7 +43,7 @@ views = st.builds(
     target=st.none() | st.text(characters, max_size=60),
     second_text=st.text(characters, max_size=60),
     second_model=st.sampled_from(["", *sorted(models)]),
-    change=changes,
+    intervention=interventions,
 )
 
 

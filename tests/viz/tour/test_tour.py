@@ -11,20 +11,30 @@ from viz.questions.question import Scene
 from viz.state.link import from_link, to_link
 from viz.state.menu import PAGES
 from viz.state.view import View
-from viz.tour.progress import Progress, read
-from viz.tour.steps import MODEL, NAMES, STEPS, TEXT, UNFINISHED, Moment, Step, opened, unfit
+from viz.tour.progress import TourState, read
+from viz.tour.steps import (
+    MODEL,
+    NAMES,
+    TEXT,
+    TOUR_STEPS,
+    UNFINISHED,
+    Moment,
+    TourStep,
+    opened,
+    unfit,
+)
 
 ACTS: dict[str, dict[str, object]] = {  # what the reader does, as fields of the view
     "tokens": {"text": TEXT},
     "positions": {"show": "Added to the tokens"},
     "scores": {"stage": "scores", "key": 1},
-    "scaling": {"change": Intervention(scale=1.0)},
-    "mask": {"change": Intervention(mask="none")},
+    "scaling": {"intervention": Intervention(scale=1.0)},
+    "mask": {"intervention": Intervention(mask="none")},
     "weights": {"stage": "output", "key": 1},
     "heads": {"place": "decoder.1.self", "head": 0},
     "feed-forward": {"show": "Contributions"},
     "prediction": {"show": "Layer by layer"},
-    "laboratory": {"change": Intervention(positions=False)},
+    "laboratory": {"intervention": Intervention(positions=False)},
 }
 TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it, and what is said
     ("tokens", {"text": UNFINISHED + "Tom"}, "The space is missing: put one before “Tom”."),
@@ -53,27 +63,27 @@ TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it
     ),
     (
         "scores",
-        {"stage": "scores", "key": 1, "change": Intervention(mask="none")},
+        {"stage": "scores", "key": 1, "intervention": Intervention(mask="none")},
         "A change is on: no mask. This step needs the unchanged model. Take the change back.",
     ),
     (
         "scaling",
-        {"change": Intervention(mask="none")},
+        {"intervention": Intervention(mask="none")},
         "You changed something else: no mask. Take it back, then switch off “Divide scores by √dₖ”.",
     ),
     (
         "scaling",
-        {"change": Intervention(scale=0.5)},
+        {"intervention": Intervention(scale=0.5)},
         "You changed something else: scores × 0.5. Take it back, then switch off “Divide scores by √dₖ”.",
     ),
     (
         "scaling",
-        {"change": Intervention(scale=1.0, mask="none", positions=False)},
+        {"intervention": Intervention(scale=1.0, mask="none", positions=False)},
         "That is right, but something else is changed too: no mask and positions off. Take it back.",
     ),
     (
         "mask",
-        {"change": Intervention(scale=1.0)},
+        {"intervention": Intervention(scale=1.0)},
         "You changed something else: scores not scaled. Take it back, then choose “none: all may look”.",
     ),
     ("weights", {"key": 1}, "You are at “scaled”. Choose “weights”."),
@@ -101,7 +111,7 @@ TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it
     ),
     (
         "weights",
-        {"stage": "output", "key": 1, "change": Intervention(scale=1.0)},
+        {"stage": "output", "key": 1, "intervention": Intervention(scale=1.0)},
         "A change is on: scores not scaled. This step needs the unchanged model. Take the change back.",
     ),
     (
@@ -124,12 +134,12 @@ TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it
     ),
     (
         "laboratory",
-        {"change": Intervention(scale=1.0)},
+        {"intervention": Intervention(scale=1.0)},
         "You changed something else: scores not scaled. Take it back, then switch off the positions.",
     ),
     (
         "laboratory",
-        {"change": Intervention(positions=False, hidden=frozenset({1}))},
+        {"intervention": Intervention(positions=False, hidden=frozenset({1}))},
         "That is right, but something else is changed too: 1 hidden. Take it back.",
     ),
 )
@@ -142,26 +152,26 @@ def loaded(name: str) -> Model:
 
 @cache
 def traced(view: View) -> Trace:
-    return loaded(view.model).trace(view.text, intervention=view.change)
+    return loaded(view.model).trace(view.text, intervention=view.intervention)
 
 
-def walked(step: Step) -> View:
+def walked(step: TourStep) -> View:
     """The view a step opens on for a reader who did all that comes before."""
     view = View()
-    for before in STEPS[: STEPS.index(step)]:
+    for before in TOUR_STEPS[: TOUR_STEPS.index(step)]:
         view = replace(opened(before, view), **ACTS[before.name])
     return opened(step, view)
 
 
-def missing(step: Step, before: View, **act: object) -> str | None:
+def missing(step: TourStep, before: View, **act: object) -> str | None:
     view = replace(before, **act)
     return step.missing(Moment(view, before, traced(view)))
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_a_step_is_open_at_first_and_done_by_its_act_alone(step: Step) -> None:
+@pytest.mark.parametrize("step", TOUR_STEPS, ids=lambda step: step.name)
+def test_a_step_is_open_at_first_and_done_by_its_act_alone(step: TourStep) -> None:
     before = walked(step)
-    assert before.text == (UNFINISHED if step is STEPS[0] else TEXT)
+    assert before.text == (UNFINISHED if step is TOUR_STEPS[0] else TEXT)
     assert unfit(step, traced(before), before) is None
     assert missing(step, before) == ""
     assert missing(step, before, **ACTS[step.name]) is None
@@ -171,7 +181,7 @@ def test_a_step_is_open_at_first_and_done_by_its_act_alone(step: Step) -> None:
 def test_another_act_is_told_in_a_sentence_that_says_what_is_missing(
     name: str, act: dict[str, object], said: str
 ) -> None:
-    step = STEPS[NAMES.index(name)]
+    step = TOUR_STEPS[NAMES.index(name)]
     assert missing(step, walked(step), **act) == said
 
 
@@ -180,7 +190,7 @@ def test_every_step_has_a_wrong_turn_that_is_tried() -> None:
 
 
 def test_the_heads_that_count_as_copying_give_most_of_their_weight_to_it_at_every_word() -> None:
-    step = STEPS[NAMES.index("heads")]
+    step = TOUR_STEPS[NAMES.index("heads")]
     before = walked(step)
     trace = traced(before)
     # “Tom” at 12 stood at 0 before “Hill”, “ball” at 10 stood at 5 before the full stop.
@@ -197,11 +207,11 @@ def test_the_heads_that_count_as_copying_give_most_of_their_weight_to_it_at_ever
 
 
 @pytest.mark.parametrize(
-    "step", [step for step in STEPS if step.question], ids=lambda step: step.name
+    "step", [step for step in TOUR_STEPS if step.question], ids=lambda step: step.name
 )
-def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(step: Step) -> None:
+def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(step: TourStep) -> None:
     view = walked(step)
-    run = cache(lambda change: traced(replace(view, change=change)))
+    run = cache(lambda intervention: traced(replace(view, intervention=intervention)))
     model = loaded(view.model)
     ground = Scene(run, model.tokenizer.named, view.place, view.head, model.unembed)
     assert step.question is not None
@@ -210,39 +220,41 @@ def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(step: Step) -
 
 def test_the_tour_goes_the_way_of_a_sentence_over_pages_that_there_are() -> None:
     files = [page.file for page in PAGES]
-    assert all(step.page in files for step in STEPS)
-    assert 8 <= len(STEPS) <= 10
+    assert all(step.page in files for step in TOUR_STEPS)
+    assert 8 <= len(TOUR_STEPS) <= 10
     assert len(set(NAMES)) == len(NAMES)
-    for step, following in pairwise(STEPS):
+    for step, following in pairwise(TOUR_STEPS):
         assert step.page == following.page or step.page not in {
-            later.page for later in STEPS[STEPS.index(following) :]
+            later.page for later in TOUR_STEPS[TOUR_STEPS.index(following) :]
         }
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(step: Step) -> None:
+@pytest.mark.parametrize("step", TOUR_STEPS, ids=lambda step: step.name)
+def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(
+    step: TourStep,
+) -> None:
     own = View(text="the cat sat", model="minilm", place="encoder.2.self", head=3)
     view = opened(step, own)
     assert from_link(to_link(view)) == (view, ())
-    if step is not STEPS[0]:
+    if step is not TOUR_STEPS[0]:
         assert (view.text, view.model, view.place) == (own.text, own.model, own.place)
         assert missing(step, view) == "" or unfit(step, traced(view), view)
 
 
 def test_a_model_that_cannot_do_a_step_is_told_in_a_sentence_and_no_other() -> None:
     encoder = View(text="the cat sat", model="minilm", place="encoder.0.self")
-    refused = [step.name for step in STEPS if unfit(step, traced(encoder), encoder)]
+    refused = [step.name for step in TOUR_STEPS if unfit(step, traced(encoder), encoder)]
     assert refused == ["mask", "heads", "prediction", "laboratory"]
     one = View(text="a", model=MODEL)
-    told = [step.name for step in STEPS if unfit(step, traced(one), one)]
+    told = [step.name for step in TOUR_STEPS if unfit(step, traced(one), one)]
     assert told == [name for name in NAMES if name != "tokens"]
 
 
-@pytest.mark.parametrize("number", range(len(STEPS) + 1))
+@pytest.mark.parametrize("number", range(len(TOUR_STEPS) + 1))
 @pytest.mark.parametrize("under_way", [True, False])
 def test_the_link_reopens_the_step_and_says_whether_the_tour_was_left(
     number: int, under_way: bool
 ) -> None:
-    known = Progress(number, under_way=under_way)
+    known = TourState(number, under_way=under_way)
     assert read(known.link) == known
     assert read(known.link + "x") is None

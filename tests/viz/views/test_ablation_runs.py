@@ -15,7 +15,7 @@ from model.nn.places import Head
 from model.serving.engine import Engine, Request
 from model.system.jobs import UNEXPECTED
 from viz.views.all_heads import ablation
-from viz.views.all_heads.runs import Run, Runs
+from viz.views.all_heads.runs import AblationRun, AblationRuns
 
 REQUEST = Request("stories", "the cat")
 
@@ -32,7 +32,7 @@ class Steps:
         self.go = threading.Semaphore(0)
         self.begun = 0
 
-    def __call__(self, run: Run) -> Iterator[Ablations]:
+    def __call__(self, run: AblationRun) -> Iterator[Ablations]:
         self.begun += 1
         for done in (1, 2, 3):
             assert self.go.acquire(timeout=20)
@@ -40,7 +40,7 @@ class Steps:
 
 
 def test_two_visitors_share_one_run_and_its_result_is_kept() -> None:
-    runs, steps = Runs(), Steps()
+    runs, steps = AblationRuns(), Steps()
     one, other = runs.started(REQUEST, steps), runs.started(REQUEST, steps)
     assert one is other
     steps.go.release(3)
@@ -53,10 +53,10 @@ def test_two_visitors_share_one_run_and_its_result_is_kept() -> None:
 def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    runs, steps = Runs(), Steps()
+    runs, steps = AblationRuns(), Steps()
     run = runs.started(REQUEST, steps)
     wait_for(lambda: steps.begun == 1)
-    monkeypatch.setattr(Run, "patience", -1.0)
+    monkeypatch.setattr(AblationRun, "patience", -1.0)
     steps.go.release(1)
     assert run.ended.wait(20)
     assert not run.complete
@@ -71,7 +71,7 @@ def test_a_run_that_nobody_looks_at_ends_with_what_it_found_and_may_start_anew(
 
 
 def test_another_request_has_a_run_of_its_own() -> None:
-    runs, steps = Runs(), Steps()
+    runs, steps = AblationRuns(), Steps()
     steps.go.release(6)
     one, other = runs.started(REQUEST, steps), runs.started(Request("stories", "a dog"), steps)
     assert one is not other
@@ -94,7 +94,7 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
     monkeypatch.setattr(ablations, "_without", held)
     monkeypatch.setattr(ablations, "MOST_ROWS", 2)
     model = engine.model("stories", lambda sentence, share: None)
-    runs, eight = Runs(), [Request("stories", f"{number} cats") for number in range(8)]
+    runs, eight = AblationRuns(), [Request("stories", f"{number} cats") for number in range(8)]
     traces = [engine.trace(request, lambda place: None) for request in eight]
     begun = [
         runs.started(request, partial(ablation._work, model, trace), visitor=request)
@@ -123,15 +123,15 @@ def wait_for(state: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_a_run_that_nobody_looks_at_leaves_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_nobody_looks_at_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
     monkeypatch.setattr(ablation, "engine", lambda: engine)
     model = engine.model("stories", lambda sentence, share: None)
     trace = engine.trace(REQUEST, lambda place: None)
     with engine.turn(lambda place: None):
-        run = Runs().started(REQUEST, partial(ablation._work, model, trace))
+        run = AblationRuns().started(REQUEST, partial(ablation._work, model, trace))
         wait_for(lambda: engine.holdings.waiting == 1)
-        monkeypatch.setattr(Run, "patience", -1.0)
+        monkeypatch.setattr(AblationRun, "patience", -1.0)
         assert run.ended.wait(60)
     assert run.state == "gone"
     assert run.refusal is None
@@ -139,9 +139,9 @@ def test_a_run_that_nobody_looks_at_leaves_the_line(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_mistake_ends_the_run_and_is_known() -> None:
-    def work(run: Run) -> Iterator[Ablations]:
+    def work(run: AblationRun) -> Iterator[Ablations]:
         raise RuntimeError("planted")
 
-    run = Runs().started(REQUEST, work)
+    run = AblationRuns().started(REQUEST, work)
     assert run.ended.wait(20)
     assert run.refusal == UNEXPECTED

@@ -12,7 +12,7 @@ from viz.views.glossary.glossary import TERMS, Term, glossary_link, matching, se
 IDS = [found.name for found in TERMS]
 NEEDED = """
 attention, query, key, value, score, scaled score, mask, causal mask, padding mask, combined mask,
-fill value, weight, softmax, output, context vector, head, multi-head attention, concatenation, W_O,
+mask value, weight, softmax, output, context vector, head, multi-head attention, concatenation, W_O,
 self-attention, cross-attention, encoder, decoder, encoder–decoder, GPT, token, byte pair encoding,
 word piece, special token, vocabulary, embedding, contextual embedding, positional encoding,
 sinusoidal positions, learned positions, rotary positions, permutation equivariance, residual stream,
@@ -83,8 +83,8 @@ def test_an_unknown_term_is_refused_by_name() -> None:
 
 def test_searching_finds_names_first_then_meanings_and_nothing_for_nonsense() -> None:
     found = [entry.name for entry in matching("mask")]
-    assert found[:4] == ["Causal mask", "Combined mask", "Mask", "Padding mask"]
-    assert "Fill value" in found
+    assert found[:4] == ["Causal mask", "Combined mask", "Mask", "Mask value"]
+    assert "Mask value" in found
     assert matching("  SOFT max ") == matching("soft max")
     assert matching("") == TERMS
     assert matching("qqqq") == ()

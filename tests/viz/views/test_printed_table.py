@@ -1,4 +1,4 @@
-"""What the notes print, in a table: their own figures, the slips marked, the right ones under them."""
+"""What the notes print, in a table: their own figures, the errata marked, the right ones under them."""
 
 import re
 
@@ -20,23 +20,25 @@ PRINTED = [
 
 
 @pytest.mark.parametrize(("name", "step"), PRINTED)
-def test_every_printed_figure_stands_there_and_just_the_slips_are_marked(
+def test_every_printed_figure_stands_there_and_just_the_errata_are_marked(
     name: str, step: Step
 ) -> None:
     table = printed_table(step)
-    cells = re.findall(r"<td( class=\"slip\")?>(?:<s>)?([^<]*)", table)[1:]  # the corner is empty
+    cells = re.findall(r"<td( class=\"erratum\")?>(?:<s>)?([^<]*)", table)[
+        1:
+    ]  # the corner is empty
     assert [figure or "_" for _, figure in cells] == list(step.notes.figures)
-    assert [bool(slip) for slip, _ in cells] == list(step.differing.ravel())
+    assert [bool(erratum) for erratum, _ in cells] == list(step.differing.ravel())
 
 
-def test_under_a_slip_stands_the_number_of_the_arithmetic() -> None:
+def test_under_an_erratum_stands_the_number_of_the_arithmetic() -> None:
     step = Step(
         "x", "x", np.array([0.5, 2.0]), columns=("a", "b"), notes=Printed(".5 3", SOURCE, "")
     )
-    assert '<td class="slip"><s>3</s><span>2.0000</span></td>' in printed_table(step)
+    assert '<td class="erratum"><s>3</s><span>2.0000</span></td>' in printed_table(step)
 
 
-def test_under_a_slip_stand_as_many_digits_as_the_notes_print() -> None:
+def test_under_an_erratum_stand_as_many_digits_as_the_notes_print() -> None:
     notes = Printed("0.22313016014", SOURCE, "")
     step = Step("x", "x", np.array([0.22313016014843]), columns=("a",), notes=notes)
     assert "<s>0.22313016014</s><span>0.22313016015</span>" in printed_table(step)

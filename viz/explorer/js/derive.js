@@ -11,7 +11,7 @@ function hiddenCells({ mask, queries, keys, maskHeads }) {
 
 /** A layer as Python sends it, its mask unpacked. `value` and `output` are null until they have arrived. */
 export function decodeLayer(sent) {
-  return { ...sent, fill: sent.fill ?? -Infinity, hidden: hiddenCells(sent) };
+  return { ...sent, mask_value: sent.mask_value ?? -Infinity, hidden: hiddenCells(sent) };
 }
 
 export function hasHead(layer, head) {
@@ -41,7 +41,7 @@ export function deriveHead(layer, head) {
     scores: () => dotProducts(derived.query, derived.key, queries, keys, width),
     scaled: () => scaledBy(derived.scores, layer.scale),
     masked: () =>
-      derived.hidden === null ? derived.scaled : filled(derived.scaled, derived.hidden, layer.fill),
+      derived.hidden === null ? derived.scaled : filled(derived.scaled, derived.hidden, layer.mask_value),
     weights: () => softmaxRows(derived.masked, queries, keys),
     applied: () => headOf(layer, layer.dropped, head, cells) ?? derived.weights,
     output: () => derived.value && mixed(derived.applied, derived.value, queries, keys, valueWidth),
@@ -102,9 +102,9 @@ function scaledBy(scores, scale) {
 }
 
 /** The scores, with the mask value in masked cells. */
-function filled(scaled, hidden, fill) {
+function filled(scaled, hidden, value) {
   const masked = new Float32Array(scaled.length);
-  for (let cell = 0; cell < scaled.length; cell++) masked[cell] = hidden[cell] ? fill : scaled[cell];
+  for (let cell = 0; cell < scaled.length; cell++) masked[cell] = hidden[cell] ? value : scaled[cell];
   return masked;
 }
 

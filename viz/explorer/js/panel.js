@@ -151,7 +151,7 @@ function verdictDetails(scene) {
     return [verdict("may look", "allowed"), paragraph(stays)];
   }
   const isLater = layer.kind === "causal" && cell.key > cell.query;
-  const becomes = layer.fill === -Infinity ? "−∞" : String(layer.fill);
+  const becomes = layer.mask_value === -Infinity ? "−∞" : String(layer.mask_value);
   return [
     verdict("not allowed", "forbidden"),
     paragraph(

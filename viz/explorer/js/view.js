@@ -38,7 +38,7 @@ export function panelOf(stage, layer, derived, ranges) {
     low: weights ? 0 : -range,
     high: weights ? 1 : range,
     masked: hides ? derived.hidden : null,
-    leaks: weights && Number.isFinite(layer.fill),
+    leaks: weights && Number.isFinite(layer.mask_value),
   };
 }
 

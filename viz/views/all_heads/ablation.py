@@ -34,7 +34,7 @@ from viz.views.all_heads.choice import (
     map_or_list,
     name_of,
 )
-from viz.views.all_heads.runs import Run, Runs
+from viz.views.all_heads.runs import AblationRun, AblationRuns
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -66,9 +66,9 @@ UNITS: dict[Measure, str] = {"divergence": "nats", "loss": "change, nats", "move
 
 
 @st.cache_resource
-def runs() -> Runs:
+def runs() -> AblationRuns:
     """The runs of this process, shared by all visitors."""
-    return Runs()
+    return AblationRuns()
 
 
 def ablation(seen: Look) -> None:
@@ -81,7 +81,7 @@ def ablation(seen: Look) -> None:
         _show(seen, run.found)
 
 
-def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
+def _run_or_offer(seen: Look, run: AblationRun | None) -> AblationRun | None:
     """Runs all heads, with progress and a way to stop; asks first where that takes long."""
     heads = sum(attention.heads for attention in seen.trace.attention)
     stopped = st.session_state.get(STOPPED) == seen.request
@@ -109,13 +109,13 @@ def _run_or_offer(seen: Look, run: Run | None) -> Run | None:
     return run
 
 
-def _work(model: "Model", trace: Trace, run: Run) -> Iterator[Ablations]:
-    def in_line(ahead: int) -> None:
+def _work(model: "Model", trace: Trace, run: AblationRun) -> Iterator[Ablations]:
+    def in_queue(ahead: int) -> None:
         run.ahead = ahead
 
     @contextmanager
     def turn() -> Iterator[None]:
-        with engine().turn(in_line, Background(run.visitor, run.still_wanted)):
+        with engine().turn(in_queue, Background(run.visitor, run.still_wanted)):
             run.ahead = 0
             yield
 
@@ -126,13 +126,13 @@ def _work(model: "Model", trace: Trace, run: Run) -> Iterator[Ablations]:
 
 
 @st.fragment(run_every=SECONDS)
-def _under_way(seen: Look, run: Run, heads: int) -> None:
+def _under_way(seen: Look, run: AblationRun, heads: int) -> None:
     """The progress of the run, with a button to stop: a run that nobody looks at ends."""
     if run.ended.is_set() or st.session_state.get(STOPPED) == seen.request:
         st.rerun()
     run.look()
     done = len(run.found.heads) if run.found is not None else 0
-    line = f" In line for the model: place {run.ahead}." if run.ahead else ""
+    line = f" In the queue for the model: place {run.ahead}." if run.ahead else ""
     bar, stop = st.columns([6, 1], vertical_alignment="center")
     bar.progress(done / heads, text=f"{done} of {heads} heads left out.{line}")
     stop.button(
@@ -190,7 +190,7 @@ def _show(seen: Look, found: Ablations) -> None:
         head = current().place, current().head
         without = Intervention(ablated=frozenset({head}))
         label = f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →"
-        view_link("pages/laboratory.py", label, replace(current(), show="", change=without))
+        view_link("pages/laboratory.py", label, replace(current(), show="", intervention=without))
 
 
 def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:

@@ -9,7 +9,7 @@ from model.system.jobs import Job, Jobs
 KEPT = 64  # runs and their results
 
 
-class Run(Job):
+class AblationRun(Job):
     """One pass for each head, under way or ended. It goes on while someone looks at it."""
 
     patience = 20.0
@@ -22,20 +22,23 @@ class Run(Job):
         return self.found is not None and self.found.complete
 
 
-class Runs(Jobs[Request, Run]):
+class AblationRuns(Jobs[Request, AblationRun]):
     """At most one run for a request; the last ones are kept with what they found."""
 
     def __init__(self) -> None:
         super().__init__(KEPT)
 
     def started(
-        self, request: Request, work: Callable[[Run], Iterator[Ablations]], visitor: Hashable = None
-    ) -> Run:
+        self,
+        request: Request,
+        work: Callable[[AblationRun], Iterator[Ablations]],
+        visitor: Hashable = None,
+    ) -> AblationRun:
         """The run of a request: the one that is complete or under way, else a new one of the visitor's."""
 
-        def go(run: Run) -> None:
+        def go(run: AblationRun) -> None:
             for found in work(run):
                 run.found = found
                 run.still_wanted()
 
-        return self.start(request, Run(visitor), go)
+        return self.start(request, AblationRun(visitor), go)

@@ -6,16 +6,16 @@ from viz.state.look import Look
 from viz.views.all_heads.ablation import ablation
 from viz.views.all_heads.compare import compare
 from viz.views.all_heads.grid import grid
+from viz.views.all_heads.head_results import head_results
 from viz.views.all_heads.means import means_and_rollout
 from viz.views.all_heads.pairs import from_word_to_word
 from viz.views.all_heads.ranking import ranking
-from viz.views.all_heads.writes import writes
 
 VIEWS: dict[str, Callable[[Look], None]] = {
     "Grid": grid,
     "Ranking": ranking,
     "From word to word": from_word_to_word,
-    "What heads write": writes,
+    "What heads write": head_results,
     "Leave one out": ablation,
     "Two sentences or models": compare,
     "Averages and rollout": means_and_rollout,

@@ -21,12 +21,12 @@ Basis = tuple[str, TransformerConfig, Lengths]
 _STATE, _PARAMETER = "cost-sizes", "cost-numbers"
 SENTENCE = "This sentence"
 GPT2_CONFIG = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12,
-                                hidden=3_072, activation="gelu_tanh")  # fmt: skip
+                                d_mlp=3_072, activation="gelu_tanh")  # fmt: skip
 PAPER_CONFIG = TransformerConfig("encoder-decoder", 37_000, 512, 512, 8, encoder_layers=6,
-                                 decoder_layers=6, hidden=2_048, norm_place="post",
+                                 decoder_layers=6, d_mlp=2_048, norm_place="post",
                                  activation="relu", positions="sinusoidal",
                                  qkv_bias=False, output_bias=False)  # fmt: skip
-_WALK = TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, hidden=2_048)
+_WALK = TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, d_mlp=2_048)
 _WALK_NOTE = (
     "{} gives batch, length, width and heads of one attention layer. The vocabulary of 10,000 is that of "
     f"{INTRODUCTION.at('Final layer')}; the feed-forward is four times as wide as the model."
@@ -109,10 +109,10 @@ class Field(NamedTuple):
 FIELDS = (
     Field("Batch", 4_096, lambda sizes: sizes.lengths.batch, 80),
     Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens, 105),
-    Field("Width", 65_536, lambda sizes: sizes.config.width, 90),
+    Field("Width", 65_536, lambda sizes: sizes.config.d_model, 90),
     Field("Heads", 512, lambda sizes: sizes.config.heads, 80),
     Field("Layers", 1_000, lambda sizes: sizes.layers, 80),
-    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.vocabulary, 112),
+    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.d_vocab, 112),
 )
 LENGTH = [field.label for field in FIELDS].index("Length")
 
@@ -127,13 +127,13 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
     return Sizes(
         replace(
             config,
-            width=width,
+            d_model=width,
             heads=heads,
-            vocabulary=vocabulary,
+            d_vocab=vocabulary,
             encoder_layers=config.encoder_layers if same else layers * bool(config.encoder_layers),
             decoder_layers=config.decoder_layers if same else layers * bool(config.decoder_layers),
-            hidden=config.hidden * width // config.width,
-            context=max(config.context, length),
+            d_mlp=config.d_mlp * width // config.d_model,
+            n_ctx=max(config.n_ctx, length),
         ),
         Lengths(batch, length, max(target, 1) if preset.lengths.target else 0),
     )

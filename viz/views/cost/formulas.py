@@ -97,9 +97,7 @@ def _layer(config: TransformerConfig, length: str) -> list[str]:
 def head_width(config: TransformerConfig) -> str:
     if config.head_size:
         return rf"d_k = {config.head_size}, \qquad h\, d_k = {config.heads * config.head_size}"
-    found = (
-        rf"d_k = \frac{{d}}{{h}} = \frac{{{config.width}}}{{{config.heads}}} = {config.head_width}"
-    )
+    found = rf"d_k = \frac{{d}}{{h}} = \frac{{{config.d_model}}}{{{config.heads}}} = {config.head_width}"
     if not config.groups_keys:
         return found
     kept = config.key_head_count * config.head_width
@@ -130,7 +128,7 @@ def _projections(config: TransformerConfig, times: int, length: str = "") -> str
 
 def _feed_forward(config: TransformerConfig, times: int, length: str = "") -> list[str]:
     """The maps of the feed-forward, three with a gate; nothing where there is none."""
-    if not config.hidden:
+    if not config.d_mlp:
         return []
     read = rf"{length}\, " if length else ""
     maps = 3 if config.is_gated else 2

@@ -158,7 +158,7 @@ def _check(seen: Look, rows: Sequence[Row]) -> None:
 
 def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
     """The weights by part, and what tying and biases change."""
-    parts = parameter_parts(sizes.config) | (seen.model.module.beyond_sizes() if own else {})
+    parts = parameter_parts(sizes.config) | (seen.model.module.extra_parameters() if own else {})
     total = sum(parts.values())
     largest = max(parts, key=parts.__getitem__)
     look_for(
@@ -204,8 +204,8 @@ def what_adds(config: TransformerConfig) -> list[str]:
         none.append("heads")
     if config.positions == "learned":
         others.append(
-            f"Up to {config.context:,} tokens the length adds none; each further position adds a row of "
-            f"{config.width:,} to the table of positions."
+            f"Up to {config.n_ctx:,} tokens the length adds none; each further position adds a row of "
+            f"{config.d_model:,} to the table of positions."
         )
     else:
         none.append("length")

@@ -178,7 +178,7 @@ def growth_view(seen: Look, sizes: Sizes, own: bool) -> None:
 
 def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """One attention layer timed on this machine, when asked."""
-    width, heads = sizes.config.width, sizes.config.heads
+    width, heads = sizes.config.d_model, sizes.config.heads
     st.markdown(
         f"One attention layer of width {width:,} with {heads:,} heads, each with keys and values of its "
         f"own, reads one sequence of {LENGTHS[0]:,} to {LENGTHS[-1]:,} tokens, several times each, on "

@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.analysis.stream.activation_curves import (
     CURVES,
-    Curve,
+    ActivationCurve,
     Function,
     activation_check,
     flat_share,
@@ -17,7 +17,7 @@ from model.nn.config import Activation
 from model.nn.places import Place
 from model.trace.records import FeedForwardRecord
 from viz.elements.one_of import one_listed, one_of
-from viz.figures.activation import Line, activation_curves, curve_over_values
+from viz.figures.activation import ActivationLine, activation_curves, curve_over_values
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
@@ -31,7 +31,7 @@ from viz.views.feed_forward import formulas
 
 TOKEN = "feed-forward-token"
 SHOWN = 24  # neurons in the picture
-_READ: dict[str, Callable[[Curve], Function]] = {
+_READ: dict[str, Callable[[ActivationCurve], Function]] = {
     "Value": lambda curve: curve.value,
     "Slope": lambda curve: curve.slope,
 }
@@ -43,9 +43,12 @@ def activation_view() -> None:
     shown = one_of("Curves", list(_READ), "feed-forward-curves")
     content = st.slider("Second map's value in SwiGLU", -2.0, 2.0, 1.0, 0.5, key="swiglu-content")
     read = _READ[shown]
-    lines = [Line(CURVES[name].title, read(CURVES[name])) for name in ("gelu", "gelu_tanh", "relu")]
+    lines = [
+        ActivationLine(CURVES[name].title, read(CURVES[name]))
+        for name in ("gelu", "gelu_tanh", "relu")
+    ]
     gate = read(CURVES["swiglu"])
-    lines.append(Line(f"SwiGLU: SiLU(x) · {content:g}", lambda x: gate(x) * content))
+    lines.append(ActivationLine(f"SwiGLU: SiLU(x) · {content:g}", lambda x: gate(x) * content))
     chart(activation_curves(lines, what=shown.lower()), "feed-forward-activations")
 
 
@@ -108,7 +111,7 @@ def chosen_layer(seen: Look) -> FeedForwardRecord | None:
             "This model has attention only: no feed-forward layers. Stories and MiniLM have them."
         )
         return None
-    stacks = len(seen.trace.states)
+    stacks = len(seen.trace.residual)
     name = st.selectbox(
         "Layer",
         list(records),

@@ -29,7 +29,7 @@ NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-no
 def contributions_view(seen: Look) -> None:
     """The length of what attention and feed-forward add, beside the length of the stream."""
     boxes = st.columns(2)
-    stacks: list[Stack] = list(seen.trace.states)
+    stacks: list[Stack] = list(seen.trace.residual)
     stack = stacks[0]
     if len(stacks) > 1:
         stack = one_of(
@@ -62,7 +62,7 @@ def contributions_view(seen: Look) -> None:
         st.markdown(_HOW[place])
     _contribution_check(seen, stack, parts)
     columns = {f"{name} adds": each for name, each in zip(names, added, strict=True)}
-    end = {"stream at the end": lengths(seen.trace.states[stack][-1])}
+    end = {"stream at the end": lengths(seen.trace.residual[stack][-1])}
     table({"token": numbered_labels(tokens)} | columns | end, "feed-forward-contributions")
 
 
@@ -76,7 +76,7 @@ _HOW = {
 
 def _contribution_check(seen: Look, stack: Stack, parts: tuple[Contribution, ...]) -> None:
     apart = contribution_check(seen.model, seen.trace, parts)
-    states = seen.trace.states[stack]
+    states = seen.trace.residual[stack]
     said = (
         "Check: what the stream received differs from what the sub-layers wrote, recomputed through "
         f"their own last maps, by at most {difference(apart)}"

@@ -11,14 +11,14 @@ def pipeline(seen: Look) -> None:
     layers = config.encoder_layers + config.decoder_layers
     cards = [
         ("Tokens", f"{len(trace.tokens)}", "the sentence, cut into pieces"),
-        ("Vectors", f"{len(trace.tokens)} × {config.width}", "one row of numbers for each token"),
+        ("Vectors", f"{len(trace.tokens)} × {config.d_model}", "one row of numbers for each token"),
         ("Attention", f"{layers} × {config.heads}", "layers × heads that mix the rows"),
     ]
-    if config.hidden:
-        wide = f"{config.width} → {config.hidden} → {config.width}"
+    if config.d_mlp:
+        wide = f"{config.d_model} → {config.d_mlp} → {config.d_model}"
         cards.append(("Feed-forward", wide, "each row by itself"))
     if trace.prediction is None:
-        size = f"{len(trace.tokens)} × {config.width}"
+        size = f"{len(trace.tokens)} × {config.d_model}"
         cards.append(("Result", size, "one vector for each token, in its context"))
     else:
         size = f"{trace.prediction.vocabulary:,}"

@@ -1,24 +1,18 @@
-"""Controls that show a field of the change and set it."""
+"""Controls that show a field of the intervention and set it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import streamlit as st
 
-from viz.state.session import Control, current, set_change, shown, switch
+from viz.state.session import Control, current, intervene, shown, switch
 
 CLICKED = 64  # up to so many options are buttons; more are a list
 
 
-def changed(**fields: object) -> None:
-    """These fields of the change take these values."""
-    set_change(replace(current().change, **fields))  # type: ignore[arg-type]
-
-
 def field(name: str) -> Control:
-    """The widget that shows a field of the change and sets it."""
-    value = getattr(current().change, name)
-    return switch(f"laboratory-{name}", value, lambda value: changed(**{name: value}))
+    """The widget that shows a field of the intervention and sets it."""
+    value = getattr(current().intervention, name)
+    return switch(f"laboratory-{name}", value, lambda value: intervene(**{name: value}))
 
 
 def heading(words: str) -> None:
@@ -34,16 +28,16 @@ def value_or_number(
     other: tuple[str, float],
     number: tuple[str, float, float],
 ) -> None:
-    """One field of the change: one of some named values, or any number.
+    """One field of the intervention: one of some named values, or any number.
 
     other: what a number is called, and the first one. number: its label, bound and step.
     """
-    value = getattr(current().change, name)
+    value = getattr(current().intervention, name)
     names = {each: kind for kind, each in named.items()}
     label, bound, step = number
 
     def take_kind(kind: str) -> None:
-        changed(**{name: named.get(kind, other[1])})
+        intervene(**{name: named.get(kind, other[1])})
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         heading(words)
@@ -65,7 +59,7 @@ def value_or_number(
                 format="%g",
                 width=160,
                 **switch(
-                    f"laboratory-{name}-number", value, lambda number: changed(**{name: number})
+                    f"laboratory-{name}-number", value, lambda number: intervene(**{name: number})
                 ),
             )
 

@@ -13,7 +13,7 @@ from viz.figures.marked_cells import CLICKED, edges
 from viz.notation.labels import numbered_labels
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.state.session import current, set_change
+from viz.state.session import current, set_intervention
 
 LABEL = 18  # characters of a token on a button
 
@@ -32,7 +32,7 @@ def edges_editor(seen: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         query = _pick("Token that looks", queries, current().query)
         key = _pick("may not look at", keys, current().key)
-        cut, closed = (query, key) in current().change.blocked, not look[query, key]
+        cut, closed = (query, key) in current().intervention.blocked, not look[query, key]
         st.button(
             "Mend this edge" if cut else "Already masked" if closed else "Cut this edge",
             key="laboratory-edge",
@@ -48,7 +48,7 @@ def edges_editor(seen: Look) -> None:
         st.button(
             "Cut the whole row",
             key="laboratory-row",
-            on_click=lambda: _take(seen, current().change.blocked | row),
+            on_click=lambda: _take(seen, current().intervention.blocked | row),
             help="Every key that this token may look at: a row with nothing to look at",
         )
     if chosen:
@@ -65,7 +65,7 @@ def _pick(label: str, tokens: list[str], start: int) -> int:
 
 def toggle(seen: Look, query: int, key: int) -> None:
     """Cuts an edge, or mends it where it is cut."""
-    _take(seen, current().change.blocked ^ {(query, key)})
+    _take(seen, current().intervention.blocked ^ {(query, key)})
 
 
 def _toggle_chosen(seen: Look, look: Mask) -> None:
@@ -73,7 +73,7 @@ def _toggle_chosen(seen: Look, look: Mask) -> None:
     (queries, keys), view = seen.labels, current()
     if view.query >= len(queries) or view.key >= len(keys):
         return
-    if not look[view.query, view.key] and (view.query, view.key) not in view.change.blocked:
+    if not look[view.query, view.key] and (view.query, view.key) not in view.intervention.blocked:
         st.caption(f"{view.query} cannot see {view.key} in any case: the mask forbids it already.")
         return
     toggle(seen, view.query, view.key)
@@ -82,17 +82,17 @@ def _toggle_chosen(seen: Look, look: Mask) -> None:
 
 def _take(seen: Look, blocked: Edges) -> None:
     """A model with two stacks must name the sub-layer in which edges are cut."""
-    change = current().change
-    only = change.only
+    intervention = current().intervention
+    only = intervention.only
     if len(seen.model.stacks()) > 1 and blocked:
         only = frozenset({seen.place}) if only is None else only | {seen.place}
-    set_change(replace(change, blocked=blocked, only=only))
+    set_intervention(replace(intervention, blocked=blocked, only=only))
 
 
 def _grid(seen: Look, queries: list[str], keys: list[str], look: Mask) -> None:
     cut = np.zeros((len(queries), len(keys)), bool)
     applies = seen.request.intervention.applies(seen.place)
-    for query, key in current().change.blocked if applies else ():
+    for query, key in current().intervention.blocked if applies else ():
         if query < len(queries) and key < len(keys):
             cut[query, key] = True
 
@@ -112,9 +112,9 @@ def _grid(seen: Look, queries: list[str], keys: list[str], look: Mask) -> None:
 
 def _allowed(seen: Look) -> Mask:
     """Where a query may look in the shown head, the cuts aside."""
-    change = seen.request.intervention
-    uncut = replace(seen.request, intervention=replace(change, blocked=frozenset()))
-    attention = seen.attention if not change.blocked else traced(uncut).find(seen.place)
+    intervention = seen.request.intervention
+    uncut = replace(seen.request, intervention=replace(intervention, blocked=frozenset()))
+    attention = seen.attention if not intervention.blocked else traced(uncut).find(seen.place)
     queries, keys = seen.labels
     mask = attention.mask_of(min(seen.head, attention.heads - 1))
     return np.ones((len(queries), len(keys)), bool) if mask is None else mask

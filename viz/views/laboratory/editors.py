@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import streamlit as st
 
-from model.nn.intervention import LARGEST_FILL, LARGEST_SCALE
+from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell.controls import MASK_NAMES, MASKS_OF_SHAPE
-from viz.state.intervention_words import FILLS, fill_name
+from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
-from viz.state.session import current, switch
-from viz.views.laboratory.controls import changed, field, heading, several, value_or_number
+from viz.state.session import current, intervene, switch
+from viz.views.laboratory.controls import field, heading, several, value_or_number
 from viz.views.laboratory.edges import LABEL, edges_editor
 
 
@@ -35,16 +35,18 @@ def _scaling(seen: Look) -> None:
     )
 
 
-def _filling(seen: Look) -> None:
+def _mask_value(seen: Look) -> None:
     value_or_number(
         "fill",
         "A masked score becomes, after scaling,",
-        {fill_name(fill): fill for fill in FILLS},
+        {mask_value_name(mask_value): mask_value for mask_value in MASK_VALUES},
         other=("a number", -1.0),
-        number=("Number", LARGEST_FILL, 1.0),
+        number=("Number", LARGEST_MASK_VALUE, 1.0),
     )
     if all(attention.mask is None for attention in seen.trace.attention):
-        st.caption("Nothing is masked in this run, so the fill is not used. Mask something first.")
+        st.caption(
+            "Nothing is masked in this run, so the mask value is not used. Mask something first."
+        )
 
 
 def _mask(seen: Look) -> None:
@@ -64,10 +66,10 @@ def _padding(seen: Look) -> None:
     several(
         "Treated as padding: no token may look at these",
         range(len(seen.trace.tokens)),
-        chosen=sorted(current().change.hidden),
+        chosen=sorted(current().intervention.hidden),
         name=lambda at: f"{at} {plain(token_label(seen.trace.tokens[at].text, LABEL))}",
         key="laboratory-hidden",
-        take=lambda members: changed(hidden=frozenset(members)),
+        take=lambda members: intervene(hidden=frozenset(members)),
     )
 
 
@@ -79,7 +81,7 @@ def _positions(seen: Look) -> None:
 
 
 def _heads(seen: Look) -> None:
-    place, ablated = seen.place, current().change.ablated
+    place, ablated = seen.place, current().intervention.ablated
     others = frozenset(member for member in ablated if member[0] != place)
     heads = range(seen.attention.heads)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -90,19 +92,21 @@ def _heads(seen: Look) -> None:
                 chosen=seen.attention.ablated,
                 name=lambda head: head_label((place, head), full=True),
                 key=f"laboratory-heads-{place}",
-                take=lambda members: changed(ablated=others | {(place, head) for head in members}),
+                take=lambda members: intervene(
+                    ablated=others | {(place, head) for head in members}
+                ),
             )
         whole = others | {(place, head) for head in heads}
         st.button(
             "The whole layer",
             key="laboratory-layer",
             disabled=whole == ablated,
-            on_click=lambda: changed(ablated=whole),
+            on_click=lambda: intervene(ablated=whole),
         )
 
 
 def _dropout(seen: Look) -> None:
-    change = current().change
+    intervention = current().intervention
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.slider(
             "Dropout on the weights: each becomes 0 with this probability, the rest is divided",
@@ -111,11 +115,13 @@ def _dropout(seen: Look) -> None:
             step=0.05,
             width=480,
             **switch(
-                "laboratory-dropout", min(change.dropout, 0.9), lambda rate: changed(dropout=rate)
+                "laboratory-dropout",
+                min(intervention.dropout, 0.9),
+                lambda rate: intervene(dropout=rate),
             ),
         )
         st.number_input("Seed", 0, 999_999_999, step=1, width=160, **field("seed"))
-    if change.dropout:
+    if intervention.dropout:
         _what_dropped(seen)
 
 
@@ -137,18 +143,18 @@ def _what_dropped(seen: Look) -> None:
 
 def _where(seen: Look) -> None:
     names = seen.model.attention_names
-    needed = bool(current().change.blocked) and len(seen.model.stacks()) > 1
+    needed = bool(current().intervention.blocked) and len(seen.model.stacks()) > 1
 
     def take(members: Sequence[object]) -> None:
         only = frozenset(str(member) for member in members)
         if needed and not only:
             return
-        changed(only=only or None)
+        intervene(only=only or None)
 
     several(
         "Only in these sub-layers (none chosen: in all)",
         names,
-        chosen=sorted(current().change.only or ()),
+        chosen=sorted(current().intervention.only or ()),
         name=layer_label,
         key="laboratory-only",
         take=take,
@@ -161,7 +167,7 @@ EDITORS: dict[str, Callable[[Look], None]] = {
     "Mask": _mask,
     "Padding": _padding,
     "Edges": edges_editor,
-    "Fill": _filling,
+    "Mask value": _mask_value,
     "Positions": _positions,
     "Heads": _heads,
     "Dropout": _dropout,

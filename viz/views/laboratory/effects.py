@@ -1,4 +1,4 @@
-"""What a change did to the predictions, beside the unchanged run: one token, or all of them."""
+"""What an intervention did to the predictions, beside the unchanged run: one token, or all of them."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,8 @@ from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import counted, difference, nats, settled
 from viz.notation.theme import WEIGHT
+from viz.shell.alternatives import say_encoder
 from viz.shell.pictures import chart, table
-from viz.shell.way_out import say_encoder
 from viz.state.held import traced
 from viz.state.look import Look
 
@@ -34,7 +34,8 @@ def runs(seen: Look) -> tuple[Trace, Trace]:
 
 
 def effect_on_prediction(seen: Look) -> None:
-    """The next token after the text, before and after a change; nothing without a change or a prediction."""
+    """The next token after the text, before and after an intervention; nothing without an
+    intervention or a prediction."""
     before, after = runs(seen)
     if before is after or before.prediction is None or after.prediction is None:
         return
@@ -90,7 +91,7 @@ def _what_leaks(before: Trace, after: Trace) -> None:
 
 
 def next_token_effect(seen: Look) -> None:
-    """What the model expects after one token, before and after the change."""
+    """What the model expects after one token, before and after the intervention."""
     before, after = runs(seen)
     if before.prediction is None or after.prediction is None:
         _no_prediction(seen)

@@ -17,7 +17,7 @@ from viz.notation.numbers import difference
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.laboratory.masks import fills_compared, two_routes
+from viz.views.laboratory.masks import mask_values_compared, two_routes
 
 VARIANCE = (
     r"\begin{aligned} \mathrm{Var}(q \cdot k) &= \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k \\"
@@ -45,7 +45,7 @@ def measured_points(seen: Look) -> None:
         "Why √dₖ": _why_scale,
         "Gradient through softmax": _gradient,
         "Two routes to a mask": two_routes,
-        "What to fill with": fills_compared,
+        "What to fill with": mask_values_compared,
     }
     point = one_of("A point, measured", list(points), "laboratory-point")
     points[point](seen)

@@ -4,22 +4,22 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.analysis.softmax_experiments import Filling, Precision, filling, routes
+from model.analysis.softmax_experiments import MaskValueEffect, Precision, mask_value_effect, routes
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.numbers import counted, difference
 from viz.shell.controls import choose_head
 from viz.shell.pictures import chart, look_for, table
-from viz.state.intervention_words import FILLS, fill_name
+from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
 
 ROUTES = (
     r"\text{softmax}(s + M)_{ij} = \frac{m_{ij}\, \text{softmax}(s)_{ij}}"
     r"{\sum_l m_{il}\, \text{softmax}(s)_{il}}"
 )
-FILL = (
-    r"w_{ij} = \frac{e^{\,\text{fill}}}{\sum_l e^{\,\text{masked}_{il}}}"
+MASK_VALUE = (
+    r"w_{ij} = \frac{e^{\,\text{mask value}}}{\sum_l e^{\,\text{masked}_{il}}}"
     r"\qquad e^{-\infty} = 0, \quad e^{0} = 1"
 )
 ROOMY = 7  # up to so many rows and columns a cell has room for a power of ten
@@ -92,24 +92,27 @@ def _powers(values: Array) -> list[list[str]]:
     return [[f"{value:.0e}" if value else "0" for value in row] for row in values.tolist()]
 
 
-def fills_compared(seen: Look) -> None:
+def mask_values_compared(seen: Look) -> None:
     """−∞, −1e9, −1e20 and 0, before and after scaling, in two precisions."""
     words, formula = st.columns([3, 2], gap="large")
     with formula:
         scores, mask = _masked_head(seen)
         precision: Precision = one_of("Computed in", ("float32", "float16"), "laboratory-precision")
-        st.latex(FILL)
+        st.latex(MASK_VALUE)
     scale = seen.attention.scale
     found = [
-        filling(scores, mask, scale, fill, precision=precision, before_scaling=early)
-        for fill in FILLS
+        mask_value_effect(
+            scores, mask, scale, mask_value, precision=precision, before_scaling=early
+        )
+        for mask_value in MASK_VALUES
         for early in (False, True)
     ]
     with words:
         look_for(
-            "A fill of 0 hides nothing, for e⁰ = 1. In float32 all large negative fills give the same "
+            "A mask value of 0 hides nothing, for e⁰ = 1. In float32 all large negative mask "
+            "values give the same "
             "weights as −∞, before scaling or after. They differ in a row with every key masked: −∞ "
-            "gives 0/0, a finite fill a uniform row. In float16 −1e9 does not exist."
+            "gives 0/0, a finite mask value a uniform row. In float16 −1e9 does not exist."
         )
     st.dataframe(pd.DataFrame([_row(one) for one in found]), hide_index=True)
     st.caption(
@@ -118,12 +121,12 @@ def fills_compared(seen: Look) -> None:
     )
 
 
-def _row(one: Filling) -> dict[str, str]:
+def _row(one: MaskValueEffect) -> dict[str, str]:
     refused = ", masked_fill refuses it" if one.refused else ""
     return {
-        "fill": fill_name(one.fill),
+        "mask value": mask_value_name(one.mask_value),
         "written": "before scaling" if one.before_scaling else "after scaling",
-        f"as {one.precision}": f"{fill_name(one.stored)}{refused}",
+        f"as {one.precision}": f"{mask_value_name(one.stored)}{refused}",
         "largest weight on a masked key": f"{one.leaked:.4f}",
         "largest difference from −∞": difference(one.difference),
         "a row with every key masked": (

@@ -1,11 +1,11 @@
-"""What a change did inside: how sharply the rows of weights look, and how far the stream moved."""
+"""What an intervention did inside: how sharply the rows of weights look, and how far the stream moved."""
 
 import numpy as np
 import streamlit as st
 
 from model.analysis.run_comparison import (
-    Movement,
     RowStatistics,
+    StreamMovement,
     largest_difference,
     movement,
     row_statistics,
@@ -117,7 +117,7 @@ def stream_effect(seen: Look) -> None:
     table(columns, "laboratory-stream")
 
 
-def _where_it_moved(moved: Movement, names: tuple[str, ...]) -> str:
+def _where_it_moved(moved: StreamMovement, names: tuple[str, ...]) -> str:
     changed = np.flatnonzero(moved.distance.max(-1) > 0)
     if not changed.size:
         return "No number of this stream differs from the unchanged run."

@@ -65,7 +65,7 @@ def choose_norm(seen: Look) -> NormLook:
 
 
 def _title(seen: Look, name: str) -> str:
-    return norm_name(name, seen.model.config.norm_place, stacks=len(seen.trace.states))
+    return norm_name(name, seen.model.config.norm_place, stacks=len(seen.trace.residual))
 
 
 def norm_rows(

@@ -15,8 +15,8 @@ from viz.figures.curves import COLOURS, position_curves
 from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
+from viz.shell.alternatives import offer_model
 from viz.shell.pictures import chart, look_for, table
-from viz.shell.way_out import offer_model
 from viz.state.look import Look
 from viz.views.positions.formulas import (
     LIKENESS,
@@ -159,9 +159,9 @@ def _table(seen: Look, kind: Kind) -> PositionTable | None:
         values = learned(seen.model)
         return None if values is None else PositionTable(kind, values, config.positions == kind)
     if kind == "sinusoidal":
-        formula = sinusoidal(config.context, config.width)
+        formula = sinusoidal(config.n_ctx, config.d_model)
     else:
-        formula = rotary(config.context, config.turned_width, config.rotary_base)
+        formula = rotary(config.n_ctx, config.turned_width, config.rotary_base)
     # Models of the hub may turn a part of each head, stretch the angles, or order the columns otherwise.
     used = seen.trace.positions
     own = (
@@ -216,7 +216,7 @@ def _cell(seen: Look, found: PositionTable) -> None:
             position,
             column,
             float(found.values[position, column]),
-            width=config.turned_width if found.turned else config.width,
+            width=config.turned_width if found.turned else config.d_model,
             base=config.rotary_base,
         )
     )
@@ -225,7 +225,7 @@ def _cell(seen: Look, found: PositionTable) -> None:
 def _said(seen: Look, whole: PositionTable) -> str:
     """Whose positions these are; where they are the model's, how far the table is from the pass."""
     config = seen.model.config
-    width = config.turned_width if whole.turned else config.width
+    width = config.turned_width if whole.turned else config.d_model
     used = seen.trace.positions
     if not whole.own or used is None:
         return plain(

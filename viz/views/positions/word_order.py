@@ -30,7 +30,7 @@ TEXT_LIMIT = 500  # characters of one of these sentences
 WORDS = 6  # of the visitor's sentence, where the model knows no lion
 EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
 ON, OFF, LIFTED = "Positions on", "Positions off", "Off, mask lifted"
-CHANGES = {
+INTERVENTIONS = {
     ON: Intervention(),
     OFF: Intervention(positions=False),
     LIFTED: Intervention(positions=False, mask="none"),
@@ -142,7 +142,7 @@ def _hold_the_same(model: Model, pair: Pair) -> bool:
 
 
 def _request(seen: Look, text: str, way: str) -> Request:
-    return replace(seen.request, text=text, intervention=CHANGES[way])
+    return replace(seen.request, text=text, intervention=INTERVENTIONS[way])
 
 
 def _why(seen: Look, found: dict[str, Reordered]) -> str:

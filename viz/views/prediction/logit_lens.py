@@ -43,7 +43,7 @@ def logit_lens(seen: Look) -> None:
         last = window.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
         first = last - COLUMNS
     formula.latex(LENS if seen.model.config.norm_place == "pre" else LENS_WITHOUT_NORM)
-    states = [state[first:last] for state in trace.states["decoder"]]
+    states = [state[first:last] for state in trace.residual["decoder"]]
     logits = trace.prediction.rows(first, last)
     found, error = lens(seen.model.unembed, states, logits), rounding(trace, logits)
     names, named = state_names(trace, "decoder"), seen.model.tokenizer.named

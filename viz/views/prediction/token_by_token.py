@@ -13,7 +13,7 @@ from model.serving.engine import Request
 from model.trace.records import Token
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of, one_step
-from viz.figures.bars import reading
+from viz.figures.bars import weights_row
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, difference
 from viz.notation.theme import WEIGHT, rgba
@@ -35,7 +35,7 @@ _STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 
 def token_by_token(seen: Look) -> None:
     """The page's third view: go forward and back through what the model writes."""
-    context = seen.model.config.context
+    context = seen.model.config.n_ctx
     look_for(
         "Each step adds the underlined token. The second picture shows which tokens the last one read for "
         "it."
@@ -72,7 +72,7 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
         weights = attention.weights(head)[-1]
         queries, texts = labels_of(run, attention)
         new = 0 if attention.kind == "cross" else len(ids) - 1
-        chart(reading(weights, texts, written=new), "prediction-step-reading")
+        chart(weights_row(weights, texts, written=new), "prediction-step-reading")
         st.caption(
             f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
             f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
@@ -89,7 +89,7 @@ def _choice(seen: Look) -> Choice:
     if how != draw:
         return Choice(Sampling())
     with st.popover("Temperature, top-k, top-p and seed"):
-        sampling = sampling_controls(seen.model.config.vocabulary)
+        sampling = sampling_controls(seen.model.config.d_vocab)
         seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",
                                bind="query-params")  # fmt: skip
     return Choice(sampling, int(seed))

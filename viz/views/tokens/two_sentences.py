@@ -50,7 +50,7 @@ def two_sentences(seen: Look) -> None:
         return
     found = likeness(seen.trace, other, places)
     names = _names(seen.trace)
-    look_for(f"{_START} {_course(seen.trace, found.word, places)}", above)
+    look_for(f"{_START} {_what_happens(seen.trace, found.word, places)}", above)
     with picture:
         chart(likeness_lines(found.word, found.others, states=names), "tokens-likeness")
     with choices:
@@ -122,7 +122,7 @@ _START = (
 )
 
 
-def _course(trace: Trace, word: Array, places: tuple[int, int]) -> str:
+def _what_happens(trace: Trace, word: Array, places: tuple[int, int]) -> str:
     """What the position did to the cosine, then where it fell and where it rose most."""
     names, here, there = _names(trace), *places
     if "positions" not in trace.summands[trace.source]:

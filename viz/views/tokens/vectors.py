@@ -90,9 +90,9 @@ def _texts(seen: Look, ids: Sequence[int]) -> list[str]:
 def _look_up_check(seen: Look, place: int, product: Array) -> str:
     """How far the product lies from the row, and from what this pass really used."""
     row = seen.model.embedding[seen.trace.tokens[place].id]
-    factor = np.float32(seen.model.config.width**0.5 if seen.model.config.scaled_embedding else 1)
+    factor = np.float32(seen.model.config.d_model**0.5 if seen.model.config.scaled_embedding else 1)
     used = seen.trace.embeddings[place]
-    times = f", times √{seen.model.config.width}," if factor != 1 else ""
+    times = f", times √{seen.model.config.d_model}," if factor != 1 else ""
     return (
         f"Check: the product over all {len(seen.model.embedding):,} rows differs from the row by "
         f"at most {difference(float(np.abs(product - row).max()))}, and{times} from the vector "

@@ -10,7 +10,13 @@ import streamlit as st
 
 from model.nn.places import head_label
 from model.serving.engine import Background
-from model.training.checkpoints import Archive, Course, Film, shipped_course, shipped_courses
+from model.training.checkpoints import (
+    Archive,
+    CheckpointTraces,
+    TrainingRun,
+    shipped_training_run,
+    shipped_training_runs,
+)
 from model.training.induction import SYMBOLS
 from model.training.workshop import Workshop
 from viz.elements.one_of import one_of
@@ -44,8 +50,8 @@ CHARACTERS = 500  # of the text: it stands in the link, whose room it shares wit
 class Seen:
     """A training, a text read along it, and one head."""
 
-    course: Course
-    film: Film
+    training_run: TrainingRun
+    traces: CheckpointTraces
     place: str
     head: int
 
@@ -75,7 +81,7 @@ def workshop() -> Workshop:
 def seen_training() -> Seen | None:
     """What the visitor chose; None where a sentence on the page says why it cannot be read."""
     which, box, head = st.columns([9, 10, 8], vertical_alignment="bottom")
-    shipped = shipped_courses()
+    shipped = shipped_training_runs()
     names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
     name = one_of(
         "Whose training",
@@ -91,13 +97,13 @@ def seen_training() -> Seen | None:
         text, first = view.text, (view.place, view.head)
     with box:
         text = text_box(f"training-text-{name}", text, listed=name == "induction")
-    course = shipped_course(name)
-    film = read(course, text)
-    if film is None:
+    training_run = shipped_training_run(name)
+    traces = read(training_run, text)
+    if traces is None:
         return None
     with head:
-        place, number = choose_head(f"training-head-{name}", course, film, first=first)
-    return Seen(course, film, place, number)
+        place, number = choose_head(f"training-head-{name}", training_run, traces, first=first)
+    return Seen(training_run, traces, place, number)
 
 
 def text_box(key: str, default: str, *, listed: bool) -> str:
@@ -121,26 +127,26 @@ def text_box(key: str, default: str, *, listed: bool) -> str:
     )
 
 
-def read(course: Course, text: str) -> Film | None:
+def read(training_run: TrainingRun, text: str) -> CheckpointTraces | None:
     """The text at every checkpoint, or None after a sentence that says why not."""
     try:
         with st.spinner("Reading the checkpoints"):
-            return archive().film(course, text)
+            return archive().traces(training_run, text)
     except ValueError as refusal:
         st.error(plain(str(refusal)))
         return None
 
 
 def choose_head(
-    key: str, course: Course, film: Film, *, first: tuple[str, int] | None
+    key: str, training_run: TrainingRun, traces: CheckpointTraces, *, first: tuple[str, int] | None
 ) -> tuple[str, int]:
     """A sub-layer and head: those that were found to do something come first."""
     every = [
         (attention.name, head)
-        for attention in film.last.attention.values()
+        for attention in traces.last.attention.values()
         for head in range(attention.heads)
     ]
-    roles = {course.found(what): f", {ROLES.get(what, what)}" for what in course.heads}
+    roles = {training_run.found(what): f", {ROLES.get(what, what)}" for what in training_run.heads}
     heads = {head_label(one, full=True): one for one in [*roles, *every] if one in every}
     names = list(heads)
     chosen = st.selectbox(

@@ -3,14 +3,14 @@
 import streamlit as st
 
 from model.nn.places import Place, decoder_head, head_label
-from model.training.checkpoints import Course
+from model.training.checkpoints import TrainingRun
 from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
 from viz.notation.markdown import plain
 from viz.shell.pictures import look_for
 from viz.state.engine import visitor
 from viz.views.training.choice import LIST, archive, read, text_box, workshop
-from viz.views.training.film import film, message
+from viz.views.training.player import message, player
 from viz.views.training.views import checked, say_what_is_cut
 
 TICKET = "training-ticket"  # session state: the visitor's own run
@@ -94,7 +94,7 @@ def _run() -> None:
         else:
             _progress(report)
     if report is not None:
-        _film(report)
+        _player(report)
     running = report is not None and not report.over
     if st.session_state.get(RUNNING) and not running:
         st.session_state[RUNNING] = False
@@ -114,12 +114,12 @@ def _nothing_yet() -> None:
 
 
 def _progress(report: Report) -> None:
-    """How far the run is, or its place in the line, with a button that ends it."""
+    """How far the run is, or its place in the queue, with a button that ends it."""
     words, button = st.columns([5, 1], vertical_alignment="center")
     label, key = "Stop", "training-stop"
     if report.state == "waiting":
-        label, key = "Leave the line", "training-leave"
-        place = "next" if report.place == 1 else f"number {report.place} in the line"
+        label, key = "Leave the queue", "training-leave"
+        place = "next" if report.place == 1 else f"number {report.place} in the queue"
         words.info(f"Somebody is training. You are {place}. Your run begins by itself.")
     else:
         words.progress(report.step / report.recipe.steps, text=_where(report))
@@ -137,9 +137,9 @@ def _where(report: Report) -> str:
         return f"Stopped at {done}. What was reached stays below."
     if report.state == "gone":
         return f"Ended at {done}, because you had left this view. What was reached stays below."
-    if report.course is None:
+    if report.training_run is None:
         return f"Done: {done}."
-    scores, heads = report.course.history[-1], report.course.heads
+    scores, heads = report.training_run.history[-1], report.training_run.heads
     gates = "It would pass the gates of the shipped model."
     if report.missed:
         gates = f"The shipped model's gates would refuse it: {' '.join(report.missed)}"
@@ -149,30 +149,30 @@ def _where(report: Report) -> str:
     )
 
 
-def _film(report: Report) -> None:
-    course = report.course
-    shown = None if course is None else read(course, st.session_state[TEXT])
-    if course is None or shown is None:
+def _player(report: Report) -> None:
+    training_run = report.training_run
+    shown = None if training_run is None else read(training_run, st.session_state[TEXT])
+    if training_run is None or shown is None:
         return
-    place, head = _chosen_head(course)
+    place, head = _chosen_head(training_run)
     say_what_is_cut(shown)
     drawn = message(
-        course,
+        training_run,
         shown,
-        archive().movement(course),
+        archive().movement(training_run),
         place=place,
         head=head,
         losses=report.losses,
         planned=report.recipe.steps,
     )
-    film(drawn, mount="training-here")
+    player(drawn, mount="training-here")
     checked(shown)
 
 
-def _chosen_head(course: Course) -> tuple[str, int]:
-    """The head that is shown; before the first exam no head is the best, and one is taken."""
+def _chosen_head(training_run: TrainingRun) -> tuple[str, int]:
+    """The head that is shown; before the first evaluation no head is the best, and one is taken."""
     label: str = st.session_state[HEAD]
     if label in BEST:
         what = BEST[label]
-        return course.found(what) if what in course.heads else ("decoder.1.self", 0)
+        return training_run.found(what) if what in training_run.heads else ("decoder.1.self", 0)
     return decoder_head(label)

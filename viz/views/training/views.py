@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.training.checkpoints import Film, shipped_course
+from model.training.checkpoints import CheckpointTraces, shipped_training_run
 from viz.figures.curves import Curve, training_curves
 from viz.figures.heatmap import weights_of_head
 from viz.notation.labels import numbered_labels
@@ -12,8 +12,8 @@ from viz.shell.pictures import chart, look_for, table
 from viz.state.examples import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
 from viz.views.training.choice import Seen, archive, seen_training
-from viz.views.training.film import film, message
-from viz.views.training.film.message import PATTERN_NAMES, measures, patterns
+from viz.views.training.player import message, player
+from viz.views.training.player.message import PATTERN_NAMES, measures, patterns
 
 LOSS = r"""L = -\frac{1}{n} \sum_{t=1}^{n} \ln p\left(x_{t+1} \mid x_1 \dots x_t\right)"""
 STEP = r"""\theta \leftarrow \theta - \eta\, \frac{\partial L}{\partial \theta}"""
@@ -60,7 +60,7 @@ They make the next token easier to foretell.
 
 
 def _curves() -> None:
-    history = shipped_course("induction").history
+    history = shipped_training_run("induction").history
     steps = [int(record["step"]) for record in history]
     losses = Curve(steps[1:], [record["loss"] for record in history if "loss" in record])
     scores = {
@@ -92,13 +92,13 @@ def watch() -> None:
     if seen is None:
         return
     look_for(_look_for(seen))
-    say_what_is_cut(seen.film)
-    movement = archive().movement(seen.course)
-    film(
-        message(seen.course, seen.film, movement, place=seen.place, head=seen.head),
-        mount="training-film",
+    say_what_is_cut(seen.traces)
+    movement = archive().movement(seen.training_run)
+    player(
+        message(seen.training_run, seen.traces, movement, place=seen.place, head=seen.head),
+        mount="training-player",
     )
-    checked(seen.film)
+    checked(seen.traces)
     formulas(seen)
 
 
@@ -111,15 +111,15 @@ def beside() -> None:
         "Left, a head of the model as it was drawn at random. Right, the same head after training. Both "
         "have one scale, 0 to 1. The numbers below say what moved."
     )
-    say_what_is_cut(seen.film)
-    steps = seen.film.steps
-    queries = [token.text for token in seen.film.queries(seen.place)]
-    keys = [token.text for token in seen.film.keys(seen.place)]
-    numbers = measures(seen.film, seen.place, seen.head)
+    say_what_is_cut(seen.traces)
+    steps = seen.traces.steps
+    queries = [token.text for token in seen.traces.queries(seen.place)]
+    keys = [token.text for token in seen.traces.keys(seen.place)]
+    numbers = measures(seen.traces, seen.place, seen.head)
     for column, at, which in zip(
         st.columns(2, gap="large"), (0, -1), ("untrained", "trained"), strict=True
     ):
-        attention = seen.film.readings[at].attention[seen.place]
+        attention = seen.traces.checkpoints[at].attention[seen.place]
         with column:
             st.markdown(f"**Head {seen.name}, {which}: step {steps[at]:,}**")
             chart(
@@ -131,12 +131,12 @@ def beside() -> None:
             weights = attention.weights(seen.head)
             columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
             table({"query": numbered_labels(queries), **columns}, f"training-beside-{which}")
-    checked(seen.film)
+    checked(seen.traces)
 
 
 def formulas(seen: Seen) -> None:
     shown = {"Largest weight of a row": SHARPEST, "How far weights moved": MOVED}
-    found = patterns(seen.film, seen.place)
+    found = patterns(seen.traces, seen.place)
     if "previous_token" in found:
         shown = {"The token before": BEFORE, **shown}
     if "induction" in found:
@@ -149,7 +149,7 @@ def formulas(seen: Seen) -> None:
         column.latex(formula)
 
 
-def say_what_is_cut(shown: Film) -> None:
+def say_what_is_cut(shown: CheckpointTraces) -> None:
     """Says how much of a long text is left out; one place, whether there is something to say or not."""
     with st.container():
         if shown.unread:
@@ -157,7 +157,7 @@ def say_what_is_cut(shown: Film) -> None:
             st.warning(f"The first {read:,} tokens are read; {shown.unread:,} more are left out.")
 
 
-def checked(shown: Film) -> None:
+def checked(shown: CheckpointTraces) -> None:
     st.caption(
         f"Check: at all {len(shown.steps)} checkpoints, attention outputs and norms recomputed from "
         f"what was recorded differ from the model's own by at most {difference(shown.check)}."
@@ -167,13 +167,15 @@ def checked(shown: Film) -> None:
 def _look_for(seen: Seen) -> str:
     for example in EXAMPLES:
         where = (example.view.model, example.view.text, example.view.place, example.view.head)
-        if where == (seen.course.key, seen.film.text, seen.place, seen.head):
+        if where == (seen.training_run.key, seen.traces.text, seen.place, seen.head):
             return plain(f"Press Play. {example.look_for}")
     roles = [
-        what for what in seen.course.heads if seen.course.found(what) == (seen.place, seen.head)
+        what
+        for what in seen.training_run.heads
+        if seen.training_run.found(what) == (seen.place, seen.head)
     ]
     # The number that says most of this head, from the first checkpoint to the last.
-    numbers = measures(seen.film, seen.place, seen.head)
+    numbers = measures(seen.traces, seen.place, seen.head)
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
     one = next((one for one in numbers if one.name in named), numbers[-1])
     said = [

@@ -1,4 +1,4 @@
-"""What the translator reads: the alignment, with the gold beneath it, and the three attentions."""
+"""What the translator reads: the alignment, with the reference beneath it, and the three attentions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from model.trace.trace import Trace
 from model.training.alignment import (
     Links,
     crossings,
-    gold_phrase,
     links_of,
-    share_on_gold,
-    shares_on_gold,
+    reference_phrase,
+    share_on_reference,
+    shares_on_reference,
     source_words,
     target_words,
 )
@@ -28,7 +28,7 @@ from viz.shell.page import explore
 from viz.shell.pictures import chart, checked, look_for, table
 from viz.state.look import Look
 from viz.state.session import current, shown
-from viz.views.translation.formulas import CROSS, ON_GOLD
+from viz.views.translation.formulas import CROSS, ON_REFERENCE
 from viz.views.translation.run import (
     best_cross_head,
     choose_cross_head,
@@ -59,13 +59,13 @@ def show_alignment(seen: Look) -> None:
         _grammar(source, target)
         st.latex(CROSS)
         if links is not None:
-            st.latex(ON_GOLD)
+            st.latex(ON_REFERENCE)
     with picture:
         figure = alignment(
             weights,
             source=source,
             target=target,
-            gold=links,
+            reference=links,
             chosen=chosen if chosen >= 0 else None,
             names=NAMES,
         )
@@ -79,20 +79,22 @@ def show_alignment(seen: Look) -> None:
 
 
 def _shares(weights: Array, links: Links, source: Sequence[str], target: Sequence[str]) -> None:
-    """How much of the weight lies on gold, word by word for those that changed places."""
-    mean = share_on_gold(weights, links)
+    """How much of the weight lies on the reference, word by word for those that changed places."""
+    mean = share_on_reference(weights, links)
     if mean is None:
         return
-    shares = shares_on_gold(weights, links)
+    shares = shares_on_reference(weights, links)
     count = sum(share is not None for share in shares)
     st.markdown(
-        f"On the gold words lies **{mean:.4f}** of this head's weight, the mean of {counted(count, 'word')}."
+        f"On the reference words lies **{mean:.4f}** of this head's weight, the mean of "
+        f"{counted(count, 'word')}."
     )
     for one, other in crossings(links):
         said = " ".join(source[at] for at in sorted({*links[one], *links[other]}))
         st.markdown(
             plain(
-                f"“{said}” becomes “{target[one]} {target[other]}”: the gold lines cross. On gold: "
+                f"“{said}” becomes “{target[one]} {target[other]}”: the reference lines cross. On "
+                "the reference: "
                 f"“{target[one]}” {shares[one] or 0:.4f}, “{target[other]}” {shares[other] or 0:.4f}."
             )
         )
@@ -100,20 +102,22 @@ def _shares(weights: Array, links: Links, source: Sequence[str], target: Sequenc
 
 def _grammar(source: tuple[str, ...], target: tuple[str, ...]) -> None:
     """What the grammar says where that is not what is shown."""
-    phrase = gold_phrase(source)
+    phrase = reference_phrase(source)
     if phrase is None:
         st.caption(
-            "The grammar has no such sentence, so there is no gold to lay beneath the lines."
+            "The grammar has no such sentence, so there is no reference to lay beneath the lines."
         )
     elif phrase.french != target:
         french = " ".join(phrase.french)
-        st.caption(plain(f"The grammar says “{french}”. The words that both have keep their gold."))
+        st.caption(
+            plain(f"The grammar says “{french}”. The words that both have keep their reference.")
+        )
 
 
 def _columns(
     weights: Array, links: Links | None, source: Sequence[str], target: Sequence[str]
 ) -> dict[str, object]:
-    """For each target word the source word that is read most, and the gold."""
+    """For each target word the source word that is read most, and the reference."""
     most = weights.argmax(-1)
     columns: dict[str, object] = {
         "word": [token_label(word) for word in target],
@@ -121,8 +125,8 @@ def _columns(
         "weight": weights[np.arange(len(target)), most],
     }
     if links is not None:
-        columns["gold"] = [" ".join(source[at] for at in link) or "—" for link in links]
-        columns["weight on gold"] = shares_on_gold(weights, links)
+        columns["reference"] = [" ".join(source[at] for at in link) or "—" for link in links]
+        columns["weight on the reference"] = shares_on_reference(weights, links)
     return columns
 
 

@@ -19,5 +19,7 @@ CROSS = (
     r"a_{f,e} = \mathrm{softmax}_e\!\left("
     rf"\frac{{\textcolor{{{QUERY}}}{{q_f}} \cdot \textcolor{{{KEY}}}{{k_e}}}}{{\sqrt{{d_k}}}}\right)"
 )
-ON_GOLD = r"\text{on gold} = \frac{1}{F} \sum_{f} \sum_{e\, \in\, \text{gold}(f)} a_{f,e}"
+ON_REFERENCE = (
+    r"\text{on the reference} = \frac{1}{F} \sum_{f} \sum_{e\, \in\, \text{reference}(f)} a_{f,e}"
+)
 FORCED = r"p(\text{French}) = \prod_{f} p\left(w_f \mid w_{<f},\ \text{English}\right)"

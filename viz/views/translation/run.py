@@ -9,7 +9,7 @@ import streamlit as st
 from model.nn.places import head_label
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
-from model.training.alignment import Links, aligning_head, heads_by_gold
+from model.training.alignment import Links, aligning_head, heads_by_reference
 from viz.notation.labels import token_label
 from viz.notation.theme import WEIGHT, rgba
 from viz.state.look import Look
@@ -55,9 +55,11 @@ def french_line(words: Sequence[Token]) -> None:
 
 
 def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int]:
-    """A layer and a head that read the source, those that align best with the gold links first; both join
-    the link. Where the view stands elsewhere, it is brought to `best_cross_head`."""
-    shares = {(head.place, head.number): head.share for head in heads_by_gold(trace, links or ())}
+    """A layer and a head that read the source, those that align best with the reference links
+    first; both join the link. Where the view stands elsewhere, it is brought to `best_cross_head`."""
+    shares = {
+        (head.place, head.number): head.share for head in heads_by_reference(trace, links or ())
+    }
     heads = list(dict.fromkeys([*shares, *_cross_heads(trace)]))
     if (current().place, current().head) not in heads:
         open_cross_head(best_cross_head(trace, links))
@@ -65,10 +67,10 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
 
     def label(head: tuple[str, int]) -> str:
         name = head_label(head)
-        return f"{name}: {shares[head]:.3f} on gold" if head in shares else name
+        return f"{name}: {shares[head]:.3f} on the reference" if head in shares else name
 
     st.selectbox(
-        "Layer and head" + (", by their weight on gold" if shares else ""),
+        "Layer and head" + (", by their weight on the reference" if shares else ""),
         heads,
         format_func=label,
         **shown("encoder-cross-head", (current().place, current().head), open_cross_head),
@@ -81,9 +83,9 @@ def open_cross_head(head: tuple[str, int]) -> None:
 
 
 def best_cross_head(trace: Trace, links: Links | None) -> tuple[str, int]:
-    """The sub-layer and head that align best with the gold links; without any, the one that the
+    """The sub-layer and head that align best with the reference links; without any, the one that the
     model's card names, or the first."""
-    ranked = heads_by_gold(trace, links or ())
+    ranked = heads_by_reference(trace, links or ())
     if ranked:
         return ranked[0].place, ranked[0].number
     named, heads = aligning_head(trace.model), _cross_heads(trace)

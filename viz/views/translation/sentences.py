@@ -36,7 +36,7 @@ SENTENCES = {  # English: what there is to see in its translation
     "“fatigués” agrees with both.",
     "my white dog eats a small apple.": "“blanc” goes behind its noun, “petite” stays before it.",
     "this young woman sees the old tree": "“this” becomes “cette”: the choice needs “woman”, two words on.",
-    "these three brown dogs": "Not a phrase that the grammar makes: it has no gold, and the model "
+    "these three brown dogs": "Not a phrase that the grammar makes: it has no reference, and the model "
     "leaves a word out.",
 }
 FIRST = next(iter(SENTENCES))

@@ -63,7 +63,7 @@ def own_target(seen: Look) -> None:
         links, target = links_of(trace), target_words(trace)
         attention, head = choose_cross_head(trace, links)
         weights, source = attention.weights(head)[: len(target)], source_words(trace)
-        figure = alignment(weights, source=source, target=target, gold=links, names=NAMES)
+        figure = alignment(weights, source=source, target=target, reference=links, names=NAMES)
         chart(figure, "encoder-forced-lines")
     checked(look)
 

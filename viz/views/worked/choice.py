@@ -27,7 +27,7 @@ TOPICS = {
 }
 EXAMPLE, STEP = "example", "step"  # parameters of the link
 CHOSEN, WRITTEN = "worked-example", "worked-link"  # session state
-STEPS, SLIPS, ABOUT = TABS = ("Step by step", "Slips in the notes", "What the notes are")
+STEPS, ERRATA, ABOUT = TABS = ("Step by step", "Errata in the notes", "What the notes are")
 TAB, SHOWN = "worked-tab", "worked-shown"  # session state
 
 

@@ -1,4 +1,4 @@
-"""What the notes print for a step, as an HTML table with the slips marked. Pure."""
+"""What the notes print for a step, as an HTML table with the errata marked. Pure."""
 
 import html
 
@@ -8,7 +8,7 @@ from model.worked.example import Step
 from model.worked.printed import NOTHING
 from viz.figures.worked_step import labels
 from viz.notation.numbers import DECIMALS, numbers
-from viz.notation.theme import SLIP, rgba
+from viz.notation.theme import ERRATUM, rgba
 
 STYLE = f"""<style>
 .printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
@@ -16,8 +16,8 @@ STYLE = f"""<style>
 .printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
 .printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
 .printed th {{ font-weight: 400; opacity: 0.75; }}
-.printed td.slip {{ outline: 2px solid {SLIP}; background: {rgba(SLIP, 0.12)}; }}
-.printed td.slip span {{ display: block; font-weight: 700; }}
+.printed td.erratum {{ outline: 2px solid {ERRATUM}; background: {rgba(ERRATUM, 0.12)}; }}
+.printed td.erratum span {{ display: block; font-weight: 700; }}
 </style>"""
 
 
@@ -56,4 +56,4 @@ def _cell(figure: str, value: float, written: str, decimals: int, differs: np.bo
     if not differs:
         return f"<td>{'' if figure == NOTHING else html.escape(figure)}</td>"
     shown = f"{value:.{decimals}f}" if decimals > DECIMALS else written
-    return f'<td class="slip"><s>{html.escape(figure)}</s><span>{html.escape(shown)}</span></td>'
+    return f'<td class="erratum"><s>{html.escape(figure)}</s><span>{html.escape(shown)}</span></td>'

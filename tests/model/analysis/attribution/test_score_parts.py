@@ -10,7 +10,7 @@ import torch
 from model import Attention, Intervention, Model, Trace, load_model
 from model.analysis import score_parts
 from model.analysis.attribution.score_parts import ScoreParts
-from model.analysis.heads.contributions import head_writes
+from model.analysis.heads.contributions import head_results
 from model.nn.attention import rotate
 from tests.model import hub_models
 from tests.model.tiny import build, loaded, run
@@ -63,7 +63,7 @@ def test_the_parts_of_a_score_add_up_in_every_head_of_smollm2() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    "intervention",
     [
         Intervention(positions=False),
         Intervention(scale=1.0, mask="none"),
@@ -72,8 +72,8 @@ def test_the_parts_of_a_score_add_up_in_every_head_of_smollm2() -> None:
     ids=["no positions", "not scaled", "ablated"],
 )
 @pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post", "translator-rotary"])
-def test_the_parts_add_up_in_a_changed_pass(name: str, change: Intervention) -> None:
-    hold_everywhere(loaded(name), run(loaded(name), change))
+def test_the_parts_add_up_in_a_changed_pass(name: str, intervention: Intervention) -> None:
+    hold_everywhere(loaded(name), run(loaded(name), intervention))
 
 
 def test_the_score_that_finds_the_surname_is_an_induction_circuit() -> None:
@@ -121,7 +121,7 @@ def test_a_part_is_what_its_vector_alone_makes(name: str) -> None:
     query, key, head = 5, 2, 1
     parts = score_parts(model, trace, "decoder.1.self", head, query, key)
     norm = next(norm for norm in trace.norms if norm.name == "decoder.1.self.norm")
-    written = head_writes(model, trace.find("decoder.0.self"))[2]  # (token, d_model)
+    written = head_results(model, trace.find("decoder.0.self"))[2]  # (token, d_model)
     centred = written - written.mean(-1, keepdims=True) * (norm.kind == "layer")
     normed = torch.tensor(centred * norm.inverse_deviation[:, None] * norm.gamma)
     attention = model.module.attentions()[1]

@@ -37,7 +37,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from transformers import GPT2Config, GPT2LMHeadModel
 
-GPT2 = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12, hidden=3_072)
+GPT2 = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12, d_mlp=3_072)
 
 
 def without(config: TransformerConfig, **changes: object) -> TransformerConfig:
@@ -60,7 +60,7 @@ def test_parameters_hold_for_other_sizes(
     config = loaded(name).config
     config = without(
         config,
-        width=4 * heads,
+        d_model=4 * heads,
         heads=heads,
         encoder_layers=layers * bool(config.encoder_layers),
         decoder_layers=layers * bool(config.decoder_layers),
@@ -104,7 +104,7 @@ def test_gpt_2s_count_is_hugging_faces(sizes: dict[str, int]) -> None:
     with torch.device("meta"):
         model = GPT2LMHeadModel(GPT2Config(**sizes))
     width = sizes.get("n_embd", 768)
-    config = without(GPT2, width=width, heads=sizes.get("n_head", 12), hidden=4 * width,
+    config = without(GPT2, d_model=width, heads=sizes.get("n_head", 12), d_mlp=4 * width,
                      decoder_layers=sizes.get("n_layer", 12))  # fmt: skip
     assert sum(parameter_parts(config).values()) == model.num_parameters()
 
@@ -115,7 +115,7 @@ def test_every_shape_is_that_of_the_recorded_array(model: Model, trace: Trace) -
     rows = compared(counted, recorded_shapes(trace))
     assert all(same is not False for _, _, same in rows)
     assert recorded_shapes(trace).keys() <= {step.key for step in counted} | {
-        (f"{stack}.embedding", "Plus positions") for stack in trace.states
+        (f"{stack}.embedding", "Plus positions") for stack in trace.residual
     }
     named = {step.name for step, _, same in rows if same}
     heads_first = {f"{name}, heads first" for name in "QKV"}
@@ -150,7 +150,7 @@ def test_shapes_hold_for_batches_that_run_through_our_modules(batch: int) -> Non
         f"{block}.self_attention.query": ("decoder.self", "Q"),
         f"{block}.self_attention.value": ("decoder.self", "K and V"),
         f"{block}.self_attention": ("decoder.self", "After W_O"),
-        f"{block}.feed_forward.inner": ("decoder.feed_forward", "Hidden layer"),
+        f"{block}.feed_forward.w_in": ("decoder.feed_forward", "Hidden layer"),
         f"{block}.feed_forward": ("decoder.feed_forward", "Back to the width"),
         "decoder": ("decoder.final", "Final norm"),
         "": ("decoder.output", "Logits"),

@@ -39,7 +39,7 @@ def test_each_row_is_the_pass_with_that_head_ablated(model: Model) -> None:
     for place, head in list(enumerate(found.heads))[:: max(len(found.heads) // 6, 1)]:
         alone = run(model, Intervention(ablated=frozenset({head})))
         if trace.logits is None:
-            last, before = alone.states["encoder"][-1], trace.states["encoder"][-1]
+            last, before = alone.residual["encoder"][-1], trace.residual["encoder"][-1]
             if model.config.norm_place == "pre":
                 last, before = alone.norms[-1].output, trace.norms[-1].output
             apart = np.linalg.norm(last - before, axis=-1) / np.linalg.norm(before, axis=-1)
@@ -65,7 +65,7 @@ def test_the_unchanged_measures_are_those_of_the_trace() -> None:
     assert np.abs(change).max() > 1e-3
 
 
-def test_the_changes_of_the_run_hold_in_every_pass() -> None:
+def test_the_interventions_of_the_run_hold_in_every_pass() -> None:
     model = loaded("gpt")
     change = Intervention(mask="none", ablated=frozenset({("decoder.0.self", 0)}))
     found = whole(model, run(model, change))

@@ -7,12 +7,12 @@ import pytest
 
 from model import Intervention, Model, Trace
 from model.analysis.heads.contributions import (
-    head_writes,
+    head_results,
     logit_check,
     output_bias,
     parts_of_logit,
-    writes_check,
-    written_lengths,
+    result_lengths,
+    results_check,
 )
 from tests.model.tiny import loaded, of_shape, run, sentence
 
@@ -23,15 +23,15 @@ def test_the_heads_and_the_bias_sum_to_what_the_sublayer_gives_the_stream(
     model: Model, trace: Trace
 ) -> None:
     for attention in trace.attention:
-        assert writes_check(model, trace, attention.name) < 1e-4
+        assert results_check(model, trace, attention.name) < 1e-4
 
 
-def test_a_heads_write_that_is_left_out_is_seen_by_the_check() -> None:
+def test_a_head_result_that_is_left_out_is_seen_by_the_check() -> None:
     model = loaded("gpt")
     trace = model.trace(sentence(model))
     lost = replace(trace.attention[0], ablated=(1,))
     wrong = replace(trace, attention=(lost, *trace.attention[1:]))
-    assert writes_check(model, wrong, lost.name) > 1e-2
+    assert results_check(model, wrong, lost.name) > 1e-2
 
 
 @pytest.mark.parametrize("model", PREDICTING, indirect=True)
@@ -52,7 +52,7 @@ def test_all_parts_of_a_logit_sum_to_the_models_own(model: Model) -> None:
 def test_an_ablated_head_writes_nothing_and_the_parts_still_add_up(name: str) -> None:
     model = loaded(name)
     trace = run(model, Intervention(ablated=frozenset({("decoder.0.self", 2)})))
-    assert (head_writes(model, trace.find("decoder.0.self"))[2] == 0).all()
+    assert (head_results(model, trace.find("decoder.0.self"))[2] == 0).all()
     parts = parts_of_logit(model, trace, 2, 4)
     assert logit_check(trace, parts, 2, 4) < 1e-4
     (silent,) = [one for one in parts if (one.name, one.head) == ("decoder.0.self", 2)]
@@ -62,9 +62,9 @@ def test_an_ablated_head_writes_nothing_and_the_parts_still_add_up(name: str) ->
 def test_lengths_are_those_of_the_written_vectors_and_a_missing_bias_adds_nothing() -> None:
     model = loaded("llama")
     attention = run(model).attention[0]
-    written = head_writes(model, attention)
+    result = head_results(model, attention)
     np.testing.assert_allclose(
-        written_lengths(model, attention), np.sqrt((written**2).sum(-1)), rtol=1e-5
+        result_lengths(model, attention), np.sqrt((result**2).sum(-1)), rtol=1e-5
     )
     assert (output_bias(model, attention.name) == 0).all()
 

@@ -94,7 +94,7 @@ def test_labels_count_layers_and_heads_from_nought() -> None:
 def test_ablating_the_head_ranked_first_for_the_previous_token_ends_copying(name: str) -> None:
     module, tokenizer, _ = load_asset(ASSETS / name)
     task = RECIPES[name]().task
-    words = getattr(task, "spaced_words", range(module.config.vocabulary))
+    words = getattr(task, "spaced_words", range(module.config.d_vocab))
     lists = said_twice(np.random.default_rng(5), words, count=32, period=12)
     trace = Model(name, module, tokenizer).trace(tokenizer.decode(lists[0].tolist()))
     assert [token.id for token in trace.tokens] == lists[0].tolist()

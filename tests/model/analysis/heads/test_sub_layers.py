@@ -28,7 +28,7 @@ def test_pre_norm_contributions_sum_to_the_whole_and_post_norms_read_each_sum(
 ) -> None:
     norms = {norm.name: norm for norm in trace.norms}
     for stack in model.stacks():
-        states, given = trace.states[stack], parts(model, trace, stack)
+        states, given = trace.residual[stack], parts(model, trace, stack)
         if model.config.norm_place == "pre":
             total = states[0] + sum(part.added for part in given)
             np.testing.assert_allclose(total, states[-1], atol=1e-4)

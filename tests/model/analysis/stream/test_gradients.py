@@ -54,7 +54,7 @@ def tiny_block(place: str) -> Block:
         16,
         2,
         encoder_layers=1,
-        hidden=32,
+        d_mlp=32,
         norm_place=place,  # type: ignore[arg-type]
     )
     return Block(config, "encoder", 0)

@@ -59,7 +59,7 @@ def test_the_learned_table_is_what_the_pass_adds(model: Model, trace: Trace) -> 
     table = learned(model)
     assert (table is None) == (model.config.positions != "learned")
     if table is not None:
-        assert table.shape == (model.config.context, model.config.width)
+        assert table.shape == (model.config.n_ctx, model.config.d_model)
         np.testing.assert_array_equal(table[: len(trace.tokens)], trace.positions)
 
 
@@ -109,7 +109,7 @@ def test_the_sum_is_what_the_stream_or_its_first_norm_starts_from(
     if model.config.embedding_norm:
         norm = model.module.embedding.norm
         state = norm(state.to(model.device)).cpu()
-    np.testing.assert_allclose(state, trace.states[trace.source][0], atol=1e-4)
+    np.testing.assert_allclose(state, trace.residual[trace.source][0], atol=1e-4)
 
 
 def test_a_missing_summand_is_seen() -> None:
@@ -118,9 +118,9 @@ def test_a_missing_summand_is_seen() -> None:
     assert found.check() > 1e-2
 
 
-def largest(model: Model, change: Intervention) -> float:
+def largest(model: Model, intervention: Intervention) -> float:
     return reordered(
-        model.trace(LION, intervention=change), model.trace(TIGER, intervention=change)
+        model.trace(LION, intervention=intervention), model.trace(TIGER, intervention=intervention)
     ).largest
 
 
@@ -141,8 +141,8 @@ def test_the_stories_model_is_order_blind_only_without_mask_and_positions() -> N
     texts = " lion chased tiger", " tiger chased lion"
     assert not any(model.new_words(text) for text in texts)
 
-    def of(change: Intervention) -> float:
-        return reordered(*(model.trace(text, intervention=change) for text in texts)).largest
+    def of(intervention: Intervention) -> float:
+        return reordered(*(model.trace(text, intervention=intervention) for text in texts)).largest
 
     assert of(NO_POSITIONS) > 1e-2
     assert of(LIFTED) < 1e-4

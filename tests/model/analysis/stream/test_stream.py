@@ -14,7 +14,7 @@ def sublayers(model: Model, stack: Stack) -> list[str]:
     """The names of what writes to a stream, in order: state i + 1 is what the i-th left behind."""
     config = model.config
     kinds = ["self", "cross"] if stack == "decoder" and len(model.stacks()) == 2 else ["self"]
-    kinds += ["feed_forward"] if config.hidden else []
+    kinds += ["feed_forward"] if config.d_mlp else []
     layers = config.decoder_layers if stack == "decoder" else config.encoder_layers
     return [f"{stack}.{layer}.{kind}" for layer in range(layers) for kind in kinds]
 
@@ -22,15 +22,15 @@ def sublayers(model: Model, stack: Stack) -> list[str]:
 def bias(model: Model, name: str) -> np.ndarray:
     layer = next(layer for layer in model.module.attentions() if layer.place.name == name)
     given = layer.output.bias
-    return np.zeros(model.config.width) if given is None else given.detach().cpu().numpy()
+    return np.zeros(model.config.d_model) if given is None else given.detach().cpu().numpy()
 
 
 def test_there_is_one_state_before_and_one_after_each_sublayer(model: Model, trace: Trace) -> None:
     for stack in model.stacks():
         length = len(trace.tokens_of(stack))
-        expected = (len(sublayers(model, stack)) + 1, length, model.config.width)
+        expected = (len(sublayers(model, stack)) + 1, length, model.config.d_model)
         assert trace.streams[stack].shape == expected
-        for state, single in zip(trace.streams[stack], trace.states[stack], strict=True):
+        for state, single in zip(trace.streams[stack], trace.residual[stack], strict=True):
             np.testing.assert_array_equal(state, single)
 
 
@@ -61,10 +61,10 @@ def test_norms_read_and_write_the_stream_where_their_kind_of_block_says(
         for number, name in enumerate(sublayers(model, stack)):
             norm = norms[f"{name}.norm"]
             seen = norm.output if post else norm.input
-            np.testing.assert_allclose(seen, trace.states[stack][number + post], atol=1e-5)
+            np.testing.assert_allclose(seen, trace.residual[stack][number + post], atol=1e-5)
         if not post:
             last = norms[f"{stack}.final.norm"]
-            np.testing.assert_array_equal(last.input, trace.states[stack][-1])
+            np.testing.assert_array_equal(last.input, trace.residual[stack][-1])
 
 
 def test_queries_keys_and_values_are_projections_of_what_the_sublayer_reads(
@@ -74,10 +74,10 @@ def test_queries_keys_and_values_are_projections_of_what_the_sublayer_reads(
     post, rotary = model.config.norm_place == "post", model.config.positions == "rotary"
     for layer, attention in zip(model.module.attentions(), trace.attention, strict=True):
         number = sublayers(model, attention.stack).index(attention.name)
-        state = trace.states[attention.stack][number]
+        state = trace.residual[attention.stack][number]
         x = read = state if post else norms[f"{attention.name}.norm"].output
         if attention.kind == "cross":
-            read = trace.states["encoder"][-1] if post else norms["encoder.final.norm"].output
+            read = trace.residual["encoder"][-1] if post else norms["encoder.final.norm"].output
         sources = {
             "query": (layer.query, x),
             "key": (layer.key, read),
@@ -107,17 +107,17 @@ def test_the_feed_forward_is_its_formula_on_each_token_alone(model: Model, trace
         number = sublayers(model, stack).index(record.name)
         post = model.config.norm_place == "post"
         norm = next(norm for norm in trace.norms if norm.name == f"{record.name}.norm")
-        read = torch.tensor(trace.states[stack][number] if post else norm.output)
+        read = torch.tensor(trace.residual[stack][number] if post else norm.output)
         read = read.to(model.device)
         gate = feed_forward.gate
-        before = (gate or feed_forward.inner)(read)
+        before = (gate or feed_forward.w_in)(read)
         hidden = (
-            activation(before) if gate is None else activation(before) * feed_forward.inner(read)
+            activation(before) if gate is None else activation(before) * feed_forward.w_in(read)
         )
         np.testing.assert_allclose(record.before, before.cpu(), atol=1e-5)
         np.testing.assert_allclose(record.hidden, hidden.cpu(), atol=1e-5)
-        added = feed_forward.outer(hidden).cpu().numpy() + trace.states[stack][number]
-        after = norm.input if post else trace.states[stack][number + 1]
+        added = feed_forward.w_out(hidden).cpu().numpy() + trace.residual[stack][number]
+        after = norm.input if post else trace.residual[stack][number + 1]
         np.testing.assert_allclose(added, after, atol=1e-4, rtol=1e-4)
 
 
@@ -147,14 +147,14 @@ def test_the_first_state_is_the_sum_of_what_was_embedded(model: Model, trace: Tr
     for stack in model.stacks():
         parts = trace.summands[stack]
         ids = [token.id for token in trace.tokens_of(stack)]
-        factor = model.config.width**0.5 if model.config.scaled_embedding else 1.0
+        factor = model.config.d_model**0.5 if model.config.scaled_embedding else 1.0
         np.testing.assert_allclose(parts["tokens"], model.embedding[ids] * factor, rtol=1e-6)
         total = sum(parts.values())
         if model.config.embedding_norm:
             norm = next(norm for norm in trace.norms if norm.name == f"{stack}.embedding.norm")
             np.testing.assert_allclose(norm.input, total, atol=1e-6)
             total = norm.output
-        np.testing.assert_allclose(trace.states[stack][0], total, atol=1e-5)
+        np.testing.assert_allclose(trace.residual[stack][0], total, atol=1e-5)
     np.testing.assert_array_equal(trace.embeddings, trace.summands[trace.source]["tokens"])
 
 
@@ -168,7 +168,7 @@ def test_sinusoids_are_those_of_the_paper() -> None:
 
 
 def test_positions_are_given_where_the_model_has_any(model: Model, trace: Trace) -> None:
-    kind, length, width = model.config.positions, len(trace.tokens), model.config.width
+    kind, length, width = model.config.positions, len(trace.tokens), model.config.d_model
     shapes = {"none": None, "rotary": (length, model.config.head_width // 2)}
     found = None if trace.positions is None else trace.positions.shape
     assert found == shapes.get(kind, (length, width))

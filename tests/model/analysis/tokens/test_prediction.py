@@ -109,7 +109,7 @@ def test_entropy_agrees_with_pytorch_and_cut_tokens_add_nothing() -> None:
     assert float(entropy(np.full(8, 1 / 8))) == pytest.approx(math.log(8))
 
 
-def test_divergence_agrees_with_pytorch_and_is_zero_without_a_change() -> None:
+def test_divergence_agrees_with_pytorch_and_is_zero_without_an_intervention() -> None:
     one, other = logits(1)[0], logits(2)[0]
     shares = [torch.tensor(row).double().log_softmax(-1) for row in (other, one)]
     expected = torch.nn.functional.kl_div(*shares, log_target=True, reduction="sum")
@@ -140,7 +140,7 @@ def test_the_listed_tokens_and_the_rest_share_everything() -> None:
 @pytest.mark.parametrize("model", of_shape("decoder", "encoder-decoder"), indirect=True)
 def test_the_lens_ends_at_the_models_own_prediction(model: Model, trace: Trace) -> None:
     assert trace.logits is not None
-    states = trace.states["decoder"]
+    states = trace.residual["decoder"]
     seen = lens(model.unembed, states, trace.logits)
     assert seen.ids.shape == seen.shares.shape == (len(states), len(trace.logits))
     np.testing.assert_array_equal(seen.ids[-1], trace.logits.argmax(-1))
@@ -160,5 +160,5 @@ def test_a_lens_that_misses_the_final_norm_shows_in_its_difference() -> None:
     model = loaded("gpt")
     read = model.trace(sentence(model))
     assert read.logits is not None
-    bare = lens(lambda state: state @ model.embedding.T, read.states["decoder"], read.logits)
+    bare = lens(lambda state: state @ model.embedding.T, read.residual["decoder"], read.logits)
     assert bare.difference > 0.1

@@ -83,10 +83,10 @@ def test_damaged_word_pieces_are_left_out(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_one_hot_times_table_is_the_row_and_what_the_pass_used(model: Model, trace: Trace) -> None:
-    scale = model.config.width**0.5 if model.config.scaled_embedding else 1.0
+    scale = model.config.d_model**0.5 if model.config.scaled_embedding else 1.0
     for token, used in zip(trace.tokens, trace.embeddings, strict=True):
         product = one_hot_product(model.embedding, token.id)
-        hot = F.one_hot(torch.tensor(token.id), model.config.vocabulary).float()
+        hot = F.one_hot(torch.tensor(token.id), model.config.d_vocab).float()
         theirs = hot @ model.module.embedding.tokens.weight.cpu()
         np.testing.assert_array_equal(product, model.embedding[token.id])
         np.testing.assert_allclose(product, theirs.numpy(), atol=1e-7)
@@ -95,7 +95,7 @@ def test_one_hot_times_table_is_the_row_and_what_the_pass_used(model: Model, tra
 
 def test_neighbours_are_those_of_a_brute_force(model: Model) -> None:
     table = torch.tensor(model.embedding)
-    for id_ in (0, 5, model.config.vocabulary - 1):
+    for id_ in (0, 5, model.config.d_vocab - 1):
         found = F.cosine_similarity(table.double(), table[id_].double()[None], dim=1)
         found[id_] = -2
         expected = found.topk(8)
@@ -147,7 +147,7 @@ def test_a_token_in_identical_sentences_is_alike_at_every_state(model: Model) ->
     place = next(place for place, token in enumerate(one.tokens) if not token.special)
     found = likeness(one, other, (place, place))
     np.testing.assert_allclose(found.word, 1, atol=1e-6)
-    assert len(found.word) == 1 + len(one.states[one.source])
+    assert len(found.word) == 1 + len(one.residual[one.source])
     assert found.others is not None
     assert (found.others < 0.999).all()
 
@@ -160,8 +160,8 @@ def test_a_token_starts_alike_and_becomes_unlike_in_another_sentence(model: Mode
     found = likeness(one, other, places)
     assert found.word[0] == pytest.approx(1, abs=1e-6)
     assert found.word[-1] < found.word[0] - 1e-4
-    left = torch.tensor(one.states[one.source][-1][places[0]])
-    right = torch.tensor(other.states[other.source][-1][places[1]])
+    left = torch.tensor(one.residual[one.source][-1][places[0]])
+    right = torch.tensor(other.residual[other.source][-1][places[1]])
     assert found.word[-1] == pytest.approx(float(F.cosine_similarity(left, right, dim=0)), abs=1e-5)
 
 

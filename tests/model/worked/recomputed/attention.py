@@ -151,7 +151,7 @@ def four_by_four_masked(v: Inputs) -> Steps:
     x = v["vectors"]
     allowed = lower(4) & (v["real"] > 0)
     raw = scores(x, x)
-    hidden = (raw / 2).masked_fill(~allowed, float(v["fill"]))
+    hidden = (raw / 2).masked_fill(~allowed, float(v["mask_value"]))
     output = scaled_dot_product_attention(x[None], x[None], x[None], attn_mask=allowed[None])[0]
     unscaled = torch.softmax(raw.masked_fill(~allowed, NEGATIVE), -1)
     weights = torch.softmax((raw / 2).masked_fill(~allowed, NEGATIVE), -1)
@@ -167,8 +167,10 @@ def two_routes_to_causal(v: Inputs) -> Steps:
 
 def fill_values(v: Inputs) -> Steps:
     raw, covered = v["scores"], v["mask"] == 0
-    fills = (NEGATIVE, -1e9, -1e20, 0.0)
-    filled = torch.stack([*(raw.masked_fill(covered, fill) for fill in fills), raw])
+    mask_values = (NEGATIVE, -1e9, -1e20, 0.0)
+    filled = torch.stack(
+        [*(raw.masked_fill(covered, mask_value) for mask_value in mask_values), raw]
+    )
     weights = torch.softmax(filled, -1)
     after = torch.softmax((raw / v["d_k"].sqrt()).masked_fill(covered, NEGATIVE), -1)
     return [filled.exp(), weights[0], weights, torch.zeros(5, 4), after]
@@ -176,8 +178,14 @@ def fill_values(v: Inputs) -> Steps:
 
 def fully_masked_row(v: Inputs) -> Steps:
     zeros = torch.zeros(3)
-    added = torch.softmax(v["scores"] + v["fill"], 0)
-    return [v["fill"].expand(3), torch.full((3,), 1 / 3, dtype=torch.float64), added, zeros, zeros]
+    added = torch.softmax(v["scores"] + v["mask_value"], 0)
+    return [
+        v["mask_value"].expand(3),
+        torch.full((3,), 1 / 3, dtype=torch.float64),
+        added,
+        zeros,
+        zeros,
+    ]
 
 
 def projection_is_a_product(v: Inputs) -> Steps:

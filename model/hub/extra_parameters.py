@@ -12,7 +12,7 @@ from model.nn.config import TransformerConfig
 ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, or past the context
 
 
-def beyond_sizes(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, int]:
+def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, int]:
     """How many parameters each part has that `parameter_parts` does not count from the config."""
     found: Counter[str] = Counter()
     known: set[int] = set()
@@ -57,7 +57,7 @@ def _positions(
             continue
         known.add(id(table))
         rows, width = table.shape
-        used = min(config.context, rows)
+        used = min(config.n_ctx, rows)
         learned = config.positions == "learned"
         if not (is_first and learned):
             kind = "Position embedding" if learned else "Table of sines"

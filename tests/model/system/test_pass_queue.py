@@ -11,7 +11,7 @@ from model.serving.engine import Engine, Request
 from model.serving.events import Event, Passed, Refused
 from model.system import deadline
 from model.system.deadline import PassTooLongError
-from model.system.waiting_line import Line, LineFullError
+from model.system.pass_queue import PassQueue, QueueFullError
 from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
@@ -22,14 +22,14 @@ class Gone(BaseException):
     """What Streamlit raises where a run is to end is no Exception either."""
 
 
-def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:
-    line, inside, most, told = Line(1), [], [], []
+def test_the_queue_lets_one_in_at_a_time_and_tells_the_place() -> None:
+    queue, inside, most, told = PassQueue(1), [], [], []
 
     def visit() -> None:
-        with line.place(told.append):
+        with queue.place(told.append):
             inside.append(1)
             most.append(len(inside))
-            while line.waiting < 4 - len(most):  # until all who are to come stand in the line
+            while queue.waiting < 4 - len(most):  # until all who are to come stand in the queue
                 threading.Event().wait(0.01)
             inside.pop()
 
@@ -40,14 +40,14 @@ def test_the_line_lets_one_in_at_a_time_and_tells_the_place() -> None:
         thread.join()
     assert most == [1] * 4
     assert set(told) == {1, 2, 3}
-    assert line.waiting == 0
+    assert queue.waiting == 0
 
 
 class Turns:
     """A line in which the test says when a turn ends, and the order in which visitors had theirs."""
 
     def __init__(self) -> None:
-        self.line, self.had = Line(1), list[str]()
+        self.queue, self.had = PassQueue(1), list[str]()
         self._end = threading.Semaphore(0)
         self._inside: int = 0  # the one whose turn it is
         self._left: list[int] = []  # turns of each one who came, with the one under way
@@ -55,12 +55,12 @@ class Turns:
         self._threads: list[threading.Thread] = []
 
     def come(self, visitor: str, turns: int = 1) -> None:
-        """Somebody who asks for one turn after another, and now stands in the line or is in."""
+        """Somebody who asks for one turn after another, and now stands in the queue or is in."""
         number = len(self._left)
 
         def visit() -> None:
             for _ in range(turns):
-                with self.line.place(quiet, visitor=visitor):
+                with self.queue.place(quiet, visitor=visitor):
                     self._inside = number
                     self.had.append(visitor)
                     assert self._end.acquire(timeout=60)
@@ -86,7 +86,7 @@ class Turns:
 
     def _settle(self) -> None:
         here, until = sum(left > 0 for left in self._left), time.monotonic() + 60
-        while (len(self.had), self.line.waiting) != (self._ended + (here > 0), max(here - 1, 0)):
+        while (len(self.had), self.queue.waiting) != (self._ended + (here > 0), max(here - 1, 0)):
             assert time.monotonic() < until
             threading.Event().wait(0.001)
 
@@ -117,7 +117,7 @@ def test_one_with_many_things_waiting_gets_as_much_as_one_with_one() -> None:
 
 
 def test_newcomers_do_not_put_anybody_off_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.system.waiting_line.ROUND", 3)
+    monkeypatch.setattr("model.system.pass_queue.ROUND", 3)
     turns = Turns()
     turns.come("regular", turns=2)
     for number in range(9):
@@ -128,36 +128,36 @@ def test_newcomers_do_not_put_anybody_off_for_ever(monkeypatch: pytest.MonkeyPat
 
 
 def test_only_those_who_go_first_count_for_the_bound() -> None:
-    line, leave = Line(1, longest=2), threading.Event()
+    queue, leave = PassQueue(1, longest=2), threading.Event()
 
     def occupy() -> None:
-        with line.place(quiet, visitor="many", however_long=True):
+        with queue.place(quiet, visitor="many", however_long=True):
             leave.wait(60)
 
     threads = [threading.Thread(target=occupy) for _ in range(6)]
     for thread in threads:
         thread.start()
-    while line.waiting < 5:
+    while queue.waiting < 5:
         threading.Event().wait(0.01)
-    with pytest.raises(LineFullError), line.place(quiet, visitor="many"):
-        pytest.fail("the line was full for this one")
+    with pytest.raises(QueueFullError), queue.place(quiet, visitor="many"):
+        pytest.fail("the queue was full for this one")
     told: list[int] = []
 
     def come(place: int) -> None:
         told.append(place)
         leave.set()
 
-    with line.place(come, visitor="new"):
+    with queue.place(come, visitor="new"):
         assert told[0] == 1
     for thread in threads:
         thread.join()
 
 
-def test_a_full_line_says_so_at_once_and_takes_the_next_when_it_has_moved() -> None:
-    line, entered, leave = Line(1, longest=2), threading.Event(), threading.Event()
+def test_a_full_queue_says_so_at_once_and_takes_the_next_when_it_has_moved() -> None:
+    queue, entered, leave = PassQueue(1, longest=2), threading.Event(), threading.Event()
 
     def occupy() -> None:
-        with line.place(quiet):
+        with queue.place(quiet):
             entered.set()
             leave.wait(30)
 
@@ -166,32 +166,32 @@ def test_a_full_line_says_so_at_once_and_takes_the_next_when_it_has_moved() -> N
     entered.wait(30)
     for thread in threads[1:]:
         thread.start()
-    while line.waiting < 2:
+    while queue.waiting < 2:
         threading.Event().wait(0.01)
-    with pytest.raises(LineFullError, match="2 others are waiting"), line.place(quiet):
-        pytest.fail("the line was full")
-    assert line.waiting == 2
+    with pytest.raises(QueueFullError, match="2 others are waiting"), queue.place(quiet):
+        pytest.fail("the queue was full")
+    assert queue.waiting == 2
     leave.set()
-    with line.place(quiet, however_long=True):
-        assert line.waiting <= 2
+    with queue.place(quiet, however_long=True):
+        assert queue.waiting <= 2
     for thread in threads:
         thread.join()
-    with line.place(quiet):
-        assert line.waiting == 0
+    with queue.place(quiet):
+        assert queue.waiting == 0
 
 
 @pytest.mark.parametrize("how", ["told the place", "asked whether it is wanted"])
-def test_who_leaves_the_line_does_not_hold_it_up(how: str) -> None:
-    line = Line(1)
+def test_who_leaves_the_queue_does_not_hold_it_up(how: str) -> None:
+    queue = PassQueue(1)
 
     def leave(*_: object) -> None:
         raise Gone
 
     ways = (leave, quiet) if how == "told the place" else (quiet, leave)
-    with line.place(quiet), pytest.raises(Gone), line.place(*ways):
+    with queue.place(quiet), pytest.raises(Gone), queue.place(*ways):
         pytest.fail("the place was taken")
-    with line.place(quiet):
-        assert line.waiting == 0
+    with queue.place(quiet):
+        assert queue.waiting == 0
 
 
 @pytest.mark.parametrize("request_", [REQUEST, TRANSLATION], ids=lambda one: one.model)

@@ -10,17 +10,19 @@ NEAR = 2e-5
 
 
 @pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
-@pytest.mark.parametrize("fill", [-1e9, -1e20])
-def test_a_large_negative_fill_is_as_good_as_minus_infinity(model: Model, fill: float) -> None:
-    filled, plain = run(model, Intervention(fill=fill)), run(model)
+@pytest.mark.parametrize("mask_value", [-1e9, -1e20])
+def test_a_large_negative_mask_value_is_as_good_as_minus_infinity(
+    model: Model, mask_value: float
+) -> None:
+    filled, plain = run(model, Intervention(fill=mask_value)), run(model)
     for ours, theirs in zip(filled.attention, plain.attention, strict=True):
         np.testing.assert_allclose(ours.output, theirs.output, atol=NEAR)
-        np.testing.assert_allclose(ours.masked(0)[0, 1:], fill)
+        np.testing.assert_allclose(ours.masked(0)[0, 1:], mask_value)
         assert (ours.weights(0)[0, 1:] == 0).all()
 
 
 @pytest.mark.parametrize("model", of_shape("decoder"), indirect=True)
-def test_a_fill_of_zero_hides_nothing(model: Model) -> None:
+def test_a_mask_value_of_zero_hides_nothing(model: Model) -> None:
     for attention in run(model, Intervention(fill=0.0)).attention:
         for head in range(attention.heads):
             future = np.triu(np.ones_like(attention.weights(head)), 1) > 0
@@ -46,7 +48,7 @@ def test_a_text_hidden_wholly_gives_zeros_and_never_nan(model: Model, explicit: 
         assert (attention.output == 0).all()
         assert all((attention.weights(head) == 0).all() for head in range(attention.heads))
     assert trace.check() < NEAR
-    for states in trace.states.values():
+    for states in trace.residual.values():
         assert all(np.isfinite(state).all() for state in states)
     assert trace.logits is None or np.isfinite(trace.logits).all()
 
@@ -66,8 +68,8 @@ def test_a_first_word_cut_from_itself_has_an_empty_row(model: Model, explicit: b
 
 def test_values_beyond_what_single_precision_holds_still_give_numbers() -> None:
     model = loaded("gpt")
-    for change in ({"scale": 1e6}, {"scale": -1e6}, {"fill": -3e38}, {"fill": 1e6}):
-        trace = run(model, Intervention(**change))
+    for intervention in ({"scale": 1e6}, {"scale": -1e6}, {"fill": -3e38}, {"fill": 1e6}):
+        trace = run(model, Intervention(**intervention))
         assert trace.logits is not None
         assert np.isfinite(trace.logits).all()
         assert np.isfinite(trace.attention[0].weights(0)).all()

@@ -9,12 +9,14 @@ from model.worked import latex
 from model.worked.example import Array, Sheet, given, whole, worked
 
 _WRITTEN = ("−∞ written", "−1e9 written", "−1e20 written", "0 written", "0 added")
-_FILLS = (attention.HIDDEN, -1e9, -1e20, 0.0)
+_MASK_VALUES = (attention.HIDDEN, -1e9, -1e20, 0.0)
 
 
-def _filled(scores: Array, mask: Array) -> Array:
-    """The scores under each fill, (fill, key); the last row adds 0 instead."""
-    return np.stack([*(attention.masked(scores, mask, fill) for fill in _FILLS), scores])
+def _masked(scores: Array, mask: Array) -> Array:
+    """The scores under each mask value, (mask value, key); the last row adds 0 instead."""
+    return np.stack(
+        [*(attention.masked(scores, mask, mask_value) for mask_value in _MASK_VALUES), scores]
+    )
 
 
 @worked(
@@ -28,27 +30,27 @@ def _filled(scores: Array, mask: Array) -> Array:
 def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     if not mask.any():
         raise ValueError("The mask hides all 4 keys; leave at least 1 of them open.")
-    filled = _filled(scores, mask)
-    exponentials, weights = np.exp(filled), attention.softmax(filled)
+    masked = _masked(scores, mask)
+    exponentials, weights = np.exp(masked), attention.softmax(masked)
     hidden = (mask == 0) & (exponentials == 0)
     formula = r"e^{-\infty} = 0,\quad e^{-10^9} = 0,\quad e^0 = 1"
-    title = "Exponentials under each fill"
+    title = "Exponentials under each mask value"
     sheet.step(title, formula, exponentials, _WRITTEN, "key", blocked=hidden)
     sheet.numbers("e^{@} = @", scores[0], np.exp(scores[0]))
-    sheet.remark("A fill of 0 hides nothing: e⁰ = 1, and adding 0 changes no score.")
+    sheet.remark("A mask value of 0 hides nothing: e⁰ = 1, and adding 0 changes no score.")
 
     title, formula = "Weights with −∞", r"a = \mathrm{softmax}(\tilde s)"
     sheet.step(title, formula, weights[0], "key", quantity="weight", blocked=mask == 0)
-    sheet.numbers(r"\mathrm{softmax}(@) = @", filled[0], weights[0])
-    title = "Weights under each fill"
+    sheet.numbers(r"\mathrm{softmax}(@) = @", masked[0], weights[0])
+    title = "Weights under each mask value"
     sheet.step(title, formula, weights, _WRITTEN, "key", quantity="weight", blocked=hidden)
-    sheet.numbers(r"\text{0 written: } @", latex.softmax(filled[3], weights[3]))
+    sheet.numbers(r"\text{0 written: } @", latex.softmax(masked[3], weights[3]))
     sheet.remark("−∞, −1e9 and −1e20 give the same weights; 0 lets the masked tokens in.")
 
     root = np.sqrt(d_k)
-    scaled_after = attention.softmax(filled / root)
-    filled = _filled(scores / root, mask)
-    filled_after = attention.softmax(filled)
+    scaled_after = attention.softmax(masked / root)
+    masked = _masked(scores / root, mask)
+    filled_after = attention.softmax(masked)
     formula = (
         r"\mathrm{softmax}\!\left(\frac{\mathrm{fill}(s)}{\sqrt{d_k}}\right) - "
         r"\mathrm{softmax}\!\left(\mathrm{fill}\!\left(\frac{s}{\sqrt{d_k}}\right)\right)"
@@ -63,7 +65,7 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     title = "Weights with −∞, filled after scaling"
     formula = r"a = \mathrm{softmax}\!\left(\mathrm{fill}\!\left(\frac{s}{\sqrt{d_k}}\right)\right)"
     sheet.step(title, formula, filled_after[0], "key", quantity="weight", blocked=mask == 0)
-    sheet.numbers(r"\mathrm{softmax}(@) = @", filled[0], filled_after[0])
+    sheet.numbers(r"\mathrm{softmax}(@) = @", masked[0], filled_after[0])
 
 
 @worked(
@@ -72,13 +74,13 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     "When nothing may be looked at, −1e9 gives a uniform row and −∞ gives 0/0. "
     "This app gives zeros.",
     given("scores", "Scores", [2.5, 1.3, 0.7], "key"),
-    given("fill", "Fill for masked scores", -1e9, lowest=-1e20, highest=0),
+    given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
 )
-def fully_masked_row(sheet: Sheet, scores: Array, fill: float) -> None:
+def fully_masked_row(sheet: Sheet, scores: Array, mask_value: float) -> None:
     nothing = np.zeros_like(scores)
     blocked = nothing == 0
-    written = attention.masked(scores, nothing, fill)
-    title, formula = "Every score replaced by the fill", r"\tilde s_j = \text{fill}"
+    written = attention.masked(scores, nothing, mask_value)
+    title, formula = "Every score replaced by the mask value", r"\tilde s_j = \text{mask value}"
     sheet.step(title, formula, written, "key", quantity="score", blocked=blocked)
     sheet.numbers(r"\tilde s = @", written)
 
@@ -88,11 +90,11 @@ def fully_masked_row(sheet: Sheet, scores: Array, fill: float) -> None:
     sheet.numbers(r"\frac{1}{@} = @", len(scores), uniform[0])
     sheet.remark("Equal scores give equal weights: the row looks at what it should not see.")
 
-    added = attention.softmax(scores + fill)
-    title = "The fill added instead of written"
-    formula = r"\mathrm{softmax}(s_j + \text{fill})"
+    added = attention.softmax(scores + mask_value)
+    title = "The mask value added instead of written"
+    formula = r"\mathrm{softmax}(s_j + \text{mask value})"
     sheet.step(title, formula, added, "key", quantity="weight")
-    sheet.numbers(r"\mathrm{softmax}(@ + @) = @", scores, fill, added)
+    sheet.numbers(r"\mathrm{softmax}(@ + @) = @", scores, mask_value, added)
     sheet.remark(
         "Adding the same number to every score keeps the differences between them, "
         "so nothing is hidden (as long as float64 can hold those differences)."

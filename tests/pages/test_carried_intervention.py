@@ -1,10 +1,11 @@
-"""A view that carries a change: pages that show the unchanged model say so, and no claim outlives it."""
+"""A view that carries an intervention: pages that show the unchanged model say so, and no claim
+outlives it."""
 
 import pytest
 
 from model import Intervention
 from tests.pages.reading import said, visit
-from viz.state.examples import EXAMPLES, Example
+from viz.state.examples import EXAMPLES, SentenceExample
 from viz.state.link import to_link
 
 UNCHANGED = "This page shows the **unchanged** model, without your change: positions off."
@@ -25,17 +26,17 @@ def test_a_page_that_shows_the_unchanged_model_says_so(page: str) -> None:
     app = visit(page, positions="0")
     assert UNCHANGED in said(app)
     app.button(key="take-change-back").click().run()
-    assert app.session_state["view"].change == Intervention()
+    assert app.session_state["view"].intervention == Intervention()
     assert UNCHANGED not in said(app)
 
 
 @pytest.mark.parametrize("page", ["attention", "laboratory"])
-def test_a_page_that_shows_the_change_does_not_say_that_it_shows_none(page: str) -> None:
+def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(page: str) -> None:
     assert "unchanged** model, without" not in said(visit(page, positions="0"))
 
 
 @pytest.mark.parametrize("example", CLAIMS, ids=lambda example: example.title)
-def test_what_an_example_claims_is_not_said_of_a_changed_run(example: Example) -> None:
+def test_what_an_example_claims_is_not_said_of_a_changed_run(example: SentenceExample) -> None:
     link = to_link(example.view)
     assert "What to look for" in said(visit("attention", **link))
     changed = said(visit("attention", **link, scale="1.0"))

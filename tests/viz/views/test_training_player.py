@@ -1,4 +1,4 @@
-"""What the film's browser side is sent: small, finite, safe to draw, and true to the weights."""
+"""What the player's browser side is sent: small, finite, safe to draw, and true to the weights."""
 
 import base64
 import json
@@ -9,45 +9,45 @@ import pytest
 from model.analysis.heads.families import families
 from model.analysis.heads.ranking import scores
 from model.nn.places import head_label
-from model.training.checkpoints import Archive, shipped_course
+from model.training.checkpoints import Archive, shipped_training_run
 from tests.model.tiny import loaded
 from viz.views.all_heads.ranking import BY_NAME
-from viz.views.training.film import message
-from viz.views.training.film.message import charts, part_name, patterns
+from viz.views.training.player import message
+from viz.views.training.player.message import charts, part_name, patterns
 from viz.views.training.views import STRIPE
 
 ARCHIVE = Archive()
 
 
 def sent(name: str, text: str, place: str, head: int) -> dict:
-    course = shipped_course(name)
-    film, movement = ARCHIVE.film(course, text), ARCHIVE.movement(course)
+    training_run = shipped_training_run(name)
+    traces, movement = ARCHIVE.traces(training_run, text), ARCHIVE.movement(training_run)
     return json.loads(
-        json.dumps(message(course, film, movement, place=place, head=head), allow_nan=False)
+        json.dumps(message(training_run, traces, movement, place=place, head=head), allow_nan=False)
     )
 
 
 def test_weights_arrive_as_they_are() -> None:
-    course, place = shipped_course("induction"), "decoder.1.self"
-    film = sent("induction", "a b c a b c", place, 2)
-    weights = ARCHIVE.film(course, "a b c a b c").weights(place, 2)
-    allowed = np.frombuffer(base64.b64decode(film["allowed"]), np.uint8).reshape(6, 6)
-    arrived = np.frombuffer(base64.b64decode(film["weights"]), "<f4").reshape(7, -1)
+    training_run, place = shipped_training_run("induction"), "decoder.1.self"
+    traces = sent("induction", "a b c a b c", place, 2)
+    weights = ARCHIVE.traces(training_run, "a b c a b c").weights(place, 2)
+    allowed = np.frombuffer(base64.b64decode(traces["allowed"]), np.uint8).reshape(6, 6)
+    arrived = np.frombuffer(base64.b64decode(traces["weights"]), "<f4").reshape(7, -1)
     assert np.array_equal(arrived, weights[:, allowed == 1])
     assert (allowed == np.tri(6)).all()
     assert (weights[:, allowed == 0] == 0).all()
 
 
-def test_the_longest_film_stays_within_half_a_megabyte() -> None:
-    film = sent("stories", "the cat saw the dog. " * 60, "decoder.0.self", 1)
-    assert len(film["queries"]) == 128
-    assert len(json.dumps(film)) < 500_000
+def test_the_longest_player_stays_within_half_a_megabyte() -> None:
+    traces = sent("stories", "the cat saw the dog. " * 60, "decoder.0.self", 1)
+    assert len(traces["queries"]) == 128
+    assert len(json.dumps(traces)) < 500_000
 
 
 def test_a_text_of_one_token_has_no_pattern_and_any_token_is_one_label() -> None:
-    film = sent("stories", "a", "decoder.1.self", 0)
-    assert film["framed"] is None
-    assert [one["name"] for one in film["measures"]] == ["Mean largest weight of a row"]
+    traces = sent("stories", "a", "decoder.1.self", 0)
+    assert traces["framed"] is None
+    assert [one["name"] for one in traces["measures"]] == ["Mean largest weight of a row"]
     hostile = sent("stories", "<b>\u202e🦊\n$x$", "decoder.1.self", 0)
     assert not any("\u202e" in label or "\n" in label for label in hostile["keys"])
 
@@ -55,8 +55,8 @@ def test_a_text_of_one_token_has_no_pattern_and_any_token_is_one_label() -> None
 def test_training_and_all_heads_give_one_number_for_one_head_and_say_what_it_is() -> None:
     """“cat” at the start and “·cat” later are two tokens, for both."""
     text, place = "cat dog mat hat cup cat dog mat hat cup cat", "decoder.1.self"
-    film = sent("stories", text, place, 2)
-    (shown,) = (one for one in film["measures"] if one["name"].endswith("the same token earlier"))
+    traces = sent("stories", text, place, 2)
+    (shown,) = (one for one in traces["measures"] if one["name"].endswith("the same token earlier"))
     trace = loaded("stories").trace(text)
     found = scores(trace, families(trace)[0])
     ranked = dict(found.ranked("induction"))[place, 2]
@@ -64,7 +64,7 @@ def test_training_and_all_heads_give_one_number_for_one_head_and_say_what_it_is(
     assert shown["values"][-1] == pytest.approx(ranked, abs=1e-6)
     assert ranked == pytest.approx(np.mean([weights[i, i - 4] for i in range(6, 11)]), abs=1e-6)
     assert "same token earlier" in BY_NAME["induction"].meaning
-    framed = np.frombuffer(base64.b64decode(film["framed"]), np.uint8).reshape(11, 11)
+    framed = np.frombuffer(base64.b64decode(traces["framed"]), np.uint8).reshape(11, 11)
     assert [tuple(cell) for cell in np.argwhere(framed)] == [(i, i - 4) for i in range(6, 11)]
 
 
@@ -72,19 +72,19 @@ def test_the_formula_of_the_stripe_is_the_number_beside_it() -> None:
     """In "q q f q q" what followed the first "q" is the second itself, which does not count."""
     assert r"\sum_{j < i,\ x_{j-1} = x_i} w_{ij}" in STRIPE
     text, place = "q q f q q", "decoder.1.self"
-    course = shipped_course("induction")
-    film = ARCHIVE.film(course, text)
-    weights = film.weights(place, 2)[-1]
+    training_run = shipped_training_run("induction")
+    traces = ARCHIVE.traces(training_run, text)
+    weights = traces.weights(place, 2)[-1]
     rows = [sum(weights[i, j] for j in cells) for i, cells in ((3, (1, 2)), (4, (1, 2)))]
     shown = sent("induction", text, place, 2)["measures"][0]["values"][-1]
     assert shown == pytest.approx(np.mean(rows), abs=1e-6)
 
 
 def test_layers_that_look_both_ways_and_across_have_no_pattern_of_a_gpt() -> None:
-    film = ARCHIVE.film(shipped_course("translate-en-fr"), "the black cat")
-    assert patterns(film, "encoder.0.self") == {}
-    assert patterns(film, "decoder.1.cross") == {}
-    assert list(patterns(film, "decoder.1.self")) == ["previous_token"]
+    traces = ARCHIVE.traces(shipped_training_run("translate-en-fr"), "the black cat")
+    assert patterns(traces, "encoder.0.self") == {}
+    assert patterns(traces, "decoder.1.cross") == {}
+    assert list(patterns(traces, "decoder.1.self")) == ["previous_token"]
 
 
 def test_losses_and_scores_stand_in_their_own_charts_and_counts_in_none() -> None:
@@ -103,7 +103,7 @@ def test_losses_and_scores_stand_in_their_own_charts_and_counts_in_none() -> Non
 
 def test_the_lines_of_a_chart_can_be_told_apart() -> None:
     for name in ("induction", "stories", "translate-en-fr"):
-        for chart in charts(shipped_course(name).history):
+        for chart in charts(shipped_training_run(name).history):
             looks = [(*line["colour"], line["dash"]) for line in chart["lines"]]
             assert len(set(looks)) == len(looks)
 

@@ -9,11 +9,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.contributions import (
-    Part,
+    StreamPart,
     logit_check,
     parts_of_logit,
-    writes_check,
-    written_lengths,
+    result_lengths,
+    results_check,
 )
 from model.analysis.heads.families import Family
 from model.analysis.run_comparison import rounding
@@ -29,8 +29,8 @@ from viz.notation.markdown import plain
 from viz.notation.names import ADDED_BY
 from viz.notation.numbers import difference, probability
 from viz.notation.superlatives import led_by
+from viz.shell.alternatives import say_encoder
 from viz.shell.pictures import chart, look_for, table
-from viz.shell.way_out import say_encoder
 from viz.state.held import loaded, traced
 from viz.state.look import Look
 from viz.views.all_heads.choice import beside_chosen_head, choose_family, map_of_heads, name_of
@@ -56,19 +56,19 @@ def _lengths(request: Request, family: Family) -> tuple[np.ndarray, float]:
     """(head of the family, token) lengths, and the largest difference of the sums."""
     model, trace = loaded(request.model), traced(request)
     members = family.members(trace)
-    lengths = np.concatenate([written_lengths(model, one) for one in members])
+    lengths = np.concatenate([result_lengths(model, one) for one in members])
     lengths.flags.writeable = False
-    return lengths, max(writes_check(model, trace, one.name) for one in members)
+    return lengths, max(results_check(model, trace, one.name) for one in members)
 
 
 @lru_cache(maxsize=64)
-def _parts(request: Request, position: int, token: int) -> tuple[tuple[Part, ...], float]:
+def _parts(request: Request, position: int, token: int) -> tuple[tuple[StreamPart, ...], float]:
     model, trace = loaded(request.model), traced(request)
     parts = parts_of_logit(model, trace, position, token)
     return parts, logit_check(trace, parts, position, token)
 
 
-def writes(seen: Look) -> None:
+def head_results(seen: Look) -> None:
     """Length, effect on one logit, or everything that adds up to it."""
     box, *boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
     shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as", box=box, quiet=True)
@@ -162,7 +162,7 @@ def _which_logit(seen: Look, prediction: Logits, boxes: Sequence[DeltaGenerator]
     return Logit(position, likely[place], plain(labels[place]), float(logits[likely[place]]))
 
 
-def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
+def _map(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
     family = choose_family(seen)
     effects = {(part.name, part.head): part.effect for part in parts}
     if family.stack != "decoder":
@@ -185,7 +185,7 @@ def _map(seen: Look, parts: tuple[Part, ...], key: str) -> None:
         st.latex(logit(seen.model.config))
 
 
-def _bars(seen: Look, parts: tuple[Part, ...], key: str) -> None:
+def _bars(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
     ranked = sorted(parts, key=lambda part: -abs(part.effect))
     bars = {_part_name(seen, part): part.effect for part in ranked[:BARS]}
     if rest := ranked[BARS:]:
@@ -210,7 +210,7 @@ def _held(seen: Look) -> str:
     return "mean and deviation" if seen.model.config.centres else "root mean square"
 
 
-def _part_name(seen: Look, part: Part) -> str:
+def _part_name(seen: Look, part: StreamPart) -> str:
     """A part in words: "L1H3", "bias of attention 1", "feed-forward 0"."""
     if part.kind == "head":
         return name_of(seen, (part.name, part.head or 0))

@@ -7,11 +7,11 @@ from viz.elements.one_of import open_one
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.shell.pictures import look_for
-from viz.state.examples import Example
+from viz.state.examples import SentenceExample
 from viz.state.intervention_words import COUNTERFACTUAL, parts
 from viz.state.look import Look
 from viz.state.presets import PRESETS, preset_of
-from viz.state.session import can_undo, current, open_view, set_change, undo
+from viz.state.session import can_undo, current, open_view, set_intervention, undo
 from viz.views.laboratory.editors import EDITORS, LABEL
 
 MASKED_ATTENTION = (
@@ -21,7 +21,7 @@ MASKED_ATTENTION = (
 _EDIT = "laboratory-edit"  # session state: which editor is open
 
 
-def changes(seen: Look) -> None:
+def interventions(seen: Look) -> None:
     """What is changed, the way back, and the editor of one kind of change."""
     with st.container():
         listed, presets = st.columns([3, 1], vertical_alignment="center")
@@ -40,7 +40,7 @@ def changes(seen: Look) -> None:
         kind = st.segmented_control(
             "Change",
             list(EDITORS),
-            default=None if current().change.changes else "Scaling",
+            default=None if current().intervention.changes else "Scaling",
             key=_EDIT,
             label_visibility="collapsed",
             required=True,
@@ -58,34 +58,34 @@ def what_to_see() -> None:
             look_for(plain(preset.look_for))
 
 
-def _open_preset(preset: Example) -> None:
-    set_change(preset.view.change)
+def _open_preset(preset: SentenceExample) -> None:
+    set_intervention(preset.view.intervention)
     open_view(preset.view)
     st.session_state[_EDIT] = None
 
 
 def _listed(seen: Look) -> None:
-    """Each part of the change with a button that takes it back, then undo and reset."""
-    change = current().change
+    """Each part of the intervention with a button that takes it back, then undo and reset."""
+    intervention = current().intervention
     tokens = tuple(token_label(token.text, LABEL) for token in seen.trace.tokens)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if not change.changes:
+        if not intervention.changes:
             st.markdown("**Nothing is changed.**")
-        for number, part in enumerate(parts(change, tokens)):
+        for number, part in enumerate(parts(intervention, tokens)):
             st.button(
                 f"{plain(part.words)} ✕",
                 key=f"laboratory-part-{number}",
                 help="Take this change back",
-                on_click=set_change,
+                on_click=set_intervention,
                 args=(part.without,),
             )
         st.button("Undo", key="laboratory-undo", disabled=not can_undo(), on_click=undo)
         st.button(
             "Reset",
             key="laboratory-reset",
-            disabled=change == Intervention(),
-            on_click=set_change,
+            disabled=intervention == Intervention(),
+            on_click=set_intervention,
             args=(Intervention(),),
         )
-        if change.changes:
+        if intervention.changes:
             st.caption(COUNTERFACTUAL)

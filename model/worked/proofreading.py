@@ -1,4 +1,4 @@
-"""Every slip of the notes: those of figures, found by comparing the steps, and those of words."""
+"""Every erratum of the notes: those of figures, found by comparing the steps, and those of words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.worked.example import Example, Step
-from model.worked.printed import Printed, Slip
+from model.worked.printed import Erratum, Printed
 from model.worked.wording import OF_WORDS
 
 _MOST_CELLS = 4
@@ -54,10 +54,10 @@ def _figures(step: Step, flat: Texts) -> str:
     return "; ".join(f"{_cell(step, (i, 0)).split(', ')[0]}: {_row(texts[i])}" for i in rows)
 
 
-def of_figures(examples: Iterable[Example]) -> tuple[Slip, ...]:
-    """One slip for every step whose printed figures are not its result."""
+def of_figures(examples: Iterable[Example]) -> tuple[Erratum, ...]:
+    """One erratum for every step whose printed figures are not its result."""
     return tuple(
-        Slip(
+        Erratum(
             example.section,
             step.notes.source,
             f"{step.title}: {_figures(step, np.array(step.notes.figures))}",
@@ -72,13 +72,13 @@ def of_figures(examples: Iterable[Example]) -> tuple[Slip, ...]:
     )
 
 
-def slips(examples: Iterable[Example]) -> tuple[Slip, ...]:
-    """All slips, section by section; those of words and code after those of figures."""
+def all_errata(examples: Iterable[Example]) -> tuple[Erratum, ...]:
+    """All errata, section by section; those of words and code after those of figures."""
     by_name = {example.name: example for example in examples}
     of_words = (
-        Slip(by_name[name].section, *words, name)
+        Erratum(by_name[name].section, *words, name)
         for name, several in OF_WORDS.items()
         for words in several
     )
     found = (*of_figures(by_name.values()), *of_words)
-    return tuple(sorted(found, key=lambda slip: int(slip.section.removeprefix("§"))))
+    return tuple(sorted(found, key=lambda erratum: int(erratum.section.removeprefix("§"))))

@@ -30,7 +30,7 @@ class Encoding:
     n_sequences: int = 1
 
 
-class Apart:
+class IsolatedTokenizer:
     """Takes the place of the Rust part in a tokenizer of the library. The other process encodes and
     decodes; it starts when it is first needed. All else is left to the Rust part."""
 

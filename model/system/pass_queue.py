@@ -12,12 +12,12 @@ SECONDS_BETWEEN_NEWS = 0.2
 ROUND = 64  # turns for which a visitor who had one lets others go first
 
 
-class LineFullError(ValueError):
+class QueueFullError(ValueError):
     """As many wait as may."""
 
     def __init__(self, waiting: int) -> None:
         super().__init__(
-            f"{waiting:,} others are waiting for the model, as many as fit in the line. Your "
+            f"{waiting:,} others are waiting for the model, as many as fit in the queue. Your "
             "sentence is kept: try again in a minute."
         )
 
@@ -36,10 +36,10 @@ class Ticket:
 
     visitor: Hashable
     number: int  # in order of arrival
-    arrived: int  # turns that the line had given by then
+    arrived: int  # turns that the queue had given by then
 
 
-class Line:
+class PassQueue:
     """A fair queue. Of all visitors who wait, the one whose last turn is longest ago is next, so a visitor
     with much to compute gets no more than one with little. A visitor without a turn among the last ROUND
     waits only for the present turn and for others like him. At most `longest` stand before anybody;
@@ -74,13 +74,13 @@ class Line:
             yield
 
     def join(self, visitor: Hashable = None, *, however_long: bool = False) -> Ticket:
-        """Joins the queue; the ticket is for `turn`. Raises LineFullError where too many stand before it.
+        """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many stand before it.
         however_long: the bound does not count."""
         with self._moved:
             ticket = Ticket(visitor, next(self._tickets), self._turns)
             before = bisect_right(self._waiting, self._due(ticket), key=self._due)
             if self._longest is not None and before >= self._longest and not however_long:
-                raise LineFullError(before)
+                raise QueueFullError(before)
             self._waiting.insert(before, ticket)
             return ticket
 

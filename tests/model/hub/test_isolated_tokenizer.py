@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from model.hub import apart
+from model.hub import isolated_tokenizer
 
 
 def test_a_process_that_died_over_its_question_is_put_away_in_silence() -> None:
@@ -13,6 +13,6 @@ def test_a_process_that_died_over_its_question_is_put_away_in_silence() -> None:
     process.wait()
     assert process.stdin is not None
     process.stdin.write(b"a question that nobody reads")
-    apart._end(process)
+    isolated_tokenizer._end(process)
     assert process.stdin.closed
     assert process.returncode == 0

@@ -1,4 +1,4 @@
-// A training as a film: one head's map at every checkpoint, and what was measured along the way.
+// The checkpoint player: one head's map at every checkpoint, and what was measured along the way.
 //
 // Python sends all checkpoints at once, so slider and play never wait for the server.
 
@@ -9,24 +9,24 @@ import { cellAt, drawMap, layoutOf } from "./map.js";
 import { saveNumbers, savePicture } from "./save.js";
 
 const PAUSE = 650; // milliseconds between two checkpoints
-const films = new WeakMap();
-// What the reader chose last, by film: Streamlit may mount a place anew.
-const chosen = (globalThis[Symbol.for("training-film-steps")] ??= new Map());
+const players = new WeakMap();
+// What the reader chose last, in each player: Streamlit may mount a place anew.
+const chosen = (globalThis[Symbol.for("training-player-steps")] ??= new Map());
 
 export default function mount({ data, parentElement }) {
-  let film = films.get(parentElement);
-  if (film?.root !== parentElement.querySelector(".film")) {
-    film = new Film(parentElement);
-    films.set(parentElement, film);
+  let player = players.get(parentElement);
+  if (player?.root !== parentElement.querySelector(".player")) {
+    player = new Player(parentElement);
+    players.set(parentElement, player);
   }
-  film.receive(data);
-  return () => film.close();
+  player.receive(data);
+  return () => player.close();
 }
 
-class Film {
+class Player {
   constructor(parent) {
     this.parent = parent;
-    this.root = parent.querySelector(".film");
+    this.root = parent.querySelector(".player");
     const part = (name) => this.root.querySelector(`.${name}`);
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
     this.cell = null;
@@ -64,7 +64,7 @@ class Film {
     };
   }
 
-  /** New data or a new theme. A film that grows stays at its end while the reader is there. */
+  /** New data or a new theme. A player that grows stays at its end while the reader is there. */
   receive(data) {
     const known = this.received;
     const atEnd = !known || this.at === known.steps.length - 1;
@@ -89,7 +89,7 @@ class Film {
     this.pause();
     cancelAnimationFrame(this.frame);
     this.resize.disconnect();
-    films.delete(this.parent);
+    players.delete(this.parent);
   }
 
   play() {

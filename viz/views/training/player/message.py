@@ -16,7 +16,7 @@ from model.analysis.heads.labels import goes_on_with_its_text
 from model.analysis.heads.statistics import after_the_same, mean_share
 from model.nn.places import Place, head_label
 from model.trace.arrays import Mask
-from model.training.checkpoints import Course, Film, Movement, Record
+from model.training.checkpoints import CheckpointTraces, Record, TrainingRun, WeightMovement
 from viz.notation.labels import token_label
 from viz.notation.names import ADDED_BY
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, QUANTITIES, STREAM
@@ -56,62 +56,62 @@ class Measure(NamedTuple):
     values: tuple[float, ...]
 
 
-def patterns(film: Film, place: str) -> dict[str, Mask]:
+def patterns(traces: CheckpointTraces, place: str) -> dict[str, Mask]:
     """Where heads of known kinds look in this sub-layer, (query, key), as far as this text has such
     cells."""
-    attention, keys = film.last.attention[place], film.keys(place)
+    attention, keys = traces.last.attention[place], traces.keys(place)
     if attention.kind != "causal":
         return {}
     found = {"previous_token": np.eye(len(keys), k=-1, dtype=bool)}
-    if goes_on_with_its_text(attention, translates=bool(film.last.target_tokens)):
+    if goes_on_with_its_text(attention, translates=bool(traces.last.target_tokens)):
         found = {"induction": after_the_same([token.id for token in keys])} | found
     return {name: cells for name, cells in found.items() if cells.any()}
 
 
-def measures(film: Film, place: str, head: int) -> tuple[Measure, ...]:
-    weights = film.weights(place, head)
+def measures(traces: CheckpointTraces, place: str, head: int) -> tuple[Measure, ...]:
+    weights = traces.weights(place, head)
     of_patterns = (
         Measure(f"Mean {PATTERN_NAMES[name]}", _floats(mean_share(weights, cells)))
-        for name, cells in patterns(film, place).items()
+        for name, cells in patterns(traces, place).items()
     )
     largest = weights.max(-1).mean(-1, dtype=np.float64)
     return (*of_patterns, Measure("Mean largest weight of a row", _floats(largest)))
 
 
 def message(
-    course: Course,
-    film: Film,
-    movement: Movement,
+    training_run: TrainingRun,
+    traces: CheckpointTraces,
+    movement: WeightMovement,
     *,
     place: str,
     head: int,
     losses: Sequence[tuple[int, float]] = (),
     planned: int | None = None,
 ) -> Json:
-    """Everything that the film draws from.
+    """Everything that the player draws from.
 
     losses: (step, loss) where they are known more closely than in the history. planned: the step at
     which the training will end; None: the last checkpoint.
     """
-    attention = film.last.attention[place]
-    weights = film.weights(place, head)
+    attention = traces.last.attention[place]
+    weights = traces.weights(place, head)
     mask = attention.mask
     if mask is not None and mask.all():
         mask = None
-    framed, cells = next(iter(patterns(film, place).items()), (None, None))
+    framed, cells = next(iter(patterns(traces, place).items()), (None, None))
     return {
-        "key": course.key,
+        "key": training_run.key,
         "title": f"Head {head_label((place, head), full=True)}",
-        "steps": list(film.steps),
-        "lastStep": planned or film.steps[-1],
+        "steps": list(traces.steps),
+        "lastStep": planned or traces.steps[-1],
         "weights": _base64((weights if mask is None else weights[:, mask]).astype("<f4")),
         "allowed": None if mask is None else _base64(mask.astype(np.uint8)),
         "framed": None if cells is None else _base64(cells.astype(np.uint8)),
         "framedWhy": "" if framed is None else f"framed: {PATTERN_NAMES[framed][10:]}",
-        "queries": [token_label(token.text, LABEL) for token in film.queries(place)],
-        "keys": [token_label(token.text, LABEL) for token in film.keys(place)],
-        "measures": [one._asdict() for one in measures(film, place, head)],
-        "charts": charts(course.history, losses),
+        "queries": [token_label(token.text, LABEL) for token in traces.queries(place)],
+        "keys": [token_label(token.text, LABEL) for token in traces.keys(place)],
+        "measures": [one._asdict() for one in measures(traces, place, head)],
+        "charts": charts(training_run.history, losses),
         "movement": {
             "parts": [part_name(part) for part in movement.parts],
             "sinceStart": [_floats(row) for row in movement.since_start],

@@ -10,7 +10,7 @@ from viz.notation.numbers import probability, settled
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
 
-_MOVED, _STILL = 0.05, 0.01  # a change between the two is too unclear for a question
+_MOVED, _STILL = 0.05, 0.01  # an intervention between the two is too unclear for a question
 _MOVED_LOSS, _SAME_LOSS = 0.1, 0.01  # nats, for the mean loss of a sentence
 _SAME = 1e-6  # rounding changes weights and logits by less
 _DIRECTIONS = ("It grows", "It hardly moves", "It shrinks")

@@ -1,4 +1,4 @@
-"""Two slips of a decoder example: a sum where a product belongs, and padding that is not needed."""
+"""Two errata of a decoder example: a sum where a product belongs, and padding that is not needed."""
 
 from __future__ import annotations
 
