@@ -54,6 +54,11 @@ class Answer:
     revision: int
     held: Mapping[str, NDArray[np.float32]]
 
+    @property
+    def lacks_output(self) -> bool:
+        """Whether the server left out the layer's numbers as already sent, and they had not come."""
+        return self.output.size == 0
+
     @classmethod
     def read(cls, block: bytes, before: "Answer | None") -> "Answer | None":
         """An answer from the message of the explorer, after the one before; None for that of another
