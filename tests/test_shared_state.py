@@ -17,9 +17,10 @@ FILES = sorted(path for room in ("model", "viz", "pages") for path in (ROOT / ro
 CHANGES = {
     "append", "add", "update", "setdefault", "extend", "insert", "pop", "popitem", "clear", "remove",
 }  # fmt: skip
-# Caches without a bound whose arguments are few: names of what ships with the app.
+# Caches without a bound whose arguments are few: names and files of what ships with the app.
 FEW_ARGUMENTS = {
     "model/training/checkpoints.py:shipped_training_run",
+    "viz/explorer/assets.py:addresses",
     "viz/views/worked/by_hand.py:worked_example",
     "viz/views/worked/choice.py:names_of",
 }

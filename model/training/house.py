@@ -12,7 +12,7 @@ from model.training import corpus, head_scores, seedling
 from model.training.baselines import Bigram, Unigram
 from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
 from model.training.corpus import Corpus
-from model.training.induction import repeat_exam
+from model.training.induction import repeat_evaluation
 from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
 from model.training.stories import story_row
 
@@ -78,7 +78,7 @@ class HouseTask:
         rows = self.corpus.held_out_rows(random, _CONTEXT, count=_EXAM_ROWS)
         unigram, bigram = (baseline.loss(rows) for baseline in self.baselines)
         loss = text_loss(module, rows)
-        repeated = repeat_exam(module, random, tuple(self.spaced_words), period=48)
+        repeated = repeat_evaluation(module, random, tuple(self.spaced_words), period=48)
         scores = {
             **repeated.scores,
             **text_previous_token(module, rows[:, :64]),

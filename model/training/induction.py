@@ -30,10 +30,10 @@ class InductionTask:
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
     def evaluation(self, module: Transformer, random: Random) -> Evaluation:
-        return repeat_exam(module, random, range(len(SYMBOLS)), period=_CONTEXT // 3)
+        return repeat_evaluation(module, random, range(len(SYMBOLS)), period=_CONTEXT // 3)
 
 
-def repeat_exam(
+def repeat_evaluation(
     module: Transformer, random: Random, symbols: range | tuple[int, ...], *, period: int
 ) -> Evaluation:
     """Scores on lists that are repeated once: the best induction and previous-token heads, and the

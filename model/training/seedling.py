@@ -13,7 +13,7 @@ from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
 from model.training.bigrams import Ids, in_context_bigrams
-from model.training.induction import repeat_exam
+from model.training.induction import repeat_evaluation
 from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
 
 WORDS = 64
@@ -37,7 +37,7 @@ class SeedlingTask:
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
 
     def evaluation(self, module: Transformer, random: Random) -> Evaluation:
-        return repeat_exam(module, random, range(WORDS), period=_SHORT // 3)
+        return repeat_evaluation(module, random, range(WORDS), period=_SHORT // 3)
 
 
 def recipe(config: TransformerConfig) -> Recipe:

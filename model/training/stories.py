@@ -13,7 +13,7 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
 from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
-from model.training.induction import repeat_exam
+from model.training.induction import repeat_evaluation
 from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Random, Recipe
 
 _CONTEXT = 128
@@ -51,7 +51,7 @@ class StoriesTask:
         return np.array([self.tokenizer.encode(f" {w}")[0] for w in micro_stories.vocabulary()])
 
     def evaluation(self, module: Transformer, random: Random) -> Evaluation:
-        repeated = repeat_exam(module, random, tuple(self.spaced_words), period=_CONTEXT // 4)
+        repeated = repeat_evaluation(module, random, tuple(self.spaced_words), period=_CONTEXT // 4)
         recall, loss = self._second_mentions(module, random)
         scores = {**repeated.scores, "surname_recall": recall, "story_loss": loss}
         return Evaluation(scores, repeated.heads)

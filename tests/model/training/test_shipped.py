@@ -8,10 +8,10 @@ import torch
 
 from model import load_model
 from model.loading.shipped import ASSETS, load_asset
-from model.nn.transformer import Transformer, greedy
+from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
 from model.training import grammar, head_scores, house, trainer
-from model.training.induction import repeat_exam
+from model.training.induction import repeat_evaluation
 from model.training.recipes import RECIPES
 from model.training.translate import TranslateTask
 
@@ -73,7 +73,9 @@ def test_the_heads_of_house_gpt_pass_its_gates_without_the_books() -> None:
     module, tokenizer, card = load_asset(ASSETS / "house-gpt")
     assert not isinstance(tokenizer, Words)
     random = np.random.default_rng(OTHER_SEED)
-    scores = repeat_exam(module, random, tuple(house.spaced_words(tokenizer)), period=48).scores
+    scores = repeat_evaluation(
+        module, random, tuple(house.spaced_words(tokenizer)), period=48
+    ).scores
     assert scores["induction"] >= 0.6
     assert scores["previous_token"] >= 0.8
     assert card["scores"]["held_out_loss"] < card["scores"]["bigram_loss"] - 0.1
@@ -81,7 +83,7 @@ def test_the_heads_of_house_gpt_pass_its_gates_without_the_books() -> None:
 
 def french(module: Transformer, tokenizer: Words, english: str) -> str:
     ids = torch.tensor([tokenizer.encode(english)])
-    said = greedy(module, ids, start=tokenizer.start, end=tokenizer.end, limit=31)
+    said = module.greedy(ids, start=tokenizer.start, end=tokenizer.end, limit=31)
     return tokenizer.decode(said)
 
 
