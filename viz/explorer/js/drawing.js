@@ -12,7 +12,9 @@ import { afterFrame, Drawn, keepingFocus } from "./elements.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
 import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
+import { Play } from "./play.js";
 import { REPORTED } from "./python.js";
+import { Readout } from "./readout.js";
 import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
@@ -32,7 +34,10 @@ export class Drawing {
     Object.assign(this, { explorer, root, parts });
     this.picture = new Picture(root, parts, { ...actions, painted: () => this.settle() });
     this.panel = new Panel(parts);
+    this.readout = new Readout(parts.readout);
     this.sentence = new Sentence(parts.sentence);
+    this.play = new Play(parts.play, () => this.setPlaying(false));
+    parts.openplay.onclick = () => this.setPlaying(true);
     this.check = new Check(parts.check);
     this.resize = new ResizeObserver(() => {
       this.resized = true;
@@ -123,6 +128,8 @@ export class Drawing {
     explorer.controls.drawHeadMaps(explorer, (...of) => this.derived.of(...of));
     const scene = this.scene(derived, before);
     this.panel.draw(scene);
+    this.readout.draw(scene, explorer.headName);
+    if (!this.parts.play.hidden) this.play.draw(scene);
     this.sentence.draw(scene);
     this.drawCheck();
     this.drawTable();
@@ -161,6 +168,19 @@ export class Drawing {
       setOrder: (order) => explorer.choose({ order }),
       setSide: (side) => explorer.choose({ side }),
     };
+  }
+
+  /** Lets the six beats take the panel's place, or gives it back. */
+  setPlaying(playing) {
+    const { panel, play, openplay } = this.parts;
+    panel.classList.toggle("playing", playing);
+    play.hidden = !playing;
+    if (!playing) {
+      this.play.pause();
+      openplay.focus();
+      return;
+    }
+    this.play.open(this.scene(...this.runs()));
   }
 
   drawCheck() {

@@ -1,5 +1,6 @@
 // The sentence as chips, shaded by how much the chosen query attends to each token, or each token to the chosen key.
 
+import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { inkedColour } from "./colours.js";
 import { check, choiceOf, Drawn, element, radio, span } from "./elements.js";
 import { precise } from "./numbers.js";
@@ -27,6 +28,26 @@ export class Sentence {
     if (this.drawn.differs("side", side)) this.drawHead(scene);
     if (this.drawn.differs("chips", queries, keys, side)) this.build(scene, axis);
     this.chips.forEach((line) => line.draw(scene));
+    if (this.arcs) this.drawArcs(scene, scene.cell.query);
+  }
+
+  addArcs() {
+    const { element: chips } = this.chips[0];
+    this.arcs = new Arcs();
+    chips.classList.add("arced");
+    chips.append(this.arcs.svg);
+  }
+
+  /** The arcs of a token: the chosen one, or the one under the pointer. */
+  drawArcs(scene, token) {
+    const { chips } = this.chips[0];
+    const draw = (shown) => this.arcs.draw(arcsOf({ ...scene, token: shown }), shown, scene.palette);
+    this.arcs.measure(chips.map(({ chip }) => chip));
+    draw(token);
+    chips.forEach(({ chip }, position) => {
+      chip.onpointerenter = () => draw(position);
+      chip.onpointerleave = () => draw(token);
+    });
   }
 
   drawHead({ side, setSide }) {
@@ -39,9 +60,11 @@ export class Sentence {
   /** Cross-attention has a line of queries and a line of keys; otherwise one line is both. */
   build(scene, axis) {
     const { kind, queries, keys } = scene.layer;
+    this.arcs = null;
     if (kind !== "cross" && queries === keys) {
       this.chips = [new ChipLine(scene, axis, { shaded: true, selectable: true })];
       this.lines.replaceChildren(this.chips[0].element);
+      if (keys <= ARC_TOKENS) this.addArcs();
       return;
     }
     this.chips = ["query", "key"].map(

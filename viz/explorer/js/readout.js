@@ -1,0 +1,45 @@
+// The chosen cell in one line that can be copied: from the score to the weight.
+
+import { element } from "./elements.js";
+import { precise } from "./numbers.js";
+
+const TOLD = 1500; // milliseconds for which the button says that the line was copied
+
+/** “L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861”. */
+export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
+  const at = cell.query * layer.keys + cell.key;
+  const masked = derived.hidden?.[at];
+  const parts = [
+    headName,
+    `${queries.short[cell.query]} → ${keys.short[cell.key]}`,
+    `score ${precise(derived.scores[at])}`,
+    `× ${precise(layer.scale)} = ${precise(derived.scaled[at])}`,
+    masked ? `masked: ${precise(derived.masked[at])}` : null,
+    `weight ${precise(derived.weights[at])}`,
+  ];
+  return parts.filter(Boolean).join(" · ");
+}
+
+export class Readout {
+  constructor(holder) {
+    this.line = element("output", { "data-testid": "readout" });
+    this.button = element("button", { type: "button", onclick: () => this.copy() }, "Copy");
+    holder.replaceChildren(this.line, this.button);
+  }
+
+  draw(scene, headName) {
+    const text = readoutOf(scene, headName);
+    if (this.line.textContent !== text) this.line.textContent = text;
+  }
+
+  async copy() {
+    try {
+      await navigator.clipboard.writeText(this.line.textContent);
+      this.button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(this.line); // where no clipboard is allowed, it can be copied by hand
+      this.button.textContent = "Selected";
+    }
+    setTimeout(() => (this.button.textContent = "Copy"), TOLD);
+  }
+}
