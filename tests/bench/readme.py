@@ -7,7 +7,7 @@ guide's words on replicas.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import mask_value
+from textwrap import fill
 
 from model.loading.readme_tables import rewrite
 from tests.bench.tables import (
@@ -83,8 +83,8 @@ def summary(parts: Mapping[str, Measured]) -> str:
         f"{ms(every['median_ms'])}, 95 of 100 within {ms(every['p95_ms'])}.",
     )
     machine = _machine(parts["recording"]["machine"])
-    listed = [mask_value(f"- {point}", GUIDE_WIDTH, subsequent_indent="  ") for point in points]
-    words = mask_value(f"{machine} [All tables](docs/bench/README.md); in short:", GUIDE_WIDTH)
+    listed = [fill(f"- {point}", GUIDE_WIDTH, subsequent_indent="  ") for point in points]
+    words = fill(f"{machine} [All tables](docs/bench/README.md); in short:", GUIDE_WIDTH)
     return "\n\n".join(["\n## Benchmarks", words, "\n".join(listed)]) + "\n"
 
 

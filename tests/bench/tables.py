@@ -1,7 +1,7 @@
 """The measured numbers as Markdown."""
 
 from collections.abc import Callable, Iterable
-from textwrap import mask_value
+from textwrap import fill
 from typing import Any
 
 GUIDE_WIDTH = 110  # characters of a line
@@ -159,7 +159,7 @@ def sizing(measured: Measured) -> str:
         f"(`ATTENTION_TRACE_MB`). So count one replica with two cores for each {measured['pupils']} people, "
         f"and one more."
     )
-    return mask_value(words, GUIDE_WIDTH)
+    return fill(words, GUIDE_WIDTH)
 
 
 def bounds(measured: Measured) -> str:

@@ -86,7 +86,7 @@ def test_every_answer_is_ones_own(server: Server) -> None:
     assert [line for pupil in pupils for line in pupil.mixed_up + pupil.troubles] == []
     one, other = pupils[0], pupils[1]
     one.answer = other.answer  # the comparison sees an answer of another
-    one.compare()
+    asyncio.run(one.compare())
     one._read(ForwardMsg(page_config_changed=PageConfig(title="Room 1: Anna")).SerializeToString())
     assert any("tokens" in line for line in one.mixed_up)
     assert any("no word of others" in line for line in one.mixed_up)

@@ -22,49 +22,27 @@ export function beatsOf(derived, layer, query) {
   const weights = row(derived.weights);
   const unit = Math.max(extent(scores), extent(scaled), Number.MIN_VALUE);
   const along = (numbers) => Array.from(numbers, (value) => (Number.isFinite(value) ? value / unit : 0));
+  const masks = derived.hidden === null ? "No key is masked in this layer." : "Masked keys lose their score.";
+  const all = precise(sum);
+  const beat = (title, says, numbers, quantity, bars = Array.from(numbers)) => ({ title, says, numbers, quantity, bars });
+  const score = (title, says, numbers) => beat(title, says, numbers, "score", along(numbers));
   return [
-    {
-      title: "Query meets keys",
-      says: "Each score is the dot product of the query with one key.",
-      numbers: scores,
-      bars: along(scores),
-      quantity: "score",
-    },
-    {
-      title: "Scale",
-      says: `Each score is multiplied by ${precise(layer.scale)}.`,
-      numbers: scaled,
-      bars: along(scaled),
-      quantity: "score",
-    },
-    {
-      title: "Mask",
-      says: derived.hidden === null ? "No key is masked in this layer." : "Masked keys lose their score.",
-      numbers: masked,
-      bars: along(masked),
-      quantity: "score",
-    },
-    {
-      title: "Exponentials",
-      says: `e to the power of each score, less the largest, ${precise(largest)}. They sum to ${precise(sum)}.`,
-      numbers: exponentials,
-      bars: Array.from(exponentials),
-      quantity: "weight",
-    },
-    {
-      title: "Divide by the sum",
-      says: `Each is divided by ${precise(sum)}: these are the weights, and they sum to 1.`,
-      numbers: weights,
-      bars: Array.from(weights),
-      quantity: "weight",
-    },
-    {
-      title: "Mix the values",
-      says: "Each value vector, times its weight, goes into the output.",
-      numbers: weights,
-      bars: Array.from(weights),
-      quantity: "value",
-    },
+    score("Query meets keys", "Each score is the dot product of the query with one key.", scores),
+    score("Scale", `Each score is multiplied by ${precise(layer.scale)}.`, scaled),
+    score("Mask", masks, masked),
+    beat(
+      "Exponentials",
+      `e to the power of each score, less the largest, ${precise(largest)}. They sum to ${all}.`,
+      exponentials,
+      "weight",
+    ),
+    beat(
+      "Divide by the sum",
+      `Each is divided by ${all}: these are the weights, and they sum to 1.`,
+      weights,
+      "weight",
+    ),
+    beat("Mix the values", "Each value vector, times its weight, goes into the output.", weights, "value"),
   ];
 }
 

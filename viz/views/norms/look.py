@@ -47,12 +47,13 @@ def choose_norm(seen: Look) -> NormLook:
     """At first the norm whose tokens differ most in deviation: there is most to see in it."""
     norms = {norm.name: norm for norm in seen.trace.norms}
     uneven = [one.inverse_deviation.max() / one.inverse_deviation.min() for one in norms.values()]
+    titles = {name: _title(seen, name) for name in norms}
     which, token_box, dimension_box = st.columns([2, 2, 1])
     name = which.selectbox(
         "Norm",
         list(norms),
         index=int(np.argmax(uneven)),
-        format_func=lambda name: _title(seen, name),
+        format_func=titles.__getitem__,
         key=NORM,
     )
     norm = norms[name]

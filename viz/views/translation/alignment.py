@@ -178,10 +178,11 @@ def three_attentions(seen: Look) -> None:
     def take(title: str) -> None:
         """The first layer of the kind; of cross-attention the head that aligns best."""
         kind = next(kind for kind in KINDS if kind.title == title)
-        cross = kind.layer == "cross"
-        open_cross_head(
-            best_cross_head(trace, links_of(trace)) if cross else (kind.names(trace)[0], 0)
-        )
+        cross, run = (
+            kind.layer == "cross",
+            look.trace,
+        )  # an open page keeps this function, but no trace
+        open_cross_head(best_cross_head(run, links_of(run)) if cross else (kind.names(run)[0], 0))
 
     here = next((kind for kind in KINDS if current().place in kind.names(trace)), KINDS[2])
     left, right = st.columns([3, 1], vertical_alignment="bottom")
