@@ -67,13 +67,12 @@ def predicted(trace: Trace) -> tuple[Token, ...]:
 def losses(trace: Trace) -> NDArray[np.float64]:
     """(token - 1,): -ln p of each token that follows, in nats (cross-entropy). Raises ValueError for an
     encoder."""
-    if trace.prediction is None:
-        raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
+    prediction = trace.require_prediction()
     following = [token.id for token in predicted(trace)]
     found = np.empty(len(following))
     for first in range(0, len(following), _TOGETHER):
         these = following[first : first + _TOGETHER]
-        logs = log_probabilities(trace.prediction.rows(first, first + len(these)))
+        logs = log_probabilities(prediction.rows(first, first + len(these)))
         found[first : first + len(these)] = -logs[np.arange(len(these)), these]
     return found
 
@@ -116,10 +115,9 @@ def divergence_rounding(divergence: float, error: float) -> float:
 def divergences(before: Trace, after: Trace) -> NDArray[np.float64]:
     """(token,): `divergence` of the prediction after each token. Raises ValueError for encoders and for
     other tokens."""
-    if before.logits is None or after.logits is None:
-        raise ValueError(f"{before.model} is an encoder: it predicts no next token.")
+    logits = before.require_prediction(), after.require_prediction()
     _same_tokens(before, after)
-    return divergence(before.logits, after.logits)
+    return divergence(*(one.all for one in logits))
 
 
 @dataclass(frozen=True)

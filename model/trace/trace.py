@@ -101,6 +101,12 @@ class Trace:
         """(token, vocabulary): all of `prediction`; None for an encoder without a head."""
         return None if self.prediction is None else self.prediction.all
 
+    def require_prediction(self) -> Logits:
+        """`prediction`. Raises ValueError for an encoder without a head."""
+        if self.prediction is None:
+            raise ValueError(f"{self.model} is an encoder: it predicts no next token.")
+        return self.prediction
+
     @property
     def source(self) -> Stack:
         """The stack that read the text."""
@@ -119,7 +125,7 @@ class Trace:
     @property
     def streams(self) -> dict[Stack, Array]:
         """(state, token, d_model) by stack: before, between and after the sub-layers. A copy at each
-        reading; `states` has single states without one."""
+        reading; `residual` has single states without one."""
         return {stack: read_only(np.stack(states)) for stack, states in self.residual.items()}
 
     @property

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 
 from model.system.pass_queue import PassQueue
 
-LONG = (
-    0.25  # seconds: a run that takes longer loads a model or waits for a pass, and the others go on
-)
+LONG = 0.25  # seconds: a longer run loads a model or waits for a pass, and the others go on
 
 
 class PageRuns:

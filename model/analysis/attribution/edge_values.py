@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from model.analysis.attribution.modules import wide
 from model.analysis.attribution.stream_parts import (
     Reader,
     Wide,
@@ -47,8 +48,7 @@ class EdgeValues:
         ValueError for an id that is not there, and where the head is not in the stream of the logits.
         """
         model, trace, attention = self._model, self._trace, self._attention
-        if trace.prediction is None:
-            raise ValueError(f"{model.name} is an encoder: it predicts no next token.")
+        trace.require_prediction()
         if attention.stack == "encoder":
             raise ValueError(
                 f"{attention.name} writes to the encoder's stream; logits are read from the decoder's."
@@ -57,10 +57,9 @@ class EdgeValues:
         row = row if against is None else row - _output_row(model, against)
         last = len(self.weights) - 1
         reader = Reader(row[None], np.array([last]))
-        parts = sub_layers_back(model, trace, "decoder", reader, None)
-        next(
-            part for part in parts if part.name == attention.name
-        )  # the reader stands behind it now
+        for part in sub_layers_back(model, trace, "decoder", reader, None):
+            if part.name == attention.name:
+                break  # the reader stands behind it now
         added = np.zeros_like(self.weights)
         added[last] = self.weights[last] * reader.factor[0] * (self.written @ reader.rows[0])
         return added
@@ -88,5 +87,4 @@ def _output_row(model: "Model", token: int) -> Wide:
     matrix = (module.embedding.tokens if module.output is None else module.output).weight
     if not 0 <= token < len(matrix):
         raise ValueError(f"{model.name} has {len(matrix):,} tokens, no id {token}.")
-    row: Wide = matrix[token].detach().cpu().numpy().astype(np.float64)
-    return row
+    return wide(matrix[token])

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from model.analysis.attribution.modules import is_map, parts_around, path_of, weight_and_bias, whole
+from model.analysis.attribution.modules import (
+    is_map,
+    parts_around,
+    path_of,
+    weight_and_bias,
+    whole,
+    wide,
+)
 from model.analysis.attribution.stream_parts import Positions, Wide
 from model.analysis.stream.stream import contributions
 from model.nn.config import RotaryPairs, Stack
@@ -143,7 +150,7 @@ def _blocks(
         for start in _starts(len(matrix) // width, attention, head, side):
             rows = slice(start * width, (start + 1) * width)
             shift = torch.zeros(width) if bias is None else bias[rows]
-            yield _wide(matrix[rows]), _wide(shift)
+            yield wide(matrix[rows]), wide(shift)
 
 
 def _starts(blocks: int, attention: Attention, head: int, side: Side) -> Iterator[int]:
@@ -166,7 +173,7 @@ def _norms(parts: list[nn.Module], attention: Attention) -> Iterator[tuple[Wide,
         weight, bias = weight_and_bias(part)
         if weight.shape == (width,) and attention.projection.normed:
             for offset in (0.0, 1.0):
-                yield _wide(weight) + offset, None if bias is None else _wide(bias)
+                yield wide(weight) + offset, None if bias is None else wide(bias)
 
 
 def _normed(plain: HeadMap, norm: tuple[Wide, Wide | None], read: Wide, recorded: Wide) -> HeadMap:
@@ -198,7 +205,3 @@ def _beside_output(model: "Model", name: str) -> list[nn.Module]:
     root = whole(model)
     path = path_of(root, model.layer(name).output.weight)
     return [part for part in parts_around(root, path) if part is not root.get_submodule(path)]
-
-
-def _wide(tensor: Tensor) -> Wide:
-    return tensor.detach().cpu().numpy().astype(np.float64)

@@ -3,6 +3,8 @@
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
@@ -61,3 +63,8 @@ def weight_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:
     """The weight of a map or a norm, and its bias if it has one."""
     parameters = dict(part.named_parameters(recurse=False))
     return parameters["weight"], parameters.get("bias")
+
+
+def wide(tensor: Tensor) -> NDArray[np.float64]:
+    """A tensor in numpy and float64."""
+    return tensor.detach().cpu().numpy().astype(np.float64)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from model.analysis.attribution.modules import block_around, path_of, private_copy
-from model.analysis.attribution.stream_parts import Wide
+from model.analysis.attribution.stream_parts import Wide, check_model
 from model.analysis.heads.ablations import MOST_LOGITS, MOST_ROWS, MOST_TOKENS
 from model.analysis.stream.stream import contributions
 from model.nn.places import Place
@@ -139,9 +139,8 @@ class PatchedRuns:
             self._kept[name] = x
             return x
         given = self._kept[name]
-        patched = x.clone().reshape(
-            len(self._rows), -1, x.shape[-1]
-        )  # OPT leaves the batch axis out
+        # OPT leaves the batch axis out.
+        patched = x.clone().reshape(len(self._rows), -1, x.shape[-1])
         theirs = given.reshape(-1, given.shape[-1])
         heads = self.sites[name].heads
         for row, patches in enumerate(self._rows):
@@ -210,10 +209,8 @@ def _answer(model: "Model", ended: Tensor, answer: tuple[int, int]) -> Wide:
 
 def _check(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, int]) -> None:
     for trace in (trace_a, trace_b):
-        if trace.model != model.name:
-            raise ValueError(f"This trace is of {trace.model}, not of {model.name}.")
-    if trace_a.prediction is None:
-        raise ValueError(f"{model.name} is an encoder: it predicts no next token.")
+        check_model(model, trace)
+    trace_a.require_prediction()
     for one, other in (
         (trace_a.tokens, trace_b.tokens),
         (trace_a.target_tokens, trace_b.target_tokens),

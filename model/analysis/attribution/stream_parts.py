@@ -114,10 +114,15 @@ def parts_read(
     yield "bias", reader.constant
 
 
-def checked_head(model: "Model", trace: Trace, name: str, head: int) -> Attention:
-    """The attention record of a head. Raises ValueError where model, trace and head do not fit."""
+def check_model(model: "Model", trace: Trace) -> None:
+    """Raises ValueError for a trace of another model."""
     if trace.model != model.name:
         raise ValueError(f"This trace is of {trace.model}, not of {model.name}.")
+
+
+def checked_head(model: "Model", trace: Trace, name: str, head: int) -> Attention:
+    """The attention record of a head. Raises ValueError where model, trace and head do not fit."""
+    check_model(model, trace)
     attention = trace.find(name)
     if not 0 <= head < attention.heads:
         raise ValueError(f"{name} has heads 0 to {attention.heads - 1}, not {head}.")

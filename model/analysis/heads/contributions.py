@@ -79,8 +79,7 @@ def parts_of_logit(
     post-norm models one after each sub-layer. What a summand changes in later attention weights or
     feed-forwards counts there ("direct effect", Elhage et al. 2021). Raises ValueError for an encoder.
     """
-    if trace.prediction is None:
-        raise ValueError(f"{model.name} is an encoder: it predicts no next token.")
+    trace.require_prediction()
     named: list[tuple[PartKind, str, int | None, float]] = []
     vectors: list[Vector] = []
 
@@ -144,7 +143,5 @@ def _normed(vector: Vector, norm: NormRecord, position: int) -> Vector:
 
 def logit_check(trace: Trace, parts: tuple[StreamPart, ...], position: int, token: int) -> float:
     """|sum of all parts - the model's own logit|."""
-    if trace.prediction is None:
-        raise ValueError(f"{trace.model} is an encoder: it predicts no next token.")
-    logit = float(trace.prediction.after(position)[token])
+    logit = float(trace.require_prediction().after(position)[token])
     return abs(sum(part.effect for part in parts) - logit)
