@@ -6,7 +6,7 @@
 import { shape } from "./elements.js";
 
 export const ARC_TOKENS = 60; // of more tokens the shades alone are shown
-export const WIDEST = 12; // pixels: an arc of weight 1
+const WIDEST = 12; // pixels: an arc of weight 1
 const FAINT = 0.01; // below, an arc could not be seen
 const HIGHEST = 44; // pixels that an arc rises: the room above and below a line of chips
 
@@ -22,7 +22,7 @@ export function arcsOf({ derived, layer, token: chosen }) {
 }
 
 /** An arc between two boxes, rising with their distance; a token's arc to itself is a loop. */
-export function arcPath(from, to, isAbove) {
+function arcPath(from, to, isAbove) {
   const side = isAbove ? -1 : 1;
   const edge = (box) => box.top + (isAbove ? 0 : box.height);
   const [x1, y1] = [from.left + from.width / 2, edge(from)];
@@ -41,7 +41,8 @@ export class Arcs {
     this.paths = [];
   }
 
-  /** Where the chips are, asked for once a layout: `chips` lie in the element that holds the SVG. */
+  /** Where the chips are, which is another place where their numbers change: `chips` lie in the element that
+   *  holds the SVG. */
   measure(chips) {
     this.boxes = chips.map((chip) => ({
       left: chip.offsetLeft,

@@ -50,14 +50,18 @@ export function cellText(panel, row, column, written = precise) {
 /** The cells of a sample as a small canvas, one pixel a cell; masked ones are transparent. */
 function raster(sampled, panel, palette) {
   const canvas = document.createElement("canvas");
-  canvas.width = sampled.columns;
-  canvas.height = sampled.rows;
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(sampled.columns, sampled.rows);
-  const pixels = new Uint32Array(image.data.buffer);
-  colourPixels(pixels, sampled.values, palette.scale[panel.quantity], panel);
-  context.putImageData(image, 0, 0);
+  paintPixels(canvas, sampled, palette.scale[panel.quantity], panel);
   return canvas;
+}
+
+/** Makes a canvas as large as a matrix and colours one pixel a cell. */
+export function paintPixels(canvas, { values, rows, columns }, scale, range) {
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  colourPixels(new Uint32Array(image.data.buffer), values, scale, range);
+  context.putImageData(image, 0, 0);
 }
 
 /** Gives a canvas this size in CSS pixels, at the screen's density, and returns its empty context. */

@@ -1,22 +1,22 @@
 // One row of scores becomes weights and an output, in six beats that can be scrubbed.
 //
 // `t` runs from 0 to 6, the ends of the beats are whole numbers. `Play.show(t)` draws any moment by itself, so
-// playing, stepping and scrubbing are the same. Within a beat only transforms and opacities
-// change, which a browser does without a new layout; numbers change where a beat begins.
+// playing, stepping and scrubbing are the same. Within a beat only transforms and opacities change, which a
+// browser does without a new layout; numbers change where a beat begins.
 
-import { colourPixels } from "./colours.js";
-import { exponentialsOf, extent, topPositions } from "./derive.js";
-import { element } from "./elements.js";
+import { exponentialsOf, extent, rowOf, topPositions } from "./derive.js";
+import { button, element, span } from "./elements.js";
 import { precise } from "./numbers.js";
+import { paintPixels } from "./paint.js";
 
-export const BEATS = 6;
+const BEATS = 6;
 const SHOWN = 24; // keys at most: of a longer row those with the largest weights
 const SECONDS = 1.8; // of one beat
 const HATCHED = 2; // the beat in which the mask falls
 
 /** What each beat shows of a row: a title, a sentence, and of each key its number and its bar. */
-export function beatsOf(derived, layer, query) {
-  const row = (matrix) => matrix.subarray(query * layer.keys, (query + 1) * layer.keys);
+function beatsOf(derived, layer, query) {
+  const row = (matrix) => rowOf(matrix, query, layer.keys);
   const [scores, scaled, masked] = [derived.scores, derived.scaled, derived.masked].map(row);
   const { exponentials, sum, largest } = exponentialsOf(masked);
   const weights = row(derived.weights);
@@ -47,7 +47,7 @@ export function beatsOf(derived, layer, query) {
 }
 
 /** The keys that are shown, in the order of the text. */
-export function shownKeys(weights) {
+function shownKeys(weights) {
   const all = weights.length;
   if (all <= SHOWN) return Array.from({ length: all }, (_, key) => key);
   return topPositions(weights, SHOWN).sort((a, b) => a - b);
@@ -66,13 +66,13 @@ export class Play {
     this.says = element("p", { class: "beatsays", "data-testid": "beat-says" });
     this.rows = element("div", { class: "beatrows", "data-testid": "beat-rows" });
     this.output = element("canvas", { class: "vector output", height: 1, "aria-hidden": "true" });
-    this.result = element("div", { class: "beatrow result" }, element("span", {}, "output"), this.output);
-    this.button = element("button", { type: "button", "data-testid": "play", onclick: () => this.toggle() });
+    this.result = element("div", { class: "beatrow result" }, span("", "output"), this.output);
+    this.button = button("play", () => this.toggle());
     this.slider = element("input", {
       ...{ type: "range", min: 0, max: BEATS, step: "any", value: 0, "aria-label": "Moment" },
       ...{ "data-testid": "scrub", oninput: () => this.scrub(Number(this.slider.value)) },
     });
-    this.closing = element("button", { type: "button", "data-testid": "play-close", onclick: close }, "Close");
+    this.closing = button("play-close", close, {}, "Close");
     const foot = element("div", { class: "beatfoot" }, this.button, this.slider, this.closing);
     holder.replaceChildren(this.title, this.says, this.rows, this.result, foot);
     holder.onkeydown = (event) => this.key(event);
@@ -94,8 +94,7 @@ export class Play {
     const { layer, derived, cell, palette, keys } = scene;
     this.palette = palette;
     this.beats = beatsOf(derived, layer, cell.query);
-    const { weights } = derived;
-    this.shown = shownKeys(weights.subarray(cell.query * layer.keys, (cell.query + 1) * layer.keys));
+    this.shown = shownKeys(rowOf(derived.weights, cell.query, layer.keys));
     this.isMasked = (key) => derived.hidden?.[cell.query * layer.keys + key];
     this.lines = this.shown.map((key) => this.line(key, keys.full[key], scene));
     this.rows.replaceChildren(...this.lines.map(({ row }) => row));
@@ -109,33 +108,25 @@ export class Play {
   line(key, label, scene) {
     const bar = element("i", { class: "bar" });
     const vector = element("canvas", { class: "vector", height: 1, "aria-hidden": "true" });
-    const number = element("span", { class: "beatnumber" });
-    const track = element("span", { class: "track" }, bar, vector);
+    const number = span("beatnumber");
+    const track = span("track", bar, vector);
     const masked = this.isMasked(key) ? " masked" : "";
-    const row = element("div", { class: `beatrow${masked}` }, element("span", {}, label), track, number);
+    const row = element("div", { class: `beatrow${masked}` }, span("", label), track, number);
     const { layer, derived } = scene;
-    if (derived.value) {
-      const start = key * layer.valueWidth;
-      this.paint(vector, derived.value.subarray(start, start + layer.valueWidth), layer.range.value);
-    }
+    if (derived.value) this.paint(vector, rowOf(derived.value, key, layer.valueWidth), layer.range.value);
     return { key, row, bar, vector, number };
   }
 
   drawOutput({ layer, derived, cell }) {
     this.result.hidden = !derived.output;
     if (!derived.output) return;
-    const start = cell.query * layer.valueWidth;
-    this.paint(this.output, derived.output.subarray(start, start + layer.valueWidth), layer.range.output);
+    this.paint(this.output, rowOf(derived.output, cell.query, layer.valueWidth), layer.range.output);
   }
 
   /** A vector as one row of coloured pixels, which CSS makes as wide as the track. */
   paint(canvas, vector, largest) {
-    canvas.width = vector.length;
-    const context = canvas.getContext("2d");
-    const image = context.createImageData(vector.length, 1);
-    const range = { low: -largest, high: largest };
-    colourPixels(new Uint32Array(image.data.buffer), vector, this.palette.scale.value, range);
-    context.putImageData(image, 0, 0);
+    const row = { values: vector, rows: 1, columns: vector.length };
+    paintPixels(canvas, row, this.palette.scale.value, { low: -largest, high: largest });
   }
 
   /** Draws the moment t. */

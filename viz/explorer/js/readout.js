@@ -1,12 +1,12 @@
 // The chosen cell in one line that can be copied: from the score to the weight.
 
-import { element } from "./elements.js";
+import { element, write } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
 /** “L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861”. */
-export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
+function readoutOf({ layer, derived, cell, queries, keys }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
   const parts = [
@@ -28,8 +28,7 @@ export class Readout {
   }
 
   draw(scene, headName) {
-    const text = readoutOf(scene, headName);
-    if (this.line.textContent !== text) this.line.textContent = text;
+    write(this.line, readoutOf(scene, headName));
   }
 
   async copy() {
