@@ -36,7 +36,7 @@ class Ticket:
 
     visitor: Hashable
     number: int  # in order of arrival
-    arrived: int  # turns that the queue had given by then
+    arrived: int  # turns that the queue had given by then, or counts as having given
 
 
 class PassQueue:
@@ -68,16 +68,20 @@ class PassQueue:
         *,
         visitor: Hashable = None,
         however_long: bool = False,
+        after: int = 0,
     ) -> Iterator[None]:
         """Joins the queue, waits for the visitor's turn and holds it: `join` and `turn` in one."""
-        with self.turn(self.join(visitor, however_long=however_long), waiting, wanted):
+        ticket = self.join(visitor, however_long=however_long, after=after)
+        with self.turn(ticket, waiting, wanted):
             yield
 
-    def join(self, visitor: Hashable = None, *, however_long: bool = False) -> Ticket:
+    def join(
+        self, visitor: Hashable = None, *, however_long: bool = False, after: int = 0
+    ) -> Ticket:
         """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many stand before it.
-        however_long: the bound does not count."""
+        however_long: the bound does not count. after: it counts as if it came so many turns later."""
         with self._moved:
-            ticket = Ticket(visitor, next(self._tickets), self._turns)
+            ticket = Ticket(visitor, next(self._tickets), self._turns + after)
             before = bisect_right(self._waiting, self._due(ticket), key=self._due)
             if self._longest is not None and before >= self._longest and not however_long:
                 raise QueueFullError(before)

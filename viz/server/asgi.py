@@ -2,6 +2,10 @@
 requests, and puts the checks of `viz.server.security` before Streamlit."""
 
 import asyncio
+import functools
+import importlib
+import pkgutil
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -11,10 +15,11 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from model.system import allocator
+from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.server.connections import descriptors, tend_connections
@@ -27,6 +32,8 @@ from viz.telemetry import logs
 from viz.telemetry.metrics import Counting, metrics
 
 APP = Path(__file__).parents[2] / "app.py"
+# Python's own 5 ms let the server's loop wait for a page at each of its steps.
+SECONDS_OF_A_THREAD = 0.0005
 SECONDS_BETWEEN_TRIMS = 5.0  # passes meanwhile use the memory again
 A_YEAR = "public, max-age=31536000, immutable"  # the address changes with the file
 
@@ -40,11 +47,19 @@ async def ready(_: Request) -> Response:
 
 async def plotly_script(_: Request) -> Response:
     """Plotly for the explorer, straight from the installed package."""
-    return FileResponse(PLOTLY, headers={"cache-control": A_YEAR})
+    script = await asyncio.to_thread(_plotly)
+    return Response(script, media_type="text/javascript", headers={"cache-control": A_YEAR})
+
+
+@functools.cache
+def _plotly() -> bytes:
+    """Read once: a file is read anew for each reader, in steps that take their turns with the pages."""
+    return PLOTLY.read_bytes()
 
 
 def preload() -> None:
-    """Loads the default model. Where it is refused, the page says so."""
+    """Loads the default model, and then the code of all pages, so that no visitor waits for them. Where the
+    model is refused, the page says so."""
     began = time.monotonic()
     try:
         engine().model(FIRST.model, lambda sentence, share: None)
@@ -52,6 +67,8 @@ def preload() -> None:
         logs.event("not ready", model=FIRST.model, reason=str(error))
     else:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
+    for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
+        importlib.import_module(module.name)
 
 
 async def tend_memory() -> None:
@@ -63,6 +80,7 @@ async def tend_memory() -> None:
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
+    sys.setswitchinterval(SECONDS_OF_A_THREAD)
     allocator.reuse()
     mend_streamlit()
     logs.set_up()  # from here on what breaks is a line of the log

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from model.system.pass_queue import ROUND
 from viz.state.page_runs import PageRuns
 
 NEVER = 3600.0
@@ -31,6 +32,8 @@ def until_waiting(runs: PageRuns, count: int) -> None:
 
 def test_who_had_a_turn_lets_others_go_first():
     runs, order, go_on = PageRuns(NEVER), list[str](), threading.Event()
+    with runs.turn("other"):
+        pass
     with runs.turn("busy"):
         again = Waiting(runs, "busy", order, go_on)
         until_waiting(runs, 1)
@@ -89,3 +92,21 @@ def test_work_in_the_background_lets_pages_pass():
     go_on.set()
     background.join()
     assert order == ["page", "background"]
+
+
+def test_newcomers_come_after_those_who_are_there():
+    runs, order, go_on = PageRuns(NEVER), list[str](), threading.Event()
+    with runs.turn("pupil"):
+        pass
+    for number in range(ROUND):  # the pupil's turn is long ago
+        with runs.turn(str(number)):
+            pass
+    with runs.turn("busy"):
+        newcomer = Waiting(runs, "newcomer", order, go_on)
+        until_waiting(runs, 1)
+        pupil = Waiting(runs, "pupil", order, go_on)
+        until_waiting(runs, 2)
+        go_on.set()
+    for one in (newcomer, pupil):
+        one.thread.join()
+    assert order == ["pupil", "newcomer"]

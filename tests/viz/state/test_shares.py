@@ -1,0 +1,81 @@
+"""Beside others each visitor has an equal share of the time; the first pages of newcomers have one together."""
+
+import pytest
+
+from viz.state.shares import (
+    AT_ONCE,
+    AT_ONCE_NEWCOMERS,
+    KEPT,
+    LEAST,
+    PRESENT,
+    SHARE_NEWCOMERS,
+    Shares,
+)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def shares(clock: Clock) -> Shares:
+    return Shares(clock)
+
+
+def arrive(shares: Shares, *visitors: str) -> None:
+    for visitor in visitors:
+        shares.charge(visitor, 0.0)
+
+
+def test_whoever_is_alone_never_waits(shares: Shares):
+    arrive(shares, "alone")
+    shares.charge("alone", 100.0)
+    assert shares.wait("alone") == 0.0
+
+
+def test_beside_others_one_waits_until_ones_share_is_regained(shares: Shares, clock: Clock):
+    arrive(shares, "busy", "other")
+    shares.charge("busy", AT_ONCE)
+    assert shares.wait("busy") == 0.0
+    shares.charge("busy", 0.1)
+    assert shares.wait("busy") == pytest.approx(0.2)  # half of the time is hers
+    assert shares.wait("other") == 0.0
+    clock.now += 0.2
+    assert shares.wait("busy") == pytest.approx(0.0, abs=1e-9)
+
+
+def test_no_share_is_smaller_than_the_least(shares: Shares):
+    arrive(shares, "busy", *(f"pupil {n}" for n in range(100)))
+    shares.charge("busy", AT_ONCE + 0.1)
+    assert shares.wait("busy") == pytest.approx(0.1 / LEAST)
+
+
+def test_who_left_takes_no_share(shares: Shares, clock: Clock):
+    arrive(shares, "busy", "left")
+    shares.charge("busy", 20 * AT_ONCE)
+    assert shares.wait("busy") > 0.0
+    clock.now += PRESENT + 0.1
+    shares.charge("busy", 0.0)
+    assert shares.wait("busy") == 0.0
+
+
+def test_first_pages_have_one_account_that_is_not_those_of_the_others(shares: Shares):
+    arrive(shares, "pupil")
+    for number in range(10):
+        shares.charge(f"newcomer {number}", AT_ONCE_NEWCOMERS / 10 + 0.01)
+    assert shares.wait("next newcomer") == pytest.approx(0.1 / SHARE_NEWCOMERS)
+    assert shares.wait("newcomer 3") == shares.wait("pupil") == 0.0
+
+
+def test_the_visitors_remembered_are_bounded(shares: Shares):
+    arrive(shares, *(str(number) for number in range(KEPT + 5)))
+    assert not shares.knows("4")
+    assert shares.knows("5")
