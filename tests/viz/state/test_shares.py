@@ -1,4 +1,4 @@
-"""Beside others each visitor has an equal share of the time; the first pages of newcomers have one together."""
+"""Beside others each visitor has an equal share of the time; the first pages of newcomers share one."""
 
 import pytest
 
