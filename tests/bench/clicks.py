@@ -144,7 +144,10 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
         return Act(lambda: toggle.click(delay=PRESS), f"{wanted} && {PAINTED}")
 
-    stages = ("scores", "scaled", "masked", "weights")
+    masked = (
+        ("masked",) if case.stack == "decoder" else ()
+    )  # an encoder that hides nothing has no such stage
+    stages = ("scores", "scaled", *masked, "weights")
     tokens = (3, 11, 17, 5)
     return {
         "head": [inside(f"head-{n}", data("head", n)) for n in (1, 2, 3, 0)],
