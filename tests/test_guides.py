@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.loading.registry import Entry
+from model.loading.registry import Entry, load_model
 from model.nn.intervention import Intervention
+from model.nn.masks import MASKS, Mask, causal_mask
 from model.worked import Example
+from tests.pages.laboratory import opened
 from viz.state import menu
 from viz.state.intervention_words import parts
 from viz.state.link import from_link, to_link
@@ -68,6 +70,27 @@ def test_the_worked_example_of_the_guide_is_one() -> None:
 def test_the_model_of_the_guide_is_an_entry() -> None:
     entry: Entry = eval(code("model"), {"Entry": Entry})
     assert entry.hub == "organisation/name"
+
+
+def test_a_mask_needs_the_one_entry_of_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words, its law, the link and both switches."""
+    added: dict[str, Mask] = eval(code("mask"), {"Mask": Mask, "causal_mask": causal_mask})
+    ((name, mask),) = added.items()
+    monkeypatch.setitem(MASKS, name, mask)
+    windowed = Intervention(mask=name)
+    trace = load_model("stories").trace("Tom saw Anna", intervention=windowed)
+    near = np.eye(len(trace.tokens), dtype=bool) | np.eye(len(trace.tokens), k=-1, dtype=bool)
+    for attention in trace.attention:
+        np.testing.assert_array_equal(attention.mask, near)
+        assert (attention.weights(0) > 0).tolist() == near.tolist()
+    assert [part.words for part in parts(windowed)] == ["window of two"]
+    view = View(intervention=windowed)
+    assert from_link(to_link(view)) == (view, ())
+    attention = AppTest.from_file(ROOT / "pages" / "attention.py", default_timeout=60)
+    attention.query_params.update({"model": "stories", "text": "Tom saw Anna", "mask": name})
+    for app in (attention.run(), opened("Mask", mask=name)):
+        assert not app.exception
+        assert mask.title in [title for box in app.radio for title in box.options]
 
 
 def test_the_interventions_tried_here_are_of_every_field() -> None:

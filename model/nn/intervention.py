@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
-MaskChoice = Literal["model", "none", "causal"]
+from model.nn.masks import MASKS, MaskChoice
+
 LARGEST_SCALE = 1e6  # scores times a larger factor leave single precision
 LARGEST_MASK_VALUE = 3e38  # what single precision holds
 _MEMBERS = {
@@ -29,7 +29,7 @@ class Intervention:
     """
 
     scale: float | None = None  # factor on the scores instead of the model's own; 1.0: not scaled
-    mask: MaskChoice = "model"  # "none": causal lifted; "causal": also where the model has none
+    mask: MaskChoice = "model"  # one of MASKS
     hidden: frozenset[int] = frozenset()  # keys treated as padding, in the text that is read
     blocked: frozenset[tuple[int, int]] = frozenset()  # single (query, key) edges cut
     fill: float = -math.inf  # what a masked score becomes, after scaling
@@ -44,8 +44,8 @@ class Intervention:
             members = getattr(self, name)
             if members is not None:
                 object.__setattr__(self, name, _members(name, members))
-        if self.mask not in get_args(MaskChoice):
-            raise ValueError(f"mask is {self.mask!r}; it must be one of {get_args(MaskChoice)}.")
+        if self.mask not in MASKS:
+            raise ValueError(f"mask is {self.mask!r}; it must be one of {tuple(MASKS)}.")
         if self.scale is not None and not abs(self.scale) <= LARGEST_SCALE:
             raise ValueError(
                 f"scale is {self.scale}; it must be between -{LARGEST_SCALE:,.0f} and "

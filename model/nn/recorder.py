@@ -15,6 +15,7 @@ from torch import Tensor
 
 from model.nn.config import Activation, NormKind, Stack
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.masks import MASKS
 from model.nn.places import Place
 from model.system import deadline
 
@@ -130,7 +131,7 @@ class Recorder:
         if intervention == UNCHANGED or not intervention.applies(place.name):
             return UNCHANGED
         crosses = place.kind == "cross"
-        if intervention.mask == "none":
+        if MASKS[intervention.mask].lifts:
             masks = place.kind == "causal"
         else:
             masks = not crosses or intervention.only is not None

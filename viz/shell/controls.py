@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.nn.intervention import Intervention, MaskChoice
+from model.nn.intervention import Intervention
+from model.nn.masks import MASKS, masks_of
 from model.nn.places import Place
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
     from model.run.model import Model
     from model.trace.records import Attention
     from model.trace.trace import Trace
-
-MASK_NAMES: dict[MaskChoice, str] = {
-    "model": "the model's own",
-    "none": "none: all may look",
-    "causal": "causal: no future",
-}
-MASKS_OF_SHAPE: dict[str, tuple[MaskChoice, ...]] = {
-    "decoder": ("model", "none"),
-    "encoder": ("model", "causal"),
-    "encoder-decoder": ("model", "none", "causal"),
-}
 
 
 def sentence_box() -> None:
@@ -113,8 +103,8 @@ def choose_intervention(model: "Model") -> None:
         )
         st.radio(
             "Mask",
-            MASKS_OF_SHAPE[model.config.shape],
-            format_func=MASK_NAMES.__getitem__,
+            masks_of(model.config.shape),
+            format_func=lambda name: MASKS[name].title,
             horizontal=True,
             **switch("choose-mask", intervention.mask, lambda mask: intervene(mask=mask)),
         )
@@ -136,9 +126,7 @@ def fitting(intervention: Intervention, model: "Model") -> Intervention:
     only = None if intervention.only is None else (intervention.only & names) or None
     return replace(
         intervention,
-        mask=intervention.mask
-        if intervention.mask in MASKS_OF_SHAPE[model.config.shape]
-        else "model",
+        mask=intervention.mask if intervention.mask in masks_of(model.config.shape) else "model",
         ablated=frozenset(head for head in intervention.ablated if head[0] in names),
         only=only,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from model.nn.intervention import Intervention
+from model.nn.masks import MASKS
 from model.nn.places import head_label, layer_label
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
@@ -41,7 +42,7 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
         )
         yield InterventionPart(words, replace(intervention, scale=None))
     if intervention.mask != "model":
-        words = "no mask" if intervention.mask == "none" else "causal mask"
+        words = MASKS[intervention.mask].change
         yield InterventionPart(words, replace(intervention, mask="model"))
     labels = dict(enumerate(f" {token}" for token in tokens))
     yield from _each(

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from model.loading.registry import may_be_linked, models
-from model.nn.intervention import Intervention, MaskChoice
+from model.nn.intervention import Intervention
+from model.nn.masks import MASKS
 from model.nn.places import Place
 from model.run.tokenizers import clean
 from viz.explorer.selection import STAGES
@@ -172,7 +173,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "second_model": lambda given: given and _model(given),
     "stage": _one_of(*STAGES),
     **dict.fromkeys(("scale", "fill", "dropout"), _number),
-    "mask": _one_of(*get_args(MaskChoice)),
+    "mask": lambda given: _one_of(*MASKS)(given),
     "hidden": _members(_whole),
     "blocked": _members(_edge),
     "positions": lambda given: _one_of("0", "1")(given) == "1",

@@ -1,7 +1,6 @@
 """The link says the whole view, and no link can break a page."""
 
 from dataclasses import replace
-from typing import get_args
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
@@ -9,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.loading.registry import models
-from model.nn.intervention import Intervention, MaskChoice
+from model.nn.intervention import Intervention
+from model.nn.masks import MASKS
 from viz.state.examples import EXAMPLES, example_claim
 from viz.state.link import from_link, to_link
 from viz.state.view import TEXT_LIMIT, View
@@ -20,7 +20,7 @@ positions = st.integers(0, 5000)
 interventions = st.builds(
     Intervention,
     scale=st.none() | st.floats(-1e6, 1e6),
-    mask=st.sampled_from(get_args(MaskChoice)),
+    mask=st.sampled_from(tuple(MASKS)),
     hidden=st.frozensets(positions, max_size=4),
     blocked=st.frozensets(st.tuples(positions, positions), max_size=4),
     fill=st.just(float("-inf")) | st.floats(-1e38, 1e38),

@@ -7,11 +7,11 @@ import numpy as np
 import streamlit as st
 
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE
+from model.nn.masks import MASKS, masks_of
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.shell.controls import MASK_NAMES, MASKS_OF_SHAPE
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
 from viz.state.session import current, intervene, switch
@@ -54,8 +54,8 @@ def _mask(seen: Look) -> None:
         heading("Mask")
         st.radio(
             "Mask",
-            MASKS_OF_SHAPE[seen.model.config.shape],
-            format_func=MASK_NAMES.__getitem__,
+            masks_of(seen.model.config.shape),
+            format_func=lambda name: MASKS[name].title,
             horizontal=True,
             label_visibility="collapsed",
             **field("mask"),
