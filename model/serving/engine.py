@@ -19,7 +19,7 @@ from model.loading.registry import load_model
 from model.nn.intervention import Intervention
 from model.serving.events import Event, Found, Loaded, Passed, Refused
 from model.system import allocator, deadline
-from model.system.pass_queue import KeyLocks, PassQueue, nothing
+from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.settings import MEGABYTE, settings
 from model.trace.trace import Trace
 
@@ -95,7 +95,7 @@ class Engine:
         self._traces: LRUCache[Request, Trace] = LRUCache(
             trace_bytes or bounds.trace_megabytes * MEGABYTE, getsizeof=lambda trace: trace.nbytes
         )
-        self._queue = PassQueue(PASSES_AT_ONCE, bounds.longest_queue)
+        self._queue = FairQueue(PASSES_AT_ONCE, bounds.longest_queue)
         self._seconds = bounds.pass_seconds
         self._wanted, self._visitor, self._tell = wanted, visitor, tell
         self._make_way = make_way

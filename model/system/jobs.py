@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from time import monotonic
 from typing import Generic, Literal, TypeVar
 
-from model.system.pass_queue import LeftError, PassQueue, Ticket
+from model.system.fair_queue import FairQueue, LeftError, Ticket
 
 State = Literal["waiting", "running", "done", "stopped", "gone"]
 UNEXPECTED = "It ended in an unexpected way; the server's log says more."
@@ -51,8 +51,8 @@ class Jobs(Generic[K, J]):
     """At most one job for a key, each in a thread of its own. Of those that ended, the `kept` that were
     looked at last stay. line: where they wait for their turns; without one all run at once."""
 
-    def __init__(self, kept: int, line: PassQueue | None = None) -> None:
-        self._kept, self._queue = kept, line or PassQueue(sys.maxsize)
+    def __init__(self, kept: int, line: FairQueue | None = None) -> None:
+        self._kept, self._queue = kept, line or FairQueue(sys.maxsize)
         self._jobs: OrderedDict[K, J] = OrderedDict()
         self._guard = threading.Lock()
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from model.nn.transformer import Transformer
 from model.run.model import Model
+from model.system.fair_queue import FairQueue, QueueFullError
 from model.system.jobs import Job, Jobs
-from model.system.pass_queue import PassQueue, QueueFullError
 from model.training import trainer
 from model.training.checkpoints import TrainingRun
 from model.training.recipe import Recipe
@@ -95,7 +95,7 @@ class Workshop:
         self, *, turn: Callable[[Hashable], AbstractContextManager[object]] = nullcontext
     ) -> None:
         self._turn = turn
-        self._jobs: Jobs[int, _Training] = Jobs(KEPT, PassQueue(1, QUEUE_AT_MOST))
+        self._jobs: Jobs[int, _Training] = Jobs(KEPT, FairQueue(1, QUEUE_AT_MOST))
         self._tickets = itertools.count(1)
 
     def ask(self, recipe: Recipe, visitor: Hashable = None) -> int:

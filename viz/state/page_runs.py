@@ -10,7 +10,7 @@ import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from model.system.pass_queue import ROUND, PassQueue
+from model.system.fair_queue import ROUND, FairQueue
 from viz.state.shares import Shares
 
 LONGEST_WAIT = 2.0  # seconds that one waits for one's share
@@ -21,7 +21,7 @@ class PageRuns:
     """The turns of all visitors, and what goes on beside them and lets them go first."""
 
     def __init__(self, long: float = LONG) -> None:
-        self._line, self._long, self._shares = PassQueue(at_once=1), long, Shares()
+        self._line, self._long, self._shares = FairQueue(at_once=1), long, Shares()
         self._wanted = 0  # runs that wait for their turn or have it
         self._changed = threading.Condition()
 

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from model.system.fair_queue import FairQueue, QueueFullError
 from model.system.jobs import UNEXPECTED, Job, Jobs
-from model.system.pass_queue import PassQueue, QueueFullError
 
 SECONDS = 60  # until a state counts as never reached
 
@@ -68,7 +68,7 @@ def test_a_job_that_nobody_looks_at_ends(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_jobs_in_a_line_run_one_after_another_and_the_queue_is_bounded() -> None:
-    jobs, steps = Jobs[int, Job](kept=9, line=PassQueue(1, longest=2)), [Steps() for _ in range(3)]
+    jobs, steps = Jobs[int, Job](kept=9, line=FairQueue(1, longest=2)), [Steps() for _ in range(3)]
     first = jobs.start(0, Job("a"), steps[0])
     assert steps[0].begun.acquire(timeout=SECONDS)
     second, third = (jobs.start(key, Job("b"), steps[key]) for key in (1, 2))
@@ -85,7 +85,7 @@ def test_jobs_in_a_line_run_one_after_another_and_the_queue_is_bounded() -> None
 
 
 def test_a_visitor_with_many_jobs_lets_others_go_first() -> None:
-    jobs, steps = Jobs[str, Job](kept=9, line=PassQueue(1)), Steps()
+    jobs, steps = Jobs[str, Job](kept=9, line=FairQueue(1)), Steps()
     order: list[str] = []
 
     def noted(job: Job) -> None:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from model.system.pass_queue import ROUND
+from model.system.fair_queue import ROUND
 from viz.state.page_runs import PageRuns
 
 NEVER = 3600.0

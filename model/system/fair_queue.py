@@ -39,7 +39,7 @@ class Ticket:
     arrived: int  # turns that the queue had given by then, or counts as having given
 
 
-class PassQueue:
+class FairQueue:
     """A fair queue. Of all visitors who wait, the one whose last turn is longest ago is next, so a visitor
     with much to compute gets no more than one with little. A visitor without a turn among the last ROUND
     waits only for the present turn and for others like him. At most `longest` stand before anybody;

@@ -11,7 +11,7 @@ from model.serving.engine import Engine, Request
 from model.serving.events import Event, Passed, Refused
 from model.system import deadline
 from model.system.deadline import PassTooLongError
-from model.system.pass_queue import PassQueue, QueueFullError
+from model.system.fair_queue import FairQueue, QueueFullError
 from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
@@ -23,7 +23,7 @@ class Gone(BaseException):
 
 
 def test_the_queue_lets_one_in_at_a_time_and_tells_the_place() -> None:
-    queue, inside, most, told = PassQueue(1), [], [], []
+    queue, inside, most, told = FairQueue(1), [], [], []
 
     def visit() -> None:
         with queue.place(told.append):
@@ -47,7 +47,7 @@ class Turns:
     """A line in which the test says when a turn ends, and the order in which visitors had theirs."""
 
     def __init__(self) -> None:
-        self.queue, self.had = PassQueue(1), list[str]()
+        self.queue, self.had = FairQueue(1), list[str]()
         self._end = threading.Semaphore(0)
         self._inside: int = 0  # the one whose turn it is
         self._left: list[int] = []  # turns of each one who came, with the one under way
@@ -117,7 +117,7 @@ def test_one_with_many_things_waiting_gets_as_much_as_one_with_one() -> None:
 
 
 def test_newcomers_do_not_put_anybody_off_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.system.pass_queue.ROUND", 3)
+    monkeypatch.setattr("model.system.fair_queue.ROUND", 3)
     turns = Turns()
     turns.come("regular", turns=2)
     for number in range(9):
@@ -128,7 +128,7 @@ def test_newcomers_do_not_put_anybody_off_for_ever(monkeypatch: pytest.MonkeyPat
 
 
 def test_only_those_who_go_first_count_for_the_bound() -> None:
-    queue, leave = PassQueue(1, longest=2), threading.Event()
+    queue, leave = FairQueue(1, longest=2), threading.Event()
 
     def occupy() -> None:
         with queue.place(quiet, visitor="many", however_long=True):
@@ -154,7 +154,7 @@ def test_only_those_who_go_first_count_for_the_bound() -> None:
 
 
 def test_a_full_queue_says_so_at_once_and_takes_the_next_when_it_has_moved() -> None:
-    queue, entered, leave = PassQueue(1, longest=2), threading.Event(), threading.Event()
+    queue, entered, leave = FairQueue(1, longest=2), threading.Event(), threading.Event()
 
     def occupy() -> None:
         with queue.place(quiet):
@@ -182,7 +182,7 @@ def test_a_full_queue_says_so_at_once_and_takes_the_next_when_it_has_moved() -> 
 
 @pytest.mark.parametrize("how", ["told the place", "asked whether it is wanted"])
 def test_who_leaves_the_queue_does_not_hold_it_up(how: str) -> None:
-    queue = PassQueue(1)
+    queue = FairQueue(1)
 
     def leave(*_: object) -> None:
         raise Gone
