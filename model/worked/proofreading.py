@@ -1,15 +1,18 @@
-"""Every erratum of the notes: those of figures, found by comparing the steps, and those of words."""
+"""Every erratum of the notes: those of figures, found by comparing the steps, and those of words and code,
+which stand in wording.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.worked.example import Example, Step
 from model.worked.printed import Erratum, Printed
-from model.worked.wording import OF_WORDS
+from model.worked.source import DOCUMENTS
 
 _MOST_CELLS = 4
 Texts = NDArray[np.str_]
@@ -72,13 +75,17 @@ def of_figures(examples: Iterable[Example]) -> tuple[Erratum, ...]:
     )
 
 
-def all_errata(examples: Iterable[Example]) -> tuple[Erratum, ...]:
+def of_words(sections: Mapping[str, str]) -> Iterator[Erratum]:
+    """The errata of wrong signs, letters, shapes and names. sections: of the examples, by name."""
+    documents = {document.title: document for document in DOCUMENTS}
+    written = tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
+    for one in written["erratum"]:
+        source = documents[one.pop("document")].at(one.pop("part"))
+        yield Erratum(sections[one["example"]], source, **one)
+
+
+def all_errata(examples: Sequence[Example]) -> tuple[Erratum, ...]:
     """All errata, section by section; those of words and code after those of figures."""
-    by_name = {example.name: example for example in examples}
-    of_words = (
-        Erratum(by_name[name].section, *words, name)
-        for name, several in OF_WORDS.items()
-        for words in several
-    )
-    found = (*of_figures(by_name.values()), *of_words)
+    sections = {example.name: example.section for example in examples}
+    found = (*of_figures(examples), *of_words(sections))
     return tuple(sorted(found, key=lambda erratum: int(erratum.section.removeprefix("§"))))
