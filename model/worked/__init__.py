@@ -1,7 +1,5 @@
 """The worked examples: inputs, steps, results, and what the notes print (`DOCUMENTS`)."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 

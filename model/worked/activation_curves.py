@@ -1,7 +1,5 @@
 """GELU, ReLU and SwiGLU: values, slopes and the minimum of GELU."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import activations

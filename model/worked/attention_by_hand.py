@@ -1,7 +1,5 @@
 """Self-attention worked by hand: "The cat sat", the one-hot picture, and the soft look-up."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.worked import latex

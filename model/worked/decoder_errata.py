@@ -1,7 +1,5 @@
 """Two errata of a decoder example: a sum where a product belongs, and padding that is not needed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention

@@ -1,7 +1,5 @@
 """An encoder layer, a decoder layer with cross-attention, and training on all positions at once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import activations, attention, normalization, sizes

@@ -1,7 +1,5 @@
 """Decides between "=" and "≈": computes an equation again from the digits that it shows."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A worked example: words, inputs, and a recipe that works it on a sheet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -57,7 +55,7 @@ class Example:
         """Whether any input differs from what the example opened with."""
         return any(item.changed for item in self.inputs)
 
-    def with_inputs(self, **values: ArrayLike) -> Example:
+    def with_inputs(self, **values: ArrayLike) -> "Example":
         """The example worked again with these inputs, the others left as they are.
 
         What the notes print then no longer applies, unless the inputs are those of the notes.

@@ -1,7 +1,5 @@
 """The feed-forward layer, residual connections, and dropout."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import activations, learning

@@ -1,7 +1,5 @@
 """The gradient of the softmax: its slopes by hand, when it saturates, and how large it is on average."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention

@@ -1,7 +1,5 @@
 """How one product is cut into heads, and how wide a head is."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention, sizes

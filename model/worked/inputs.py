@@ -1,7 +1,5 @@
 """The numbers an example starts from, which a reader may change."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,7 +77,7 @@ class Input:
             return self.value
         return int(self.value) if self.whole else float(self.value)
 
-    def with_value(self, value: ArrayLike) -> Input:
+    def with_value(self, value: ArrayLike) -> "Input":
         """The same input with another value; raises ValueError where it does not fit."""
         needs = f"{self.label} needs {_size(self.value.shape)}, not"
         try:

@@ -1,7 +1,5 @@
 """Self-attention in four steps: without weights, with weights, causal with dropout, multi-head."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

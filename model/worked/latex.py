@@ -1,7 +1,5 @@
 """Numbers, rows and products as LaTeX, with at most four decimals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

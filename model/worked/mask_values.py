@@ -1,7 +1,5 @@
 """Which number to write into a masked score, and a row with every key masked."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention

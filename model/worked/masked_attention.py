@@ -1,7 +1,5 @@
 """Masks in attention: the four-by-four case, and two routes to causal weights."""
 
-from __future__ import annotations
-
 from model.arithmetic import attention
 from model.worked import latex
 from model.worked.example import Array, Sheet, given, whole, worked

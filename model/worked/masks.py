@@ -1,7 +1,5 @@
 """Masks by themselves: padding, look-ahead, and their product."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention

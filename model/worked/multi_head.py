@@ -1,7 +1,5 @@
 """The four multi-head classes of the notes, each computed its own way, and shown to agree."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Layer norm by hand, where the norm stands, batch norm, and min–max scaling."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import normalization

@@ -1,7 +1,5 @@
 """How many parameters two models have, part by part."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import sizes

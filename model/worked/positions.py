@@ -1,7 +1,5 @@
 """Positions: the sinusoidal table by hand, sums with embeddings, and learned positions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import positions as arithmetic

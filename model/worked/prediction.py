@@ -1,7 +1,5 @@
 """From the last vector to the next word: logits, softmax, loss, and one step of learning."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention, learning

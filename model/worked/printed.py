@@ -1,7 +1,5 @@
 """What the notes print, kept in their digits, so that its precision is known; and their errata."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

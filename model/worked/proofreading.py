@@ -1,8 +1,6 @@
 """Every erratum of the notes: those of figures, found by comparing the steps, and those of words and code,
 which stand in wording.toml."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

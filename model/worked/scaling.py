@@ -1,7 +1,5 @@
 """Why scores are divided by √d_k: two keys by hand, and the spread of random scores by sampling."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention

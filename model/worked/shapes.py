@@ -1,7 +1,5 @@
 """The shape after every operation of multi-head attention, what a transpose does, and what it all costs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import sizes

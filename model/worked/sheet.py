@@ -4,8 +4,6 @@ The steps of attention are the same in many examples, so they are written here, 
 and one row or cell spelled out. Axes: rows are queries, columns are keys.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal

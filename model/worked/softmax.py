@@ -1,7 +1,5 @@
 """The softmax by hand, the axis it runs along, and the weighted sum that it is for."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention

@@ -1,7 +1,5 @@
 """Windows with their shifted targets, the embedding as a look-up, and contextual vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from model.arithmetic import attention, learning

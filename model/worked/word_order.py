@@ -1,7 +1,5 @@
 """Why sine and cosine come in pairs, rotary positions, and what is lost without positions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
