@@ -4,7 +4,6 @@ import numpy as np
 
 from model.arithmetic import activations
 from model.worked.example import Array, Sheet, given, worked
-from model.worked.source import MATRICES
 
 _POINTS = given(
     "points", "Points x", [-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3], "point", lowest=-20, highest=20
@@ -69,8 +68,6 @@ def gelu_minimum(sheet: Sheet, low: float, high: float) -> None:
     sheet.remark("Negative on the left and positive on the right: a minimum lies between.")
     sheet.step("Where the slope is 0", rf"{_SLOPE} = 0", lowest)
     sheet.numbers(r"\mathrm{GELU'}(@) = @", lowest, round(slopes[1], 12))
-    source = MATRICES.at("Implementing a feed forward network with GELU activations")
-    sheet.printed("-0.75", source, "approximately -0.75")
     value = activations.gelu(np.array(lowest))
     sheet.step("GELU there", r"x\,\Phi(x)", value, quantity="output")
     sheet.numbers(r"\mathrm{GELU}(@) = @", lowest, value)

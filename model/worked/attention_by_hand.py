@@ -4,10 +4,8 @@ import numpy as np
 
 from model.worked import latex
 from model.worked.example import Array, Sheet, given, numbered, worked
-from model.worked.source import INTRODUCTION
 
 _TOKENS = ("The", "Cat", "Sat")
-_BY_HAND = INTRODUCTION.at("Self attention at higher and detailed level")
 
 
 @worked(
@@ -28,39 +26,17 @@ def the_cat_sat(
         for letter, matrix in (("Q", q_matrix), ("K", k_matrix), ("V", v_matrix))
     )
     scores = sheet.scores(query, key, _TOKENS)
-    quotation = "Score(Q sat, K sat)=[1111].[1111] Transpose = 4"
-    sheet.printed("2 0 2; 0 2 2; 2 2 4", _BY_HAND, quotation)
     scaled = sheet.scaled(scores, 4, _TOKENS, cell=(0, 1))
-    sheet.printed(
-        "1 1 1; _ _ _; _ _ _",
-        _BY_HAND,
-        "Scaled score(Q the, K cat)=0/2=1",
-        "0/2 is 0. The rows of Cat and Sat are not written out there.",
-    )
     formula = r"\mathrm{softmax}\!\left(\frac{q_i K^\top}{\sqrt{d_k}}\right)"
     title = "The rows that enter the softmax"
     sheet.step(title, formula, scaled, _TOKENS, _TOKENS, quantity="score")
     sheet.numbers(r"\mathrm{softmax}(@)\ \text{for Cat}", scaled[1])
-    sheet.printed(
-        "1 0 1; 0 2 2; 2 2 4",
-        _BY_HAND,
-        "Softmax(0,2,2)",
-        "The rows of Cat and Sat are the unscaled scores, "
-        "but the weights printed beside them are those of the scaled ones.",
-    )
     weights = sheet.weights(scaled, _TOKENS)
-    sheet.printed(
-        "0.4223 0.1554 0.4223; 0.1554 0.4223 0.4223; 0.2119 0.2119 0.5762",
-        _BY_HAND,
-        "[0.2119,0.2119,0.5762]",
-        "The weight of Sat on itself is .57612, which rounds to .5761 and not to .5762.",
-    )
     _output_of_the(sheet, weights, value)
 
 
 def _projected(sheet: Sheet, embedding: Array, matrix: Array, letter: str) -> Array:
     result = sheet.project(embedding, matrix, letter, _TOKENS, "E")
-    sheet.printed("1 0 1 0; 0 1 0 1; 1 1 1 1", _BY_HAND, "Q(the)=K(the)=V(the) = [1010]")
     sheet.remark(
         "The matrix is the identity here, so it changes nothing; "
         "in a model it starts random and is learned by back-propagation."
@@ -73,20 +49,8 @@ def _output_of_the(sheet: Sheet, weights: Array, value: Array) -> None:
     formula, title = r"a_{\text{The},\,j}\; v_j", "The terms of The's output"
     sheet.step(title, formula, terms, _TOKENS, "dim", quantity="value")
     sheet.numbers(r"\text{dim 0: } @", latex.total(terms[:, 0]))
-    sheet.printed(
-        "0.4223 0 0.4223 0; 0 0.1554 0 0.1554; 0.4223 0.4223 0.4223 0.4223",
-        _BY_HAND,
-        "[0.4223,0,0.4223,0]+[0,0.1554,0,0.1554]+[0.4223,0.4223,0.4223,0.4223]",
-    )
     sheet.remark("Adding the three rows of this table gives the first row of the output.")
     sheet.output(weights, value, _TOKENS)
-    sheet.printed(
-        "1.2669 0.9999 1.2669 0.9999; _ _ _ _; _ _ _ _",
-        _BY_HAND,
-        "[1.2669,0.9999,1.2669,0.9999]",
-        "The's row is added up wrongly: its own terms .4223 + .4223 make .8446 and "
-        ".1554 + .4223 make .5777. Cat and Sat are left out there.",
-    )
 
 
 @worked(
@@ -102,13 +66,6 @@ def one_hot_picture(sheet: Sheet, embedding: Array) -> None:
     scaled = sheet.scaled(scores, 3, _TOKENS, cell=(0, 0))
     weights = sheet.weights(scaled, _TOKENS)
     output = sheet.output(weights, embedding, _TOKENS)
-    sheet.printed(
-        "0.8 0.3 0.4; 0.4 0.6 0.2; 0.3 0.4 0.8",
-        _BY_HAND,
-        "[0.8,0.3,0.4 0.4,0.6,0.2 0.3,0.4,0.8]",
-        "With one-hot inputs and W = I the output rows are the weights and must sum to 1; "
-        "the printed rows add up to 1.5, 1.2 and 1.5.",
-    )
     sums = sheet.step("Sum of each output row", r"\sum_d z_{id}", output.sum(axis=1), _TOKENS)
     sheet.numbers("@ = @", latex.total(output[0]), sums[0])
     sheet.remark("Each output row is a row of weights here, so every sum is 1.")

@@ -46,7 +46,6 @@ def padding_to_the_source(sheet: Sheet, target: Array, source: Array) -> None:
     title, formula = "The target filled up to the source's length", r"y \to [y,\ 0,\ \ldots]"
     sheet.step(title, formula, padded, "token")
     sheet.numbers(r"@ \to @", target, padded)
-    sheet.printed("1 2 3 0", _DECODER, "[1 2 3 0]")
     sheet.remark(
         "Padding makes the sequences of one batch equally long; source and target need not be."
     )
@@ -61,4 +60,3 @@ def padding_to_the_source(sheet: Sheet, target: Array, source: Array) -> None:
     sheet.remark("Queries and keys may differ in number, so the padding is not needed here.")
     sheet.step("The source", "x", source, "token")
     sheet.numbers("x = @", source)
-    sheet.printed("4 5 6 7", _DECODER, "[4 5 6 7]")

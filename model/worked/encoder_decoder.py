@@ -4,7 +4,6 @@ import numpy as np
 
 from model.arithmetic import activations, attention, normalization, sizes
 from model.worked.example import Array, Sheet, given, numbered, whole, worked
-from model.worked.source import INTRODUCTION
 
 _SOURCE, _TARGET = numbered("source", 3), numbered("target", 2)
 _STREAM = [[0.8, -0.2, 0.5, 0.1], [-0.3, 0.9, 0.2, 0.6], [0.4, 0.3, -0.7, 1]]
@@ -100,12 +99,9 @@ def encoder_of_the_paper(sheet: Sheet, layers: int, width: int, heads: int) -> N
     configuration, names = (layers, width, heads), ("layers", "width", "heads")
     sheet.step("The paper's sizes", r"N,\ d_{\text{model}},\ h", configuration, names)
     sheet.numbers(r"N = @,\ d_{\text{model}} = @,\ h = @", *configuration)
-    part = "Basic architecture of encoder, and Complete Encoder Architecture"
-    sheet.printed("6 512 8", INTRODUCTION.at(part), "Head attention=8")
     head = sizes.head_width(width, heads)
     sheet.step("Width of each head", r"\frac{d_{\text{model}}}{h}", head)
     sheet.numbers(r"\frac{@}{@} = @", width, heads, head)
-    sheet.printed("64", INTRODUCTION.at("Complete Encoder Architecture"), "Q,K,V=64")
     parts = {
         "self-attention": sizes.projection_parameters(width, biases=True),
         "feed-forward": sizes.feed_forward_parameters(width, 4 * width),

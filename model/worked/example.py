@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from model.arithmetic import Array
 from model.worked.inputs import Input, Labels, given, numbered, read_only, token_ids, whole
+from model.worked.printed import printed_steps
 from model.worked.sheet import Sheet, Step
 
 __all__ = [
@@ -44,11 +45,16 @@ class Example:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The arithmetic from the inputs to the result; raises ValueError where they do not allow it."""
-        matrices = {item.symbol: item.value for item in self.inputs if item.value.ndim == 2}
-        sheet = Sheet(matrices, with_notes=not self.changed)
+        """The arithmetic from the inputs to the result, with what the notes print for their own inputs.
+
+        Raises ValueError where the inputs do not allow it.
+        """
+        sheet = Sheet({item.symbol: item.value for item in self.inputs if item.value.ndim == 2})
         self.recipe(sheet, **{item.name: item.argument for item in self.inputs})
-        return tuple(sheet.steps)
+        printed = {} if self.changed else printed_steps()
+        return tuple(
+            replace(step, notes=printed.get((self.name, step.title))) for step in sheet.steps
+        )
 
     @property
     def changed(self) -> bool:

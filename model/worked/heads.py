@@ -5,7 +5,6 @@ import numpy as np
 from model.arithmetic import attention, sizes
 from model.worked.example import Array, Sheet, numbered, whole, worked
 from model.worked.ladder import Q_MATRIX, TOKENS, VECTORS
-from model.worked.source import TWO_LAYERS
 
 _MODELS = ("first model", "second model")
 _ENDS = ("first column", "last column")
@@ -48,13 +47,10 @@ def head_widths(sheet: Sheet, widths: Array, heads: Array) -> None:
     formula = r"d_k = \frac{d_{\text{model}}}{h}"
     sheet.step("Width of each head", formula, each, models)
     sheet.numbers(r"\frac{@}{@} = @", widths[0], heads[0], each[0])
-    source = TWO_LAYERS.at("num_heads / d_k, and Q, K, V, O")
-    sheet.printed("64 32", source, "d_model = 256, heads = 8 -> 32")
 
     ends, formula = (0, each[1] - 1), r"0\ \text{to}\ d_k - 1"
     sheet.step("Columns of the first head", formula, ends, _ENDS)
     sheet.numbers(r"0\ \text{to}\ @ - 1 = @", each[1], ends[1])
-    sheet.printed("0 31", TWO_LAYERS.at("num_heads / d_k"), "Head 1: 0-31")
     sheet.remark("The notes count it as head 1; on these pages heads are numbered from 0.")
 
     starts = np.arange(heads[1]) * each[1]

@@ -3,14 +3,10 @@
 from model.arithmetic import attention
 from model.worked import latex
 from model.worked.example import Array, Sheet, given, whole, worked
-from model.worked.source import INTRODUCTION
 
 _TOKENS = ("y1", "y2", "y3", "pad")
 _WORDS = ("The", "Cat", "Sat")
-_DECODER = INTRODUCTION.at("Decoder in transformers")
 _VECTORS = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1.0, 1.1, 1.2], [0.0] * 4]
-_PRODUCTS = "0.3 0.7 1.1 0.0; 0.7 1.9 3.1 0.0; 1.1 3.1 5.1 0.0; 0.0 0.0 0.0 0.0"
-_QUOTED = "Score:-[[0.3 0.7 1.1 0.0] [0.7 1.9 3.1 0.0] [1.1 3.1 5.1 0.0] [0.0 0.0 0.0 0.0]]"
 
 
 @worked(
@@ -25,15 +21,10 @@ def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, mask_value: f
     allowed = attention.causal_mask(4) * real
     blocked = allowed == 0
     products = sheet.scores(vectors, vectors, _TOKENS, cell=(1, 1))
-    erratum = "For 1.9, 3.1 and 5.1 the dot products are 1.74, 2.78 and 4.46."
-    sheet.printed(_PRODUCTS, _DECODER, _QUOTED, erratum)
     scaled = sheet.scaled(products, 4, _TOKENS, cell=(1, 1))
-    erratum = "The same table stands under the formula Q·Kᵀ/2, but nothing in it is halved."
-    sheet.printed(_PRODUCTS, _DECODER, _QUOTED, erratum)
     title, formula = "Mask: look-ahead times padded keys", r"M_{ij} = m_j\ \text{where } j \le i"
     sheet.step(title, formula, allowed, _TOKENS, _TOKENS, blocked=blocked)
     sheet.numbers(r"M_{\text{pad}} = @", allowed[3])
-    sheet.printed("1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0", _DECODER, "1*1, 1*0]] [1 1 1 0]")
     hidden = sheet.step(
         "Masked scores",
         r"\tilde s_{ij} = s_{ij}\ \text{where } M_{ij} = 1,\quad \text{the mask value where } M_{ij} = 0",
@@ -45,13 +36,6 @@ def four_by_four_masked(sheet: Sheet, vectors: Array, real: Array, mask_value: f
     )
     sheet.numbers(r"\tilde s_{\text{y1}} = @", hidden[0])
     weights = sheet.weights(hidden, _TOKENS, row=2, allowed=allowed)
-    sheet.printed(
-        "1.0 0 0 0; 0.3 0.7 0 0; 0.1 0.3 0.6 0; 1.0 0 0 0",
-        _DECODER,
-        "[1.0 0 0 0] [0.3 0.7 0 0] [0.1 0.3 0.6 0] [1.0 0 0 0]",
-        "The second row printed fits the dot products as they are and the third the halved ones; "
-        "the last row has three equal scores, so its weights are 1/3 each.",
-    )
     sheet.output(weights, vectors, _TOKENS, row=1)
     hidden = attention.masked(products, allowed, mask_value)
     title = "Weights without scaling, for comparison"

@@ -4,9 +4,7 @@ import numpy as np
 
 from model.arithmetic import attention
 from model.worked.example import Array, Sheet, token_ids, whole, worked
-from model.worked.source import INTRODUCTION
 
-_DECODER = INTRODUCTION.at("Decoder in transformers")
 _SEQUENCES = ("first sequence", "second sequence")
 
 
@@ -34,15 +32,12 @@ def _keys_only(real: Array) -> Array:
 def padding_mask(sheet: Sheet, ids: Array) -> None:
     sheet.step("Token ids", "t_j", ids, _SEQUENCES, "token", blocked=ids == 0)
     sheet.numbers(r"@,\ @", *ids)
-    sheet.printed("1 2 3; 4 5 0", _DECODER, "Sequence 2 [4,5,0]")
     real, formula = attention.padding_mask(ids), r"m_j = 1\ \text{where token } j \ne 0"
     title = "Padding mask of each sequence"
     sheet.step(title, formula, real, _SEQUENCES, "token", blocked=real == 0)
     sheet.numbers(r"@ \to @", ids[1], real[1])
-    sheet.printed("1 1 1; 1 1 0", _DECODER, "seq 2 = [1 1 0]")
     both = np.outer(real[1], real[1])
     _mask(sheet, "Second sequence, queries and keys masked", r"M_{ij} = m_i\, m_j", both)
-    sheet.printed("1 1 0; 1 1 0; 0 0 0", _DECODER, "token 1,2->[1 1 0] [1 1 0] [0 0 0]")
     _mask(sheet, "Second sequence, keys masked only", r"M_{ij} = m_j", _keys_only(real[1]))
     sheet.remark("Implementations do this, so that no row is left without any key.")
 
@@ -56,7 +51,6 @@ def padding_mask(sheet: Sheet, ids: Array) -> None:
 def look_ahead_mask(sheet: Sheet, length: int) -> None:
     allowed = attention.causal_mask(length)
     _mask(sheet, "Look-ahead mask", r"M_{ij} = 1\ \text{where } j \le i", allowed)
-    sheet.printed("1 0 0; 1 1 0; 1 1 1", _DECODER, "[[100] [110] [111]]")
     sheet.remark(
         "When the model generates, the future does not exist yet. "
         "In training the mask lets every position predict its next token in parallel."
@@ -84,7 +78,6 @@ def combined_mask(sheet: Sheet, ids: Array) -> None:
     formula = r"M^{\text{causal}}_{ij} = 1\ \text{where } j \le i"
     _mask(sheet, "Look-ahead mask", formula, causal)
     _mask(sheet, "Their product", r"M^{\text{pad}} \odot M^{\text{causal}}", both * causal)
-    sheet.printed("1 0 0; 1 1 0; 0 0 0", _DECODER, "Combine mask =[[1 0 0] [1 1 0] [0 0 0]]")
     formula = r"m_j\, M^{\text{causal}}_{ij}"
     _mask(sheet, "The product with keys masked only", formula, _keys_only(real) * causal)
     sheet.remark("Here the padded query keeps a row of weights, but its output is not used.")
@@ -106,14 +99,10 @@ def two_padding_masks(sheet: Sheet, ids: Array) -> None:
     )
     _sequence(sheet, ids)
     _mask(sheet, "Padding mask, queries and keys", r"M_{ij} = m_i\, m_j", both)
-    quotation = "[[1 1 1 0] [1 1 1 0] [1 1 1 0] [0 0 0 0]]"
-    sheet.printed("1 1 1 0; 1 1 1 0; 1 1 1 0; 0 0 0 0", _DECODER, quotation)
     sheet.remark(reason)
     _mask(sheet, "Padding mask, keys only", r"M_{ij} = m_j", keys_only)
-    sheet.printed("1 1 1 0; 1 1 1 0; 1 1 1 0; 1 1 1 0", _DECODER, "[1*1, 1*1, 1*1, 1*0]]")
     sheet.remark(reason)
     _mask(sheet, "Where the two differ", r"m_j - m_i\, m_j", keys_only - both)
     title = "Look-ahead mask times the keys-only padding mask"
     product = keys_only * attention.causal_mask(len(ids))
     _mask(sheet, title, r"m_j\, M^{\text{causal}}_{ij}", product)
-    sheet.printed("1 0 0 0; 1 1 0 0; 1 1 1 0; 1 1 1 0", _DECODER, "1*1, 1*0]] [1 1 1 0]")

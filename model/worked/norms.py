@@ -5,9 +5,8 @@ import numpy as np
 from model.arithmetic import normalization
 from model.worked import latex
 from model.worked.example import Array, Sheet, given, numbered, whole, worked
-from model.worked.source import INTRODUCTION, MATRICES
+from model.worked.source import MATRICES
 
-_LAYER_NORM = INTRODUCTION.at("Layer normalization")
 _X = given("x", "x", [2, 4, 6, 8], "dim")
 _EPSILON = given("epsilon", "ε", 1e-5, lowest=1e-12, highest=1)
 _NORMALIZED = r"\hat x_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}"
@@ -25,28 +24,22 @@ _NORMALIZED = r"\hat x_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}"
 def layer_norm_by_hand(sheet: Sheet, x: Array, gamma: Array, beta: Array, epsilon: float) -> None:
     mean = sheet.step("Mean", r"\mu = \frac{1}{d}\sum_i x_i", normalization.mean(x)[0])
     sheet.numbers(r"\frac{@}{@} = @", latex.total(x), len(x), mean)
-    sheet.printed("5", _LAYER_NORM, "20/4=5")
     centred = sheet.step("Deviations", r"x_i - \mu", x - mean, "dim")
     sheet.numbers("@ - @ = @", x, mean, centred)
     formula = r"\sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2"
     variance = sheet.step("Variance", formula, normalization.variance(x)[0])
     sheet.numbers(r"\frac{@}{@} = @", latex.total(centred**2), len(x), variance)
-    sheet.printed("5", _LAYER_NORM, "(8-5)^2]=5")
     sheet.remark("The biased variance, divided by d: what PyTorch and GPT-2 use.")
     root = sheet.step("Its root", r"\sqrt{\sigma^2 + \epsilon}", np.sqrt(variance + epsilon))
     sheet.numbers(r"\sqrt{@ + @} = @", variance, epsilon, root)
-    sheet.printed("2.236", _LAYER_NORM, "sqrt(5.00001)=2.236")
     sheet.remark("ε stands inside the root and keeps it from being 0.")
     unit = normalization.normalized(x, epsilon=epsilon)
     sheet.step("Normalized", _NORMALIZED, unit, "dim")
     sheet.numbers(r"\frac{@}{@} = @", centred[0], root, unit[0])
-    erratum = "-3 / 2.236 is -1.34, as the vector below it has it."
-    sheet.printed("-1.36 -0.45 0.45 1.34", _LAYER_NORM, "2-5/2.236 = -1.36", erratum)
     output = normalization.layer_norm(x, gamma, beta, epsilon)
     formula = r"y_i = \gamma_i\, \hat x_i + \beta_i"
     sheet.step("Scaled and shifted", formula, output, "dim", quantity="output")
     sheet.numbers(r"@ \cdot @ + @ = @", gamma[0], unit[0], beta[0], output[0])
-    sheet.printed("-1.34 -0.45 0.45 1.34", _LAYER_NORM, "Y=[-1.34 -0.45 0.45 1.34]")
     sheet.remark(
         "γ and β are learned, one of each for every dimension. "
         "With γ = 1 and β = 0 the result is x̂, not x."
@@ -165,7 +158,6 @@ def houses(sheet: Sheet, houses: Array, prices: Array, epsilon: float) -> None:
     table, columns = np.column_stack([houses, prices]), (*_FEATURES, "price in lakh")
     sheet.step("The table with its prices", r"[\,x,\ y\,]", table, _HOUSES, columns)
     sheet.numbers(r"\text{house 1: } @ \to @", houses[0], prices[0])
-    sheet.printed("1200 2 45; 1500 3 70; 2000 3.5 80", _LAYER_NORM, "1200 2 45 L")
     sheet.remark("Only the features are normalized; the price is the target of the prediction.")
 
     title = "Mean and variance of each column"

@@ -6,7 +6,7 @@ from model.arithmetic import sizes
 from model.nn.config import TransformerConfig
 from model.worked import latex
 from model.worked.example import Sheet, given, whole, worked
-from model.worked.source import GPT, INTRODUCTION, TWO_LAYERS
+from model.worked.source import INTRODUCTION, TWO_LAYERS
 
 _LABELS = ("Vocabulary", "Context", "Width", "Heads", "Layers", "Dropout", "Biases on Q, K, V")
 
@@ -49,8 +49,6 @@ def gpt_2_parameters(
     configuration = (vocabulary, context, width, heads, layers, dropout, qkv_bias)
     sheet.step("The configuration", r"V,\ n,\ d,\ h,\ L,\ p", configuration, _LABELS)
     sheet.numbers(r"V = @,\ n = @,\ d = @,\ h = @,\ L = @", *configuration[:5])
-    source = GPT.at("Chapter 4, Example input configuration")
-    sheet.printed("50257 1024 768 12 12 0.1 False", source, 'emb_dim": 768')
     _head_width(sheet, width, heads)
     sheet.remark("Neither the number of heads nor dropout adds a parameter.")
     parts = sizes.parameter_parts(

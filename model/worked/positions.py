@@ -4,9 +4,7 @@ import numpy as np
 
 from model.arithmetic import positions as arithmetic
 from model.worked.example import Array, Sheet, given, whole, worked
-from model.worked.source import INTRODUCTION
 
-_POSITIONS = INTRODUCTION.at("Positional Encoding")
 _TOKENS = ("The", "Cat", "Sat")
 _VECTORS = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1, 1.1, 1.2]]
 _LEARNED = [[0.02, -0.1, 0.05, 0], [0.1, 0.03, -0.04, 0.2], [-0.06, 0.1, 0.15, -0.1]]
@@ -27,13 +25,6 @@ def sinusoidal_table(sheet: Sheet, positions: Array, width: int, base: float) ->
     powers, formula = arithmetic.exponents(width), r"\frac{2i}{d_{\text{model}}}"
     sheet.step("Exponent of each dimension", formula, powers, "dim")
     sheet.numbers("@", powers)
-    sheet.printed(
-        "0/4 2/4 2/4 0/4",
-        _POSITIONS,
-        "cos(1 / 10000 ^ 2/4 = 0.5403",
-        "The exponents of PE(1,1) and PE(1,3) are swapped as they are written out; "
-        "i counts pairs of dimensions, so both members of a pair share one exponent.",
-    )
     rows = tuple(f"pos {position:g}" for position in positions)
     angles = arithmetic.angles(positions, width, base)
     sheet.step("Angles", r"\frac{\text{pos}}{10000^{2i/d_{\text{model}}}}", angles, rows, "dim")
@@ -45,12 +36,6 @@ def sinusoidal_table(sheet: Sheet, positions: Array, width: int, base: float) ->
     )
     sheet.step("Positional encoding", formula, table, rows, "dim")
     sheet.numbers(r"\text{@: } @", rows[-1], table[-1])
-    sheet.printed(
-        "0 1 0 1; 0.8415 0.5403 0.01 0.9995; _ _ _ _",
-        _POSITIONS,
-        "[0.8415 0.5403 0.01 0.9995]",
-        "PE(1,3) is cos(0.01) = .99995. Position 2 is not written out there.",
-    )
     sheet.remark("Every value lies between -1 and 1.")
 
 

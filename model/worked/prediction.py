@@ -5,7 +5,6 @@ import numpy as np
 from model.arithmetic import attention, learning
 from model.worked import latex
 from model.worked.example import Array, Sheet, given, numbered, whole, worked
-from model.worked.source import INTRODUCTION
 
 _WORDS = ("a", "am", "I", "thanks", "student", "<eos>")
 _TIMES = numbered("t =", 3, start=1)
@@ -49,8 +48,6 @@ def most_probable_word(
     hot = learning.one_hot(np.array([target]), len(_WORDS))[0]
     sheet.step("One-hot target", r"y_v = 1\ \text{for the right word}", hot, _WORDS)
     sheet.numbers("y = @", hot)
-    source = INTRODUCTION.at("Final layer")
-    sheet.printed("0 1 0 0 0 0", source, "OHE of word 'am' 0 1 0 0 0 0")
     sheet.remark(f"Index {target} is “{_WORDS[target]}”.")
     before = learning.cross_entropy(logits, hot)
     sheet.step("Loss", r"L = -\sum_v y_v \ln p_v", before)

@@ -1,12 +1,14 @@
 """What the notes print, kept in their digits, so that its precision is known; and their errata."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.worked.source import Source
+from model.worked.source import Source, quoted
 
 NOTHING = "_"  # a cell that the notes leave out
 _EXACT = 4
@@ -65,6 +67,17 @@ class Erratum:
     why: str
     example: str
     step: str | None = None
+
+
+@cache
+def printed_steps() -> Mapping[tuple[str, str], Printed]:
+    """What the notes print, by the example's name and the title of its step."""
+    return {
+        (one["example"], one["step"]): Printed(
+            one["figures"], one["source"], one["quotation"], one.get("erratum")
+        )
+        for one in quoted("printed.toml")
+    }
 
 
 def _value(figure: str) -> float:

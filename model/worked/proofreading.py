@@ -1,16 +1,14 @@
 """Every erratum of the notes: those of figures, found by comparing the steps, and those of words and code,
 which stand in wording.toml."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.worked.example import Example, Step
 from model.worked.printed import Erratum, Printed
-from model.worked.source import DOCUMENTS
+from model.worked.source import quoted
 
 _MOST_CELLS = 4
 Texts = NDArray[np.str_]
@@ -75,11 +73,7 @@ def of_figures(examples: Iterable[Example]) -> tuple[Erratum, ...]:
 
 def of_words(sections: Mapping[str, str]) -> Iterator[Erratum]:
     """The errata of wrong signs, letters, shapes and names. sections: of the examples, by name."""
-    documents = {document.title: document for document in DOCUMENTS}
-    written = tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
-    for one in written["erratum"]:
-        source = documents[one.pop("document")].at(one.pop("part"))
-        yield Erratum(sections[one["example"]], source, **one)
+    return (Erratum(sections[one["example"]], **one) for one in quoted("wording.toml"))
 
 
 def all_errata(examples: Sequence[Example]) -> tuple[Erratum, ...]:

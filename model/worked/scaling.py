@@ -5,12 +5,10 @@ import numpy as np
 from model.arithmetic import attention
 from model.worked import latex
 from model.worked.example import Array, Sheet, given, numbered, whole, worked
-from model.worked.source import INTRODUCTION
 
 _QUERY = ("query",)
 _KEYS = numbered("key", 2, start=1)
 _SCORES = numbered("score", 2, start=1)
-_SCALING = INTRODUCTION.at("Self attention at higher and detailed level, Scaling")
 _SCALINGS = ("not scaled", "divided by √d_k")
 
 
@@ -23,13 +21,9 @@ _SCALINGS = ("not scaled", "divided by √d_k")
 )
 def two_keys_scaled(sheet: Sheet, query: Array, keys: Array) -> None:
     scores = sheet.scores(query[None], keys, _QUERY, _KEYS)
-    sheet.printed("6 4", _SCALING, "2*1+*0+4*1+1*0= 6")
     sheet.weights(scores, _QUERY, _KEYS, title="Weights without scaling")
-    sheet.printed("0.88 0.12", _SCALING, "[0.88,0.12]")
     scaled = sheet.scaled(scores, len(query), _QUERY, _KEYS)
-    sheet.printed("3 2", _SCALING, "[6/2,4/2]=[3,2]")
     sheet.weights(scaled, _QUERY, _KEYS, title="Weights with scaling")
-    sheet.printed("0.73 0.27", _SCALING, "[0.73,0.27]")
     sheet.remark("Smaller scores leave more weight for the second key.")
 
 
@@ -46,12 +40,6 @@ def softmax_of_ten_and_one(sheet: Sheet, scores: Array) -> None:
     weights, formula = attention.softmax(scores), r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
     sheet.step("Weights", formula, weights, _SCORES, quantity="weight")
     sheet.numbers(latex.softmax(scores, weights))
-    sheet.printed(
-        "0.99 0.01",
-        _SCALING,
-        "softmax(10,1) = [0.99,0.01]",
-        "A lead of 9 is a factor e⁹ ≈ 8103, so the second weight is .0001 and not .01.",
-    )
 
 
 def _sampled_scores(seed: int, queries: int, keys: int, width: int) -> Array:

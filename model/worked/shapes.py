@@ -6,35 +6,10 @@ from model.arithmetic import sizes
 from model.worked import latex
 from model.worked.example import Input, Sheet, given, whole, worked
 from model.worked.sheet import Quantity
-from model.worked.source import PAPER, TWO_LAYERS, Source
+from model.worked.source import PAPER, TWO_LAYERS
 
 LONG_WALK = PAPER.at("MultiHeadAttention, the comment in forward")
 SHORT_WALK = TWO_LAYERS.at("Forward Function Walkthrough")
-_Figures = tuple[str, str] | None  # a shape, and the words it stands among
-_WALK_C: tuple[_Figures, ...] = (
-    ("32 16 512", "has dimensions (32x16x512)"),
-    ("32 16 512", "input batch at 32x16x512"),
-    ("32 16 8 64", "resized to (32x16x8x64)"),
-    ("32 8 16 64", "rearranged to (32x8x16x64)"),
-    ("32 8 16 16", "Resultant matrix is 32x8x16x16"),
-    ("32 8 16 16", "So (32x8x16x16)"),
-    ("32 8 16 64", "x (32x8x16x64) -> (32x8x16x64)"),
-    ("32 16 8 64", "reversed back to (32x16x8x64)"),
-    ("32 16 512", "resulting in (32x16x512)"),
-    ("32 16 512", "The final tensor is (32x16x512)"),
-)
-_WALK_D: tuple[_Figures, ...] = (
-    ("2 4 512", "Linear Projections -> x=(2,4,512)"),
-    ("2 4 512", "Before x=(2,4,512)"),
-    None,
-    ("2 8 4 64", "After x=(2,8,4,64)"),
-    ("2 8 4 4", "(Batch=2, num_heads=8, seq_len=4, seq_len=4)"),
-    None,
-    ("2 8 4 64", "Before (2,8,4,64)"),
-    None,
-    ("2 4 512", "After (2,4,512)"),
-    None,
-)
 _OPERATIONS: tuple[tuple[str, Quantity], ...] = (
     (r"X", "other"),
     (r"X W_Q,\ X W_K,\ X W_V", "query"),
@@ -55,15 +30,11 @@ def size_inputs(batch: int, length: int, width: int, heads: int) -> tuple[Input,
     return tuple(whole(label.lower(), label, n, 1, 1_000_000) for label, n in counts.items())
 
 
-def _walk(
-    sheet: Sheet, stages: tuple[sizes.Stage, ...], source: Source, printed: tuple[_Figures, ...]
-) -> None:
-    for stage, (formula, quantity), found in zip(stages, _OPERATIONS, printed, strict=True):
+def _walk(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
+    stages = sizes.shape_walk(batch, length, width, heads)
+    for stage, (formula, quantity) in zip(stages, _OPERATIONS, strict=True):
         sheet.step(stage.name, formula, stage.shape, stage.axes, quantity=quantity)
         sheet.numbers(latex.shape(stage.shape))
-        if found:
-            figures, quotation = found
-            sheet.printed(figures, source, quotation)
 
 
 @worked(
@@ -73,7 +44,7 @@ def _walk(
     *size_inputs(32, 16, 512, 8),
 )
 def shape_walk_c(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
-    _walk(sheet, sizes.shape_walk(batch, length, width, heads), LONG_WALK, _WALK_C)
+    _walk(sheet, batch, length, width, heads)
 
 
 @worked(
@@ -83,7 +54,7 @@ def shape_walk_c(sheet: Sheet, batch: int, length: int, width: int, heads: int) 
     *size_inputs(2, 4, 512, 8),
 )
 def shape_walk_d(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
-    _walk(sheet, sizes.shape_walk(batch, length, width, heads), SHORT_WALK, _WALK_D)
+    _walk(sheet, batch, length, width, heads)
 
 
 @worked(
@@ -159,7 +130,6 @@ def projection_parameters(sheet: Sheet, width: int) -> None:
 def words_and_tokens(sheet: Sheet, tokens: int, rate: float) -> None:
     sheet.step("Words for one token", "r", rate)
     sheet.numbers("r = @", rate)
-    sheet.printed("0.75", TWO_LAYERS.at("seq_len"), "roughly 0.75 of word")
     sheet.remark("A rough figure for English; other languages and code need more tokens.")
     sheet.step("Words that fit", r"\text{tokens} \cdot r", tokens * rate)
     sheet.numbers(r"@ \cdot @ = @", tokens, rate, tokens * rate)

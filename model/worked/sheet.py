@@ -16,7 +16,6 @@ from model.worked import latex
 from model.worked.equality import settled
 from model.worked.inputs import Axis, Labels, labelled, read_only
 from model.worked.printed import Printed
-from model.worked.source import Source
 
 Names = tuple[str, ...]
 Quantity = Literal["query", "key", "value", "score", "weight", "output", "other"]
@@ -85,15 +84,14 @@ class Step:
 
 
 class Sheet:
-    """`step` writes a step down; `numbers`, `printed` and `remark` add to the step written last.
+    """`step` writes a step down; `numbers` and `remark` add to the step written last.
 
-    matrices: what names such as W_Q stand for in `numbers`. with_notes: False drops what the notes
-    print, which belongs to their inputs only.
+    matrices: what names such as W_Q stand for in `numbers`.
     """
 
-    def __init__(self, matrices: Mapping[str, Array], *, with_notes: bool) -> None:
+    def __init__(self, matrices: Mapping[str, Array]) -> None:
         self.steps: list[Step] = []
-        self._matrices, self._with_notes = matrices, with_notes
+        self._matrices = matrices
 
     def step(
         self,
@@ -119,14 +117,6 @@ class Sheet:
         """
         numbers = settled(latex.filled(line, *values), self._matrices)
         self.steps[-1] = replace(self.steps[-1], numbers=numbers)
-
-    def printed(
-        self, figures: str, source: Source, quotation: str, erratum: str | None = None
-    ) -> None:
-        """What the notes print there, as in `Printed`."""
-        if self._with_notes:
-            notes = Printed(figures, source, quotation, erratum)
-            self.steps[-1] = replace(self.steps[-1], notes=notes)
 
     def remark(self, comment: str) -> None:
         """A reason that holds for any inputs."""

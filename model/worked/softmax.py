@@ -5,10 +5,7 @@ import numpy as np
 from model.arithmetic import attention
 from model.worked import latex
 from model.worked.example import Array, Sheet, given, numbered, worked
-from model.worked.source import TWO_LAYERS
 
-_LESSON = TWO_LAYERS.at("Quick lesson on softmax")
-_WALK = TWO_LAYERS.at("Forward Function Walkthrough")
 _QUERIES, _KEYS = numbered("query", 3), numbered("key", 3)
 _TOKENS = ("The", "Cat", "Sat")
 _SOFTMAX = r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
@@ -23,25 +20,11 @@ _SOFTMAX = r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
 def softmax_of_three(sheet: Sheet, scores: Array) -> None:
     exponentials = sheet.step("Exponentials", r"e^{s_j}", np.exp(scores), "score")
     sheet.numbers("e^{@} = @", scores[0], exponentials[0])
-    sheet.printed(
-        "2.45960311116 0.22313016014 24.5325301971",
-        _LESSON,
-        "[2.45960311116, 0.22313016014, 24.5325301971]",
-        "The second figure is cut off, not rounded: its next digit is an 8.",
-    )
     total = sheet.step("Their sum", r"\sum_m e^{s_m}", exponentials.sum())
     sheet.numbers("@ = @", latex.total(exponentials), total)
-    sheet.printed("27.2152634684", _LESSON, "2.45960311116/27.2152634684")
     weights = attention.softmax(scores)
     sheet.step("Weights", _SOFTMAX, weights, "score", quantity="weight")
     sheet.numbers(r"\frac{@}{@} = @", exponentials[0], total, weights[0])
-    sheet.printed(
-        "0.090376136 0.008198731 0.901425133",
-        _LESSON,
-        "[0.090376136, 0.008198731, 0.901425133]",
-        "All three are right to six decimals at most: 2.45960311116 / 27.2152634684 is "
-        "0.090375870.",
-    )
     title = "The same with the largest score taken off first"
     formula = r"a_j = \frac{e^{s_j - s_{\max}}}{\sum_m e^{s_m - s_{\max}}}"
     lowered = scores - scores.max()
@@ -65,19 +48,11 @@ def twice_the_score(sheet: Sheet, scores: Array) -> None:
     weights = attention.softmax(scores)
     sheet.step("Weights", _SOFTMAX, weights, "score", quantity="weight")
     sheet.numbers(latex.softmax(scores, weights))
-    sheet.printed(
-        "0.12 0.84 0.04",
-        _WALK,
-        "[0.12, 0.84, 0.04]",
-        "The first weight is .1142, which rounds to .11 and not to .12.",
-    )
     ratio = sheet.step("Ratio of the scores", r"\frac{s_1}{s_0}", scores[1] / scores[0])
     sheet.numbers(r"\frac{@}{@} = @", scores[1], scores[0], ratio)
-    sheet.printed("2x", _WALK, "4.0 is 2x bigger than 2.0")
     lead, formula = scores[1] - scores[0], r"\frac{a_1}{a_0} = e^{s_1 - s_0}"
     sheet.step("Ratio of the weights", formula, np.exp(lead), quantity="weight")
     sheet.numbers("e^{@} = @", lead, np.exp(lead))
-    sheet.printed("7x", _WALK, "84 is 7x bigger than 0.12")
     sheet.remark("The softmax turns differences of scores into factors between weights.")
 
 
@@ -115,7 +90,6 @@ def weighted_sum_of_cat(sheet: Sheet, weights: Array, values: Array) -> None:
     shares = 100.0 * weights
     sheet.step("Shares in percent", r"100 \cdot a_j", shares, _TOKENS, quantity="weight")
     sheet.numbers(r"100 \cdot @ = @", weights, shares)
-    sheet.printed("30% 38% 32%", _WALK, '30% by "The", 38% by "Cat/Itself", 32% by "Sat"')
     sheet.step("Sum of the weights", r"\sum_j a_j", weights.sum(), quantity="weight")
     sheet.numbers("@ = @", latex.total(weights), weights.sum())
     sheet.remark("A softmax always gives weights that sum to 1.")

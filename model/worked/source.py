@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,11 @@ TWO_LAYERS = Document(
     "explained name by name, a lesson on the softmax, and a model of two layers.",
 )
 DOCUMENTS = (MATRICES, INTRODUCTION, GPT, PAPER, TWO_LAYERS)
+
+
+def quoted(file: str) -> Iterator[dict[str, Any]]:
+    """The entries of a file beside this one that says what the notes have; each with its `source`."""
+    documents = {document.title: document for document in DOCUMENTS}
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    for entry in tomllib.loads(text)["quoted"]:
+        yield {"source": documents[entry.pop("document")].at(entry.pop("part")), **entry}

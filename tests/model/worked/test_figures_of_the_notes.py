@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from model.worked import DOCUMENTS, Step, errata, examples
+from model.worked.printed import printed_steps
 
 QUOTATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (entry["example"], entry["step"]): entry
@@ -51,6 +52,7 @@ def same(figure: str, value: float) -> bool:
 
 def test_a_step_says_that_the_notes_print_something_just_where_they_do() -> None:
     assert {key for key, step in STEPS.items() if step.printed is not None} == QUOTATIONS.keys()
+    assert printed_steps().keys() == QUOTATIONS.keys()
 
 
 @pytest.mark.parametrize("key", BOTH)
