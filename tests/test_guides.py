@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.loading.registry import Entry, load_model
 from model.nn.intervention import Intervention
-from model.nn.masks import MASKS, Mask, causal_mask
+from model.nn.mask_choices import MASKS, Mask
 from model.worked import Example
 from tests.pages.laboratory import opened
 from viz.state import menu
@@ -74,7 +74,7 @@ def test_the_model_of_the_guide_is_an_entry() -> None:
 
 def test_a_mask_needs_the_one_entry_of_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its words, its law, the link and both switches."""
-    added: dict[str, Mask] = eval(code("mask"), {"Mask": Mask, "causal_mask": causal_mask})
+    added: dict[str, Mask] = eval(code("mask"), {"Mask": Mask, "np": np})
     ((name, mask),) = added.items()
     monkeypatch.setitem(MASKS, name, mask)
     windowed = Intervention(mask=name)

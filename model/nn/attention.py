@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.nn.config import TransformerConfig
 from model.nn.intervention import Intervention
-from model.nn.masks import MASKS, causal_mask
+from model.nn.masks import causal_mask, changed_mask
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
 from model.system import deadline
@@ -58,33 +58,6 @@ def attend(
         kept = steps if stepwise else {}
         recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
     return _without_ablated(output, recorder, place.name)
-
-
-def changed_mask(
-    own: Tensor | None, intervention: Intervention, query: Tensor, key: Tensor
-) -> Tensor | None:
-    """The mask (…, query, key) of one attention sub-layer, after what an intervention changes in it.
-
-    query and key (…, T, D) give lengths and device. Hidden and blocked positions past the end change
-    nothing. None where every query may look at every key.
-    """
-    mask, hidden, blocked = MASKS[intervention.mask], intervention.hidden, intervention.blocked
-    if mask.lifts:
-        own = None
-    if not (mask.pattern or hidden or blocked):
-        return own
-    queries, keys = query.shape[-2], key.shape[-2]
-    allowed = (mask.pattern or _all_may_look)(queries, keys)
-    allowed[:, [position for position in hidden if position < keys]] = False
-    for at, to in blocked:
-        if at < queries and to < keys:
-            allowed[at, to] = False
-    allowed = allowed.to(query.device)
-    return allowed if own is None else own & allowed
-
-
-def _all_may_look(queries: int, keys: int) -> Tensor:
-    return torch.ones(queries, keys, dtype=torch.bool)
 
 
 def _look_ahead(query: Tensor, key: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from model.nn.masks import MASKS, MaskChoice
+from model.nn.mask_choices import MASKS, MaskChoice
 
 LARGEST_SCALE = 1e6  # scores times a larger factor leave single precision
 LARGEST_MASK_VALUE = 3e38  # what single precision holds

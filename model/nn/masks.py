@@ -1,15 +1,10 @@
-"""Masks, bool, True = may look: the causal one, a batch's padding, and those that an intervention sets."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+"""Masks, bool, True = may look: of a model, of a batch, and of an intervention."""
 
 import torch
 from torch import Tensor
 
-from model.nn.config import Shape
-
-MaskChoice = Literal["model", "none", "causal"]
+from model.nn.intervention import Intervention
+from model.nn.mask_choices import MASKS
 
 
 def causal_mask(queries: int, keys: int | None = None) -> Tensor:
@@ -22,26 +17,26 @@ def padding_mask(real: Tensor) -> Tensor:
     return real[:, None, None, :]
 
 
-@dataclass(frozen=True)
-class Mask:
-    """A mask that an intervention can set: its words, where it is offered, and its law."""
+def changed_mask(
+    own: Tensor | None, intervention: Intervention, query: Tensor, key: Tensor
+) -> Tensor | None:
+    """The mask (…, query, key) of one attention sub-layer, after what an intervention changes in it.
 
-    title: str  # in a list of masks
-    change: str  # in a list of changes
-    shapes: tuple[Shape, ...]  # the models in which it can be chosen
-    pattern: Callable[[int, int], Tensor] | None = None  # (queries, keys): joins the model's own
-    lifts: bool = False  # whether it takes the model's own causal mask away
-
-
-MASKS: dict[MaskChoice, Mask] = {
-    "model": Mask("the model's own", "", ("decoder", "encoder", "encoder-decoder")),
-    "none": Mask("none: all may look", "no mask", ("decoder", "encoder-decoder"), lifts=True),
-    "causal": Mask(
-        "causal: no future", "causal mask", ("encoder", "encoder-decoder"), pattern=causal_mask
-    ),
-}
-
-
-def masks_of(shape: Shape) -> list[MaskChoice]:
-    """The masks that can be chosen in models of this shape."""
-    return [name for name, mask in MASKS.items() if shape in mask.shapes]
+    query and key (…, T, D) give lengths and device. Hidden and blocked positions past the end change
+    nothing. None where every query may look at every key.
+    """
+    mask = MASKS[intervention.mask]
+    if mask.lifts:
+        own = None
+    if not (mask.pattern or intervention.hidden or intervention.blocked):
+        return own
+    queries, keys = query.shape[-2], key.shape[-2]
+    allowed = torch.ones(queries, keys, dtype=torch.bool)
+    if mask.pattern:
+        allowed = torch.from_numpy(mask.pattern(queries, keys))
+    allowed[:, [position for position in intervention.hidden if position < keys]] = False
+    for at, to in intervention.blocked:
+        if at < queries and to < keys:
+            allowed[at, to] = False
+    allowed = allowed.to(query.device)
+    return allowed if own is None else own & allowed

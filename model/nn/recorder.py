@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.nn.config import Activation, NormKind, Stack
 from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.masks import MASKS
+from model.nn.mask_choices import MASKS
 from model.nn.places import Place
 from model.system import deadline
 

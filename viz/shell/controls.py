@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.nn.intervention import Intervention
-from model.nn.masks import MASKS, masks_of
+from model.nn.mask_choices import MASKS, masks_of
 from model.nn.places import Place
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS

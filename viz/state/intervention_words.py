@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from model.nn.intervention import Intervention
-from model.nn.masks import MASKS
+from model.nn.mask_choices import MASKS
 from model.nn.places import head_label, layer_label
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from model.loading.registry import may_be_linked, models
 from model.nn.intervention import Intervention
-from model.nn.masks import MASKS
+from model.nn.mask_choices import MASKS
 from model.nn.places import Place
 from model.run.tokenizers import clean
 from viz.explorer.selection import STAGES

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model import Attention, Intervention
-from model.nn.attention import attend, changed_mask, rotate
+from model.nn.attention import attend, rotate
 from model.nn.config import Projection
 from model.nn.layers import rotary_angles
-from model.nn.masks import causal_mask
+from model.nn.masks import causal_mask, changed_mask
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.trace.collect import attention_record

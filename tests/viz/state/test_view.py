@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from model.loading.registry import models
 from model.nn.intervention import Intervention
-from model.nn.masks import MASKS
+from model.nn.mask_choices import MASKS
 from viz.state.examples import EXAMPLES, example_claim
 from viz.state.link import from_link, to_link
 from viz.state.view import TEXT_LIMIT, View

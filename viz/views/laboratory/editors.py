@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE
-from model.nn.masks import MASKS, masks_of
+from model.nn.mask_choices import MASKS, masks_of
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain

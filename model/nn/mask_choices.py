@@ -1,0 +1,42 @@
+"""The masks that an intervention can set: the words, the models and the law of each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.nn.config import Shape
+
+MaskChoice = Literal["model", "none", "causal"]
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What one choice of a mask is called, where it is offered, and who may look at whom under it."""
+
+    title: str  # in a list of masks
+    change: str  # in a list of changes
+    shapes: tuple[Shape, ...]  # of the models that offer it
+    pattern: Callable[[int, int], NDArray[np.bool_]] | None = (
+        None  # (query, key): joins the own mask
+    )
+    lifts: bool = False  # whether it takes the model's own causal mask away
+
+
+MASKS: dict[MaskChoice, Mask] = {
+    "model": Mask("the model's own", "", ("decoder", "encoder", "encoder-decoder")),
+    "none": Mask("none: all may look", "no mask", ("decoder", "encoder-decoder"), lifts=True),
+    "causal": Mask(
+        "causal: no future",
+        "causal mask",
+        ("encoder", "encoder-decoder"),
+        pattern=lambda queries, keys: np.tri(queries, keys, dtype=bool),
+    ),
+}
+
+
+def masks_of(shape: Shape) -> list[MaskChoice]:
+    """The masks that models of a shape offer."""
+    return [name for name, mask in MASKS.items() if shape in mask.shapes]
