@@ -44,7 +44,7 @@ class Intervention:
             members = getattr(self, name)
             if members is not None:
                 object.__setattr__(self, name, _members(name, members))
-        if self.mask not in MASKS:
+        if self.mask not in tuple(MASKS):
             raise ValueError(f"mask is {self.mask!r}; it must be one of {tuple(MASKS)}.")
         if self.scale is not None and not abs(self.scale) <= LARGEST_SCALE:
             raise ValueError(
