@@ -28,48 +28,44 @@ from model.nn.places import Place
 
 def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
     """The anatomy of a model from its probe. Raises ValueError for one that cannot be read."""
-    attended = list(found.attended())
-    if not attended:
+    if not found.attended:
         raise ValueError("none of its layers goes through the library's attention interface")
-    if len({id(event.module) for _, event in attended}) < len(attended):
+    if len({id(event.module) for event in found.attended}) < len(found.attended):
         raise ValueError("some of its layers share one set of weights, and are run several times")
     width = model_width(found)
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
-    placed = _placed(attended, found, shape)
-    layers = _layers(placed, found, lists)
+    layers = _layers(_placed(found, shape), found, lists)
     stacks: list[StackPart] = []
     for stack in ("encoder", "decoder"):
-        own = [layer for layer in layers if layer.attended[0][1].stack == stack]
+        own = [layer for layer in layers if layer.attended[0][0].stack == stack]
         if own:
             stacks.append(_stack(stack, own, found, width))
-    rotary = {id(call.module): call.module for _, call in found.calls() if is_rotary(call.module)}
+    rotary = {id(call.module): call.module for call in found.calls if is_rotary(call.module)}
     return Anatomy(shape, width, tuple(stacks), tuple(rotary.values()))
 
 
 def _layers(
-    placed: Sequence[tuple[int, Place, Attended]], found: Probe, lists: Sequence[nn.ModuleList]
+    placed: Sequence[tuple[Place, Attended]], found: Probe, lists: Sequence[nn.ModuleList]
 ) -> list[Layer]:
     """The layers in order, each with what ran in it."""
     blocks: dict[int, nn.Module] = {}
-    attended: dict[int, list[tuple[int, Place, Attended]]] = {}
-    for at, place, event in placed:
+    attended: dict[int, list[tuple[Place, Attended]]] = {}
+    for place, event in placed:
         block = _block_of(event.module, lists)
         blocks[id(block)] = block
-        attended.setdefault(id(block), []).append((at, place, event))
+        attended.setdefault(id(block), []).append((place, event))
     home = {id(part): key for key, block in blocks.items() for part in block.modules()}
-    inside: dict[int | None, list[tuple[int, Call]]] = {}
-    for at, call in found.calls():
-        inside.setdefault(home.get(id(call.module)), []).append((at, call))
+    inside: dict[int | None, list[Call]] = {}
+    for call in found.calls:
+        inside.setdefault(home.get(id(call.module)), []).append(call)
     return [Layer(block, attended[key], inside.get(key, [])) for key, block in blocks.items()]
 
 
-def _placed(
-    attended: Sequence[tuple[int, Attended]], found: Probe, shape: Shape
-) -> list[tuple[int, Place, Attended]]:
+def _placed(found: Probe, shape: Shape) -> list[tuple[Place, Attended]]:
     """The place of each call of the attention function, told by the lengths of both sequences."""
     counted: dict[tuple[str, str], int] = {}
     placed = []
-    for at, event in attended:
+    for event in found.attended:
         queries, keys = event.query.shape[-2], event.key.shape[-2]
         stack: Stack = "encoder" if shape == "encoder" else "decoder"
         if shape == "encoder-decoder" and queries == found.source:
@@ -81,7 +77,7 @@ def _placed(
             place = Place(stack, layer, "causal" if _looks_back_only(event) else "self")
         named = (stack, "cross" if place.kind == "cross" else "self")
         counted[named] = counted.get(named, 0) + 1
-        placed.append((at, place, event))
+        placed.append((place, event))
     return placed
 
 
@@ -140,13 +136,13 @@ def _norms_around(
     first = min(layer.span[0] for layer in layers)
     last = max(layer.span[1] for layer in layers)
     norms = [
-        (at, call)
-        for at, call in found.calls()
+        call
+        for call in found.calls
         if is_norm(call.module) and id(call.module) not in inside
         if call.gave.ndim == 3 and tuple(call.gave.shape[1:]) == size
     ]
-    before = [call for at, call in norms if at < first]
-    after = [call for at, call in norms if at > last]
+    before = [call for call in norms if call.at < first]
+    after = [call for call in norms if call.at > last]
     if len(before) > 1 or len(after) > 1:
         raise ValueError(f"it has several norms before or after the layers of its {stack}")
     return next(iter(before), None), next(iter(after), None)
@@ -158,10 +154,10 @@ def _named(call: Call | None, name: str) -> NormPart | None:
 
 def _block(stack: Stack, number: int, layer: Layer, width: int) -> BlockPart:
     outputs, feeds = layer.sublayers()
-    norms = [call for _, call in layer.norms]
+    norms = layer.norms
     norms += norms[:1] * (len(outputs) + bool(feeds) - len(norms))  # one norm for both: Phi
     parts = []
-    for (_, place, event), output, norm in zip(layer.attended, outputs, norms, strict=False):
+    for (place, event), output, norm in zip(layer.attended, outputs, norms, strict=False):
         if output.gave.shape[-1] != width:
             raise ValueError(f"the output matrix of {place.name} is not as wide as the model")
         parts.append(

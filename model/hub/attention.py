@@ -29,6 +29,7 @@ _CHANGES_SCORES = {
 class Attended:
     """One call of the attention function, before places are known."""
 
+    at: int  # its place in the order of the pass
     module: nn.Module
     query: Tensor  # (B, H, T, D)
     key: Tensor  # (B, H or fewer, S, D)
@@ -83,7 +84,7 @@ def hub_attention(
     output = attend(query, key, value, place, mask=attention_mask, scale=scaling)
     calls = _witness.get()
     if calls is not None:
-        calls.append(Attended(module, query, key, attention_mask, look_ahead, output))
+        calls.append(Attended(len(calls), module, query, key, attention_mask, look_ahead, output))
     return output.transpose(1, 2).contiguous(), None
 
 

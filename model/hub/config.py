@@ -4,8 +4,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from model.analysis.attribution.modules import is_map
 from model.hub.parts import Anatomy, StackPart
-from model.hub.probe import is_map, is_norm
+from model.hub.probe import is_norm
 from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
 LONGEST = 4_096  # tokens: a longer text would not fit on a page

@@ -14,7 +14,7 @@ from model.nn.config import Stack
 
 def model_width(found: Probe) -> int:
     """The width of the first embedding. Raises ValueError where there is none."""
-    for _, call in found.calls():
+    for call in found.calls:
         if is_table(call.module):
             return call.gave.shape[-1]
     raise ValueError("it looks up no token in a table")
@@ -26,8 +26,8 @@ def looked_up(
     """What a stack looks up before its first layer: tokens, positions, segments."""
     before = [
         call
-        for at, call in found.calls()
-        if at < first and is_table(call.module) and call.gave.shape[-2] == length
+        for call in found.calls
+        if call.at < first and is_table(call.module) and call.gave.shape[-2] == length
     ]
     roles: dict[str, Call] = {}
     for call in before:

@@ -5,46 +5,45 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from model.analysis.attribution.modules import is_map
 from model.hub.attention import Attended
-from model.hub.probe import Call, is_map, is_norm, near
+from model.hub.probe import Call, is_norm, near
 from model.nn.config import NormPlace
 from model.nn.places import Place
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One layer and its calls. The numbers are positions in the order of the whole pass."""
+    """One layer and its calls."""
 
     module: nn.Module
-    attended: list[tuple[int, Place, Attended]]
-    calls: list[tuple[int, Call]]
+    attended: list[tuple[Place, Attended]]
+    calls: list[Call]
 
     @property
     def span(self) -> tuple[int, int]:
-        """The positions of the first and the last call."""
-        places = [at for at, _ in self.calls] + [at for at, _, _ in self.attended]
+        """The places of the first and the last call in the order of the pass."""
+        places = [call.at for call in (*self.calls, *(event for _, event in self.attended))]
         return min(places), max(places)
 
     @property
-    def maps(self) -> list[tuple[int, Call]]:
-        return [(at, call) for at, call in self.calls if is_map(call.module)]
+    def maps(self) -> list[Call]:
+        return [call for call in self.calls if is_map(call.module)]
 
     @property
-    def norms(self) -> list[tuple[int, Call]]:
+    def norms(self) -> list[Call]:
         """The norms, except those of queries and keys."""
-        inner = {id(part) for _, _, event in self.attended for part in event.module.modules()}
+        inner = {id(part) for _, event in self.attended for part in event.module.modules()}
         return [
-            (at, call)
-            for at, call in self.calls
-            if is_norm(call.module) and id(call.module) not in inner
+            call for call in self.calls if is_norm(call.module) and id(call.module) not in inner
         ]
 
     def sublayers(self) -> tuple[list[Call], list[Call]]:
         """W_O of every attention, and the maps of the feed-forward. Raises ValueError where no
         output matrix follows an attention."""
         outputs = []
-        for at, place, event in self.attended:
-            following = next((call for where, call in self.maps if where > at), None)
+        for place, event in self.attended:
+            following = next((call for call in self.maps if call.at > event.at), None)
             B, H, T, D = event.output.shape
             read = None if following is None else following.read
             if following is None or read is None or read.shape != (B, T, H * D):
@@ -56,8 +55,8 @@ class Layer:
                     f"it changes the heads' outputs of {place.name} before its output matrix"
                 )
             outputs.append(following)
-        end = max(at for at, call in self.maps if any(call is output for output in outputs))
-        return outputs, [call for at, call in self.maps if at > end]
+        end = max(output.at for output in outputs)
+        return outputs, [call for call in self.maps if call.at > end]
 
     def layout(self) -> tuple[NormPlace, bool]:
         """Whether norms stand before or after the sub-layers, and whether these read one state.
@@ -68,9 +67,9 @@ class Layer:
         sublayers = len(self.attended) + bool(self.sublayers()[1])
         if not norms:
             raise ValueError("its layers have no norms")
-        pre = norms[0][0] < maps[0][0]
+        pre = norms[0].at < maps[0].at
         if len(norms) == sublayers == 2 and pre:
-            first, second = norms[0][1].read, norms[1][1].read
+            first, second = norms[0].read, norms[1].read
             return "pre", first is not None and second is not None and torch.equal(first, second)
         if len(norms) == sublayers:
             return ("pre" if pre else "post"), False
@@ -83,4 +82,4 @@ class Layer:
 
     def entered(self, place: NormPlace) -> Tensor | None:
         """The input of the layer, as its first norm or the first map of its attention reads it."""
-        return (self.norms if place == "pre" else self.maps)[0][1].read
+        return (self.norms if place == "pre" else self.maps)[0].read

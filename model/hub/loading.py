@@ -24,7 +24,7 @@ from model.hub.handed_over import handed_over
 from model.hub.module import HubTransformer, run
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
-from model.hub.tokenizer import HubTokenizer, encoded, load_tokenizer
+from model.hub.tokenizer import HubTokenizer, encoded, first_line, load_tokenizer
 from model.nn.config import Shape
 from model.nn.places import Place
 from model.run.model import Model
@@ -68,7 +68,7 @@ def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -
     def probed() -> Probe:
         return probe(
             body,
-            lambda: run(body, shape, source, target)[1],
+            lambda: run(body, shape, source, target),
             source=source.shape[1],
             target=0 if target is None else target.shape[1],
         )
@@ -114,7 +114,7 @@ def _body(folder: Path, files: Path, settings: Any, shape: Shape) -> Any:
     try:
         empty = empty_body(settings, shape)
     except Exception as error:  # each architecture has its own way to fail on sizes that do not fit
-        raise ValueError(f"Hugging Face's library cannot build it ({_reason(error)})") from error
+        raise ValueError(f"Hugging Face's library cannot build it ({first_line(error)})") from error
     check_shape(empty, folder)
     try:
         body, told = CLASSES[shape].from_pretrained(
@@ -131,19 +131,13 @@ def _body(folder: Path, files: Path, settings: Any, shape: Shape) -> Any:
     except Exception as error:
         if is_out_of_memory(error):
             raise MemoryError from error
-        raise ValueError(f"Hugging Face's library cannot load it ({_reason(error)})") from error
+        raise ValueError(f"Hugging Face's library cannot load it ({first_line(error)})") from error
     missing = [key for key in told["missing_keys"] if "pooler" not in key]
     if missing or told["mismatched_keys"]:
         count = len(missing) + len(told["mismatched_keys"])
         raise ValueError(f"its files lack {count} of its weights, or have them in other sizes")
     check_numbers(body)
     return body.eval().requires_grad_(False)
-
-
-def _reason(error: Exception) -> str:
-    """The first line of what the library says."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")[:200]
 
 
 def _bounds(body: Any, tokenizer: Any, shape: Shape) -> tuple[int | None, int | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from model.analysis.attribution.modules import is_map
 from model.hub.attention import Attended, witnessed
 
 CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
@@ -19,36 +20,21 @@ CLOSE = 1e-4  # of the largest number: what rounding in single precision explain
 class Call:
     """One call of a part, with its first input and its first output."""
 
+    at: int  # its place in the order of the pass
     name: str  # its path inside the model
     module: nn.Module
     read: Tensor | None
     gave: Tensor
 
 
-Event = Call | Attended
-
-
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """The events of one pass in order, and its result: logits, or an encoder's last state."""
+    """What was called in one pass, in order."""
 
-    events: tuple[Event, ...]
+    calls: tuple[Call, ...]
+    attended: tuple[Attended, ...]  # the calls of the attention function
     source: int  # tokens of the text
     target: int  # tokens of the decoder's input in an encoder–decoder; else 0
-    result: Tensor  # (1, T, V) or (1, S, C)
-
-    def calls(self) -> Iterator[tuple[int, Call]]:
-        """Every call with its place in the order."""
-        return ((at, event) for at, event in enumerate(self.events) if isinstance(event, Call))
-
-    def attended(self) -> Iterator[tuple[int, Attended]]:
-        """Every call of the attention function with its place in the order."""
-        return ((at, event) for at, event in enumerate(self.events) if isinstance(event, Attended))
-
-
-def is_map(module: nn.Module) -> bool:
-    """Whether a part is a linear map (GPT-2's is called Conv1D, its matrix lies on its side)."""
-    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 
 def is_norm(module: nn.Module) -> bool:
@@ -64,13 +50,14 @@ def is_rotary(module: nn.Module) -> bool:
     return type(module).__name__.endswith("RotaryEmbedding")
 
 
-def probe(model: nn.Module, run: Callable[[], Tensor], *, source: int, target: int) -> Probe:
+def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: int) -> Probe:
     """Runs the model once and records each linear map, norm, embedding and attention function."""
     events: list[object] = []
     with _watched(model, events), witnessed(events), torch.inference_mode():
-        result = run()
-    known = tuple(event for event in events if isinstance(event, Call | Attended))
-    return Probe(known, source, target, result)
+        run()
+    calls = tuple(event for event in events if isinstance(event, Call))
+    attended = tuple(event for event in events if isinstance(event, Attended))
+    return Probe(calls, attended, source, target)
 
 
 @contextmanager
@@ -80,7 +67,7 @@ def _watched(model: nn.Module, events: list[object]) -> Iterator[None]:
             first = gave[0] if isinstance(gave, tuple) else gave
             given = next((value for value in read if isinstance(value, Tensor)), None)
             if isinstance(first, Tensor):
-                events.append(Call(name, module, given, first))
+                events.append(Call(len(events), name, module, given, first))
 
         return hook
 

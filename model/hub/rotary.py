@@ -19,12 +19,12 @@ def rotary_pairs(
 ) -> tuple[RotaryPairs, int]:
     """Which dimensions form a pair, and how many of a head are rotated. `again` repeats the pass. Without
     rotation these are halves of 0."""
-    width = next((call.gave.shape[-1] for _, call in found.calls() if is_rotary(call.module)), 0)
+    width = next((call.gave.shape[-1] for call in found.calls if is_rotary(call.module)), 0)
     if not rotary or not width:
         return "halves", 0
     with _held_still(rotary):
         still = again()
-    (_, turned), (_, plain) = next(found.attended()), next(still.attended())
+    turned, plain = found.attended[0], still.attended[0]
     return _pairs(plain.query[..., :width], turned.query[..., :width]), width
 
 

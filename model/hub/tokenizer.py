@@ -138,7 +138,7 @@ def load_tokenizer(folder: Path) -> Any:
     except BaseException as error:  # the library raises the bare class for damaged files
         if not isinstance(error, Exception) and not _is_panic(error):
             raise
-        raise ValueError(f"its tokenizer cannot be read ({_first_line(error)})") from error
+        raise ValueError(f"its tokenizer cannot be read ({first_line(error)})") from error
     if tokenizer.is_fast:
         backend = tokenizer.backend_tokenizer
         backend.no_truncation()
@@ -164,16 +164,17 @@ def _refusing() -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, MemoryError) or not (isinstance(error, Exception) or _is_panic(error)):
             raise
-        raise ValueError(f"Its tokenizer cannot read this ({_first_line(error)}).") from error
+        raise ValueError(f"Its tokenizer cannot read this ({first_line(error)}).") from error
 
 
 def _is_panic(error: BaseException) -> bool:
     return type(error).__name__ == "PanicException"
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".")[:160] if lines else type(error).__name__
+def first_line(error: BaseException) -> str:
+    """The first line of what the library says."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:200]
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from model.analysis.attribution.modules import block_around, path_of, private_copy
 from model.analysis.attribution.stream_parts import Wide, check_model
-from model.analysis.heads.ablations import MOST_LOGITS, MOST_ROWS, MOST_TOKENS
+from model.analysis.heads.ablations import rows_at_once
 from model.analysis.stream.stream import contributions
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
@@ -69,7 +69,7 @@ def patch_maps(
     if not abs(end - start) > 1e-6 * max(abs(start), abs(end), 1.0):
         raise ValueError("Both runs give the same answer: there is no way between them to measure.")
     shares = np.full((len(runs.sites), runs.across), np.nan)
-    rows = _rows_at_once(model, trace_a)
+    rows = rows_at_once(trace_a, model.config.d_vocab * (model.module.output_matrix is None))
     for first in range(0, len(runs.all), rows):
         batch = runs.all[first : first + rows]
         with turn():
@@ -223,11 +223,3 @@ def _check(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, in
     for token in answer:
         if not 0 <= token < model.config.d_vocab:
             raise ValueError(f"{model.name} has {model.config.d_vocab:,} tokens, no id {token}.")
-
-
-def _rows_at_once(model: "Model", trace: Trace) -> int:
-    """How many patches run in one batch, so that its arrays stay small."""
-    length = max(len(trace.tokens), len(trace.target_tokens))
-    late = model.module.output_matrix is not None
-    logits = 1 if late else length * model.config.d_vocab
-    return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // logits), 1)

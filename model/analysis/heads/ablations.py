@@ -75,7 +75,7 @@ def ablate_each(
             for name, values in _measures(trace, unchanged, unchanged, watched).items()
         }
     found: list[Mapping[Measure, Numbers]] = []
-    rows = _rows_at_once(model, trace)
+    rows = rows_at_once(trace, 0 if trace.prediction is None else model.config.d_vocab)
     for start in range(0, len(heads), rows):
         batch = heads[start : start + rows]
         with turn(), torch.inference_mode():
@@ -127,8 +127,8 @@ def _measures(
     return {name: values.cpu().numpy() for name, values in measures.items()}
 
 
-def _rows_at_once(model: "Model", trace: Trace) -> int:
-    """How many heads are ablated in one batch, so that its arrays stay small."""
+def rows_at_once(trace: Trace, logits: int) -> int:
+    """How many passes over a trace's tokens run in one batch, so that its arrays stay small. logits: those
+    that each token leaves."""
     length = max(len(trace.tokens), len(trace.target_tokens))
-    logits = 0 if trace.prediction is None else length * model.config.d_vocab
-    return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(logits, 1)), 1)
+    return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(length * logits, 1)), 1)
