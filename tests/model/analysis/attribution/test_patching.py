@@ -9,6 +9,7 @@ from model.analysis import patch_map
 from model.analysis.attribution import patching
 from model.analysis.attribution.modules import private_copy
 from model.analysis.attribution.patching import PatchedRuns, What
+from model.analysis.heads import ablations
 from model.trace.arrays import Array
 from tests.model import hub_models
 from tests.model.tiny import TINY, loaded, of_shape, run
@@ -93,7 +94,7 @@ def test_a_batch_gives_what_each_patch_gives_alone(what: What) -> None:
 
 
 def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patching, "MOST_ROWS", 4)
+    monkeypatch.setattr(ablations, "MOST_ROWS", 4)
     model = loaded("gpt")
     first, second = patching.patch_maps(model, *two_runs(model), "head", answer=ANSWER)
     assert np.isnan(first).sum() == 2
