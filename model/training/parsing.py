@@ -3,33 +3,22 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from model.training.lexicon import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
-from model.training.phrases import (
-    Phrase,
-    Subject,
-    being,
-    described,
-    doing,
-    joined,
-    pronoun,
-    quality,
-    thing,
-    word,
-)
+from model.training import lexicon, phrases
+from model.training.phrases import Phrase, Subject
 
 T = TypeVar("T")
 
-_ARTICLES = {**{english: english for english in DETERMINERS}, "an": "a"}
+_ARTICLES = {**{english: english for english in lexicon.DETERMINERS}, "an": "a"}
 _NOUNS = {
-    **{noun.english: (noun, False) for noun in NOUNS},
-    **{noun.english_plural: (noun, True) for noun in NOUNS},
+    **{noun.english: (noun, False) for noun in lexicon.NOUNS},
+    **{noun.english_plural: (noun, True) for noun in lexicon.NOUNS},
 }
-_ADJECTIVES = {adjective.english: adjective for adjective in ADJECTIVES}
+_ADJECTIVES = {adjective.english: adjective for adjective in lexicon.ADJECTIVES}
 _BEFORE = {english: found for english, found in _ADJECTIVES.items() if found.before}
 _AFTER = {english: found for english, found in _ADJECTIVES.items() if not found.before}
 _VERBS = {
-    **{verb.english: (verb, False) for verb in VERBS},
-    **{verb.english_plural: (verb, True) for verb in VERBS},
+    **{verb.english: (verb, False) for verb in lexicon.VERBS},
+    **{verb.english_plural: (verb, True) for verb in lexicon.VERBS},
 }
 _BEING = {"is": False, "are": True}
 _HELPERS = {"does": False, "do": True}
@@ -66,15 +55,15 @@ class _Reader:
         if self._left and not self._next({"."}):
             phrase += self._predicate(subject)
         if self._skipped("."):
-            phrase += word(".", ".")
+            phrase += phrases.word(".", ".")
         self._holds(not self._left)
         return phrase
 
     def _subject(self) -> Subject:
-        if self._next(PRONOUNS):
-            return pronoun(self._left.pop(0))
+        if self._next(lexicon.PRONOUNS):
+            return phrases.pronoun(self._left.pop(0))
         first = self._described()
-        return joined(first, self._described()) if self._skipped("and") else first
+        return phrases.joined(first, self._described()) if self._skipped("and") else first
 
     def _described(self) -> Subject:
         """A determiner, adjectives and a noun."""
@@ -82,8 +71,8 @@ class _Reader:
         before = self._taken(_BEFORE) if self._next(_BEFORE) else None
         after = self._taken(_AFTER) if self._next(_AFTER) else None
         noun, plural = self._taken(_NOUNS)
-        self._holds(DETERMINERS[determiner][3 if plural else 0] is not None)
-        return described(determiner, noun, plural=plural, before=before, after=after)
+        self._holds(lexicon.DETERMINERS[determiner][3 if plural else 0] is not None)
+        return phrases.described(determiner, noun, plural=plural, before=before, after=after)
 
     def _predicate(self, subject: Subject) -> Phrase:
         if self._next(_BEING):
@@ -94,27 +83,27 @@ class _Reader:
             self._holds(self._skipped("not"))
         verb, plural = self._taken(_VERBS)
         self._holds(plural == (True if negated else subject.plural))
-        said = doing(verb, plural=subject.plural, negated=negated)
+        said = phrases.doing(verb, plural=subject.plural, negated=negated)
         return said + self._object(negated=negated) + self._place()
 
     def _being(self, subject: Subject) -> Phrase:
         self._holds(self._taken(_BEING) == subject.plural)
-        verb = being(plural=subject.plural, negated=self._skipped("not"))
-        if self._next(PREPOSITIONS):
+        verb = phrases.being(plural=subject.plural, negated=self._skipped("not"))
+        if self._next(lexicon.PREPOSITIONS):
             return verb + self._place()
         very = self._skipped("very")
-        return verb + quality(self._taken(_ADJECTIVES), subject, very=very)
+        return verb + phrases.quality(self._taken(_ADJECTIVES), subject, very=very)
 
     def _object(self, *, negated: bool) -> Phrase:
         if not self._next(_ARTICLES):
             return _NOTHING
-        return thing(self._described().phrase, negated=negated)
+        return phrases.thing(self._described().phrase, negated=negated)
 
     def _place(self) -> Phrase:
-        if not self._next(PREPOSITIONS):
+        if not self._next(lexicon.PREPOSITIONS):
             return _NOTHING
         english = self._left[0]
-        return word(english, self._taken(PREPOSITIONS)) + self._described().phrase
+        return phrases.word(english, self._taken(lexicon.PREPOSITIONS)) + self._described().phrase
 
     def _next(self, known: Container[str]) -> bool:
         """Whether one of these words comes next."""
