@@ -74,12 +74,12 @@ def swiglu(vectors: Array, gate: Array, up: Array) -> Array:
 def feed_forward(
     vectors: Array, first: Array, second: Array, activation: Callable[[Array], Array] = relu
 ) -> Array:
-    """Two linear maps with an activation between them, for each token alone (no biases)."""
+    """Two linear maps with an activation between them, applied to each token on its own (no biases)."""
     return activation(vectors @ first) @ second
 
 
 def zero_of(slope: Callable[[Array], Array], low: float, high: float) -> float:
-    """Where a rising slope crosses 0 between `low` and `high`, found by halving the interval."""
+    """The point between `low` and `high` where a rising slope is 0, found by halving the interval."""
     for _ in range(80):
         middle = 0.5 * (low + high)
         if slope(np.asarray(middle)) < 0:
@@ -90,10 +90,10 @@ def zero_of(slope: Callable[[Array], Array], low: float, high: float) -> float:
 
 
 def kept(draws: Array, rate: float) -> Array:
-    """1 for each value that dropout keeps: its draw from 0 to 1 is not below `rate`."""
+    """1 where dropout keeps a value, because its random draw from 0 to 1 is at least `rate`; else 0."""
     return np.asarray(draws >= rate, dtype=np.float64)
 
 
 def dropped(values: Array, keep: Array, rate: float) -> Array:
-    """The values under dropout in training: the kept ones divided by 1 − rate, the rest 0."""
+    """The values after dropout in training: kept ones divided by 1 − rate, the others 0."""
     return values * keep / (1.0 - rate)

@@ -1,6 +1,6 @@
 """Scores, masks, weights and outputs of attention.
 
-Axes: rows are queries (tokens that look), columns are keys (tokens looked at).
+Axes: rows are queries, columns are keys.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ HIDDEN = float("-inf")
 
 
 class Attention(NamedTuple):
-    """What attention leaves: scores, scaled and weights (query, key), output (query, d_v)."""
+    """The results of attention: scores, scaled and weights (query, key), output (query, d_v)."""
 
     scores: Array
     scaled: Array
@@ -25,12 +25,12 @@ class Attention(NamedTuple):
 
 
 def softmax_slopes(weights: Array) -> Array:
-    """How each weight moves with each score: pᵢ(1−pᵢ) on the diagonal, −pᵢpⱼ beside it."""
+    """The derivative of each weight by each score: pᵢ(1−pᵢ) on the diagonal, −pᵢpⱼ elsewhere."""
     return np.diag(weights) - np.outer(weights, weights)
 
 
 def own_slopes(weights: Array) -> Array:
-    """How each weight moves with its own score, p(1−p): between 0 and 0.25."""
+    """The derivative of each weight by its own score, p(1−p): between 0 and 0.25."""
     return weights * (1.0 - weights)
 
 
@@ -55,7 +55,8 @@ def mean_own_slope(keys: int, spread: float) -> float:
 
 
 def entropy(weights: NDArray[F]) -> NDArray[F]:
-    """(…, query): −Σ w·ln w of each row in nats; 0 for a row on one key, ln n for an even row."""
+    """(…, query): −Σ w·ln w of each row in nats; 0 if one key has all the weight, ln n if all n keys
+    have the same."""
     logarithms = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     result: NDArray[F] = np.maximum(-(weights * logarithms).sum(axis=-1), 0.0)
     return result
@@ -67,7 +68,7 @@ def dot_products(query: Array, key: Array) -> Array:
 
 
 def causal_mask(length: int) -> Array:
-    """1 where a query may look: at itself and before. The upper right triangle is 0."""
+    """1 where a query may attend: to itself and to earlier tokens. The upper right triangle is 0."""
     return np.tril(np.ones((length, length)))
 
 
@@ -101,12 +102,12 @@ def attend(
 
 
 def split_heads(vectors: Array, heads: int) -> Array:
-    """(token, width) cut into (head, token, width / heads): head 0 gets the first columns."""
+    """(token, width) split into (head, token, width / heads): head 0 gets the first columns."""
     length, width = vectors.shape
     return vectors.reshape(length, heads, width // heads).transpose(1, 0, 2)
 
 
 def merge_heads(by_head: Array) -> Array:
-    """(head, token, d) laid side by side again, (token, head · d)."""
+    """(head, token, d) concatenated again to (token, head · d)."""
     heads, length, width = by_head.shape
     return by_head.transpose(1, 0, 2).reshape(length, heads * width)

@@ -6,7 +6,7 @@ from model.arithmetic import Array
 
 
 def one_hot(ids: Array, size: int) -> Array:
-    """A row of zeros with a single 1 for each id, (id, size)."""
+    """For each id a row of zeros with a single 1, (id, size)."""
     return np.eye(size)[np.asarray(ids, dtype=np.int64)]
 
 
@@ -18,9 +18,9 @@ def cross_entropy(logits: Array, target: Array) -> float:
 
 
 def windows(ids: Array, length: int, stride: int, offset: int = 0) -> Array:
-    """Every stretch of `length` ids that still has a next one, `stride` apart, (window, length).
+    """Every window of `length` ids that is followed by another id, `stride` apart, (window, length).
 
-    With an offset of 1 the same stretches moved on by one: the targets.
+    With an offset of 1 the targets: the same windows, shifted by one.
     """
     starts = range(offset, len(ids) - length + offset, stride)
     return np.array([ids[start : start + length] for start in starts], dtype=np.float64)
@@ -39,9 +39,9 @@ def stack_weights(seed: int, depth: int, width: int, gain: float) -> Array:
 
 
 def gradient_by_layer(matrices: Array, start: Array, *, shortcut: bool) -> Array:
-    """Length of the gradient at the input of each layer of a stack x ← tanh(Wx), or x + tanh(Wx).
+    """The length of the gradient at the input of each layer of a stack x ← tanh(Wx), or x + tanh(Wx).
 
-    The loss is the sum of the stack's output. Index 0 is the layer nearest the input.
+    The loss is the sum of the stack's output. Index 0 is the first layer.
     """
     stream, bends = start, []
     for matrix in matrices:

@@ -1,4 +1,4 @@
-"""Layer norm, batch norm, z-scores and min–max scaling: one formula along different axes."""
+"""Layer norm, batch norm and z-scores, one formula along different axes; and min–max scaling."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from model.arithmetic import Array
 
 
 def mean(values: Array, axis: int = -1) -> Array:
-    """The mean along `axis`, which stays with length 1."""
+    """The mean along `axis`, which is kept with length 1."""
     return values.mean(axis=axis, keepdims=True)
 
 
@@ -30,15 +30,15 @@ def normalized(
 def layer_norm(
     values: Array, gamma: Array | float = 1.0, beta: Array | float = 0.0, epsilon: float = 1e-5
 ) -> Array:
-    """γ · x̂ + β for each row on its own."""
+    """γ · x̂ + β, row by row."""
     return gamma * normalized(values, -1, epsilon=epsilon) + beta
 
 
 def min_max(values: Array, lowest: float, highest: float) -> Array:
-    """Values moved onto 0 to 1: `lowest` becomes 0 and `highest` becomes 1."""
+    """Values mapped to the range from 0 to 1: `lowest` becomes 0 and `highest` becomes 1."""
     return (values - lowest) / (highest - lowest)
 
 
 def shrinkage(widths: Array) -> Array:
-    """By what part the unbiased variance makes x̂ too small at each width: 1 − √((d−1)/d)."""
+    """The share by which the unbiased variance makes x̂ smaller at each width d: 1 − √((d−1)/d)."""
     return 1.0 - np.sqrt((widths - 1.0) / widths)

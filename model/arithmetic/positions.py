@@ -1,4 +1,4 @@
-"""Sinusoidal positions, rotations, and the angles both are made of."""
+"""Sinusoidal positions and rotations, and the angles that both are computed from."""
 
 import math
 
@@ -38,7 +38,7 @@ def shift_matrix(angle: float) -> Array:
 
 
 def rotated(vector: Array, angle: float) -> Array:
-    """A vector of two numbers turned by `angle` radians, as rotary positions turn each pair.
+    """A vector of two numbers rotated by `angle` radians, as rotary positions rotate each pair.
 
     Source: Su et al. 2021, "RoFormer".
     """

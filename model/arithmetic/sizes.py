@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from model.nn.config import TransformerConfig
 
-SOFTMAX = 5  # operations a score: largest, difference, exponential, sum, division
+SOFTMAX = 5  # operations per score: maximum, difference, exponential, sum, division
 
 
 class Stage(NamedTuple):
-    """One operation of multi-head attention and the shape of what it leaves."""
+    """One operation of multi-head attention and the shape of its result."""
 
     name: str
     axes: tuple[str, ...]
@@ -16,7 +16,7 @@ class Stage(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """One stage of attention: the numbers it leaves in memory and the operations it takes."""
+    """One stage of attention: the numbers that it keeps in memory, and its operations."""
 
     name: str
     numbers: int
@@ -53,7 +53,7 @@ def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[Stage, 
 
 
 def attention_costs(batch: int, length: int, width: int, heads: int) -> tuple[Cost, ...]:
-    """Numbers kept and operations of each stage; a product and its sum count as two operations."""
+    """Numbers kept and operations of each stage; a multiplication and an addition are two operations."""
     head_width(width, heads)
     tokens, table = batch * length, batch * heads * length * length
     mixing = 2 * batch * length * length * width
