@@ -24,9 +24,7 @@ OWN, FINAL = "of the token shown", "of the final token"
 
 def logit_lens(seen: Look) -> None:
     """The page's second view: state by token, what each would predict and how surely."""
-    trace = seen.trace
-    if trace.prediction is None:
-        return
+    trace, prediction = seen.trace, seen.trace.require_prediction()
     tokens = [token.text for token in trace.tokens_of("decoder")]
     st.markdown(
         "Each state is read through the model's own last step, as if no layer came after it. "
@@ -44,7 +42,7 @@ def logit_lens(seen: Look) -> None:
         first = last - COLUMNS
     formula.latex(LENS if seen.model.config.norm_place == "pre" else LENS_WITHOUT_NORM)
     states = [state[first:last] for state in trace.residual["decoder"]]
-    logits = trace.prediction.rows(first, last)
+    logits = prediction.rows(first, last)
     found, error = lens(seen.model.unembed, states, logits), rounding(trace, logits)
     names, named = state_names(trace, "decoder"), seen.model.tokenizer.named
     predicted = [[token.text for token in named(row.tolist())] for row in found.ids]

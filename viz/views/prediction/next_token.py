@@ -60,9 +60,7 @@ def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
 
 def next_token(seen: Look) -> None:
     """The page's first view: one position, its likeliest next tokens, three ways to change them."""
-    prediction = seen.trace.prediction
-    if prediction is None:
-        return
+    prediction = seen.trace.require_prediction()
     look_for(
         "The first bar is the token that the model expects most. Raise the temperature, and that bar "
         "shrinks; or choose an earlier token."

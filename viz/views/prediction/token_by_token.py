@@ -62,9 +62,8 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
     """Left the choice, right what the last token read, in a layer and head of the reader's."""
     expected, read = st.columns([3, 2], gap="large")
     with expected:
-        if run.prediction is not None:
-            row = row_of(run, run.prediction.after(-1), choice.sampling)
-            draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
+        row = row_of(run, run.require_prediction().after(-1), choice.sampling)
+        draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
         st.latex(GREEDY if choice.seed is None else DRAWN)
     with read:
         names = [one.name for one in run.attention if one.stack == "decoder"]
@@ -127,9 +126,7 @@ def _written(seen: Look, choice: Choice, steps: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def _next(request: Request, choice: Choice) -> int:
-    prediction = traced(request, passing=True).prediction
-    if prediction is None:
-        raise ValueError("An encoder without a head predicts no next token.")
+    prediction = traced(request, passing=True).require_prediction()
     return choice.of(prediction.after(-1), len(request.continued))
 
 
