@@ -23,7 +23,7 @@ class Layer:
     @property
     def span(self) -> tuple[int, int]:
         """The places of the first and the last call in the order of the pass."""
-        places = [call.at for call in (*self.calls, *(event for _, event in self.attended))]
+        places = [call.at for call in self.calls] + [event.at for _, event in self.attended]
         return min(places), max(places)
 
     @property
