@@ -6,18 +6,30 @@ from operator import attrgetter
 import streamlit as st
 
 from model.loading.registry import models
+from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
 from viz.shell import page
+from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
-from viz.state.navigation import view_link
+from viz.state.session import current
+from viz.views.examples.cards import STYLE, cards, say_absent
+from viz.views.examples.found import found_examples, title_of
+from viz.views.examples.thumbnails import thumbnails
 
 page.open_page("pages/examples.py")
-by_model = sorted(EXAMPLES, key=lambda example: list(models).index(example.view.model))
+st.html(STYLE)
+listed = {example.view.model for example in EXAMPLES}
+opened = current().model
+if opened not in listed and engine().has(opened):
+    st.header(plain(title_of(opened)), anchor=False)
+    st.caption("The clearest head of each kind, found on a short sentence in the open model.")
+    with error_boundary():
+        found = found_examples(opened)
+        cards(list(found), {example.title: rows for example, rows in found.items()})
+# The open model's examples stand first.
+by_model = sorted(EXAMPLES, key=lambda example: example.view.model != opened)
 for name, examples in groupby(by_model, attrgetter("view.model")):
     st.header(plain(models[name].title), anchor=False)
     st.caption(plain(models[name].about))
-    for example in examples:
-        with st.container(border=True, gap="small"):
-            view_link("pages/attention.py", f"**{plain(example.title)}** →", example.view)
-            st.text(f"“{example.view.text}”")
-            st.caption(plain(example.look_for))
+    say_absent(name)
+    cards(list(examples), thumbnails())

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 from model import Intervention, Model, Trace, load_model
+from model.loading.registry import models
 from model.trace.arrays import Array
+from tests import weights
+from viz.figures.thumbnail import LEVELS
 from viz.state.examples import EXAMPLES, SentenceExample, example_claim
 from viz.state.link import from_link, to_link
+from viz.views.examples.thumbnails import thumbnails
 
 LEAST = 0.5  # of a row's weight: more than all other keys together
 
@@ -33,12 +37,14 @@ LINES = {
     "Rows of letters": Line(-6, (7, 13)),
     "The word before, in an encoder": Line(-1, (1, 11)),
     "The word after": Line(1, (1, 4), ((5, 0),)),
+    "The word before, in a deep model": Line(-1, (1, 9)),
 }
 NEXT = {
     "A name said again": " Hill",
     "A list of words said again": " garden",
     "A family name, in a smaller GPT": " Gray",
     "Rows of letters": "m",
+    "Who gets the milk": " Mary",
 }  # the next token that an example claims
 COLUMN = "Nothing to look for"  # the example whose every row rests on its chosen key
 
@@ -66,6 +72,19 @@ def test_there_are_enough_examples_and_no_two_are_one() -> None:
     assert len(EXAMPLES) >= 12
     assert len({example.title for example in EXAMPLES}) == len(EXAMPLES)
     assert len({(example.view.model, example.view.text) for example in EXAMPLES}) == len(EXAMPLES)
+
+
+def test_every_listed_model_that_a_test_can_load_has_examples() -> None:
+    assert {example.view.model for example in EXAMPLES} == {*models, *weights.NAMES}
+
+
+@named(list(EXAMPLES))
+def test_the_small_picture_on_a_card_is_the_head_of_the_model(example: SentenceExample) -> None:
+    rows = [list(bytes.fromhex(row)) for row in thumbnails()[example.title]]
+    expected = np.array(weights_of(example)) * LEVELS
+    assert (
+        np.abs(np.array(rows) - expected).max() < 1
+    )  # `python -m tests.thumbnails` makes them anew
 
 
 @named(list(EXAMPLES))
@@ -108,11 +127,32 @@ def test_no_row_of_words_is_left_out_of_a_line_in_silence(title: str) -> None:
             assert query > last  # said again, and described in words of its own
 
 
-def test_every_row_rests_on_the_column_that_an_example_claims() -> None:
-    example = BY_TITLE[COLUMN]
+@pytest.mark.parametrize(
+    ("title", "least"), [(COLUMN, LEAST), ("The first token takes what is left", 0.9)]
+)
+def test_every_row_rests_on_the_column_that_an_example_claims(title: str, least: float) -> None:
+    example = BY_TITLE[title]
     rows = np.delete(weights_of(example), example.view.key, axis=0)
     assert (rows.argmax(-1) == example.view.key).all()
-    assert (rows[:, example.view.key] > LEAST).all()
+    assert (rows[:, example.view.key] > least).all()
+
+
+def test_what_the_examples_of_a_deep_model_name_stands_where_they_say() -> None:
+    for title, query, key in (
+        ("A pronoun and its noun", "them", "keys"),
+        ("A verb and its subject", "was", "door"),
+        ("Who gets the milk", "to", "Mary"),
+    ):
+        example = BY_TITLE[title]
+        words = [token.text.strip() for token in traced(example).tokens]
+        assert (words[example.view.query], words[example.view.key]) == (query, key)
+        assert len(words) == example.view.query + 1 or title == "A pronoun and its noun"
+    pronoun, verb = BY_TITLE["A pronoun and its noun"], BY_TITLE["A verb and its subject"]
+    assert weights_of(pronoun)[pronoun.view.query, pronoun.view.key] > 0.9
+    house = [token.text for token in traced(verb).tokens].index(" house")
+    assert verb.view.key < house
+    assert weights_of(verb)[verb.view.query, house] < 0.1
+    assert len(loaded(verb.view.model).attention_names) == 30
 
 
 def test_a_head_that_finds_nothing_rests_where_the_value_is_shortest() -> None:

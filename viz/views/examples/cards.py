@@ -1,0 +1,57 @@
+"""Cards that open an example: its head in small, its sentence, and what to look for."""
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from model.loading.registry import may_be_linked, models
+from model.nn.places import head_label
+from viz.figures.thumbnail import thumbnail
+from viz.notation.markdown import plain
+from viz.state.examples import SentenceExample
+from viz.state.navigation import view_link
+
+ABREAST = 3
+STYLE = Path(__file__).with_name("cards.css")
+
+
+def cards(examples: Sequence[SentenceExample], pictures: Mapping[str, Sequence[str]]) -> None:
+    """The examples side by side. pictures: the rows of each one's head, by its title."""
+    for start in range(0, len(examples), ABREAST):
+        columns = st.columns(ABREAST, gap="small")
+        for column, example in zip(columns, examples[start : start + ABREAST], strict=False):
+            with column, st.container(border=True, gap="small", height="stretch"):
+                _card(example, pictures[example.title])
+
+
+def _card(example: SentenceExample, rows: Sequence[str]) -> None:
+    view = example.view
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.html(_picture(rows, head_label((view.place, view.head), full=True)), width="content")
+        with st.container(gap=None):
+            if may_be_linked(view.model):
+                view_link("pages/attention.py", f"**{plain(example.title)}** →", view)
+            else:
+                st.markdown(f"**{plain(example.title)}**")
+            st.text(f"“{view.text}”")
+    st.caption(plain(example.look_for))
+
+
+def say_absent(name: str) -> None:
+    """Where a model is not on this computer, says how it is fetched."""
+    if not may_be_linked(name):
+        title = plain(models[name].title)
+        st.info(
+            f"{title} is not on this computer. On any other page, choose it under “Other models”; "
+            "then its examples open from here."
+        )
+
+
+def _picture(rows: Sequence[str], name: str) -> str:
+    said = html.escape(f"Weights of {name}: one row a query, one column a key", quote=True)
+    return (
+        f'<div class="head-thumbnail" role="img" aria-label="{said}" '
+        f'style="--head: url({thumbnail(rows)})"></div>'
+    )
