@@ -10,7 +10,7 @@ from model import Trace
 from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, drawn, own, said, tables, visit
-from viz.views.norms.views import STAGES, VIEWS
+from viz.views.norms.views import VIEWS
 
 TEXT = "the cat saw the cat"
 
@@ -44,14 +44,32 @@ def test_each_stage_draws_the_recorded_values(model: str) -> None:
     trace = traced(model)
     app, norm = opened(model=model, text=trace.text), trace.norms[1]
     choose(app, "Norm", norm.name)
-    for stage, values in zip(STAGES, (norm.input, norm.normalized, norm.output), strict=False):
-        choose(app, "Stage", stage)
-        np.testing.assert_allclose(drawn(app), values, rtol=1e-6)
+    for stage in ("input", "normalized", "output"):
+        choose(app, "Stage", stage.capitalize())
+        np.testing.assert_allclose(drawn(app), getattr(norm, stage), rtol=1e-6)
     choose(app, "Stage", "Per token")
     frame = tables(app)[0]
     np.testing.assert_allclose(frame["input: mean"], norm.input.mean(-1), atol=1e-5)
     np.testing.assert_allclose(frame["input: variance"], norm.variance, rtol=1e-4)
     np.testing.assert_allclose(frame["output: deviation"], norm.output.std(-1), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [("stories", "layer"), ("smollm2-135m-instruct", "rms")]
+)
+def test_it_opens_on_the_spread_of_each_token_before_and_after(model: str, kind: str) -> None:
+    """A bar from mean − deviation to mean + deviation; of an RMS norm, the root mean square around 0."""
+    trace = traced(model)
+    app, norm = opened(model=model, text=trace.text), trace.norms[-1]
+    assert norm.kind == kind
+    choose(app, "Norm", norm.name)
+    for at, values in enumerate((norm.input, norm.normalized)):
+        wide = values.astype(np.float64)
+        squares = (wide**2).mean(-1)
+        centre = wide.mean(-1) if kind == "layer" else 0 * squares
+        reach = np.sqrt(squares - centre**2)
+        np.testing.assert_allclose(drawn(app, "bar", "base", at), centre - reach, atol=1e-4)
+        np.testing.assert_allclose(drawn(app, "bar", "x", at), 2 * reach, rtol=1e-4)
 
 
 def test_the_formula_holds_the_numbers_of_the_chosen_token_and_dimension() -> None:

@@ -23,29 +23,35 @@ from viz.shell.page import chosen_view
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
 from viz.views.norms import formulas
-from viz.views.norms.look import TOKEN, NormLook, choose_norm, norm_check, norm_rows
+from viz.views.norms.look import (
+    TOKEN,
+    NormLook,
+    norm_check,
+    norm_rows,
+    norm_spread,
+    open_norm,
+    spread_of,
+)
 
-STAGES = ("Input", "Normalized", "Output", "Per token")
+SPREAD, TABLE = "Spread", "Per token"
+STAGES = (SPREAD, "Input", "Normalized", "Output", TABLE)
 
 
 @st.fragment
 def norm_views(seen: Look) -> None:
     """One norm, chosen by name: what it does, and how other norms would treat the same input."""
-    chosen_view(VIEWS, choose_norm(seen))  # a click on a mark changes the choice: one fragment
+    chosen_view(VIEWS, seen)  # a click in the picture changes the choice of the token: one fragment
 
 
-def _this_norm(look: NormLook) -> None:
+def _this_norm(seen: Look) -> None:
+    look, picture, said, formula = open_norm(seen)
     norm, token, shifts = look.norm, look.token, look.seen.model.config.shifts
-    look_for(_change_of_size(look))
-    picture, formula = st.columns([2, 1], gap="large")
+    look_for(_change_of_size(look), said)
     with picture:
+        drawn = st.container()
         stage = one_of("Stage", STAGES, "layer-norm-stage", quiet=True)
-        if stage == "Per token":
-            _statistics(look)
-        else:
-            quantity: QuantityName = "output" if stage == "Output" else "stream"
-            values = _stages(norm)[stage.lower()]
-            norm_rows(look, values, quantity, f"layer-norm-{stage}", colour_end(values))
+    with drawn:
+        _draw_stage(look, stage)
     with formula:
         st.latex(formulas.norm_in_general(norm, shifts=shifts))
         st.markdown(f"Token {look.chosen}, dimension {look.dimension}:")
@@ -57,15 +63,26 @@ def _this_norm(look: NormLook) -> None:
     table(columns | learned | output, "layer-norm-dimensions", index="dimension")
 
 
+def _draw_stage(look: NormLook, stage: str) -> None:
+    if stage == SPREAD:
+        norm_spread(look)
+    elif stage == TABLE:
+        _statistics(look)
+    else:
+        quantity: QuantityName = "output" if stage == "Output" else "stream"
+        values = _stages(look.norm)[stage.lower()]
+        norm_rows(look, values, quantity, f"layer-norm-{stage}", colour_end(values))
+
+
 def _stages(norm: NormRecord) -> dict[str, Array]:
     return {"input": norm.input, "normalized": norm.normalized, "output": norm.output}
 
 
 def _change_of_size(look: NormLook) -> str:
     """What the norm does to the tokens' sizes, in the numbers of this sentence."""
-    centres = look.norm.kind == "layer"
-    name = "deviation" if centres else "root mean square"
-    before, after = (_sizes(values, centres) for values in (look.norm.input, look.norm.normalized))
+    norm = look.norm
+    name = "deviation" if norm.kind == "layer" else "root mean square"
+    before, after = (spread_of(norm, values).reach for values in (norm.input, norm.normalized))
     shifts = look.seen.model.config.shifts
     then = "γ and β then stretch and shift" if shifts else "γ then stretches"
     if len(before) == 1:
@@ -74,12 +91,6 @@ def _change_of_size(look: NormLook) -> str:
         f"Before the norm the tokens' {name}s {_span(before)}; normalized, they {_span(after)}. {then} "
         "single dimensions."
     )
-
-
-def _sizes(values: Array, centres: bool) -> np.ndarray:
-    """(token,): what a norm divides by: the deviation, or the root mean square."""
-    found = token_statistics(values)
-    return found.deviation if centres else np.hypot(found.mean, found.deviation)
 
 
 def _span(values: np.ndarray) -> str:
@@ -111,7 +122,8 @@ DERIVED: dict[NormKind, str] = {
 }
 
 
-def two_variances(look: NormLook) -> None:
+def two_variances(seen: Look) -> None:
+    look, picture, said, formula = open_norm(seen)
     norm, token, dimension = look.norm, look.token, look.dimension
     width = norm.input.shape[1]
     biased = layer_normalized(norm.input, norm.epsilon)
@@ -119,9 +131,9 @@ def two_variances(look: NormLook) -> None:
     apart = np.abs(biased - unbiased).max(-1)
     look_for(
         f"{'On' if norm.kind == 'layer' else 'In a layer norm, on'} token {look.chosen} the two differ "
-        f"most, of {width} dimensions, by **{apart[token]:.5f}**. At width 4 they are 13.4 % apart."
+        f"most, of {width} dimensions, by **{apart[token]:.5f}**. At width 4 they are 13.4 % apart.",
+        said,
     )
-    picture, formula = st.columns([2, 1], gap="large")
     with picture:
         chart(variance_gap(width), "layer-norm-variances")
     with formula:
@@ -140,8 +152,9 @@ def two_variances(look: NormLook) -> None:
     table(columns, "layer-norm-variances", decimals=5)
 
 
-def beside(look: NormLook) -> None:
+def beside(seen: Look) -> None:
     """The model's norm, the other kind on the same input, and their difference."""
+    look, picture, said, formula = open_norm(seen)
     norm = look.norm
     values: dict[NormKind, np.ndarray] = {
         "layer": layer_normalized(norm.input, norm.epsilon),
@@ -154,20 +167,20 @@ def beside(look: NormLook) -> None:
     look_for(
         f"An RMS norm subtracts no mean. The two differ most on token {worst} "
         f"{bold_token(look.tokens[worst])}: mean {found.mean[worst]:.3f} beside "
-        f"deviation {found.deviation[worst]:.3f}, and up to {apart[worst]:.3f} apart."
+        f"deviation {found.deviation[worst]:.3f}, and up to {apart[worst]:.3f} apart.",
+        said,
     )
     stages: dict[str, tuple[np.ndarray, QuantityName]] = {
         OWN[norm.kind]: (values[norm.kind], "stream"),
         DERIVED[other]: (values[other], "stream"),
         "Difference": (values[other] - values[norm.kind], "difference"),
     }
-    stage = one_of(
-        "Stage", list(stages), f"layer-norm-beside-{norm.kind}", default=DERIVED[other], quiet=True
-    )
+    with picture:
+        drawn, key = st.container(), f"layer-norm-beside-{norm.kind}"
+        stage = one_of("Stage", list(stages), key, default=DERIVED[other], quiet=True)
     shown, quantity = stages[stage]
     both = np.concatenate(list(values.values())) if quantity == "stream" else shown
-    picture, formula = st.columns([2, 1], gap="large")
-    with picture:
+    with drawn:
         name = f"layer-norm-beside-{list(stages).index(stage)}"
         norm_rows(look, shown, quantity, name, colour_end(both))
     columns = {
@@ -190,11 +203,11 @@ def beside(look: NormLook) -> None:
     table(tokens | columns | {"largest difference": apart}, "layer-norm-beside")
 
 
-def where(look: NormLook) -> None:
-    seen, norm = look.seen, look.norm
+def where(seen: Look) -> None:
+    look, picture, _, words = open_norm(seen)
+    norm = look.norm
     place = seen.model.config.norm_place
     apart = float(np.abs(norm_reads(seen.model, seen.trace, norm.name) - norm.input).max())
-    picture, words = st.columns([3, 2], gap="large")
     with picture:
         chart(norm_orders(place), "layer-norm-orders")
     with words:
@@ -234,7 +247,7 @@ def _reads(seen: Look, name: str) -> str:
     return "Its input is x + f(x): the stream plus what the sub-layer adds to it."
 
 
-VIEWS: dict[str, Callable[[NormLook], None]] = {
+VIEWS: dict[str, Callable[[Look], None]] = {
     "This norm": _this_norm,
     "Two variances": two_variances,
     "RMS norm beside it": beside,
