@@ -23,7 +23,7 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/feed_forward", model="stories", text=TEXT)
-    expect(page.get_by_text("Token 0 the, its strongest neuron")).to_be_visible()
+    expect(page.get_by_text("the one that the activation bends most here")).to_be_visible()
     click_mark(page, 4)
     expect(page.get_by_text("Token 4 ·dog, its strongest neuron")).to_be_visible()
     show(page, "On the curve")

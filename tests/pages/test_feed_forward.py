@@ -1,18 +1,20 @@
 """The feed-forward page: every view on every model, its numbers, and texts that could break it."""
 
+import json
 import re
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from model.analysis.stream.activation_curves import bends
 from model.analysis.stream.gradients import DeepStack, gradient_sizes
 from model.analysis.stream.neurons import strongest
 from model.analysis.stream.stream import contributions, lengths
 from model.loading.registry import models
 from model.trace.trace import Trace
 from tests.model.tiny import sentence
-from tests.pages.reading import choose, control, drawn, own, said, visit
+from tests.pages.reading import choose, control, drawn, numbers, own, said, visit
 
 VIEWS = ("Neurons", "On the curve", "Contributions", "Gradient by depth", "Dropout")
 
@@ -52,7 +54,7 @@ def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model: s
     for record in (records[0], records[-1]):
         choose(app, "Layer", record.name)
         expected = record.hidden[:, strongest(record.hidden, 24)]
-        np.testing.assert_allclose(drawn(app, "heatmap", "z"), expected, rtol=1e-6)
+        np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
         mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
         assert f"tokens is {mean:.3f}, and **{below:.1%}** of the values lie below 0" in said(app)
 
@@ -62,8 +64,40 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     choose(app, "Token", 2)
     neuron = int(np.abs(record.hidden[2]).argmax())
     assert f"its strongest neuron, {neuron}:" in said(app)
-    value = float(re.split(r"= |\\approx ", app.latex[1].value)[-1].strip("$\n"))
-    assert value == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
+    assert right_side(app, 1) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
+
+
+@pytest.mark.parametrize("model", ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"])
+def test_it_opens_on_a_neuron_that_the_activation_really_bends(model: str) -> None:
+    """Of the neurons drawn, none is bent more on any token; both values stand on the curve."""
+    app, record = opened(model=model), traced(model).feed_forward[0]
+    listed = strongest(record.hidden, 24)
+    bent = bends(own(model).config.activation, record.before[:, listed])
+    token, at = np.unravel_index(bent.argmax(), bent.shape)
+    assert bent[token, at] > 0.05
+    assert control(app, "Token").value == token
+    assert f"bends most here, {listed[at]}:" in said(app)
+    assert right_side(app, 2) == pytest.approx(float(record.hidden[token, listed[at]]), abs=6e-5)
+    marked = pictures(app)[-1]
+    assert marked["text"][-1] == f"neuron {listed[at]}"
+    assert numbers(marked["x"])[-1] == pytest.approx(float(record.before[token, listed[at]]))
+
+
+def test_nothing_is_said_of_a_bend_where_relu_cuts_off_or_lets_through() -> None:
+    app = opened(model="translate-en-fr")
+    assert own("translate-en-fr").config.activation == "relu"
+    assert "bends most" not in said(app)
+
+
+def right_side(app: AppTest, number: int) -> float:
+    """What a formula in numbers comes to."""
+    return float(re.split(r"= |\\approx ", app.latex[number].value)[-1].strip("$\n"))
+
+
+def pictures(app: AppTest) -> list[dict]:
+    """The last trace of each picture: the heatmap of the neurons, and the points on the curve."""
+    specs = (json.loads(picture.proto.spec)["data"] for picture in app.get("plotly_chart"))
+    return [next((one for one in spec if one["type"] == "heatmap"), spec[-1]) for spec in specs]
 
 
 @pytest.mark.parametrize("model", sorted(models))

@@ -1,6 +1,6 @@
 """Activation functions as curves, and one of them over the values that reached it in a layer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from model.analysis.stream.activation_curves import ActivationCurve, Function
 from model.analysis.stream.neurons import Histogram
-from viz.figures.chart import chart, line, titled
+from viz.figures.chart import chart, line, marks, titled
+from viz.notation.labels import plotly_words
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, rgba
 
 _LOOKS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT, "solid"))
@@ -29,6 +30,27 @@ def activation_curves(lines: Sequence[ActivationLine], *, what: str) -> go.Figur
     drawn = [_curve(points, one, *look) for one, look in zip(lines, _LOOKS, strict=False)]
     across = titled("x, before the activation", zeroline=True)
     return chart(drawn, across, titled(what, zeroline=True), height=400)
+
+
+def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> go.Figure:
+    """The curve beside the line that changes nothing, and on it some named values."""
+    x = list(points.values())
+    ends = np.linspace(min(-4.0, *x) - 0.5, max(4.0, *x) + 0.5, 401)
+    same = line(ends, ends, "unchanged", MASKED, dash="dot", width=1.5, hover="%{x:.2f}")
+    y = curve.value(np.array(x))
+    named = marks(
+        x,
+        y,
+        mode="markers+text",
+        marker={"color": STREAM, "size": 9},
+        text=[plotly_words(name) for name in points],
+        textposition=["top left" if value > 0 else "top center" for value in x],
+        hover="%{text}<br>x = %{x:.4f}: %{y:.4f}",
+    )
+    drawn = [same, _curve(ends, ActivationLine(curve.title, curve.value), FEED_FORWARD, "solid")]
+    across = titled("before the activation", zeroline=True)
+    after = titled("after it", zeroline=True, range=[float(y.min()) - 1, float(y.max()) + 1])
+    return chart([*drawn, named], across, after, height=250)
 
 
 def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:

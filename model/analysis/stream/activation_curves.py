@@ -56,6 +56,14 @@ CURVES: Mapping[Activation, ActivationCurve] = MappingProxyType(
 )
 
 
+def bends(activation: Activation, before: Array) -> NDArray[np.float64]:
+    """How much an activation f bends each value x: the smaller of |f(x)| and |x − f(x)|. It is 0 where f
+    lets nothing of x through, and where it lets x through as it is."""
+    x = before.astype(np.float64)
+    after = CURVES[activation].value(x)
+    return np.minimum(np.abs(after), np.abs(x - after))
+
+
 def activation_check(activation: Activation, before: Array, hidden: Array) -> float | None:
     """Largest |f(before) - hidden| over tokens and neurons, with f computed in float64.
 

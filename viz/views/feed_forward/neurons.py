@@ -1,6 +1,6 @@
 """The neurons of a feed-forward layer, and where on the activation curve their values lie."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import streamlit as st
@@ -10,6 +10,7 @@ from model.analysis.stream.activation_curves import (
     ActivationCurve,
     Function,
     activation_check,
+    bends,
     flat_share,
 )
 from model.analysis.stream.neurons import histogram, neuron_statistics, strongest
@@ -17,7 +18,12 @@ from model.nn.config import Activation
 from model.nn.places import Place
 from model.trace.records import FeedForwardRecord
 from viz.elements.one_of import one_listed, one_of
-from viz.figures.activation import ActivationLine, activation_curves, curve_over_values
+from viz.figures.activation import (
+    ActivationLine,
+    activation_curves,
+    curve_over_values,
+    points_on_the_curve,
+)
 from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
@@ -31,6 +37,7 @@ from viz.views.feed_forward import formulas
 
 TOKEN = "feed-forward-token"
 SHOWN = 24  # neurons in the picture
+BENT = 0.01  # by less an activation bends nothing that is worth a look
 _READ: dict[str, Callable[[ActivationCurve], Function]] = {
     "Value": lambda curve: curve.value,
     "Slope": lambda curve: curve.slope,
@@ -54,24 +61,29 @@ def activation_view() -> None:
 
 @st.fragment
 def neurons(seen: Look) -> None:
-    """Token × strongest neurons of one layer."""
-    layer_box, token_box = st.columns(2)
-    with layer_box:
+    """Token × strongest neurons of one layer. It opens on a token with a neuron that the activation bends."""
+    picture, words = st.columns([2, 1], gap="large")
+    with words:
+        said = st.container()
         record = chosen_layer(seen)
     if record is None:
         return
+    listed = strongest(record.hidden, SHOWN)
+    bent = bends(seen.model.config.activation, record.before[:, listed])
     tokens = tokens_of(seen, record)
-    token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, box=token_box)
-    bold = [f"{at} {bold_token(text)}" for at, text in enumerate(tokens)]
-    found = neuron_statistics(record)
+    with words:
+        labels = numbered_labels(tokens, LISTED)
+        found = neuron_statistics(record)
+        peak, loudest = found.peak
+        first = int(bent.max(1).argmax()) if bent.max() > BENT else peak
+        token = one_listed("Token", labels, TOKEN, first=first)
     look_for(
         "Which neurons are loud, and on which tokens? The strongest here is neuron "
-        f"{found.peak[1]} on token {bold[found.peak[0]]} with {found.peak_value:.2f}; the mean size "
-        f"over all neurons and tokens is {found.mean_size:.3f}."
+        f"{loudest} on token {peak} {bold_token(tokens[peak])} with {found.peak_value:.2f}; the mean "
+        f"size over all neurons and tokens is {found.mean_size:.3f}.",
+        said,
     )
-    listed = strongest(record.hidden, SHOWN)
     values, count = record.hidden[:, listed], record.hidden.shape[1]
-    picture, formula = st.columns([2, 1], gap="large")
     with picture:
         rule = (
             f"the {len(listed)} of {count:,} neurons with the largest<br>"
@@ -86,13 +98,14 @@ def neurons(seen: Look) -> None:
             key="feed-forward-neurons",
             chosen=TOKEN,
         )
-    with formula:
-        config = seen.model.config
-        neuron = int(np.abs(record.hidden[token]).argmax())
-        before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
-        st.latex(formulas.feed_forward(config))
-        st.markdown(f"Token {bold[token]}, its strongest neuron, {neuron}:")
-        st.latex(formulas.activation_in_numbers(config.activation, before, hidden))
+    with words:
+        st.latex(formulas.feed_forward(seen.model.config))
+        named = f"Token {token} {bold_token(tokens[token])}"
+        shown = {f"{named}, its strongest neuron": int(np.abs(record.hidden[token]).argmax())}
+        if bent[token].max() > BENT:
+            most = int(listed[bent[token].argmax()])
+            shown["Of the neurons drawn, the one that the activation bends most here"] = most
+        _in_numbers(seen, record, token, shown)
         st.markdown(
             f"Before the activation the mean over all {count:,} neurons and "
             f"{counted(len(tokens), 'token')} is {found.mean_before:.3f}, and "
@@ -101,6 +114,19 @@ def neurons(seen: Look) -> None:
     _check(seen.model.config.activation, record)
     columns = {f"neuron {n}": record.hidden[:, n] for n in listed}
     table({"token": numbered_labels(tokens), **columns}, "feed-forward-neurons")
+
+
+def _in_numbers(
+    seen: Look, record: FeedForwardRecord, token: int, shown: Mapping[str, int]
+) -> None:
+    """The activation of some neurons of a token, in numbers and on its curve. shown: what is said of each."""
+    activation = seen.model.config.activation
+    for said, neuron in shown.items():
+        before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
+        st.markdown(f"{said}, {neuron}:")
+        st.latex(formulas.activation_in_numbers(activation, before, hidden))
+    points = {f"neuron {n}": float(record.before[token, n]) for n in dict.fromkeys(shown.values())}
+    chart(points_on_the_curve(CURVES[activation], points), "feed-forward-bend")
 
 
 def chosen_layer(seen: Look) -> FeedForwardRecord | None:
@@ -142,7 +168,10 @@ def _check(activation: Activation, record: FeedForwardRecord) -> None:
 @st.fragment
 def on_the_curve(seen: Look) -> None:
     """The model's own activation over the values it met in this sentence."""
-    record = chosen_layer(seen)
+    picture, words = st.columns([2, 1], gap="large")
+    with words:
+        said = st.container()
+        record = chosen_layer(seen)
     if record is None:
         return
     activation = seen.model.config.activation
@@ -150,12 +179,12 @@ def on_the_curve(seen: Look) -> None:
     found = neuron_statistics(record)
     look_for(
         f"{found.below_zero:.1%} of the values arrive below 0, where "
-        f"{plain(curve.title.partition(',')[0])} lets little or nothing through."
+        f"{plain(curve.title.partition(',')[0])} lets little or nothing through.",
+        said,
     )
-    picture, formula = st.columns([2, 1], gap="large")
     with picture:
         chart(curve_over_values(curve, met), "feed-forward-curve")
-    with formula:
+    with words:
         st.latex(curve.latex)
         st.markdown(
             "Where the slope is near 0, hardly any gradient comes back. The slope lies between −0.05 "

@@ -28,36 +28,36 @@ NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-no
 @st.fragment
 def contributions_view(seen: Look) -> None:
     """The length of what attention and feed-forward add, beside the length of the stream."""
-    boxes = st.columns(2)
+    picture, words = st.columns([2, 1], gap="large")
+    said = words.container()
     stacks: list[Stack] = list(seen.trace.residual)
     stack = stacks[0]
     if len(stacks) > 1:
-        stack = one_of(
-            "Stream", stacks, "feed-forward-stack", named=lambda stack: f"of the {stack}"
-        )
+        key = "feed-forward-stack"
+        stack = one_of("Stream", stacks, key, named=lambda stack: f"of the {stack}", box=words)
     tokens = [token.text for token in seen.trace.tokens_of(stack)]
     place = seen.model.config.norm_place
     parts = contributions(seen.trace, stack, place)
     names = list(state_names(seen.trace, stack)[1:])
     added = np.stack([lengths(part.added) for part in parts])  # (sub-layer, token)
     found = np.stack([lengths(part.before) for part in parts])
-    shown = one_of("Picture", (BARS, EVERY), "feed-forward-contributions", box=boxes[0])
+    shown = one_of("Picture", (BARS, EVERY), "feed-forward-contributions", box=words)
     whose = ["The mean of all tokens", *numbered_labels(tokens, 24)]
-    token = one_listed("Whose lengths", whose, WHOSE, box=boxes[1], disabled=shown == EVERY) - 1
+    token = one_listed("Whose lengths", whose, WHOSE, box=words, disabled=shown == EVERY) - 1
     largest = int(added.mean(1).argmax())
     look_for(
         f"{names[largest]} adds most: a vector of length {added[largest].mean():.1f} on average, to a "
         f"stream of length {found[largest].mean():.1f}. Vectors of different directions do not add up in "
-        "length."
+        "length.",
+        said,
     )
-    picture, formula = st.columns([2, 1], gap="large")
     with picture:
         if shown == BARS:
             figure = contribution_lengths(names, added, found, token=token if token >= 0 else None)
         else:
             figure = contribution_rows(names, added, tokens)
         chart(figure, f"feed-forward-contributions-{shown}")
-    with formula:
+    with words:
         st.latex(formulas.STREAM[place])
         st.markdown(_HOW[place])
     _contribution_check(seen, stack, parts)
@@ -97,24 +97,23 @@ def gradient_view() -> None:
         gradient_sizes,
     )
 
-    depth_box, norms_box, seed_box = st.columns([2, 2, 1])
-    depth = depth_box.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")
-    norms = one_of(
-        "Norms", list(NORMS), "feed-forward-norms", named=NORMS.__getitem__, box=norms_box
-    )
-    seed = seed_box.number_input("Seed", 0, 999, step=1, key="feed-forward-gradient-seed")
+    picture, words = st.columns([2, 1], gap="large")
+    said = words.container()
+    depth = words.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")
+    norms = one_of("Norms", list(NORMS), "feed-forward-norms", named=NORMS.__getitem__, box=words)
+    seed = words.number_input("Seed", 0, 999, step=1, key="feed-forward-gradient-seed")
     stack = DeepStack(depth=depth, norms=norms, seed=seed)
     with_them = gradient_sizes(stack, shortcuts=True)
     without = gradient_sizes(stack, shortcuts=False)
     look_for(
         "The left end. At the input of the stack the gradient has size "
         f"**{with_them[0]:.2g}** with shortcuts and **{without[0]:.2g}** without, for a size of 1 at "
-        "the output."
+        "the output.",
+        said,
     )
-    picture, formula = st.columns([2, 1], gap="large")
     with picture:
         chart(gradient_by_depth(with_them, without), "feed-forward-gradient")
-    with formula:
+    with words:
         st.latex(formulas.CHAIN)
         st.markdown(_NORMS_DO[norms])
     st.caption(

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model import Model, Trace
-from model.analysis.stream.activation_curves import CURVES, activation_check, flat_share
+from model.analysis.stream.activation_curves import CURVES, activation_check, bends, flat_share
 from model.nn.config import Activation
 from model.nn.layers import ACTIVATIONS
 from tests.model.tiny import TINY, loaded
@@ -31,6 +31,14 @@ def test_gelu_is_lowest_where_its_slope_is_zero() -> None:
     assert abs(gelu.slope(at)[0]) < 1e-4
     assert gelu.value(at)[0] == pytest.approx(-0.17, abs=5e-4)
     assert gelu.value(POINTS).min() >= gelu.value(at)[0] - 1e-6
+
+
+def test_a_value_is_bent_where_neither_nothing_nor_all_of_it_comes_through() -> None:
+    x = np.array([-30.0, -0.75, 0.0, 1.0, 30.0], np.float32)
+    after = torch.nn.functional.gelu(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(bends("gelu", x)[1:4], [0.16995, 0, 1 - after[3]], atol=1e-4)
+    np.testing.assert_allclose(bends("gelu", x)[[0, -1]], 0, atol=1e-9)
+    assert not bends("relu", x).any()
 
 
 def gated(name: str) -> bool:
