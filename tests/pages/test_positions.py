@@ -19,11 +19,34 @@ LABELS = ("First sentence", "The same words in another order")
 
 def test_without_positions_minilm_gives_equal_rows() -> None:
     app = opened("positions", "Word order", model="minilm")
+    control(app, "Draw").set_value("Positions off").run()
     rows = drawn(app)
     np.testing.assert_allclose(rows[0::3], rows[1::3], atol=1e-4)
     control(app, "Draw").set_value("Positions on").run()
     rows = drawn(app)
     assert np.abs(rows[0::3] - rows[1::3]).max() > 1e-2
+
+
+@pytest.mark.parametrize("model", ["stories", "minilm"])
+def test_it_opens_on_the_differences_each_way_and_they_vanish_where_order_is_lost(
+    model: str,
+) -> None:
+    """A row a token: its last state in the second sentence minus that in the first."""
+    app, live = opened("positions", "Word order", model=model), loaded(model)
+    first, second = (control(app, label).value for label in LABELS)
+    if model == "stories":
+        first, second = f" {first}", f" {second}"
+    ways = [Intervention(), Intervention(positions=False)]
+    ways += [Intervention(positions=False, mask="none")] if model == "stories" else []
+    rows = drawn(app)
+    count = len(live.tokens(first))
+    for at, way in enumerate(ways):
+        one, other = (live.trace(text, intervention=way) for text in (first, second))
+        run = reordered(one, other)
+        shown = rows[at * (count + 1) : at * (count + 1) + count]
+        np.testing.assert_allclose(shown, (run.second - run.first)[:, :48], atol=1e-4)
+    assert np.abs(rows[:count]).max() > 1e-2
+    assert np.abs(rows[-count:]).max() < 1e-3
 
 
 @pytest.mark.parametrize("model", ["stories", "minilm"])

@@ -68,6 +68,21 @@ def word_pairs(
     return _stacked(rows[:-1], labels[:-1], "token and sentence", end, height=height)
 
 
+def order_differences(
+    ways: Mapping[str, Vectors], *, texts: Sequence[str], end: ColourEnd
+) -> go.Figure:
+    """ways: for each way to run a model, in a word, how far each token's vector of one sentence lies from
+    that of the other, (token, d_model). A row a token, a gap after each way."""
+    rows, labels = [], []
+    for way, apart in ways.items():
+        width = min(apart.shape[1], DIMENSIONS)
+        rows += [*apart[:PAIRS, :width], np.full(width, np.nan)]
+        labels += [f"{token_label(text, _LABEL)} · {way}" for text in texts[:PAIRS]] + [""]
+    height = min(130 + 24 * len(labels), 560)
+    name = "token and way"
+    return _stacked(rows[:-1], labels[:-1], name, end, height=height, quantity="difference")
+
+
 def position_map(table: Vectors, *, column_name: str, value_name: str) -> go.Figure:
     """table (position, column): one row a position."""
     hover = f"position %{{y}}, {column_name} %{{x}}<br>{value_name} %{{z:.4f}}"
@@ -81,7 +96,13 @@ def likeness_map(alike: Vectors) -> go.Figure:
 
 
 def _stacked(
-    rows: Sequence[Vectors], labels: Sequence[str], name: str, end: ColourEnd, *, height: int
+    rows: Sequence[Vectors],
+    labels: Sequence[str],
+    name: str,
+    end: ColourEnd,
+    *,
+    height: int,
+    quantity: QuantityName = "stream",
 ) -> go.Figure:
     """Vectors one below the other."""
     values = np.array(rows)
@@ -89,7 +110,7 @@ def _stacked(
         values,
         rows=Axis(name, labels, tokens=False),
         columns=_numbered("dimension", values.shape[1]),
-        quantity="stream",
+        quantity=quantity,
         limit=end.value,
         height=height,
     )

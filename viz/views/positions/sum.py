@@ -21,9 +21,9 @@ WITHOUT = {
 def position_sum(seen: Look) -> None:
     """One token's vector, its position's, and their sum, checked against the recorded state."""
     found = summed(seen.trace)
-    look_for(_look(seen, found))
     picture, formula = st.columns([3, 2], gap="large")
     with formula:
+        look_for(_look(seen, found))
         place = pick_token(seen.trace.tokens, "positions-sum")
         st.latex(sum_of(tuple(found.parts), scaled=seen.model.config.scaled_embedding))
         total = found.total[place]

@@ -125,8 +125,8 @@ def _opened(
 
     None where this model has no such table, which is then said in place of the picture.
     """
-    above = st.container()
     picture, choices = st.columns([3, 2], gap="large")
+    above = choices.container()
     own = seen.model.config.positions
     kind: Kind = one_of(
         "Kind of positions",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.tokens.word_order import Reordered, reordered, same_tokens
@@ -12,7 +13,7 @@ from model.run.tokenizers import GPT2Subset
 from model.serving.engine import Request
 from viz.elements.one_of import one_of
 from viz.figures.token_rows import colour_end
-from viz.figures.vectors import DIMENSIONS, PAIRS, word_pairs
+from viz.figures.vectors import DIMENSIONS, PAIRS, order_differences, word_pairs
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
@@ -30,6 +31,8 @@ TEXT_LIMIT = 500  # characters of one of these sentences
 WORDS = 6  # of the visitor's sentence, where the model knows no lion
 EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
 ON, OFF, LIFTED = "Positions on", "Positions off", "Off, mask lifted"
+SHORT = {ON: "on", OFF: "off", LIFTED: "no mask"}
+DIFFERENCES = "Differences"  # of the two sentences, each way
 INTERVENTIONS = {
     ON: Intervention(),
     OFF: Intervention(positions=False),
@@ -39,9 +42,9 @@ INTERVENTIONS = {
 
 def word_order(seen: Look) -> None:
     """Two sentences of the same words; how far each word's vectors lie apart, each way."""
-    above = st.empty()
     picture, choices = st.columns([3, 2], gap="large")
     with choices:
+        above = st.container()
         texts = _sentences(seen)
         ways = (ON, OFF, LIFTED) if seen.trace.source == "decoder" else (ON, OFF)
         try:
@@ -53,7 +56,7 @@ def word_order(seen: Look) -> None:
             st.markdown(plain(f"These two sentences cannot be laid side by side. {refusal}"))
             return
         look_for(_look(found), above)
-        way = one_of("Draw", ways, f"positions-way-{len(ways)}", default=OFF)
+        drawn = one_of("Draw", (DIFFERENCES, *ways), f"positions-way-{len(ways)}")
         for name, run in found.items():
             size, equal = f"{run.largest:.4f}", "different"
             if _is_equal(run):
@@ -63,14 +66,22 @@ def word_order(seen: Look) -> None:
         st.latex(ORDER_BLIND)
         st.caption("P puts the tokens in another order. What obeys this is blind to order.")
     tokens = [token.text for token in traced(_request(seen, texts[0], ON)).tokens]
-    shown = found[way]
-    end = colour_end(np.vstack([run.first for run in found.values()]))
     with picture:
-        chart(word_pairs(shown.first, shown.second, texts=tokens, end=end), "positions-word-pairs")
-        st.caption(_drawn(way, shown, tokens))
+        chart(_figure(found, drawn, tokens), "positions-word-pairs")
+        st.caption(_drawn(drawn, found[ON].first.shape[1], tokens))
     columns: dict[str, object] = {"token": list(map(token_label, tokens))}
     columns |= {f"{way}, largest difference": run.differences for way, run in found.items()}
     table(columns, "positions-order", index="position", decimals=8)
+
+
+def _figure(found: dict[str, Reordered], drawn: str, tokens: list[str]) -> go.Figure:
+    """The differences of the two sentences each way, or both vectors of each word one way."""
+    if drawn == DIFFERENCES:
+        apart = {SHORT[way]: run.second - run.first for way, run in found.items()}
+        end = colour_end(np.vstack(list(apart.values())))
+        return order_differences(apart, texts=tokens, end=end)
+    end = colour_end(np.vstack([run.first for run in found.values()]))
+    return word_pairs(found[drawn].first, found[drawn].second, texts=tokens, end=end)
 
 
 def _look(found: dict[str, Reordered]) -> str:
@@ -160,13 +171,18 @@ def _why(seen: Look, found: dict[str, Reordered]) -> str:
     return said
 
 
-def _drawn(way: str, run: Reordered, tokens: list[str]) -> str:
+def _drawn(drawn: str, width: int, tokens: list[str]) -> str:
     """What the picture shows, and what of it."""
-    width = run.first.shape[1]
-    said = (
-        f"{way}: each token's last state in the first sentence, and below it in the second. "
-        "All ways have one scale of colours."
-    )
+    if drawn == DIFFERENCES:
+        said = (
+            "Each token's last state in the second sentence minus that in the first, one row a token. "
+            "An empty row: no difference beyond rounding."
+        )
+    else:
+        said = (
+            f"{drawn}: each token's last state in the first sentence, and below it in the second."
+        )
+    said += " All ways have one scale of colours."
     if width > DIMENSIONS:
         said += (
             f" Drawn: the first {DIMENSIONS} of {width} dimensions; the differences are over all."
