@@ -58,7 +58,11 @@ A model that generates text keeps the keys and values it has computed: the
 
 
 def live() -> None:
-    page.views(VIEWS, seen, *choose_sizes(seen))
+    pictures, side = st.columns([7, 2], gap="large")
+    with side:
+        sizes = choose_sizes(seen)
+    with pictures:
+        page.views(VIEWS, seen, *sizes)
 
 
 page.beats(idea=idea, hand=lambda: by_hand(*EXAMPLES), live=live)

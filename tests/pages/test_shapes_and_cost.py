@@ -1,9 +1,11 @@
 """The page of shapes and costs: what its numbers say, and what they become when sizes change."""
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import said, tables, visit
+from tests.pages.reading import said, tables, traces, visit
 from viz.state.engine import engine
 from viz.views.cost.choice import PRESETS, SENTENCE
 
@@ -46,6 +48,34 @@ def test_it_opens_on_the_sizes_of_the_sentence_and_every_recorded_shape_is_the_f
     recorded = dict(zip(shapes["operation"], shapes["recorded"], strict=True))
     assert recorded["Scores"] == "4 × 6 × 6"
     assert recorded["Q cut into heads"] == "—"
+
+
+def test_the_blocks_are_the_new_numbers_of_each_operation_and_the_pairs_grow_with_the_square() -> (
+    None
+):
+    app = opened(preset="GPT-2 small")
+    change(app, "Length", 64)
+    once = dict(blocks(app))
+    assert once["Q"] == 64 * 768
+    assert once["Scores"] == 12 * 64 * 64
+    assert once["Weights"] == once["Scores"]
+    change(app, "Length", 128)
+    twice = dict(blocks(app))
+    assert {name for name in once if twice[name] == 4 * once[name]} == {
+        "Scores",
+        "Scaled",
+        "Weights",
+    }
+    assert {name for name in once if twice[name] == 2 * once[name]} == {*once} - {
+        "Scores", "Scaled", "Weights",
+    }  # fmt: skip
+
+
+def blocks(app: AppTest) -> list[tuple[str, int]]:
+    """The name of each block and how many numbers it is said to hold."""
+    texts = traces(app)[-1]["text"]
+    found = [re.fullmatch(r"<b>(.+)</b> .*: ([\d,]+) numbers", text) for text in texts]
+    return [(each[1], int(each[2].replace(",", ""))) for each in found if each is not None]
 
 
 def test_own_sizes_join_a_link_that_names_a_known_model() -> None:

@@ -22,11 +22,11 @@ class Amount:
     colour: str = MASKED
 
 
-def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> go.Figure:
-    """The first row on top. A logarithmic axis starts at 1: for amounts of very different sizes."""
-    values = [max(row.value, 1) if logarithmic else row.value for row in rows]
+def amounts(rows: Sequence[Amount], *, unit: str) -> go.Figure:
+    """One bar a row, the first row on top."""
+    values = [row.value for row in rows]
     largest = max(values)
-    carries_words = [not logarithmic and value > 0.6 * largest for value in values]
+    carries_words = [value > 0.6 * largest for value in values]
     bars = bars_across(
         values,
         [row.colour for row in rows],
@@ -39,12 +39,9 @@ def amounts(rows: Sequence[Amount], *, unit: str, logarithmic: bool = False) -> 
         customdata=[[plotly_words(row.name), row.value] for row in rows],
         hover="%{customdata[0]}: %{customdata[1]:,}",
     )
-    scale: dict[str, object] = {"range": [0, 1.25 * largest or 1], "nticks": 5}
-    if logarithmic:  # room for the words after the longest bar
-        room = len(f"{largest:.0f}") * 1.5
-        scale = {"type": "log", "range": [0, room], "dtick": 2, "exponentformat": "power"}
+    across = titled(unit, range=[0, 1.25 * largest or 1], nticks=5)
     names = Axis("", [row.name for row in rows], tokens=False).down(tickfont=None)
-    return chart(bars, titled(unit, **scale), names, height=80 + 36 * len(rows), bargap=0.2)
+    return chart(bars, across, names, height=80 + 36 * len(rows), bargap=0.2)
 
 
 def percent(share: float) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from model.analysis.cost.cost import Growth
 from viz.figures.bars import Amount, amounts, percent
+from viz.figures.blocks import WIDE, Block, blocks
 from viz.figures.logarithmic_curves import Timed, growth_lines, time_lines
 
 ROWS = [Amount("Scores", 1_000_000, "one <million>"), Amount("View", 0, "none")]
@@ -21,11 +22,35 @@ def test_every_amount_has_its_row_its_words_and_its_bar() -> None:
     assert list(bars.textposition) == ["inside", "outside"]
 
 
-def test_nothing_at_all_is_drawn_at_one_on_a_logarithmic_axis() -> None:
-    figure = amounts(ROWS, unit="numbers", logarithmic=True)
-    assert list(figure.data[0].x) == [1_000_000, 1]
-    assert figure.data[0].customdata[1][1] == 0
-    assert figure.layout.xaxis.range[1] > 6
+def area(trace) -> float:
+    """The sum of the rectangles of a trace, each five corners and a gap."""
+    corners = [
+        [(trace.x[at + corner], trace.y[at + corner]) for corner in (0, 2)]
+        for at in range(0, len(trace.x), 6)
+    ]
+    return sum((right - left) * (low - high) for (left, high), (right, low) in corners)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "width", "heads"), [(13, 256, 8), (1_024, 768, 12), (4, 64, 500)]
+)
+def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(
+    tokens: int, width: int, heads: int
+) -> None:
+    arrays = [
+        Block("Q", 1, tokens, width, "", "#000000"),
+        Block("Scores", heads, tokens, tokens, "<b>", "#000000"),
+    ]
+    figure = blocks(arrays)
+    query, scores, names = figure.data
+    assert area(scores) / area(query) == pytest.approx(heads * tokens / width)
+    high, wide = query.y[2] - query.y[0], query.x[2] - query.x[0]
+    assert high / wide == pytest.approx(tokens / width)
+    assert scores.y[2] - scores.y[0] == pytest.approx(high)
+    assert max(x for x in (*query.x, *scores.x) if x is not None) <= WIDE + 1e-6
+    assert query.y[2] < names.y[1] < scores.y[0]
+    assert names.text[1] == "<b>Scores</b> &lt;b&gt;"
+    assert figure.layout.yaxis.scaleanchor == "x"
 
 
 def test_the_lines_meet_at_the_cross() -> None:

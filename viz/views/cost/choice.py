@@ -74,14 +74,12 @@ def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
     """
     note = f"Your sentence as {seen.model.name} reads it."
     own = Sizes(seen.model.config, lengths_of(seen.trace), note)
-    row = st.container(horizontal=True, vertical_alignment="bottom")
-    name: str = row.selectbox(
-        "Count for", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params", width=245
+    name: str = st.selectbox(
+        "Count for", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params"
     )
     preset = own if name == SENTENCE else PRESETS[name]
     given = tuple(field.of(preset) for field in FIELDS)
-    with row:
-        numbers = _numbers((name, preset.config, preset.lengths), given)
+    numbers = _numbers((name, preset.config, preset.lengths), given)
     if numbers == given:
         st.caption(plain(preset.note))
         return preset, preset == own
@@ -99,7 +97,6 @@ class Field(NamedTuple):
     label: str
     most: int
     of: Callable[[Sizes], int]
-    wide: int  # pixels
 
     @property
     def key(self) -> str:
@@ -107,12 +104,12 @@ class Field(NamedTuple):
 
 
 FIELDS = (
-    Field("Batch", 4_096, lambda sizes: sizes.lengths.batch, 80),
-    Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens, 105),
-    Field("Width", 65_536, lambda sizes: sizes.config.d_model, 90),
-    Field("Heads", 512, lambda sizes: sizes.config.heads, 80),
-    Field("Layers", 1_000, lambda sizes: sizes.layers, 80),
-    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.d_vocab, 112),
+    Field("Batch", 4_096, lambda sizes: sizes.lengths.batch),
+    Field("Length", 1_000_000, lambda sizes: sizes.lengths.tokens),
+    Field("Width", 65_536, lambda sizes: sizes.config.d_model),
+    Field("Heads", 512, lambda sizes: sizes.config.heads),
+    Field("Layers", 1_000, lambda sizes: sizes.layers),
+    Field("Vocabulary", 10_000_000, lambda sizes: sizes.config.d_vocab),
 )
 LENGTH = [field.label for field in FIELDS].index("Length")
 
@@ -142,9 +139,10 @@ def _sizes(preset: Sizes, numbers: Numbers) -> Sizes:
 def _numbers(basis: Basis, given: Numbers) -> Numbers:
     """One control for each number. Changed numbers are kept, in the link too, until the basis changes."""
     _fill_controls(basis, given)
+    boxes = st.columns(2, gap="small") * (len(FIELDS) // 2)
     numbers = tuple(
-        int(st.number_input(field.label, 1, field.most, step=1, key=field.key, width=field.wide))
-        for field in FIELDS
+        int(box.number_input(field.label, 1, field.most, step=1, key=field.key))
+        for field, box in zip(FIELDS, boxes, strict=True)
     )
     st.session_state[_STATE] = (basis, numbers)
     _write_link(None if numbers == given else numbers)

@@ -14,6 +14,7 @@ from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
 from viz.elements.one_of import one_of
 from viz.figures.bars import Amount, amounts, percent
+from viz.figures.blocks import Block, blocks
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, SCORE, STREAM, WEIGHT
@@ -53,37 +54,55 @@ _PARTS = {
 
 
 def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
-    """A walk through one part of the model: each operation, its formula, its shape."""
+    """A walk through one part of the model: each result to scale; each operation, its formula, its shape."""
     steps = operations(sizes.config, sizes.lengths)
     rows = compared(steps, recorded_shapes(seen.trace) if own else {})
-    said = (
-        "Only the scores and weights have two axes of tokens, queries and keys. "
-        "Splitting into heads creates no new numbers."
-    )
-    if sizes.config.groups_keys:
-        said += (
-            f" K and V are narrower than Q: {sizes.config.heads} heads of queries share "
-            f"{sizes.config.key_head_count} heads of keys and values."
-        )
-    look_for(said)
-    place = _place(steps)
-    shown = [row for row in rows if row[0].place == place]
-    listed, picture = st.columns([2, 1], gap="medium")
-    with listed:
-        frame = _frame(shown, _scales(seen) if own else None, sizes.config.head_width)
-        st.dataframe(frame, key="cost-shapes", hide_index=True, height="content")
-    with picture:
-        bars = [
-            Amount(step.name, step.numbers, _numbers(step), _COLOURS.get(step.name, STREAM))
-            for step, _, _ in shown
-        ]
-        chart(amounts(bars, unit="numbers that are new", logarithmic=True), "cost-numbers")
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        look_for(_what_to_see(sizes.config))
+        place = _place(steps)
         st.latex(formulas.head_width(sizes.config))
+        st.caption(
+            "One sequence in one layer. All blocks have one scale: as high as the tokens, as wide as "
+            "the numbers of each token. Twice the area holds twice as many numbers."
+        )
+    shown = [row for row in rows if row[0].place == place]
+    with picture:
+        chart(blocks([_block(step) for step, _, _ in shown if step.numbers]), "cost-numbers")
+    frame = _frame(shown, _scales(seen) if own else None, sizes.config.head_width)
+    st.dataframe(frame, key="cost-shapes", hide_index=True, height="content")
     kind = Place.named(place).kind
     if kind in ("self", "cross"):
         st.latex(formulas.attention_shapes(sizes.config, kind))
     if own:
         _check(seen, rows)
+
+
+def _what_to_see(config: TransformerConfig) -> str:
+    said = (
+        "Only the scores and weights have two axes of tokens, queries and keys: their blocks are n × n, "
+        "one for each head. Double the length, and they become four times as large, all others twice. "
+        "Splitting into heads creates no new numbers."
+    )
+    if config.groups_keys:
+        said += (
+            f" K and V are narrower than Q: {config.heads} heads of queries share "
+            f"{config.key_head_count} heads of keys and values."
+        )
+    return said
+
+
+def _block(step: Operation) -> Block:
+    """The new numbers of an operation, for one sequence of the batch."""
+    batch, *_, rows, columns = step.shape
+    count = step.numbers // (batch * rows * columns)
+    shape = f"{rows:,} × {columns:,}"
+    if count > 1:
+        shape = f"{count:,} of {shape}"
+    return Block(
+        step.name, count, rows, columns, f"{shape}: {count * rows * columns:,} numbers",
+        _COLOURS.get(step.name, STREAM),
+    )  # fmt: skip
 
 
 def _place(steps: Sequence[Operation]) -> str:
@@ -98,12 +117,6 @@ def _place(steps: Sequence[Operation]) -> str:
     first = next(place for place in places if Place.named(place).kind == "self")
     key = f"cost-place-{len(places)}-{places[-1]}"
     return one_of("Part of the model", places, key, default=first, named=named, quiet=True)
-
-
-def _numbers(step: Operation) -> str:
-    if not step.numbers:
-        return "none" if len(step.shape) > 2 else "ids"
-    return f"{step.numbers:,}" + (f" × {step.times}" if step.times > 1 else "")
 
 
 def _scales(seen: Look) -> dict[str, float]:
@@ -161,11 +174,12 @@ def parameters(seen: Look, sizes: Sizes, own: bool) -> None:
     parts = parameter_parts(sizes.config) | (seen.model.module.extra_parameters() if own else {})
     total = sum(parts.values())
     largest = max(parts, key=parts.__getitem__)
+    picture, words = st.columns([3, 2], gap="large")
     look_for(
         f"The largest part is **{largest.lower()}** with {parts[largest] / total:.1%}. "
-        f"{' '.join(what_adds(sizes.config))}"
+        f"{' '.join(what_adds(sizes.config))}",
+        words,
     )
-    picture, words = st.columns([3, 2], gap="large")
     with picture:
         bars = [
             Amount(name, count, f"{count:,} ({percent(count / total)})", _PARTS.get(name, MASKED))

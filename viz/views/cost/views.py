@@ -52,8 +52,8 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """Weights, results, attention matrices, key–value cache."""
     config, needed = sizes.config, memory(sizes.config, sizes.lengths)
     twice = resized(sizes, 2 * sizes.lengths.tokens)
-    look_for(doubled(needed, memory(twice.config, twice.lengths)))
     picture, words = st.columns([3, 2], gap="large")
+    look_for(doubled(needed, memory(twice.config, twice.lengths)), words)
     with words:
         size = BYTES[st.radio("Numbers kept as", list(BYTES), key="cost-bytes")]
         st.latex(formulas.memory(config))
@@ -111,11 +111,12 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
     parts = flops_by_part(sizes.config, sizes.lengths)
     total = sum(parts.values())
     unit, short, long = _fitting(total, FLOP_UNITS)
+    picture, words = st.columns([3, 2], gap="large")
     look_for(
         "In a short text most operations are spent on single tokens. Lengthen the text until the "
-        "pairs of tokens cost more."
+        "pairs of tokens cost more.",
+        words,
     )
-    picture, words = st.columns([3, 2], gap="large")
     with picture:
         bars = [
             Amount(name, count / unit, f"{count / unit:,.2f} ({percent(count / total)})", colour)
