@@ -9,20 +9,23 @@ from viz.views.translation.alignment import show_alignment, three_attentions
 from viz.views.translation.formulas import projections
 from viz.views.translation.sentences import (
     SHAPE,
+    advise_on_english,
     offer_translator,
     open_on_translator,
-    sentence_row,
+    other_sentences,
+    readable,
 )
 from viz.views.translation.steps import translate
 from viz.views.translation.target import own_target
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/encoder_decoder.py")
-with st.container():
-    open_on_translator()
-box, sentences = st.container(), st.container()
-with sentences:  # before the run, which stops the page where a word is not known
-    sentence_row()
+open_on_translator()
+box, advice = st.container(), st.container()
+if not readable():  # before the run, which stops the page
+    with advice:
+        advise_on_english()
+        other_sentences()
 with box:
     seen = page.look(layers=False, offers=())
 
@@ -68,6 +71,7 @@ often shows an **alignment**: to write a word, the decoder reads the word that i
 def live() -> None:
     if seen.model.config.shape != SHAPE:
         offer_translator(seen.model.name)
+        other_sentences()
         return
     page.views(
         {

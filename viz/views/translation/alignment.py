@@ -36,7 +36,7 @@ from viz.views.translation.run import (
     whose_french,
     with_target,
 )
-from viz.views.translation.sentences import seen_in
+from viz.views.translation.sentences import other_sentences, seen_in
 from viz.views.translation.steps import NAMES
 
 
@@ -46,10 +46,11 @@ def show_alignment(seen: Look) -> None:
     trace = look.trace
     source, target, links = source_words(trace), target_words(trace), links_of(trace)
     known = seen_in(look.request.text, look.request.model) if current().target is None else ""
-    look_for(known or "Do lines cross? There the two languages put the words in another order.")
-    whose_french()
     picture, words = st.columns([3, 2], gap="large")
     with words:
+        look_for(known or "Do lines cross? There the two languages put the words in another order.")
+        whose_french()
+        other_sentences(seen)
         attention, head = choose_cross_head(trace, links)
         weights = attention.weights(head)[: len(target)]
         names = ["all words", *(f"{token_label(word)} ({at})" for at, word in enumerate(target))]
@@ -185,6 +186,7 @@ def three_attentions(seen: Look) -> None:
         open_cross_head(best_cross_head(run, links_of(run)) if cross else (kind.names(run)[0], 0))
 
     here = next((kind for kind in KINDS if current().place in kind.names(trace)), KINDS[2])
+    picture = st.container()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.segmented_control(
         "Which attention",
@@ -196,4 +198,6 @@ def three_attentions(seen: Look) -> None:
         choose_layer(here.names(trace))
     look_for(here.look_for)
     whose_french()
-    explore(look)
+    other_sentences(seen)
+    with picture:
+        explore(look)

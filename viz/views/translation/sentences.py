@@ -15,6 +15,7 @@ from model.training.alignment import aligning_head
 from model.training.lexicon import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
+from viz.state.look import Look
 from viz.state.session import arrived, change_view, current, kept_view, lend_view, open_view
 from viz.state.view import View
 
@@ -109,7 +110,7 @@ def advise(text: str, groups: Groups, language: str) -> None:
 
 
 def known_words(groups: Groups, language: str) -> None:
-    with st.popover(f"The {language} words it knows", width="stretch"):
+    with st.expander(f"The {language} words it knows"):
         for kind, words in groups.items():
             st.markdown(f"**{plain(kind)}:** {plain(', '.join(words))}")
 
@@ -135,26 +136,49 @@ def translated_here(name: str) -> bool:
     return entry is None or entry.shape in (None, SHAPE)
 
 
-def sentence_row() -> None:
-    """Sentences to choose, one made up, and the words that can be used."""
-    listed, number, draw, words = st.columns([3, 1, 1.4, 2.2], vertical_alignment="bottom")
-    open_one(
-        "Sentences that show something",
-        list(SENTENCES),
-        "encoder-sentence",
-        placeholder="Choose an English sentence",
-        take=_open,
-        box=listed,
+def readable() -> bool:
+    """Whether the text holds words that the translator knows; another model is asked when it runs."""
+    text = current().text
+    return current().model != TRANSLATOR or (
+        bool(text.strip()) and not unknown(text, english_groups())
     )
-    st.session_state.setdefault(_SEED, 1)
-    number.number_input("Seed", 0, 999_999, step=1, key=_SEED)
-    draw.button("A made-up sentence", key="encoder-made-up", on_click=_draw, width="stretch")
+
+
+def other_sentences(seen: Look | None = None) -> None:
+    """In one box: sentences to choose, one made up, and the words that can be used. Below it, whose
+    sentence is shown. seen: what the part of the page shows that this stands in; where the box changes
+    the sentence, the whole page is drawn anew."""
+    if seen is not None and _is_another(seen):
+        st.rerun()
+    with st.popover("Other sentences", icon=":material/translate:", key="encoder-sentences"):
+        open_one(
+            "Sentences that show something",
+            list(SENTENCES),
+            "encoder-sentence",
+            placeholder="Choose an English sentence",
+            take=_open,
+        )
+        number, draw = st.columns([1, 2], vertical_alignment="bottom")
+        st.session_state.setdefault(_SEED, 1)
+        number.number_input("Seed", 0, 999_999, step=1, key=_SEED)
+        draw.button("A made-up sentence", key="encoder-made-up", on_click=_draw, width="stretch")
+        if current().model == TRANSLATOR:
+            known_words(english_groups(), "English")
     drawn: tuple[int, str] = st.session_state.get(_DRAWN, (0, ""))
     if drawn[1] and drawn[1] == current().text:
         st.caption(f"Drawn from the grammar with seed {drawn[0]}.")
+    _say_kept()
+
+
+def _is_another(seen: Look) -> bool:
+    """Whether another sentence or model has been chosen since."""
+    view, request = current(), seen.request
+    return view.model != request.model or seen.model.kept(view.text) != request.text
+
+
+def advise_on_english() -> None:
+    """What to do about the words of the sentence that the translator cannot read."""
     if current().model == TRANSLATOR:
-        with words:
-            known_words(english_groups(), "English")
         advise(current().text, english_groups(), "English")
 
 
@@ -170,6 +194,10 @@ def open_on_translator() -> None:
     model are kept for the other pages."""
     if arrived() and not translated_here(current().model):
         lend_view(translator_view(sentence_to_open()))
+
+
+def _say_kept() -> None:
+    """What waits for the other pages."""
     kept = kept_view()
     if kept is not None:
         text = kept.text if len(kept.text) <= _SHOWN else kept.text[: _SHOWN - 1] + "…"

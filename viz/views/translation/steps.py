@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.tokens.prediction import Sampling
+from model.trace.arrays import Array
 from model.training.alignment import crossings, links_of, source_words
 from viz.elements.one_of import one_step
 from viz.figures.alignment import alignment
@@ -18,7 +19,7 @@ from viz.state.look import Look
 from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.token_by_token import GREEDY
 from viz.views.translation.run import choose_cross_head, french_line, with_target, written_ids
-from viz.views.translation.sentences import seen_in
+from viz.views.translation.sentences import other_sentences, seen_in
 
 LISTED = 5
 NAMES = ("read by the encoder", "written by the decoder")
@@ -33,32 +34,37 @@ def translate(seen: Look) -> None:
         crossed = crossings(links_of(own.trace) or ())
         opening = crossed[0][1] + 1 if crossed else 1  # the first two words have changed places
         st.session_state.update({_READ: own.request, _STEP: opening, _PLAYING: False})
-    look_for(
-        seen_in(own.request.text, own.request.model)
-        or "Each step adds the marked word, and reads the source for it."
-    )
     playing = bool(st.session_state.get(_PLAYING))
     st.fragment(_step, run_every=SECONDS if playing else None)(own, timed=playing)
 
 
 def _step(seen: Look, *, timed: bool) -> None:
+    """The lines of the words so far, the step beneath them; beside them what the model expects."""
     ids = written_ids(seen.trace)
     _move_on(len(ids), timed=timed)
-    *boxes, play = st.columns([3, 1, 1, 1.5], vertical_alignment="bottom")
-    step = one_step(_STEP, len(ids), boxes, _go, "encoder")
-    name = "Stop" if st.session_state.get(_PLAYING) else "Play from the start"
-    play.button(name, "encoder-play", on_click=_play, disabled=len(ids) == 1, width="stretch")
-    french_line(seen.model.tokenizer.named(ids[:step]))
-    expected, read = st.columns([1, 1], gap="large")
+    read, expected = st.columns([3, 2], gap="large")
+    with read:
+        lines = st.container()
+        *boxes, play = st.columns([3, 1, 1, 1.2], vertical_alignment="bottom")
+        step = one_step(_STEP, len(ids), boxes, _go, "encoder")
+        name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
+        play.button(name, "encoder-play", on_click=_play, disabled=len(ids) == 1, width="stretch")
     with expected:
+        french_line(seen.model.tokenizer.named(ids[:step]))
+        look_for(
+            seen_in(seen.request.text, seen.request.model)
+            or "Each step adds the marked word, and reads the source for it."
+        )
+        other_sentences(seen)
+        attention, head = choose_cross_head(seen.trace, links_of(seen.trace))
         st.markdown("**What the model expects next**")
         if seen.trace.prediction is not None:
             row = row_of(seen.trace, seen.trace.prediction.after(step - 1), Sampling())
             draw_row(seen, row, "encoder-expected", count=LISTED, chosen=ids[step - 1])
         st.latex(GREEDY)
-        _alike(seen, ids[: step - 1])
-    with read:
-        _read(seen, ids[:step], len(ids))
+    with lines:
+        _read(seen, attention.weights(head)[:step], ids[:step], len(ids))
+    _alike(seen, ids[: step - 1])
 
 
 def _move_on(last: int, *, timed: bool) -> None:
@@ -85,12 +91,9 @@ def _play() -> None:
         st.session_state[_STEP] = 0  # the first step follows at once
 
 
-def _read(seen: Look, ids: tuple[int, ...], last: int) -> None:
+def _read(seen: Look, weights: Array, ids: tuple[int, ...], last: int) -> None:
     """The lines of the words so far; those of the new one stand out."""
-    st.markdown("**What it reads for that**")
-    trace = seen.trace
-    attention, head = choose_cross_head(trace, links_of(trace))
-    weights, source = attention.weights(head)[: len(ids)], source_words(trace)
+    source = source_words(seen.trace)
     texts = [word.text for word in seen.model.tokenizer.named(ids)]
     figure = alignment(
         weights, source=source, target=texts, chosen=len(ids) - 1, names=NAMES, rows=last

@@ -21,7 +21,13 @@ from viz.state.session import change_view, current
 from viz.state.view import TEXT_LIMIT
 from viz.views.translation.formulas import FORCED
 from viz.views.translation.run import choose_cross_head, with_target
-from viz.views.translation.sentences import TRANSLATOR, advise, french_groups, known_words
+from viz.views.translation.sentences import (
+    TRANSLATOR,
+    advise,
+    french_groups,
+    known_words,
+    other_sentences,
+)
 
 NAMES = ("read by the encoder", "your French")
 _BOX, _TYPED, _TYPED_FOR = "encoder-target", "encoder-target-typed", "encoder-target-for"
@@ -29,22 +35,27 @@ _BOX, _TYPED, _TYPED_FOR = "encoder-target", "encoder-target-typed", "encoder-ta
 
 def own_target(seen: Look) -> None:
     """The page's last view: teacher forcing with French of the reader's own."""
-    look_for(
-        "Write French of your own, right or wrong. The model is asked at each word what it expected "
-        "there. A word that it did not expect has a short bar."
-    )
-    _box(seen)
+    lines, words = st.columns([3, 2], gap="large")
+    with words:
+        look_for(
+            "Write French of your own, right or wrong. The model is asked at each word what it "
+            "expected there. A word that it did not expect has a short bar."
+        )
+        _box(seen)
+        other_sentences(seen)
     typed = st.session_state[_BOX]
     refusal = _refusal(seen, typed) if typed.strip() else ""
     if refusal:
-        st.error(plain(f"{refusal} Until then the model's own French stays."))
+        words.error(plain(f"{refusal} Until then the model's own French stays."))
         return
     look = with_target(seen, current().target)
-    if look.request.target is None:
-        st.caption("There is no French of yours yet: this is the model's own.")
     given, error = _given(look), rounding(look.trace)
-    bars, lines = st.columns(2, gap="large")
-    with bars:
+    with words:
+        if look.request.target is None:
+            st.caption("There is no French of yours yet: this is the model's own.")
+        trace = look.trace
+        links, target = links_of(trace), target_words(trace)
+        attention, head = choose_cross_head(trace, links)
         st.markdown("**The probability of each word**")
         chart(word_probabilities(given, error), "encoder-forced")
         _product(look, given, with_target(seen, None))
@@ -58,10 +69,6 @@ def own_target(seen: Look) -> None:
         shares = dict.fromkeys(columns, f"%.{significant(error)}g")
         table(columns, "encoder-forced", formats=shares)
     with lines:
-        st.markdown("**What is read to write it**")
-        trace = look.trace
-        links, target = links_of(trace), target_words(trace)
-        attention, head = choose_cross_head(trace, links)
         weights, source = attention.weights(head)[: len(target)], source_words(trace)
         figure = alignment(weights, source=source, target=target, reference=links, names=NAMES)
         chart(figure, "encoder-forced-lines")
@@ -76,8 +83,7 @@ def _box(seen: Look) -> None:
     if typed is None or st.session_state.get(_TYPED_FOR) != current().target:
         typed = current().target or ""  # a link, an example or another view decides
     st.session_state[_BOX] = typed
-    box, take, clear, words = st.columns([3, 1.3, 1.3, 1.6], vertical_alignment="bottom")
-    box.text_input(
+    st.text_input(
         "Your French",
         max_chars=TEXT_LIMIT,
         key=_BOX,
@@ -85,13 +91,13 @@ def _box(seen: Look) -> None:
         args=(seen,),
         placeholder=f"For instance: {models_own}",
     )
+    take, clear = st.columns(2)
     take.button("Take the model's", key="encoder-take", width="stretch",
                 on_click=_set, args=(models_own, models_own))  # fmt: skip
     clear.button("Leave it to the model", key="encoder-clear", width="stretch",
                  on_click=_set, args=("", None), disabled=current().target is None and not typed)  # fmt: skip
     if seen.model.name == TRANSLATOR:
-        with words:
-            known_words(french_groups(), "French")
+        known_words(french_groups(), "French")
         advise(typed, french_groups(), "French")
 
 
