@@ -6,9 +6,11 @@ from viz.shell import page
 from viz.state.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
+from viz.views.laboratory.cards import cards
+from viz.views.laboratory.effect_row import effect_row
 from viz.views.laboratory.effects import every_position, next_token_effect
 from viz.views.laboratory.experiments import measured_points
-from viz.views.laboratory.interventions import MASKED_ATTENTION, interventions, what_to_see
+from viz.views.laboratory.interventions import MASKED_ATTENTION, switches
 from viz.views.laboratory.rows import rows_effect, stream_effect
 
 page.open_page("pages/laboratory.py")
@@ -47,9 +49,14 @@ learned to work like that. You see what this model loses, not what a model train
 
 
 def bench() -> None:
-    interventions(seen)
-    what_to_see()
-    page.views(VIEWS, seen)
+    with st.container(key="laboratory-bench"):
+        left, right = st.columns([1, 3], gap="medium")
+        with left:
+            cards()
+            switches(seen)
+        with right:
+            page.views(VIEWS, seen)
+            effect_row(seen)
 
 
 def live() -> None:

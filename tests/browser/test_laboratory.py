@@ -18,8 +18,8 @@ POINTS = ".js-plotly-plot .scatterlayer .point"
 
 
 def edit(page: Page, kind: str) -> Locator:
-    """Opens the editor of one kind of change."""
-    page.get_by_role("radio", name=kind, exact=True).click()
+    """Opens what stands behind a button."""
+    page.get_by_role("button", name=kind, exact=True).click()
     return page.locator(".st-key-laboratory-editor")
 
 
@@ -33,7 +33,8 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
     expect(page.locator(COMPARED)).to_be_visible()
     expect(page.get_by_text("counterfactual")).to_be_visible()
-    edit(page, "Positions").get_by_text("Positions", exact=True).click()
+    page.keyboard.press("Escape")
+    page.locator(".st-key-laboratory-switches").get_by_text("Positions", exact=True).click()
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
     scale = page.locator(".explorer .legend .scale").nth(1)
     expect(scale).to_have_text(re.compile(r"difference.*\d"))  # without L0H1 alone: none here
@@ -63,18 +64,17 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
     expect(page.get_by_text("Loss of the sentence")).to_be_visible()
     expect(page.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
+    page.keyboard.press("Escape")
     page.get_by_role("radio", name="Stream", exact=True).click()
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
 
 
-def test_a_click_on_the_kind_that_is_open_keeps_its_editor_and_a_masked_cell_is_not_cut(
+def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_cut(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
     editor = edit(page, "Edges")
     expect(editor.get_by_role("button", name="Cut the whole row")).to_be_visible()
-    edit(page, "Edges")
-    expect(page.get_by_role("radio", name="Edges", exact=True)).to_be_checked()
     click_cell(page, 6 * 1 + 3)
     click_cell(page, 6 * 3 + 1)
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()

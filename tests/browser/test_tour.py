@@ -218,12 +218,11 @@ def prediction(page: Page) -> None:
 def something_away(page: Page) -> None:
     opened(page, "Take something away")
     predict(page, "Yes, as surely as before", "The model says: No, another token comes first")
-    in_sight(page, page.get_by_text("not scaled: × 1", exact=True)).click()
+    switches = page.locator(".st-key-laboratory-switches")
+    in_sight(page, switches.get_by_text("Scale the scores")).click()
     told(page, "You changed something else: scores not scaled.")
     taken_back(page, "Reset")
-    in_sight(page, one_of_the_row(page, "Positions")).click()
-    editor = page.locator(".st-key-laboratory-editor").get_by_text("Positions", exact=True)
-    in_sight(page, editor).click()
+    in_sight(page, switches.get_by_text("Positions", exact=True)).click()
     done(page, "Finish")
 
 

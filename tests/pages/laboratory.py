@@ -25,11 +25,18 @@ def assert_sound(app: AppTest) -> None:
 
 
 def opened(edit: str | None = None, **parameters: str) -> AppTest:
+    """edit: the button behind which the controls stand; None: they are in sight."""
     app = linked({"model": "stories", "text": TEXT} | parameters)
     if edit is not None:
-        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+        behind(app, edit)
     assert_sound(app)
     return app
+
+
+def behind(app: AppTest, edit: str) -> None:
+    """Opens what stands behind a button."""
+    app.session_state[f"laboratory-open-{edit}"] = True
+    app.run()
 
 
 def intervention(app: AppTest) -> Intervention:
@@ -37,6 +44,14 @@ def intervention(app: AppTest) -> Intervention:
 
 
 def widget(app: AppTest, key: str):
-    kinds = (app.radio, app.number_input, app.toggle, app.slider, app.button, app.pills)
+    kinds = (
+        app.radio,
+        app.number_input,
+        app.toggle,
+        app.slider,
+        app.button,
+        app.pills,
+        app.selectbox,
+    )
     (found,) = [each for kind in kinds for each in kind if each.key and each.key.startswith(key)]
     return found

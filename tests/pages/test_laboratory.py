@@ -6,34 +6,43 @@ from dataclasses import fields, replace
 import pytest
 
 from model import Intervention
-from tests.pages.laboratory import TEXT, assert_sound, intervention, linked, opened, widget
+from tests.pages.laboratory import (
+    TEXT,
+    assert_sound,
+    behind,
+    intervention,
+    linked,
+    opened,
+    widget,
+)
 from tests.pages.reading import said
 from viz.state.engine import engine
 from viz.state.link import to_link
 from viz.state.presets import ROWS
 
 CONTROLS = [
-    ("Scaling", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),
-    ("Mask", "laboratory-mask", "none", {"mask": "none"}),
+    (None, "laboratory-divided", False, {"scale": 1.0}),
+    (None, "laboratory-mask", "none", {"mask": "none"}),
+    (None, "laboratory-positions", False, {"positions": False}),
+    ("More", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),
     ("Padding", "laboratory-hidden", [1, 3], {"hidden": frozenset({1, 3})}),
-    ("Mask value", "laboratory-fill", "−1e9", {"fill": -1e9}),
-    ("Mask value", "laboratory-fill", "0", {"fill": 0.0}),
-    ("Mask value", "laboratory-fill", "a number", {"fill": -1.0}),
-    ("Positions", "laboratory-positions", False, {"positions": False}),
+    ("More", "laboratory-fill", "−1e9", {"fill": -1e9}),
+    ("More", "laboratory-fill", "0", {"fill": 0.0}),
+    ("More", "laboratory-fill", "a number", {"fill": -1.0}),
     (
         "Heads",
         "laboratory-heads",
         [0, 2],
         {"ablated": frozenset({("decoder.1.self", 0), ("decoder.1.self", 2)})},
     ),
-    ("Dropout", "laboratory-dropout", 0.25, {"dropout": 0.25}),
-    ("Where", "laboratory-only", ["decoder.0.self"], {"only": frozenset({"decoder.0.self"})}),
+    ("More", "laboratory-dropout", 0.25, {"dropout": 0.25}),
+    ("More", "laboratory-only", ["decoder.0.self"], {"only": frozenset({"decoder.0.self"})}),
 ]
 
 
 @pytest.mark.parametrize(("edit", "key", "value", "expected"), CONTROLS)
 def test_each_control_changes_its_field_and_no_other(
-    edit: str, key: str, value: object, expected: dict[str, object]
+    edit: str | None, key: str, value: object, expected: dict[str, object]
 ) -> None:
     app = opened(edit)
     widget(app, key).set_value(value).run()
@@ -44,19 +53,40 @@ def test_each_control_changes_its_field_and_no_other(
     assert ("counterfactual" in said(app)) == intervention(app).changes
 
 
+def test_a_switch_shows_its_state_and_so_does_what_stands_behind_a_button() -> None:
+    app = opened(
+        scale="1.0",
+        mask="none",
+        positions="0",
+        ablated="decoder.0.self:1,decoder.1.self:2",
+        hidden="1",
+        blocked="3:1",
+        fill="0.0",
+        only="decoder.0.self",
+    )
+    assert widget(app, "laboratory-divided").value is False
+    assert widget(app, "laboratory-mask").value == "none"
+    assert widget(app, "laboratory-positions").value is False
+    states = {caption.value for caption in app.caption}
+    assert {"2 off", "1 token", "1 cut", "mask value, where"} <= states
+    assert {"all on", "no tokens", "none cut", "as it was"} <= {
+        caption.value for caption in opened().caption
+    }
+
+
 def test_every_field_of_an_intervention_has_its_control() -> None:
     reached = {name for *_, expected in CONTROLS for name in expected} | {"blocked", "seed"}
     assert reached == {field.name for field in fields(Intervention)}
 
 
 def test_factor_mask_value_and_seed_take_any_number() -> None:
-    app = opened("Scaling", scale="0.5")
+    app = opened("More", scale="0.5")
     widget(app, "laboratory-scale-number").set_value(-2.5).run()
     assert intervention(app).scale == -2.5
-    app = opened("Mask value", fill="-5.0")
+    app = opened("More", fill="-5.0")
     widget(app, "laboratory-fill-number").set_value(-1e20).run()
     assert intervention(app).fill == -1e20
-    app = opened("Dropout", dropout="0.3")
+    app = opened("More", dropout="0.3")
     widget(app, "laboratory-seed").set_value(7).run()
     assert (intervention(app).dropout, intervention(app).seed) == (0.3, 7)
 
@@ -112,7 +142,7 @@ def test_the_cell_chosen_in_the_picture_is_cut() -> None:
 
 
 def test_dropout_says_what_it_did_to_the_shown_head() -> None:
-    app = opened("Dropout", dropout="0.5", seed="3", place="decoder.0.self", head="1")
+    app = opened("More", dropout="0.5", seed="3", place="decoder.0.self", head="1")
     trace = (
         engine()
         .model("stories", lambda *news: None)
@@ -150,7 +180,7 @@ def test_edges_of_a_model_with_two_stacks_name_the_shown_sublayer() -> None:
     assert intervention(app).blocked == {(1, 2)}
     assert intervention(app).only == {"decoder.1.cross"}
     assert_sound(app)
-    app.segmented_control(key="laboratory-edit").set_value("Where").run()
+    behind(app, "More")
     widget(app, "laboratory-only").set_value([]).run()
     assert_sound(app)
     assert intervention(app).only == {"decoder.1.cross"}

@@ -7,10 +7,20 @@ import pytest
 
 from model import Intervention
 from model.analysis.run_comparison import divergences, losses, movement
+from model.analysis.tokens.prediction import probabilities
 from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.laboratory import TEXT, assert_sound, intervention, linked, opened, widget
+from tests.pages.laboratory import (
+    TEXT,
+    assert_sound,
+    behind,
+    intervention,
+    linked,
+    opened,
+    widget,
+)
 from tests.pages.reading import numbers, said, traces
+from viz.notation.labels import token_label
 from viz.state.engine import engine
 from viz.state.link import to_link
 from viz.state.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
@@ -22,7 +32,9 @@ VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM)
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
 def test_a_preset_opens_its_view_and_says_what_to_look_for(preset) -> None:
     app = opened()
-    app.selectbox(key="laboratory-preset").set_value(preset).run()
+    card = app.button(key=f"laboratory-card-{PRESETS.index(preset)}")
+    assert preset.question in card.label
+    card.click().run()
     assert_sound(app)
     view = app.session_state["view"]
     assert (view.text, view.model, view.intervention) == (
@@ -43,7 +55,7 @@ def test_every_editor_and_every_view_of_every_model_is_traces(model: str) -> Non
     loaded = engine().model(model, lambda *news: None)
     app = opened(model=model, text=sentence(loaded), scale="1.0")
     for edit in EDITORS:
-        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+        behind(app, edit)
         assert_sound(app)
     for view in VIEWS:
         app.segmented_control(key="choose-show").set_value(view).run()
@@ -61,7 +73,7 @@ def test_no_text_breaks_a_view_under_an_intervention(text: str) -> None:
         app.segmented_control(key="choose-show").set_value(view).run()
         assert_sound(app)
     for edit in ("Padding", "Edges"):
-        app.segmented_control(key="laboratory-edit").set_value(edit).run()
+        behind(app, edit)
         assert_sound(app)
 
 
@@ -89,6 +101,35 @@ def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
     shown = re.findall(r"\*\*(\d\.(\d{2,4}))\*\* nats apart", said(app))
     ((whole, decimals),) = shown
     assert whole == f"{divergences(before, after)[-1]:.{len(decimals)}f}"
+
+
+def test_the_row_of_effects_holds_the_numbers_of_both_runs() -> None:
+    assert not opened().metric
+    model = engine().model("stories", lambda *news: None)
+    wanted = Intervention(ablated=frozenset({("decoder.0.self", 1)}))
+    runs = model.trace(TEXT), model.trace(TEXT, intervention=wanted)
+    app = opened(place="decoder.1.self", ablated="decoder.0.self:1")
+    shown = {
+        one.label: (one.value.replace("\\", ""), one.delta.replace("\\", "")) for one in app.metric
+    }
+    for at, run in enumerate(
+        reversed(runs)
+    ):  # the changed run is the number, the unchanged one below
+        row = probabilities(run.logits[-1])
+        (likeliest,) = model.tokenizer.named([int(row.argmax())])
+        written = shown["Next token"][at].removeprefix("was ")
+        assert written == f"{token_label(likeliest.text)} {row.max():.2f}"
+        attention = run.find("decoder.1.self")
+        largest = np.mean([attention.weights(head).max(-1) for head in range(attention.heads)])
+        assert float(shown["Largest weight, L1"][at].removeprefix("was ")) == pytest.approx(
+            largest, abs=6e-4
+        )
+        loss = float(shown["Loss per token"][at].removeprefix("was "))
+        assert loss == pytest.approx(losses(run).mean(), abs=1e-3)
+    apart = float(shown["Prediction moved"][0].removesuffix(" nats"))
+    assert apart == pytest.approx(divergences(*runs)[-1], abs=1e-3)
+    moved = movement(*runs, "decoder").share[-1].mean()
+    assert shown["Last vectors moved"][0] == f"{moved:.1%}"
 
 
 def test_the_colours_of_a_stream_that_nothing_moved_do_not_end_at_millionths() -> None:

@@ -79,8 +79,6 @@ def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
     for way, positions in (("Finish", "positions off"), ("Leave the tour", "")):
         app = visit("pages/laboratory.py", tour="laboratory", show="Next token")
         answer(app, "No, another token comes first")
-        app.session_state["laboratory-edit"] = "Positions"
-        app.run()
         named(app.toggle, "laboratory-positions").set_value(False).run()
         assert "✓ Done." in said(app)
         buttons(app)[way].click().run()

@@ -1,7 +1,10 @@
-"""Interventions worth trying first, each with a sentence to try it on and what to look for. Pure.
+"""Interventions worth trying first, each with a sentence to try it on, the question that it answers, and
+what to look for. Pure.
 
 What each one says is held by a test on the model that ships with the app.
 """
+
+from dataclasses import dataclass
 
 from model.nn.intervention import Intervention
 from viz.state.examples import SentenceExample, view_of
@@ -18,24 +21,48 @@ REPEATED = "cat dog mat hat cup cat dog mat hat cup cat"
 SURNAME = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
 
-PRESETS: tuple[SentenceExample, ...] = (
-    SentenceExample(
-        "Scaling off: the weights saturate",
+@dataclass(frozen=True)
+class Preset(SentenceExample):
+    """A view with an intervention, what is to be seen there, and the question that it answers."""
+
+    question: str
+
+
+PRESETS: tuple[Preset, ...] = (
+    Preset(
+        "No scaling",
         view_of("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
         "Without dividing by √dₖ the scores are larger, and most rows put nearly all their weight on "
         "one token. Over both layers the mean entropy falls below a third of what it was.",
+        "Do the weights stay spread out?",
     ),
-    SentenceExample(
-        "No mask: the answer leaks",
+    Preset(
+        "No mask",
         view_of(
             "stories", REPEATED, ("decoder.1.self", 2), (1, 7), POSITIONS, Intervention(mask="none")
         ),
         "Each word can now look at what follows it, and that is the answer: “dog” looks at the second "
         "“mat”. The loss falls from 6.2 to 0.3, even in the first round, where nothing can be known. "
         "A loss that is too good is the sign of a missing mask.",
+        "What if each word sees the next one?",
     ),
-    SentenceExample(
-        "The previous-token head off: copying stops",
+    Preset(
+        "No positions",
+        view_of(
+            "translate-en-fr",
+            "the black cat sees the white dog",
+            ("encoder.1.self", 0),
+            (0, 4),
+            HEADS,
+            Intervention(positions=False),
+        ),
+        "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
+        "decoder can no longer tell which animal is black. A GPT keeps some order without positions, "
+        "for its causal mask shows each token only those before it.",
+        "Does it still know who sees whom?",
+    ),
+    Preset(
+        "Without its best head",
         view_of(
             "stories",
             REPEATED,
@@ -48,23 +75,24 @@ PRESETS: tuple[SentenceExample, ...] = (
         "mean of these four falls to 0.18. The heads that copy stand in layer 1, and they need what L0H1 "
         "tells them: which word stood before. The second “dog” is known in neither run (0.00): the first "
         "“cat”, without a space before it, was another token.",
+        "Can it still copy?",
     ),
-    SentenceExample(
-        "Positions off: who sees whom is lost",
+    Preset(
+        "Padding",
         view_of(
-            "translate-en-fr",
-            "the black cat sees the white dog",
-            ("encoder.1.self", 0),
-            (0, 4),
-            HEADS,
-            Intervention(positions=False),
+            "stories",
+            SURNAME,
+            ("decoder.1.self", 3),
+            (12, 1),
+            NEXT,
+            Intervention(hidden=frozenset({1})),
         ),
-        "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
-        "decoder can no longer tell which animal is black. A GPT keeps some order without positions, "
-        "for its causal mask shows each token only those before it.",
+        "The surname is treated as padding: no token may look at “Hill”. The model no longer knows "
+        "how Tom goes on.",
+        "What if no token may look at “Hill”?",
     ),
-    SentenceExample(
-        "A row with every key masked",
+    Preset(
+        "One edge cut",
         view_of(
             "stories",
             SURNAME,
@@ -76,24 +104,12 @@ PRESETS: tuple[SentenceExample, ...] = (
         "The first token may look at itself only, and that edge is cut. With −∞ its row would be 0/0; "
         "here such a row is zero and reads nothing. Set the mask value to −1e9, and the row becomes uniform "
         "over all tokens, the future too.",
-    ),
-    SentenceExample(
-        "A token hidden: nothing to copy",
-        view_of(
-            "stories",
-            SURNAME,
-            ("decoder.1.self", 3),
-            (12, 1),
-            NEXT,
-            Intervention(hidden=frozenset({1})),
-        ),
-        "The surname is treated as padding: no token may look at “Hill”. The model no longer knows "
-        "how Tom goes on.",
+        "What does a row do that may read nothing?",
     ),
 )
 
 
-def preset_of(view: View) -> SentenceExample | None:
+def preset_of(view: View) -> Preset | None:
     """The preset whose sentence, model and change this view has."""
     for preset in PRESETS:
         tried = preset.view

@@ -196,7 +196,7 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "laboratory",
         "Take something away",
         "pages/laboratory.py",
-        "In the row of changes choose “Positions” and switch them off.",
+        "In the column of switches turn “Positions” off.",
         "What a part is for shows best when it is missing. The bars compare what the model expects next, "
         "with and without.",
         "Every part can be switched off, and the page shows what is lost.",

@@ -11,19 +11,18 @@ from model.analysis.heads.ranking import scores
 from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from tests.model.tiny import loaded
-from viz.state.examples import SentenceExample
 from viz.state.intervention_words import mask_value_name, parts
 from viz.state.link import from_link, to_link
-from viz.state.presets import PRESETS, preset_of
+from viz.state.presets import PRESETS, Preset, preset_of
 
-SATURATES, LEAKS, COPIES, ORDER, EMPTY, HIDDEN = PRESETS
+SATURATES, LEAKS, ORDER, COPIES, HIDDEN, EMPTY = PRESETS
 
 
 def copying_heads(trace: Trace) -> tuple[tuple[tuple[str, int], float], ...]:
     return scores(trace, families(trace)[0]).called("induction")
 
 
-def runs(preset: SentenceExample) -> tuple[Model, Trace, Trace]:
+def runs(preset: Preset) -> tuple[Model, Trace, Trace]:
     view = preset.view
     model = loaded(view.model)
     return model, model.trace(view.text), model.trace(view.text, intervention=view.intervention)
@@ -31,7 +30,7 @@ def runs(preset: SentenceExample) -> tuple[Model, Trace, Trace]:
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
 def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(
-    preset: SentenceExample,
+    preset: Preset,
 ) -> None:
     view = preset.view
     model, before, after = runs(preset)
@@ -87,6 +86,17 @@ def test_without_the_previous_token_head_nothing_is_copied() -> None:
     assert {name for (name, _), _ in copying_heads(before)} == {"decoder.1.self"}
     head = before.find("decoder.0.self").weights(1)
     assert np.diagonal(head, -1).mean() > 0.9
+
+
+def test_the_head_that_is_left_out_is_the_one_that_the_loss_needs_most() -> None:
+    model, before, _ = runs(COPIES)
+    found = {}
+    for attention in before.attention:
+        for head in range(attention.heads):
+            without = Intervention(ablated=frozenset({(attention.name, head)}))
+            run = model.trace(COPIES.view.text, intervention=without)
+            found[attention.name, head] = losses(run).mean()
+    assert {max(found, key=found.__getitem__)} == COPIES.view.intervention.ablated
 
 
 def test_the_previous_token_head_matters_on_other_lists_too() -> None:

@@ -15,11 +15,6 @@ def field(name: str) -> Control:
     return switch(f"laboratory-{name}", value, lambda value: intervene(**{name: value}))
 
 
-def heading(words: str) -> None:
-    """What a row of choices is about, in front of it."""
-    st.markdown(words, width="content")
-
-
 def value_or_number(
     name: str,
     words: str,
@@ -39,13 +34,11 @@ def value_or_number(
     def take_kind(kind: str) -> None:
         intervene(**{name: named.get(kind, other[1])})
 
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        heading(words)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.radio(
             words,
             (*named, other[0]),
             horizontal=True,
-            label_visibility="collapsed",
             width="content",
             **switch(f"laboratory-{name}", names.get(value, other[0]), take_kind),
         )

@@ -1,12 +1,13 @@
-"""One editor for each kind of change: every field of an intervention has a control here."""
+"""The switches and editors of an intervention: every field of it has a control here."""
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
 
-from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE
+from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, Intervention
 from model.nn.mask_choices import MASKS, masks_of
 from model.nn.places import head_label, layer_label
 from viz.notation.labels import token_label
@@ -15,11 +16,43 @@ from viz.notation.numbers import counted
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
 from viz.state.session import current, intervene, switch
-from viz.views.laboratory.controls import field, heading, several, value_or_number
+from viz.views.laboratory.controls import field, several, value_or_number
 from viz.views.laboratory.edges import LABEL, edges_editor
 
 
-def _scaling(seen: Look) -> None:
+def scaling(seen: Look) -> None:
+    """Whether scores are multiplied by the model's own factor."""
+    own = (seen.baseline or seen.trace).find(seen.place).scale
+    st.toggle(
+        f"Scale the scores: × {own:.4g}",
+        **switch(
+            "laboratory-divided",
+            current().intervention.scale is None,
+            lambda divided: intervene(scale=None if divided else 1.0),
+        ),
+    )
+
+
+def mask(seen: Look) -> None:
+    """Who may look at whom."""
+    st.selectbox(
+        "Mask",
+        masks_of(seen.model.config.shape),
+        format_func=lambda name: MASKS[name].title,
+        **field("mask"),
+    )
+
+
+def positions(seen: Look) -> None:
+    """Whether the model is told the positions."""
+    off = "Off: added positions are zero, rotary angles are zero."
+    st.toggle("Positions", help=off, **field("positions"))
+    with st.container():  # one place, whether there is something to say or not
+        if seen.model.config.positions == "none":
+            st.caption("This model has no positions: switching them off changes nothing.")
+
+
+def _factor(seen: Look) -> None:
     ours = (seen.baseline or seen.trace).find(seen.place)
     own, width = ours.scale, ours.query.shape[-1]
     divides = math.isclose(own, 1 / math.sqrt(width), rel_tol=1e-6)
@@ -49,19 +82,6 @@ def _mask_value(seen: Look) -> None:
         )
 
 
-def _mask(seen: Look) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        heading("Mask")
-        st.radio(
-            "Mask",
-            masks_of(seen.model.config.shape),
-            format_func=lambda name: MASKS[name].title,
-            horizontal=True,
-            label_visibility="collapsed",
-            **field("mask"),
-        )
-
-
 def _padding(seen: Look) -> None:
     several(
         "Treated as padding: no token may look at these",
@@ -71,13 +91,6 @@ def _padding(seen: Look) -> None:
         key="laboratory-hidden",
         take=lambda members: intervene(hidden=frozenset(members)),
     )
-
-
-def _positions(seen: Look) -> None:
-    off = "Off: added positions are zero, rotary angles are zero."
-    st.toggle("Positions", help=off, **field("positions"))
-    if seen.model.config.positions == "none":
-        st.caption("This model has no positions: switching them off changes nothing.")
 
 
 def _heads(seen: Look) -> None:
@@ -113,7 +126,7 @@ def _dropout(seen: Look) -> None:
             min_value=0.0,
             max_value=0.9,
             step=0.05,
-            width=480,
+            width=320,
             **switch(
                 "laboratory-dropout",
                 min(intervention.dropout, 0.9),
@@ -162,14 +175,39 @@ def _where(seen: Look) -> None:
     st.caption("Positions and heads that are off hold for the whole model in any case.")
 
 
-EDITORS: dict[str, Callable[[Look], None]] = {
-    "Scaling": _scaling,
-    "Mask": _mask,
-    "Padding": _padding,
-    "Edges": edges_editor,
-    "Mask value": _mask_value,
-    "Positions": _positions,
-    "Heads": _heads,
-    "Dropout": _dropout,
-    "Where": _where,
+class Editor(NamedTuple):
+    """What stands behind a button, and the state of it in a word or two."""
+
+    state: Callable[[Intervention], str]
+    parts: tuple[Callable[[Look], None], ...]
+
+
+def _heads_state(intervention: Intervention) -> str:
+    return f"{len(intervention.ablated)} off" if intervention.ablated else "all on"
+
+
+def _padding_state(intervention: Intervention) -> str:
+    return counted(len(intervention.hidden), "token")
+
+
+def _edges_state(intervention: Intervention) -> str:
+    return f"{len(intervention.blocked)} cut" if intervention.blocked else "none cut"
+
+
+def _rest_state(intervention: Intervention) -> str:
+    """What is changed of factor, mask value, dropout and place."""
+    changed = {
+        "factor": intervention.scale not in (None, 1.0),
+        "mask value": intervention.fill != -math.inf,
+        "dropout": intervention.dropout > 0,
+        "where": intervention.only is not None,
+    }
+    return ", ".join(name for name, is_changed in changed.items() if is_changed) or "as it was"
+
+
+EDITORS = {
+    "Heads": Editor(_heads_state, (_heads,)),
+    "Padding": Editor(_padding_state, (_padding,)),
+    "Edges": Editor(_edges_state, (edges_editor,)),
+    "More": Editor(_rest_state, (_factor, _mask_value, _dropout, _where)),
 }

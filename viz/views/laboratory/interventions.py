@@ -1,67 +1,42 @@
-"""The laboratory's bench: what is changed now, the way back, and the editor of one kind of change."""
+"""The laboratory's bench: what is changed now, the way back, and a switch for each kind of change."""
 
 import streamlit as st
 
 from model.nn.intervention import Intervention
-from viz.elements.one_of import open_one
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.shell.pictures import look_for
-from viz.state.examples import SentenceExample
 from viz.state.intervention_words import COUNTERFACTUAL, parts
 from viz.state.look import Look
-from viz.state.presets import PRESETS, preset_of
-from viz.state.session import can_undo, current, open_view, set_intervention, undo
-from viz.views.laboratory.editors import EDITORS, LABEL
+from viz.state.session import can_undo, current, set_intervention, undo
+from viz.views.laboratory.editors import EDITORS, LABEL, Editor, mask, positions, scaling
 
 MASKED_ATTENTION = (
     r"\begin{aligned} \text{Attention}(Q, K, V) &= \text{softmax}\!\left(s\, QK^\top + M\right) V \\"
     r" s &= \tfrac{1}{\sqrt{d_k}} \end{aligned}"
 )
-_EDIT = "laboratory-edit"  # session state: which editor is open
 
 
-def interventions(seen: Look) -> None:
-    """What is changed, the way back, and the editor of one kind of change."""
-    with st.container():
-        listed, presets = st.columns([3, 1], vertical_alignment="center")
-        with listed:
-            _listed(seen)
-        open_one(
-            "Try a change",
-            PRESETS,
-            "laboratory-preset",
-            named=lambda preset: preset.title,
-            placeholder="Try a change",
-            take=_open_preset,
-            box=presets,
-            quiet=True,
-        )
-        kind = st.segmented_control(
-            "Change",
-            list(EDITORS),
-            default=None if current().intervention.changes else "Scaling",
-            key=_EDIT,
-            label_visibility="collapsed",
-            required=True,
-        )
-        with st.container(key="laboratory-editor"):
-            if kind is not None:
-                EDITORS[kind](seen)
+def switches(seen: Look) -> None:
+    """What is changed, the way back, and the switches, each with its state."""
+    with st.container(key="laboratory-switches", gap="small"):
+        _listed(seen)
+        scaling(seen)
+        mask(seen)
+        positions(seen)
+        for name, editor in EDITORS.items():
+            _behind(name, editor, seen)
 
 
-def what_to_see() -> None:
-    """The sentence of the preset that is open; the box is there in any case."""
-    with st.container():
-        preset = preset_of(current())
-        if preset is not None:
-            look_for(plain(preset.look_for))
-
-
-def _open_preset(preset: SentenceExample) -> None:
-    set_intervention(preset.view.intervention)
-    open_view(preset.view)
-    st.session_state[_EDIT] = None
+def _behind(name: str, editor: Editor, seen: Look) -> None:
+    """An editor behind its button, drawn while it is open, and beside the button its state."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        # The button's words stay as they are: with other words it would be a new one, and closed.
+        box = st.popover(name, key=f"laboratory-open-{name}", on_change="rerun", width=105)
+        st.caption(editor.state(current().intervention), width="stretch")
+    if box.open:
+        with box, st.container(key="laboratory-editor"):
+            for draw in editor.parts:
+                draw(seen)
 
 
 def _listed(seen: Look) -> None:
@@ -69,8 +44,7 @@ def _listed(seen: Look) -> None:
     intervention = current().intervention
     tokens = tuple(token_label(token.text, LABEL) for token in seen.trace.tokens)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if not intervention.changes:
-            st.markdown("**Nothing is changed.**")
+        st.markdown("**Is changed:**" if intervention.changes else "**Nothing is changed.**")
         for number, part in enumerate(parts(intervention, tokens)):
             st.button(
                 f"{plain(part.words)} ✕",
@@ -79,6 +53,7 @@ def _listed(seen: Look) -> None:
                 on_click=set_intervention,
                 args=(part.without,),
             )
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Undo", key="laboratory-undo", disabled=not can_undo(), on_click=undo)
         st.button(
             "Reset",
@@ -87,5 +62,6 @@ def _listed(seen: Look) -> None:
             on_click=set_intervention,
             args=(Intervention(),),
         )
+    with st.container():  # one place, whether there is something to say or not
         if intervention.changes:
             st.caption(COUNTERFACTUAL)

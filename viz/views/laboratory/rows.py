@@ -44,9 +44,9 @@ def rows_effect(seen: Look) -> None:
         st.latex(LARGEST if sharp else ENTROPY)
         st.markdown(
             f"Mean over all rows and heads of {layer_label(seen.place)}: entropy "
-            f"**{_mean(ours.entropy, ours):.3f}** nats before, **{_mean(theirs.entropy, theirs):.3f}** "
-            f"after; largest weight **{_mean(ours.largest, ours):.3f}** before, "
-            f"**{_mean(theirs.largest, theirs):.3f}** after."
+            f"**{row_mean(ours.entropy, ours):.3f}** nats before, **{row_mean(theirs.entropy, theirs):.3f}** "
+            f"after; largest weight **{row_mean(ours.largest, ours):.3f}** before, "
+            f"**{row_mean(theirs.largest, theirs):.3f}** after."
         )
         if empty := int(theirs.empty[head].sum()):
             st.caption(
@@ -75,7 +75,7 @@ def rows_effect(seen: Look) -> None:
     table(columns, "laboratory-rows")
 
 
-def _mean(values: np.ndarray, rows: RowStatistics) -> float:
+def row_mean(values: np.ndarray, rows: RowStatistics) -> float:
     """The mean over all rows that read something."""
     read = values[~rows.empty]
     return float(read.mean()) if read.size else 0.0
