@@ -36,11 +36,11 @@ def scores_of(request: Request, family: Family) -> Scores:
 
 def grid(seen: Look) -> None:
     """Every head as a small tile; a click on a tile shows it large."""
+    pictures = st.container()
     family = choose_family(seen)
     found, known = tiles_of(seen.request, family), scores_of(seen.request, family)
-    look_for(_look_for(seen, known))
     names = [name_of(seen, head) for head in known.heads]
-    with beside_chosen_head(seen, family, (5, 3)):
+    with pictures, beside_chosen_head(seen, family, (5, 3)):
         words = [
             f"{name}<br>{_role(known, head)}" for name, head in zip(names, known.heads, strict=True)
         ]
@@ -51,6 +51,7 @@ def grid(seen: Look) -> None:
             f"Grid of {len(known.heads)} heads, rows are layers, columns heads.",
         )
         st.caption(f"{_how_to_read(found)} Click a tile to see it large.")
+    look_for(_look_for(seen, known))
     checked(seen)
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
     table({"head": names, **columns}, "all-heads-grid")

@@ -38,6 +38,7 @@ def _rolled(request: Request, family: Family) -> Array:
 
 def means_and_rollout(seen: Look) -> None:
     """One matrix for many heads, with what it leaves out."""
+    picture, words = st.columns([3, 2], gap="large")
     family = choose_family(seen)
     kinds = (LAYER, ALL) if family.cross else (LAYER, ALL, ROLLED)
     left, right = st.columns([3, 1], vertical_alignment="bottom")
@@ -55,12 +56,11 @@ def means_and_rollout(seen: Look) -> None:
     values, key = shown[kind](), f"all-heads-means-{kind}-{layer}"
     queries = [token.text for token in family.queries(seen.trace)]
     keys = [token.text for token in family.keys(seen.trace)]
-    st.warning(
+    words.warning(
         "**Not a quantity of the model.** No head has these weights and nothing in the model "
         f"computes them. {_LEFT_OUT[kind]}"
     )
-    look_for(_look_for(kind, values, keys, family.stack == "decoder" and not family.cross))
-    picture, words = st.columns([3, 2], gap="large")
+    look_for(_look_for(kind, values, keys, family.stack == "decoder" and not family.cross), words)
     mask = family.members(seen.trace)[layer].mask
     with picture:
         figure = heatmap(

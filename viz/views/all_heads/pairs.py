@@ -29,6 +29,7 @@ CLICKABLE = 64  # up to so many tokens each has a button; beyond that a list is 
 
 def from_word_to_word(seen: Look) -> None:
     """Two tokens, and every head's weight from the one to the other."""
+    pictures = st.container()
     family = choose_family(seen)
     queries, keys = family.queries(seen.trace), family.keys(seen.trace)
     query, key = pick_pair(queries, keys)
@@ -47,7 +48,7 @@ def from_word_to_word(seen: Look) -> None:
             f"From {one} to {other}, {leading} {put} the largest weight there: {found.max():.3f}{each}. "
             f"The mean of all {len(heads)} heads is {found.mean():.3f}."
         )
-    with beside_chosen_head(seen, family):
+    with pictures, beside_chosen_head(seen, family):
         if map_or_list("pairs") == MAP:
             map_of_heads(
                 seen,

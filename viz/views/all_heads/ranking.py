@@ -31,6 +31,7 @@ SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
 
 def ranking(seen: Look) -> None:
     """One statistic at a time: what it means, the heads by it, and the chosen head."""
+    pictures = st.container()
     family = choose_family(seen)
     known = scores_of(seen.request, family)
     statistic = _statistic(known)
@@ -38,7 +39,7 @@ def ranking(seen: Look) -> None:
         f"**{statistic.title}.** {statistic.meaning} **What to look for.** "
         f"{_highest(seen, known, statistic)} {_called(seen, known, statistic)}"
     )
-    with beside_chosen_head(seen, family):
+    with pictures, beside_chosen_head(seen, family):
         if map_or_list("ranking", first=LIST) == LIST:
             _list(seen, known, statistic)
         else:

@@ -26,6 +26,7 @@ def logit_lens(seen: Look) -> None:
     """The page's second view: state by token, what each would predict and how surely."""
     trace, prediction = seen.trace, seen.trace.require_prediction()
     tokens = [token.text for token in trace.tokens_of("decoder")]
+    picture = st.container()
     st.markdown(
         "Each state is read through the model's own last step, as if no layer came after it. "
         "**What to look for.** Go down a column: where does the bold token, the model's final one, "
@@ -47,7 +48,7 @@ def logit_lens(seen: Look) -> None:
     names, named = state_names(trace, "decoder"), seen.model.tokenizer.named
     predicted = [[token.text for token in named(row.tolist())] for row in found.ids]
     shares = found.shares if shown == OWN else found.final
-    with st.container(key="prediction-lens-scrolls"):
+    with picture, st.container(key="prediction-lens-scrolls"):
         figure = lens_table(shares, predicted, states=names, tokens=tokens[first:last], error=error)
         st.html(SCROLLING % figure.layout.width)
         chart(figure, "prediction-lens-table")

@@ -61,11 +61,12 @@ def row_of(trace: Trace, logits: Array, sampling: Sampling) -> Row:
 def next_token(seen: Look) -> None:
     """The page's first view: one position, its likeliest next tokens, three ways to change them."""
     prediction = seen.trace.require_prediction()
+    picture, choices = st.columns([3, 2], gap="large")
     look_for(
         "The first bar is the token that the model expects most. Raise the temperature, and that bar "
-        "shrinks; or choose an earlier token."
+        "shrinks; or choose an earlier token.",
+        choices,
     )
-    picture, choices = st.columns([3, 2], gap="large")
     with choices:
         position = _position(seen)
         sampling = sampling_controls(prediction.vocabulary)

@@ -35,7 +35,7 @@ _STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 
 def token_by_token(seen: Look) -> None:
     """The page's third view: go forward and back through what the model writes."""
-    context = seen.model.config.n_ctx
+    context, pictures = seen.model.config.n_ctx, st.container()
     look_for(
         "Each step adds the underlined token. The second picture shows which tokens the last one read for "
         "it."
@@ -54,8 +54,9 @@ def token_by_token(seen: Look) -> None:
     elif step == room < STEPS:
         st.info(f"The text now fills the model's context of {context:,} tokens.")
     run = traced(_request(seen, ids[:-1]))
-    _so_far(seen, run, ids)
-    _picture(seen, run, choice, ids)
+    with pictures:
+        _so_far(seen, run, ids)
+        _picture(seen, run, choice, ids)
 
 
 def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> None:

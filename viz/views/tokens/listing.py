@@ -30,8 +30,8 @@ _TINTS = (rgba(STREAM, 0.20), rgba(STREAM, 0.09))
 
 def token_list(seen: Look) -> None:
     found = pieces(seen.trace.tokens)
-    look_for(_surprise(seen, found))
     _strip(found, "tokens-own", "Tokens of your sentence")
+    look_for(_surprise(seen, found))
     legend = "Each box: the token's text, its id, and its bytes in hexadecimal."
     if not any(piece.hexadecimal for piece in found):
         legend = (
@@ -44,6 +44,7 @@ def token_list(seen: Look) -> None:
 
 
 def two_tokenizers(seen: Look) -> None:
+    pictures = st.container()
     look_for(
         "Each tokenizer has its own list of pieces, so the same text gets other ids and often other "
         "tokens. Rare words often fall into more pieces than common ones."
@@ -61,7 +62,7 @@ def two_tokenizers(seen: Look) -> None:
     if chosen == WORD_PIECES and others is not None:
         tokens, size = others.tokens(text), others.size
     full, other = pieces(gpt2_tokens(text)), pieces(tokens)
-    left, right = st.columns(2, gap="medium")
+    left, right = pictures.columns(2, gap="medium")
     with left:
         _side(GPT2_NAME, gpt2().n_vocab, full, text, "tokens-gpt2")
     with right:

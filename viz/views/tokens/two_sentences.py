@@ -28,9 +28,9 @@ SHORTEST = 3  # letters of a word worth comparing
 
 def two_sentences(seen: Look) -> None:
     """The second sentence, the word, and how alike its vectors are, state by state."""
-    above = st.empty()
-    look_for(_START, above)
     picture, choices = st.columns([3, 2], gap="large")
+    above = choices.empty()
+    look_for(_START, above)
     with choices:
         text = st.text_input(
             "Second sentence",

@@ -25,11 +25,12 @@ LISTED = 12
 
 def vector_look_up(seen: Look) -> None:
     """One-hot times table, computed as a product over the whole vocabulary."""
+    picture, formula = st.columns([3, 2], gap="large")
     look_for(
         "Every row is multiplied by 0, only the framed one by 1. So the sum of all rows, at the bottom, "
-        "is that row: a product of matrices that only copies."
+        "is that row: a product of matrices that only copies.",
+        formula,
     )
-    picture, formula = st.columns([3, 2], gap="large")
     with formula:
         place = pick_token(seen.trace.tokens, "tokens-look-up")
         id_, matrix = seen.trace.tokens[place].id, seen.model.embedding
@@ -46,11 +47,12 @@ def vector_look_up(seen: Look) -> None:
 
 def nearest(seen: Look) -> None:
     """The tokens of the vocabulary nearest to one of the sentence."""
+    picture, formula = st.columns([3, 2], gap="large")
     look_for(
         "Tokens that are used alike get vectors that point alike. Nobody told the model: it was learned "
-        "from text alone."
+        "from text alone.",
+        formula,
     )
-    picture, formula = st.columns([3, 2], gap="large")
     with formula:
         place = pick_token(seen.trace.tokens, "tokens-nearest")
         st.latex(COSINE)

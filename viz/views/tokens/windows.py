@@ -34,11 +34,12 @@ def token_windows(seen: Look) -> None:
             "Type a longer sentence."
         )
         return
+    picture, choices = st.columns([3, 2], gap="large")
     look_for(
         "Below each window lies its target: the same tokens moved on by one. The stride is another thing: "
-        "how far the next window starts. A stride below the length makes windows overlap."
+        "how far the next window starts. A stride below the length makes windows overlap.",
+        choices,
     )
-    picture, choices = st.columns([3, 2], gap="large")
     with choices:
         length, stride = _sliders(len(texts))
         found = windows(range(len(texts)), length, stride)
