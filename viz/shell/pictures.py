@@ -21,6 +21,12 @@ def look_for(words: str, box: DeltaGenerator | None = None) -> None:
     draw(f"**What to look for.** {words}")
 
 
+def without_sentence() -> None:
+    """Hides the box of the page's sentence while a view is shown in which it plays no part."""
+    with st.container(key="without-sentence"):
+        st.html("<i hidden></i>")
+
+
 def chart(figure: go.Figure, key: str) -> None:
     """A figure, and a button that saves it."""
     plot(figure, key)

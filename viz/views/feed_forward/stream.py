@@ -13,7 +13,7 @@ from viz.figures.curves import gradient_by_depth
 from viz.notation.labels import numbered_labels
 from viz.notation.names import state_names
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import chart, look_for, table, without_sentence
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
@@ -97,6 +97,7 @@ def gradient_view() -> None:
         gradient_sizes,
     )
 
+    without_sentence()
     picture, words = st.columns([2, 1], gap="large")
     said = words.container()
     depth = words.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")

@@ -16,7 +16,7 @@ from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.shell.alternatives import offer_model
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import chart, look_for, table, without_sentence
 from viz.state.look import Look
 from viz.views.positions.formulas import (
     LIKENESS,
@@ -125,6 +125,7 @@ def _opened(
 
     None where this model has no such table, which is then said in place of the picture.
     """
+    without_sentence()
     picture, choices = st.columns([3, 2], gap="large")
     above = choices.container()
     own = seen.model.config.positions

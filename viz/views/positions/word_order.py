@@ -17,7 +17,7 @@ from viz.figures.vectors import DIMENSIONS, PAIRS, order_differences, word_pairs
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import chart, look_for, table, without_sentence
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.views.positions.formulas import ORDER_BLIND
@@ -104,6 +104,8 @@ def _look(found: dict[str, Reordered]) -> str:
 def _sentences(seen: Look) -> tuple[str, str]:
     """Both sentences, as they are fed."""
     defaults = _defaults(seen)
+    if defaults in PAIRS_OF_SENTENCES:
+        without_sentence()
     names = ("First sentence", "The same words in another order")
     one, other = (
         st.text_input(
