@@ -19,7 +19,7 @@ POINTS = ".js-plotly-plot .scatterlayer .point"
 
 def edit(page: Page, kind: str) -> Locator:
     """Opens what stands behind a button."""
-    page.get_by_role("button", name=kind, exact=True).click()
+    page.get_by_test_id("stPopoverButton").filter(has_text=kind).click()
     return page.locator(".st-key-laboratory-editor")
 
 
