@@ -20,7 +20,7 @@ POINTS = ".js-plotly-plot .scatterlayer .point"
 def edit(page: Page, kind: str) -> Locator:
     """Opens what stands behind a button."""
     page.get_by_test_id("stPopoverButton").filter(has_text=kind).click()
-    return page.locator(".st-key-laboratory-editor")
+    return page.locator("[class*='st-key-laboratory-editor']")
 
 
 def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
@@ -94,7 +94,7 @@ def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
 
 def click_cell(page: Page, number: int) -> None:
     """Clicks a cell of the grid of edges, counted row by row."""
-    cell = page.locator(".st-key-laboratory-editor").locator(POINTS).nth(number)
+    cell = page.locator("[class*='st-key-laboratory-editor']").locator(POINTS).nth(number)
     cell.scroll_into_view_if_needed()
     place = cell.bounding_box()
     assert place is not None

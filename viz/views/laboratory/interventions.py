@@ -34,7 +34,7 @@ def _behind(name: str, editor: Editor, seen: Look) -> None:
         box = st.popover(name, key=f"laboratory-open-{name}", on_change="rerun", width=105)
         st.caption(editor.state(current().intervention), width="stretch")
     if box.open:
-        with box, st.container(key="laboratory-editor"):
+        with box, st.container(key=f"laboratory-editor-{name}"):
             for draw in editor.parts:
                 draw(seen)
 
@@ -44,7 +44,7 @@ def _listed(seen: Look) -> None:
     intervention = current().intervention
     tokens = tuple(token_label(token.text, LABEL) for token in seen.trace.tokens)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown("**Is changed:**" if intervention.changes else "**Nothing is changed.**")
+        st.markdown("**Changed:**" if intervention.changes else "**Nothing is changed.**")
         for number, part in enumerate(parts(intervention, tokens)):
             st.button(
                 f"{plain(part.words)} ✕",
