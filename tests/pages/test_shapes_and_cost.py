@@ -1,11 +1,12 @@
 """The page of shapes and costs: what its numbers say, and what they become when sizes change."""
 
+import json
 import re
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import said, tables, traces, visit
+from tests.pages.reading import said, tables, visit
 from viz.state.engine import engine
 from viz.views.cost.choice import PRESETS, SENTENCE
 
@@ -73,7 +74,8 @@ def test_the_blocks_are_the_new_numbers_of_each_operation_and_the_pairs_grow_wit
 
 def blocks(app: AppTest) -> list[tuple[str, int]]:
     """The name of each block and how many numbers it is said to hold."""
-    texts = traces(app)[-1]["text"]
+    (picture,) = app.get("plotly_chart")
+    texts = [name["text"] for name in json.loads(picture.proto.spec)["layout"]["annotations"]]
     found = [re.fullmatch(r"<b>(.+)</b> .*: ([\d,]+) numbers", text) for text in texts]
     return [(each[1], int(each[2].replace(",", ""))) for each in found if each is not None]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from viz.figures.chart import chart, marks
+from viz.figures.chart import chart
 from viz.notation.labels import plotly_words
 from viz.notation.theme import rgba
 
@@ -43,17 +43,22 @@ def blocks(arrays: Sequence[Block]) -> go.Figure:
         (WIDE - gaps) / max(array.count * array.columns for array in arrays),
         HIGH / sum(array.rows for array in arrays),
     )
-    traces, lines, top = [], [], 0.0
+    traces, names, top = [], [], 0.0
     for array in arrays:
-        lines.append(top + LINE / 2)
+        names.append(_name(array, top + LINE / 2))
         traces.append(_matrices(array, top + LINE, scale))
         top += 1.25 * LINE + array.rows * scale
-    traces.append(_names(arrays, lines))
     bare = {"visible": False, "fixedrange": True, "constrain": "domain"}
     across = bare | {"range": [-2, WIDE + 2], "constraintoward": "left"}
     down = bare | {"range": [top, 0], "scaleanchor": "x", "constraintoward": "top"}
     return chart(
-        traces, across, down, height=round(top) + 16, showlegend=False, meta=_in_words(arrays)
+        traces,
+        across,
+        down,
+        height=round(top) + 16,
+        showlegend=False,
+        annotations=names,
+        meta=_in_words(arrays),
     )
 
 
@@ -63,16 +68,11 @@ def _in_words(arrays: Sequence[Block]) -> str:
     return f"Arrays drawn to one scale, as high as their rows, as wide as their columns. {listed}."
 
 
-def _names(arrays: Sequence[Block], lines: Sequence[float]) -> go.Scatter:
-    texts = [f"<b>{plotly_words(array.name)}</b> {plotly_words(array.words)}" for array in arrays]
-    return marks(
-        [0.0] * len(texts),
-        list(lines),
-        mode="text",
-        text=texts,
-        textposition="middle right",
-        cliponaxis=False,
-    )
+def _name(array: Block, place: float) -> dict[str, object]:
+    """The line above an array. A note, for points with words are hidden where a picture is narrow."""
+    words = f"<b>{plotly_words(array.name)}</b> {plotly_words(array.words)}"
+    ends = {"xanchor": "left", "yanchor": "middle", "showarrow": False}
+    return {"x": 0, "y": place, "text": words, "align": "left"} | ends
 
 
 def _matrices(array: Block, top: float, scale: float) -> go.Scatter:

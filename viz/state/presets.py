@@ -62,7 +62,7 @@ PRESETS: tuple[Preset, ...] = (
         "Does it still know who sees whom?",
     ),
     Preset(
-        "Without its best head",
+        "Without one head",
         view_of(
             "stories",
             REPEATED,

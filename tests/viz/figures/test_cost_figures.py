@@ -42,14 +42,15 @@ def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(
         Block("Scores", heads, tokens, tokens, "<b>", "#000000"),
     ]
     figure = blocks(arrays)
-    query, scores, names = figure.data
+    query, scores = figure.data
+    names = figure.layout.annotations
     assert area(scores) / area(query) == pytest.approx(heads * tokens / width)
     high, wide = query.y[2] - query.y[0], query.x[2] - query.x[0]
     assert high / wide == pytest.approx(tokens / width)
     assert scores.y[2] - scores.y[0] == pytest.approx(high)
     assert max(x for x in (*query.x, *scores.x) if x is not None) <= WIDE + 1e-6
-    assert query.y[2] < names.y[1] < scores.y[0]
-    assert names.text[1] == "<b>Scores</b> &lt;b&gt;"
+    assert query.y[2] < names[1].y < scores.y[0]
+    assert names[1].text == "<b>Scores</b> &lt;b&gt;"
     assert figure.layout.yaxis.scaleanchor == "x"
 
 

@@ -88,17 +88,6 @@ def test_without_the_previous_token_head_nothing_is_copied() -> None:
     assert np.diagonal(head, -1).mean() > 0.9
 
 
-def test_the_head_that_is_left_out_is_the_one_that_the_loss_needs_most() -> None:
-    model, before, _ = runs(COPIES)
-    found = {}
-    for attention in before.attention:
-        for head in range(attention.heads):
-            without = Intervention(ablated=frozenset({(attention.name, head)}))
-            run = model.trace(COPIES.view.text, intervention=without)
-            found[attention.name, head] = losses(run).mean()
-    assert {max(found, key=found.__getitem__)} == COPIES.view.intervention.ablated
-
-
 def test_the_previous_token_head_matters_on_other_lists_too() -> None:
     model = loaded("stories")
     words = ["cat", "dog", "mat", "hat", "cup", "ball", "house", "river", "man"]

@@ -58,9 +58,9 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
     steps = operations(sizes.config, sizes.lengths)
     rows = compared(steps, recorded_shapes(seen.trace) if own else {})
     picture, words = st.columns([3, 2], gap="large")
+    place = _place(steps)
     with words:
         look_for(_what_to_see(sizes.config))
-        place = _place(steps)
         st.latex(formulas.head_width(sizes.config))
         st.caption(
             "One sequence in one layer. All blocks have one scale: as high as the tokens, as wide as "

@@ -65,7 +65,9 @@ def neurons(seen: Look) -> None:
     picture, words = st.columns([2, 1], gap="large")
     with words:
         said = st.container()
-        record = chosen_layer(seen)
+        layer_box, token_box = st.columns(2)
+        with layer_box:
+            record = chosen_layer(seen)
     if record is None:
         return
     listed = strongest(record.hidden, SHOWN)
@@ -76,7 +78,7 @@ def neurons(seen: Look) -> None:
         found = neuron_statistics(record)
         peak, loudest = found.peak
         first = int(bent.max(1).argmax()) if bent.max() > BENT else peak
-        token = one_listed("Token", labels, TOKEN, first=first)
+        token = one_listed("Token", labels, TOKEN, first=first, box=token_box)
     look_for(
         "Which neurons are loud, and on which tokens? The strongest here is neuron "
         f"{loudest} on token {peak} {bold_token(tokens[peak])} with {found.peak_value:.2f}; the mean "

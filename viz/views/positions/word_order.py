@@ -56,7 +56,8 @@ def word_order(seen: Look) -> None:
             st.markdown(plain(f"These two sentences cannot be laid side by side. {refusal}"))
             return
         look_for(_look(found), above)
-        drawn = one_of("Draw", (DIFFERENCES, *ways), f"positions-way-{len(ways)}")
+        key, names = f"positions-way-{len(ways)}", {way: SHORT[way].capitalize() for way in ways}
+        drawn = one_of("Draw", (DIFFERENCES, *ways), key, named=lambda way: names.get(way, way))
         for name, run in found.items():
             size, equal = f"{run.largest:.4f}", "different"
             if _is_equal(run):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.tokens.prediction import Sampling
 from model.trace.arrays import Array
@@ -62,8 +63,8 @@ def _step(seen: Look, *, timed: bool) -> None:
             row = row_of(seen.trace, seen.trace.prediction.after(step - 1), Sampling())
             draw_row(seen, row, "encoder-expected", count=LISTED, chosen=ids[step - 1])
         st.latex(GREEDY)
-    with lines:
-        _read(seen, attention.weights(head)[:step], ids[:step], len(ids))
+    with read:
+        _read(lines, seen, attention.weights(head)[:step], ids[:step])
     _alike(seen, ids[: step - 1])
 
 
@@ -91,14 +92,16 @@ def _play() -> None:
         st.session_state[_STEP] = 0  # the first step follows at once
 
 
-def _read(seen: Look, weights: Array, ids: tuple[int, ...], last: int) -> None:
-    """The lines of the words so far; those of the new one stand out."""
+def _read(lines: DeltaGenerator, seen: Look, weights: Array, ids: tuple[int, ...]) -> None:
+    """The lines of the words so far; those of the new one stand out. lines: where they are drawn."""
     source = source_words(seen.trace)
     texts = [word.text for word in seen.model.tokenizer.named(ids)]
-    figure = alignment(
-        weights, source=source, target=texts, chosen=len(ids) - 1, names=NAMES, rows=last
-    )
-    chart(figure, "encoder-reads")
+    last, rows = len(ids) - 1, len(written_ids(seen.trace))
+    with lines:
+        figure = alignment(
+            weights, source=source, target=texts, chosen=last, names=NAMES, rows=rows
+        )
+        chart(figure, "encoder-reads")
     row, named = weights[-1], [token_label(word) for word in source]
     most, new = int(row.argmax()), token_label(texts[-1])
     read = plain(f"“{new}” it reads “{named[most]}” most")
