@@ -22,9 +22,9 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/encoder_decoder.py")
 open_on_translator()
 box, advice = st.container(), st.container()
-if not readable():  # before the run, which stops the page
-    with advice:
-        advise_on_english()
+with advice:  # before the run, which stops the page where a word is not known
+    advise_on_english()
+    if not readable():
         other_sentences()
 with box:
     seen = page.look(layers=False, offers=())

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from model.analysis.stream.activation_curves import (
     CURVES,
@@ -85,21 +86,9 @@ def neurons(seen: Look) -> None:
         f"size over all neurons and tokens is {found.mean_size:.3f}.",
         said,
     )
-    values, count = record.hidden[:, listed], record.hidden.shape[1]
+    count = record.hidden.shape[1]
     with picture:
-        rule = (
-            f"the {len(listed)} of {count:,} neurons with the largest<br>"
-            "|activation| on any token, strongest first"
-        )
-        choosable_rows(
-            values,
-            tokens=tokens,
-            columns=Axis(rule, [str(n) for n in listed], tokens=False),
-            quantity="stream",
-            end=colour_end(values),
-            key="feed-forward-neurons",
-            chosen=TOKEN,
-        )
+        _rows_of(record, tokens, listed)
     with words:
         st.latex(formulas.feed_forward(seen.model.config))
         named = f"Token {token} {bold_token(tokens[token])}"
@@ -116,6 +105,24 @@ def neurons(seen: Look) -> None:
     _check(seen.model.config.activation, record)
     columns = {f"neuron {n}": record.hidden[:, n] for n in listed}
     table({"token": numbered_labels(tokens), **columns}, "feed-forward-neurons")
+
+
+def _rows_of(record: FeedForwardRecord, tokens: list[str], listed: NDArray[np.intp]) -> None:
+    """Token × listed neurons, with marks that choose the token."""
+    rule = (
+        f"the {len(listed)} of {record.hidden.shape[1]:,} neurons with the largest<br>"
+        "|activation| on any token, strongest first"
+    )
+    values = record.hidden[:, listed]
+    choosable_rows(
+        values,
+        tokens=tokens,
+        columns=Axis(rule, [str(n) for n in listed], tokens=False),
+        quantity="stream",
+        end=colour_end(values),
+        key="feed-forward-neurons",
+        chosen=TOKEN,
+    )
 
 
 def _in_numbers(

@@ -137,11 +137,11 @@ def translated_here(name: str) -> bool:
 
 
 def readable() -> bool:
-    """Whether the text holds words that the translator knows; another model is asked when it runs."""
+    """Whether the translator knows the words of the text, English or French; another model is asked when
+    it runs."""
     text = current().text
-    return current().model != TRANSLATOR or (
-        bool(text.strip()) and not unknown(text, english_groups())
-    )
+    new = set(unknown(text, english_groups())) & set(unknown(text, french_groups()))
+    return current().model != TRANSLATOR or (bool(text.strip()) and not new)
 
 
 def other_sentences(seen: Look | None = None) -> None:
