@@ -121,15 +121,15 @@ def test_the_row_of_effects_holds_the_numbers_of_both_runs() -> None:
         assert written == f"{token_label(likeliest.text)} {row.max():.2f}"
         attention = run.find("decoder.1.self")
         largest = np.mean([attention.weights(head).max(-1) for head in range(attention.heads)])
-        assert float(shown["Largest weight, L1"][at].removeprefix("was ")) == pytest.approx(
+        assert float(shown["Top weight, L1"][at].removeprefix("was ")) == pytest.approx(
             largest, abs=6e-4
         )
         loss = float(shown["Loss per token"][at].removeprefix("was "))
         assert loss == pytest.approx(losses(run).mean(), abs=1e-3)
-    apart = float(shown["Prediction moved"][0].removesuffix(" nats"))
+    apart = float(shown["Prediction, KL"][0].removesuffix(" nats"))
     assert apart == pytest.approx(divergences(*runs)[-1], abs=1e-3)
     moved = movement(*runs, "decoder").share[-1].mean()
-    assert shown["Last vectors moved"][0] == f"{moved:.1%}"
+    assert shown["Last vectors"][0] == f"{moved:.1%} away"
 
 
 def test_the_colours_of_a_stream_that_nothing_moved_do_not_end_at_millionths() -> None:

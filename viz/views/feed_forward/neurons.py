@@ -66,7 +66,7 @@ def neurons(seen: Look) -> None:
     picture, words = st.columns([2, 1], gap="large")
     with words:
         said = st.container()
-        layer_box, token_box = st.columns(2)
+        layer_box, token_box = st.columns([3, 2], gap="small")
         with layer_box:
             record = chosen_layer(seen)
     if record is None:

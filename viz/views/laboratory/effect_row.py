@@ -47,7 +47,7 @@ def effect_row(seen: Look) -> None:
                 delta_color="off",
                 delta_arrow="off",
                 help=effect.meaning,
-                width=145,
+                width=118,
             )
 
 
@@ -58,7 +58,7 @@ def effects(seen: Look, before: Trace, after: Trace) -> list[Effect]:
     ours, theirs = (row_statistics(run.find(seen.place)) for run in (before, after))
     for name, old, new, meaning in (
         ("Entropy", ours.entropy, theirs.entropy, "from 0, one token alone, to ln n, all alike"),
-        ("Largest weight", ours.largest, theirs.largest, "1: the row attends to one token alone"),
+        ("Top weight", ours.largest, theirs.largest, "1: the row attends to one token alone"),
     ):
         means = (f"{row_mean(*pair):.3f}" for pair in ((old, ours), (new, theirs)))
         said = f"The mean over all rows and heads of {layer}; {meaning}."
@@ -68,7 +68,7 @@ def effects(seen: Look, before: Trace, after: Trace) -> list[Effect]:
     said = "How far each token's last vector lies from that of the unchanged run, as a share of its length."
     return [
         *found,
-        Effect("Last vectors moved", "", f"{moved:.1%}", f"{said} The mean of all tokens."),
+        Effect("Last vectors", "", f"{moved:.1%} away", f"{said} The mean of all tokens."),
     ]
 
 
@@ -86,7 +86,7 @@ def _on_the_prediction(seen: Look, before: Trace, after: Trace) -> list[Effect]:
     found = [
         Effect("Next token", *expected, "The likeliest token after the text, and its probability."),
         Effect(
-            "Prediction moved", "", f"{written} nats",
+            "Prediction, KL", "", f"{written} nats",
             "The divergence (KL) of the two distributions after the last token.",
         ),
     ]  # fmt: skip
