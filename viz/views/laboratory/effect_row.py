@@ -60,9 +60,9 @@ def effects(seen: Look, before: Trace, after: Trace) -> list[Effect]:
         ("Entropy", ours.entropy, theirs.entropy, "from 0, one token alone, to ln n, all alike"),
         ("Top weight", ours.largest, theirs.largest, "1: the row attends to one token alone"),
     ):
-        means = (f"{row_mean(*pair):.3f}" for pair in ((old, ours), (new, theirs)))
+        was, now = f"{row_mean(old, ours):.3f}", f"{row_mean(new, theirs):.3f}"
         said = f"The mean over all rows and heads of {layer}; {meaning}."
-        found.append(Effect(f"{name}, {layer}", *means, said))
+        found.append(Effect(f"{name}, {layer}", was, now, said))
     stack = seen.model.stacks()[-1]
     moved = movement(before, after, stack).share[-1].mean()
     said = "How far each token's last vector lies from that of the unchanged run, as a share of its length."
@@ -83,8 +83,9 @@ def _on_the_prediction(seen: Look, before: Trace, after: Trace) -> list[Effect]:
         expected.append(f"{token_label(token.text)} {probability(float(shares.max()), error, 2)}")
     apart = float(divergence(*rows))
     written = nats(apart, divergence_rounding(apart, 2 * error))
+    was, now = expected
     found = [
-        Effect("Next token", *expected, "The likeliest token after the text, and its probability."),
+        Effect("Next token", was, now, "The likeliest token after the text, and its probability."),
         Effect(
             "Prediction, KL", "", f"{written} nats",
             "The divergence (KL) of the two distributions after the last token.",
@@ -92,7 +93,7 @@ def _on_the_prediction(seen: Look, before: Trace, after: Trace) -> list[Effect]:
     ]  # fmt: skip
     count = len(after.tokens_of("decoder")) - 1
     if count > 0 and count * len(rows[0]) <= READ_AT_ONCE:
-        loss = (nats(float(losses(run).mean()), max(error, 5e-4)) for run in (before, after))
+        was, now = (nats(float(losses(run).mean()), max(error, 5e-4)) for run in (before, after))
         said = "The mean of −ln p over the text's own tokens, in nats: 0 where each is known for certain."
-        found.append(Effect("Loss per token", *loss, said))
+        found.append(Effect("Loss per token", was, now, said))
     return found
