@@ -88,9 +88,11 @@ def test_a_mask_needs_the_one_entry_of_the_guide(monkeypatch: pytest.MonkeyPatch
     assert from_link(to_link(view)) == (view, ())
     attention = AppTest.from_file(ROOT / "pages" / "attention.py", default_timeout=60)
     attention.query_params.update({"model": "stories", "text": "Tom saw Anna", "mask": name})
-    for app in (attention.run(), opened("Mask", mask=name)):
+    for app in (attention.run(), opened(mask=name)):
         assert not app.exception
-        assert mask.title in [title for box in app.radio for title in box.options]
+        assert mask.title in [
+            title for box in (*app.radio, *app.selectbox) for title in box.options
+        ]
 
 
 def test_the_interventions_tried_here_are_of_every_field() -> None:
