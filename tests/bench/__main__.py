@@ -13,7 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.bench import bounds, classroom, clicks, readme, recording, sessions, soak, tables, weight
+from tests.bench import (
+    bounds,
+    classroom,
+    clicks,
+    play,
+    readme,
+    recording,
+    sessions,
+    soak,
+    tables,
+    weight,
+)
 from tests.bench.machine import QUIET, load, machine
 
 PARTS = {
@@ -21,6 +32,7 @@ PARTS = {
     "sessions": sessions.measure,
     "weight": weight.measure,
     "clicks": clicks.measure,
+    "play": play.measure,
     "classroom": classroom.measure,
     "bounds": bounds.measure,
     "soak": soak.measure,

@@ -101,6 +101,31 @@ def clicks(measured: Measured) -> str:
     return "\n\n".join(parts)
 
 
+def play(measured: Measured) -> str:
+    rows = [
+        (
+            measured["tokens"],
+            f"{row['frames_a_second']:.1f}",
+            f"{row['frames']:,}",
+            row["late"],
+            ms(row["longest_ms"]),
+            f"{row['long_tasks']} (longest {ms(row['longest_task_ms'])})"
+            if row["long_tasks"]
+            else "none",
+        )
+        for row in measured["rows"]
+    ]
+    head = (
+        "tokens",
+        "frames a second",
+        "frames",
+        "late ones",
+        "longest gap",
+        "tasks of over 50 ms",
+    )
+    return _table(head, rows)
+
+
 def classroom(measured: Measured) -> str:
     rows = [
         (row["act"], f"{row['times']:,}", ms(row["median_ms"]), ms(row["p95_ms"]))
@@ -184,6 +209,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "sessions": sessions,
     "weight": weight,
     "clicks": clicks,
+    "play": play,
     "classroom": classroom,
     "bounds": bounds,
     "soak": soak,
@@ -193,6 +219,7 @@ TITLES = {
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
+    "play": "One row becomes weights, played",
     "classroom": "A class at work",
     "bounds": "Memory beside its bounds",
     "soak": "A class beside hostile sessions",
@@ -214,6 +241,10 @@ NOTES = {
         "the slower counts. Each answer's tokens and the attention's output in it are held against those "
         "computed beforehand for that session's own sentence, layer and mask, and every message is searched "
         "for other sessions' sentences."
+    ),
+    "play": (
+        "All six beats of a row, from the click to their end, in a headless Chromium without a graphics "
+        "card. A late frame came more than 25 ms after the one before."
     ),
     "recording": (
         "Random weights of GPT-2's size (124M). Ratios are to the same library's plain pass; memory is "

@@ -7,7 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from model import load_model
 from tests.browser.explorer.stage import AFTER_THE_DELAY
+from viz.state.view import View
 
 
 @pytest.fixture
@@ -127,3 +129,37 @@ def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator, pa
         }"""
     )
     assert seconds == "0s"
+
+
+def test_home_opens_on_the_arcs_of_the_models_weights(open_page: Callable[..., Page]) -> None:
+    trace = load_model("house-gpt").trace(View().text)
+    weights = trace.find(View().place).weights(View().head)
+    line = open_page("/").get_by_test_id("arc-line").locator(".wide")
+    expect(line.locator(".said")).to_have_text(re.compile(r"→ ·Hill \d+%"))
+    tokens = line.locator(".token")
+    expect(tokens).to_have_count(len(trace.tokens))
+    chosen = line.locator(".token.chosen")
+    chosen.focus()
+    for query in (View().query, View().query - 1):
+        expect(chosen).to_have_attribute("data-token", str(query))
+        widths = chosen.locator("path").evaluate_all(
+            "paths => paths.map((path) => +path.getAttribute('stroke-width') / 12)"
+        )
+        assert widths == pytest.approx([one for one in weights[query] if one >= 0.01], abs=1e-3)
+        expect(chosen.locator("path").first).to_be_visible()
+        line.page.keyboard.press("ArrowLeft")
+
+
+def test_the_whole_map_the_row_and_the_filled_formula_are_on_one_screen(
+    open_page: Callable[..., Page],
+) -> None:
+    words = "The old man gave the ball to the girl and she gave it to the dog that ran by the sea"
+    page = open_page("/attention", text=words)
+    explorer = page.get_by_test_id("explorer")
+    expect(explorer).to_have_attribute("data-ready", "true")
+    assert 20 <= int(explorer.get_attribute("data-queries") or 0) <= 24
+    for part in ("figure", "readout", "numbers-formula"):
+        box = page.get_by_test_id(part).bounding_box()
+        assert box is not None
+        assert box["y"] >= 0, part
+        assert box["y"] + box["height"] <= 900, part

@@ -17,7 +17,8 @@ import streamlit as st
 
 from model.trace.records import Attention
 from viz.explorer import assets, bundle
-from viz.explorer.message import parts, payload, without_arrays
+from viz.explorer.claim import Claim
+from viz.explorer.message import Json, parts, payload, without_arrays
 from viz.explorer.packing import packed
 from viz.explorer.selection import Selection, forget, hear, show
 
@@ -39,6 +40,7 @@ def explorer(
     check: float | None,
     baseline: Attention | None = None,
     layers: Sequence[str] = (),
+    claims: Sequence[Claim] = (),
     select: Callable[[Selection], object] = lambda selection: None,
     open_layer: Callable[[str], object] = lambda name: None,
     run: str = "",
@@ -48,7 +50,8 @@ def explorer(
     """Draws one attention layer with the selected cell, and returns the cell: the nearest one that exists.
 
     attention, queries, keys, check, baseline: as `payload` takes them. layers: names of the layers to choose
-    among, none where the page has them elsewhere. `select` and `open_layer` are called with what the reader
+    among, none where the page has them elsewhere. claims: what is to be seen in some of the run's heads.
+    `select` and `open_layer` are called with what the reader
     chooses, before the page runs again. run: a name of the run, by which the browser knows its layers again.
     device: what the run was made on. mount: a name for this place on the page.
     Raises ValueError if the tokens are not as many as the rows and columns.
@@ -64,7 +67,8 @@ def explorer(
         stage=chosen.stage,
         layers=layers,
     )
-    beside = {"mount": mount, "run": run, "device": device, "assets": assets.addresses()}
+    beside: Json = {"mount": mount, "run": run, "device": device, "assets": assets.addresses()}
+    beside |= {"claims": [asdict(claim) for claim in claims]}
     shown = show(chosen, mount)
     start = {"selection": asdict(shown.start), "revision": shown.revision}
     data = packed(without_arrays(message, _held()) | beside | start)

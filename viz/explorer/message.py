@@ -23,6 +23,7 @@ from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
 from viz.notation.names import sublayer_name
 from viz.notation.theme import MASKED, QUANTITIES
+from viz.notation.words import word_numbers
 
 Array = NDArray[np.float32]
 Json = dict[str, object]
@@ -238,6 +239,7 @@ def _labels(tokens: Sequence[str]) -> Json:
         "full": [token_label(token) for token in tokens],
         "short": [token_label(token, _LABEL) for token in tokens],
         "plotly": [plotly_label(token, _LABEL) for token in tokens],
+        "word": word_numbers(tokens),
     }
 
 

@@ -83,7 +83,7 @@ def weights_of_head(
 
     fitting: with more columns no cell holds a number.
     """
-    mask = attention.mask
+    mask = attention.mask_of(head)
     crowded = fitting < len(keys) <= NUMBERED
     return heatmap(
         attention.weights(head),

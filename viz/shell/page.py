@@ -16,6 +16,7 @@ from viz.elements.error_boundary import error_boundary
 from viz.explorer import asks_for_check, explorer
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
+from viz.questions.claims import claims
 from viz.saving.save import save_view
 from viz.shell import alternatives, controls, model_picker
 from viz.shell.frame import open_page as open_page
@@ -149,20 +150,17 @@ def compare(seen: Look, below: Callable[[Look], None]) -> None:
     except ValueError as refusal:
         _refuse(refusal, seen.model)
         return
-    is_changed = switched.baseline is not None
-    explore(switched, layers=True, above=lambda: what_to_look_for(changed=is_changed))
+    explore(switched, layers=True)
     below(switched)
 
 
 @st.fragment
 @error_boundary()
-def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lambda: None) -> None:
+def explore(seen: Look, *, layers: bool = False) -> None:
     """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
-    layers: whether the layer is chosen in it, which leaves the rest of the page alone. above: what is
-    said above it, anew with each choice.
+    layers: whether the layer is chosen in it, which leaves the rest of the page alone.
     """
-    above()
     baseline, (queries, keys) = seen.baseline, seen.labels
     chosen = explorer(
         seen.attention,
@@ -172,6 +170,7 @@ def explore(seen: Look, *, layers: bool = False, above: Callable[[], None] = lam
         check=_check_of(seen),
         baseline=None if baseline is None else baseline.find(seen.place),
         layers=seen.model.attention_names if layers else (),
+        claims=claims(current(), baseline or seen.trace, seen.trace, seen.request.intervention),
         select=lambda selection: change_view(current().at(selection)),
         open_layer=lambda name: change_view(replace(current(), place=name)),
         run=seen.run,
@@ -196,14 +195,11 @@ def _check_of(seen: Look) -> float | None:
     )
 
 
-def what_to_look_for(*, changed: bool = False) -> None:
-    """The line above a picture, where the view is an example that has one. changed: whether the picture
-    shows a changed run, of which an example claims nothing."""
+def what_to_look_for() -> None:
+    """The line above a picture of the unchanged run, where the view is an example that has one."""
     what = example_claim(current())
     with st.container():
-        if what and changed:
-            st.caption("What this example shows is to be seen in the unchanged model.")
-        elif what:
+        if what:
             st.markdown(f"**What to look for.** {plain(what)}")
 
 

@@ -1,18 +1,21 @@
 """What a view shows: what to look for, a figure that can be saved, its table, the check of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from model.trace.records import Attention
 from viz.elements.plot import plot
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
+from viz.notation.readout import readout
 from viz.saving.save import save_figure
 from viz.state.look import Look
+from viz.state.session import current
 
 
 def look_for(words: str, box: DeltaGenerator | None = None) -> None:
@@ -31,6 +34,17 @@ def chart(figure: go.Figure, key: str) -> None:
     """A figure, and a button that saves it."""
     plot(figure, key)
     save_figure(figure, key)
+
+
+def readout_of(
+    attention: Attention, head: int, queries: Sequence[str], keys: Sequence[str]
+) -> None:
+    """The line below a head's weights: the numbers of the chosen cell, to be copied."""
+    chosen = current().selection.clamped(
+        heads=attention.heads, queries=len(queries), keys=len(keys)
+    )
+    words = readout(attention, head, chosen.query, chosen.key, queries=queries, keys=keys)
+    st.code(words, language=None, wrap_lines=True)
 
 
 @st.fragment

@@ -14,6 +14,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from model.trace.records import Attention
 from tests.viz.explorer.records import labels
 from viz.explorer import Selection, assets, bundle, payload
+from viz.explorer.claim import Claim
 from viz.explorer.message import without_arrays
 from viz.explorer.packing import packed
 
@@ -84,6 +85,7 @@ class Stage:
         asked: Selection | None = None,
         held: Sequence[str] = (),
         run: str = "",
+        claims: Sequence[Claim] = (),
     ) -> None:
         """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. held: the
         parts that come without their arrays, because the browser has them already. run: its name; each stage
@@ -101,7 +103,7 @@ class Stage:
             layers=[layer.name for layer in self.run],
         )
         extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
-        extra |= {"run": run or self.mount}
+        extra |= {"run": run or self.mount, "claims": [asdict(claim) for claim in claims]}
         block = packed(without_arrays(message, held) | extra | {"assets": assets.addresses()})
         self.page.evaluate("block => window.send(block)", base64.b64encode(block).decode())
 

@@ -1,24 +1,32 @@
-// Arcs over the chips of a sentence: from the chosen token to what it reads (above the line), and from those
-// that read it (below). An arc's width and opacity are its weight.
+// Arcs over the chips of a sentence: from the chosen tokens to what they attend to (above the line), and from
+// those that attend to them (below). An arc's width and opacity are its weight.
 //
-// The chips are laid out by the browser; the arcs only follow their boxes, and lie beneath the pointer.
+// The chips are laid out by the browser; the arcs only follow their boxes. They lie beneath the chips.
 
 import { shape } from "./elements.js";
+import { meanWeight } from "./groups.js";
 
 export const ARC_TOKENS = 60; // of more tokens the shades alone are shown
 const WIDEST = 12; // pixels: an arc of weight 1
 const FAINT = 0.01; // below, an arc could not be seen
 const HIGHEST = 44; // pixels that an arc rises: the room above and below a line of chips
 
-/** The arcs of a token: to what it reads, and from the others that read it. */
-export function arcsOf({ derived, layer, token: chosen }) {
-  const weight = (query, key) => derived.weights[query * layer.keys + key];
+/** The arcs of the chosen groups: to what they attend to, and from the others that attend to them. What several
+ *  give to one group sums up to their mean. `withoutFirst` leaves out what the first token gets. */
+export function arcsOf({ derived, layer, groups, chosen, withoutFirst }) {
+  const asking = chosen.reduce((count, group) => count + groups[group].length, 0);
+  const weight = (from, to) => meanWeight(derived.weights, layer.keys, groups[from], groups[to]);
   const arcs = [];
-  for (let token = 0; token < layer.keys; token++) {
-    arcs.push({ token, weight: weight(chosen, token), reads: true });
-    if (token !== chosen) arcs.push({ token, weight: weight(token, chosen), reads: false });
-  }
-  return arcs.filter((arc) => arc.weight >= FAINT);
+  groups.forEach((_, other) => {
+    for (const one of chosen) {
+      const share = groups[one].length / asking;
+      arcs.push({ from: one, to: other, weight: weight(one, other) * share, reads: true });
+      if (!chosen.includes(other)) {
+        arcs.push({ from: other, to: one, weight: weight(other, one), reads: false });
+      }
+    }
+  });
+  return arcs.filter(({ to, weight: seen }) => seen >= FAINT && !(withoutFirst && to === 0));
 }
 
 /** An arc between two boxes, rising with their distance; a token's arc to itself is a loop. */
@@ -35,14 +43,16 @@ function arcPath(from, to, isAbove) {
 
 /** The arcs of one line of chips. */
 export class Arcs {
-  constructor() {
+  /** `point` takes the arc under the pointer, or null. */
+  constructor(point) {
     this.svg = shape("svg", { class: "arcs", "aria-hidden": "true" });
-    this.boxes = null;
+    this.svg.onpointerover = ({ target }) => point(this.arcs[this.paths.indexOf(target)] ?? null);
+    this.svg.onpointerout = () => point(null);
     this.paths = [];
+    this.arcs = [];
   }
 
-  /** Where the chips are, which is another place where their numbers change: `chips` lie in the element that
-   *  holds the SVG. */
+  /** Where the chips are. They lie in the element that holds the SVG. */
   measure(chips) {
     this.boxes = chips.map((chip) => ({
       left: chip.offsetLeft,
@@ -50,13 +60,15 @@ export class Arcs {
       width: chip.offsetWidth,
       height: chip.offsetHeight,
     }));
-    const parent = this.svg.parentElement;
-    this.svg.setAttribute("width", parent.scrollWidth);
-    this.svg.setAttribute("height", parent.scrollHeight);
+    const { scrollWidth, scrollHeight } = this.svg.parentElement;
+    for (const [name, size] of Object.entries({ width: scrollWidth, height: scrollHeight })) {
+      this.svg.setAttribute(name, size);
+    }
   }
 
-  /** Draws the arcs of a token; the path elements are kept and used again. */
-  draw(arcs, chosen, palette) {
+  /** Draws arcs; the path elements are kept and used again. */
+  draw(arcs, groups, palette) {
+    this.arcs = arcs;
     while (this.paths.length < arcs.length) {
       const path = shape("path", { fill: "none", "stroke-linecap": "round" });
       this.paths.push(path);
@@ -65,15 +77,25 @@ export class Arcs {
     this.paths.forEach((path, n) => {
       const arc = arcs[n];
       path.style.display = arc ? "" : "none";
-      if (arc) this.place(path, arc, chosen, palette);
+      if (arc) this.place(path, arc, groups, palette);
     });
   }
 
-  place(path, { token, weight, reads }, chosen, palette) {
-    path.setAttribute("d", arcPath(this.boxes[chosen], this.boxes[token], reads));
-    path.setAttribute("stroke", token === 0 && reads ? palette.masked : palette.ink.weight);
+  place(path, { from, to, weight, reads }, groups, palette) {
+    const other = reads ? to : from; // the end that is not chosen
+    path.setAttribute("d", arcPath(this.boxes[from], this.boxes[to], reads));
+    path.setAttribute("stroke", to === 0 ? palette.masked : palette.ink.weight);
     path.setAttribute("stroke-width", weight * WIDEST);
     path.setAttribute("stroke-opacity", 0.25 + 0.75 * weight);
-    Object.assign(path.dataset, { token, weight, reads });
+    Object.assign(path.dataset, { token: groups[other][0], weight, reads });
+  }
+
+  /** Lights the arc between two groups; null lights none. */
+  light(pair) {
+    this.svg.classList.toggle("lighting", pair !== null);
+    this.paths.forEach((path, n) => {
+      const arc = this.arcs[n];
+      path.classList.toggle("lit", Boolean(arc && pair && arc.from === pair.from && arc.to === pair.to));
+    });
   }
 }

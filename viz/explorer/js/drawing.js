@@ -6,6 +6,7 @@
 // canvas first, and by Plotly after the next frame.
 
 import { Check } from "./check.js";
+import { Claim } from "./claim.js";
 import { DerivedHeads } from "./derived_heads.js";
 import { hasHead } from "./derive.js";
 import { afterFrame, Drawn, keepingFocus } from "./elements.js";
@@ -19,7 +20,8 @@ import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
 
-const TALLEST = 460; // height of a picture's box in pixels
+const [LOWEST, TALLEST] = [300, 680]; // pixels of a picture, which fits the window between these
+const BELOW = 80; // pixels of the window that stay free below it, for its legend and its readout
 const NARROWEST = 120;
 
 export class Drawing {
@@ -32,18 +34,22 @@ export class Drawing {
   constructor(explorer, actions) {
     const { root, parts } = explorer;
     Object.assign(this, { explorer, root, parts });
-    this.picture = new Picture(root, parts, { ...actions, painted: () => this.settle() });
+    const light = (cell) => this.sentence.light(cell);
+    this.picture = new Picture(root, parts, { ...actions, light, painted: () => this.settle() });
+    this.claim = new Claim(parts.claim, actions.follow);
     this.panel = new Panel(parts);
     this.readout = new Readout(parts.readout);
-    this.sentence = new Sentence(parts.sentence);
+    this.sentence = new Sentence(parts.sentence, (cell) => this.picture.point(cell));
     this.play = new Play(parts.play, () => this.setPlaying(false));
     parts.openplay.onclick = () => this.setPlaying(true);
     this.check = new Check(parts.check);
-    this.resize = new ResizeObserver(() => {
+    this.measureAgain = () => {
       this.resized = true;
       this.schedule();
-    });
+    };
+    this.resize = new ResizeObserver(this.measureAgain);
     this.resize.observe(parts.stage);
+    addEventListener("resize", this.measureAgain); // a window that becomes lower leaves the width as it is
     parts.numbers.ontoggle = () => this.drawTable();
   }
 
@@ -67,6 +73,7 @@ export class Drawing {
     cancelAnimationFrame(this.frame);
     this.dropRest();
     this.resize.disconnect();
+    removeEventListener("resize", this.measureAgain);
     this.picture.plotly?.purge(this.parts.plotly);
   }
 
@@ -75,6 +82,7 @@ export class Drawing {
     const { root, explorer } = this;
     const { layer, state } = explorer;
     this.dropRest();
+    this.claim.draw(explorer.received.claims ?? [], layer.name, state.head);
     this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = layer.queries;
@@ -91,24 +99,33 @@ export class Drawing {
     this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawRest()));
   }
 
-  /** Measures how wide the picture may be. That is slow right after a change of the page. */
+  /** Measures how large the picture may be. That is slow right after a change of the page. */
   measure() {
     const compared = this.explorer.baseline !== null; // changes the picture's width
     if (!this.resized && compared === this.root.classList.contains("compared")) return;
     this.root.classList.toggle("compared", compared);
     this.available = this.parts.stage.clientWidth;
+    this.tallest = this.roomBelow();
     this.resized = false;
   }
 
+  /** How tall the picture may be, so that all of it is seen where the page is not scrolled. */
+  roomBelow() {
+    const host = this.root.getRootNode().host ?? this.root;
+    const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? 0;
+    const top = this.parts.figure.getBoundingClientRect().top + scrolled;
+    return Math.min(Math.max(innerHeight - top - BELOW, LOWEST), TALLEST);
+  }
+
   drawPicture() {
-    const { explorer, picture, available } = this;
+    const { explorer, picture, available, tallest } = this;
     const { stage, state, layer, baseline, labels, palette, isLong, headName } = explorer;
     const { window, span } = state;
     const [derived, before] = this.runs();
     const byPlotly = picture.plotly && !isLong && !explorer.quick;
-    const facts = [derived, before, palette, stage, window, span, available, byPlotly];
+    const facts = [derived, before, palette, stage, window, span, available, tallest, byPlotly];
     if (this.drawn.differs("picture", ...facts)) {
-      const room = { available, tallest: TALLEST };
+      const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span };
       const file = `attention-${headName}-${stage.name}`;
@@ -153,20 +170,20 @@ export class Drawing {
 
   /** Everything the panel and the sentence draw from. */
   scene(derived, before) {
-    const { explorer, picture, katex } = this;
+    const { explorer, picture, katex, available } = this;
     const { stage, state, layer, baseline, labels, palette, received } = explorer;
     const { row, column } = cellOf(stage, state);
     const panels = picture.figure.panels.slice(0, 2);
     return {
       ...{ stage, layer, baseline, derived, before, palette, katex },
-      ...{ cell: state, order: state.order, side: state.side },
+      ...{ cell: state, order: state.order, side: state.side, unit: state.unit },
+      ...{ several: state.several, withoutFirst: state.withoutFirst, available },
       ...{ queries: labels.query, keys: labels.key },
       formula: received.formulas[stage.name],
       words: picture.words({ row, column }),
       cellValues: panels.map((panel) => panel.values[row * panel.columns + column]),
-      choose: (change) => explorer.choose(change),
+      change: (change) => explorer.choose(change),
       setOrder: (order) => explorer.choose({ order }),
-      setSide: (side) => explorer.choose({ side }),
     };
   }
 

@@ -28,6 +28,11 @@ export function radio(testid, onclick, attributes, ...children) {
   return button(testid, onclick, { role: "radio", ...attributes }, ...children);
 }
 
+/** A switch with two states. `choose` takes the new one. */
+export function toggle(testid, label, on, choose) {
+  return button(testid, () => choose(!on), { class: "toggle", "aria-pressed": String(on) }, label);
+}
+
 /** A table of texts. The first cell of each row names it. */
 export function table([corner, ...columns], rows, caption = null) {
   const cell = (tag, scope) => (text) => element(tag, { scope }, text);

@@ -11,6 +11,9 @@ const DIMENSION_LABEL = 26; // pixels that a dimension's number needs on its axi
 const LARGEST_CELL = 96;
 const CORNER = 62; // room for the names of the axes
 const PASSES = 5;
+const LEVEL = 36; // room above a box for level labels
+const BELOW = 8; // room below a box
+const LOWEST = 120; // pixels of a box, whatever room there is
 const SLANT = Math.SQRT1_2;
 
 /** At most `limit` evenly spaced positions of `count`, from `start` on. As in viz/notation/labels.py. */
@@ -49,7 +52,8 @@ export function contains({ row: top, rows, column: left, columns }, row, column)
   return row >= top && row < top + rows && column >= left && column < left + columns;
 }
 
-/** Boxes, ticks and size of a figure with `count` panels side by side, or stacked where it is narrow. */
+/** Boxes, ticks and size of a figure with `count` panels side by side, or stacked where it is narrow. A panel
+ *  with its labels is at most as tall as `tallest`. */
 export function figureLayout(plan) {
   const { available, tallest, count, window, rowLabels, square } = plan;
   const stacked = count > 1 && available < 640;
@@ -58,14 +62,15 @@ export function figureLayout(plan) {
   const abreast = stacked ? 1 : count;
   const left = Math.max(widest(rowLabels, window.row, window.rows) * LETTER + 12, CORNER);
   const room = (available - left - 6 - gap * (abreast - 1)) / abreast;
-  let [size, columns, overhang] = [null, null, 4];
+  let [size, columns, overhang, top] = [null, null, 4, LEVEL + captions];
   for (let pass = 0; pass < PASSES; pass++) {
-    size = boxSize(room - overhang, tallest, window, square);
+    size = boxSize(room - overhang, Math.max(tallest - top - BELOW, LOWEST), window, square);
     columns = columnTicks(size.width, plan);
-    if (columns.overhang <= overhang) break;
-    overhang = columns.overhang; // slanted labels need room beyond the box, which makes it narrower
+    const needed = Math.max(columns.height, LEVEL) + captions;
+    if (columns.overhang <= overhang && needed <= top) break;
+    // Slanted labels need room beside the box and above it, which makes it smaller.
+    [overhang, top] = [Math.max(columns.overhang, overhang), Math.max(needed, top)];
   }
-  const top = Math.max(columns.height, 36) + captions;
   const boxes = Array.from({ length: count }, (_, n) => ({
     left: left + (stacked ? 0 : n * (size.width + gap + overhang)),
     top: top + (stacked ? n * (size.height + top + gap) : 0),
@@ -80,7 +85,7 @@ export function figureLayout(plan) {
     columnTicks: columns.ticks,
     rowTicks: tickPositions(window.rows, tickLimit(size.height), window.row),
     width: last.left + last.width + overhang + 6,
-    height: last.top + last.height + 8,
+    height: last.top + last.height + BELOW,
   };
 }
 

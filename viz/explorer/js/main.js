@@ -17,7 +17,10 @@ import { Python, REPORTED } from "./python.js";
 import { axisLength, cellOf, headName } from "./view.js";
 
 const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
-const START = { side: "reads", order: "largest", span: "layer", dimension: 0, window: null };
+const START = {
+  ...{ side: "reads", unit: "token", several: null, withoutFirst: false },
+  ...{ order: "largest", span: "layer", dimension: 0, window: null },
+};
 const explorers = new WeakMap();
 // What is chosen, by mount: the one place of it. Streamlit may mount a place anew, with this script run anew.
 const states = (globalThis[Symbol.for("attention-explorer-states")] ??= new Map());
@@ -102,6 +105,8 @@ class Explorer {
     state.query = within(state.query, layer.queries);
     state.key = within(state.key, layer.keys);
     if (!this.stages.some(({ name }) => name === state.stage)) state.stage = "weights";
+    const several = state.several?.filter((query) => query < layer.queries);
+    state.several = several?.length ? several : state.several && [state.query];
     state.dimension = within(state.dimension, axisLength("dimension", this.stage, layer));
   }
 
@@ -155,10 +160,20 @@ class Explorer {
         this.choose({ [axis]: this.state[axis] + rows + columns });
         this.parts.unseen.textContent = this.drawing.picture.words(cellOf(this.stage, this.state));
       },
+      follow: ({ rings, place, head }) => this.follow(rings, place, head),
       enter: zoom,
       leave: () => this.choose({ window: null }),
       setSpan: (span) => this.choose({ span }),
     };
+  }
+
+  /** Rings what words name, or opens the layer and head that they name. */
+  follow(rings, place, head) {
+    if (head !== null) this.choose({ head });
+    if (place !== null && place !== this.layer.name) this.open(place);
+    if (!rings.length) return;
+    if (!this.drawing.picture.isOfTokens) this.choose({ stage: "weights" });
+    this.drawing.picture.ring(rings);
   }
 
   /** The exact window around the chosen cell. */

@@ -20,6 +20,39 @@ export function drawMarks(svg, figure, chosen, palette) {
   );
 }
 
+/** Rings places in every panel: a cell, a whole row or column, or the cells `diagonal` columns beside the
+ *  diagonal. Nothing is drawn of what the window does not show. */
+export function drawRings(svg, figure, rings, palette) {
+  const { layout, window } = figure;
+  svg.setAttribute("width", layout.width);
+  svg.setAttribute("height", layout.height);
+  const places = rings.flatMap(({ query = null, key = null, diagonal = null }) =>
+    diagonal === null ? [{ row: query, column: key }] : onDiagonal(window, diagonal),
+  );
+  const around = (box) => places.flatMap((place) => ringAround(box, window, place, palette));
+  svg.replaceChildren(...layout.boxes.flatMap(around));
+}
+
+/** The cells of a window that lie so many columns beside the diagonal. */
+function onDiagonal({ row, rows, column, columns }, beside) {
+  const cells = Array.from({ length: rows }, (_, n) => ({ row: row + n, column: row + n + beside }));
+  return cells.filter((cell) => cell.column >= column && cell.column < column + columns);
+}
+
+/** Without a row it is the whole column, without a column the whole row. */
+function ringAround(box, window, { row, column }, palette) {
+  const place = { ...box };
+  const [top, left] = [row ?? window.row, column ?? window.column];
+  if (!contains(window, top, left)) return [];
+  const cell = cellBox(box, window, top, left);
+  if (row !== null) Object.assign(place, { top: cell.top, height: cell.height });
+  if (column !== null) Object.assign(place, { left: cell.left, width: cell.width });
+  return [
+    outline(place, { stroke: palette.background, "stroke-width": 5, rx: 2 }),
+    outline(place, { stroke: palette.ink.weight, "stroke-width": 2.5, rx: 2, "data-ring": `${row},${column}` }),
+  ];
+}
+
 function cellMarks(figure, box, { row, column }, palette) {
   const { layout, window, rowLabels, columnLabels } = figure;
   const [rowInk, columnInk] = [figure.rowAxis, figure.columnAxis].map((axis) => axisInk(axis, palette));
@@ -91,8 +124,8 @@ export function drawCorners(holder, { layout, captions, rowAxis, columnAxis }, p
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-/** Listens to pointer and keys on the figure. `actions`: describe(cell), choose(cell), move(rows, columns),
- *  enter(), leave(). */
+/** Listens to pointer and keys on the figure. `actions`: describe(cell), light(cell or null), choose(cell),
+ *  move(rows, columns), enter(), leave(). */
 export function listen(holder, tooltip, current, actions) {
   const cellUnder = (event) => {
     const figure = current();
@@ -104,8 +137,12 @@ export function listen(holder, tooltip, current, actions) {
     const cell = event.pointerType === "touch" ? null : cellUnder(event);
     holder.style.cursor = cell ? "crosshair" : "default";
     showTooltip(tooltip, holder, event, cell && actions.describe(cell));
+    actions.light(cell);
   };
-  holder.onpointerleave = () => showTooltip(tooltip, holder, null, null);
+  holder.onpointerleave = () => {
+    showTooltip(tooltip, holder, null, null);
+    actions.light(null);
+  };
   holder.onclick = (event) => {
     const cell = cellUnder(event);
     if (cell) actions.choose(cell);

@@ -176,7 +176,7 @@ function drawTopKeys(holder, scene) {
       const look = { class: j === cell.key && "chosen", "aria-label": label };
       const token = [span("token", keys.short[j]), span("position", String(j))];
       const weight = [bar(weights[j], palette.hue.weight), inked(weights[j], palette.ink.weight)];
-      const choose = () => scene.choose({ key: j });
+      const choose = () => scene.change({ key: j });
       return element("li", {}, button(`top-key-${rank}`, choose, look, ...token, ...weight));
     });
   holder.replaceChildren(

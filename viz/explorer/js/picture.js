@@ -3,22 +3,61 @@
 import { button, choiceOf, Drawn, element, sentenceCase, span, write } from "./elements.js";
 import { spanned } from "./geometry.js";
 import { brief, scaleEnd } from "./numbers.js";
-import { drawCorners, drawMarks, listen } from "./overlay.js";
+import { drawCorners, drawMarks, drawRings, listen } from "./overlay.js";
 import { cellText, context2d, hatch, paintFigure } from "./paint.js";
 import { drawPlotly } from "./plotly.js";
 import { save } from "./save.js";
 import { RUNS } from "./view.js";
 
+const RUNG = 6000; // milliseconds for which a ring stays that words have led to
+
 export class Picture {
   around = new Drawn();
+  rings = [];
+  lit = null;
   plotly = undefined; // null if it cannot be loaded
 
-  /** `parts`: the elements by class. `actions`: choose(cell), move(rows, columns), enter(), leave(),
-   *  setSpan("layer" or "head"), painted(). */
+  /** `parts`: the elements by class. `actions`: choose(cell), light({ query, key } or null), move(rows, columns),
+   *  enter(), leave(), setSpan("layer" or "head"), painted(). */
   constructor(root, parts, actions) {
     Object.assign(this, { root, parts, actions });
     const describe = (cell) => this.describe(cell);
-    listen(parts.figure, parts.tooltip, () => this.figure, { ...actions, describe });
+    const light = (cell) => this.light(cell);
+    listen(parts.figure, parts.tooltip, () => this.figure, { ...actions, describe, light });
+  }
+
+  /** Tells which query and key the pointer is at, each once; null where it is at none. */
+  light(cell) {
+    const shown = cell && this.isOfTokens ? `${cell.row} ${cell.column}` : null;
+    if (shown === this.lit) return;
+    this.lit = shown;
+    this.actions.light(shown === null ? null : { query: cell.row, key: cell.column });
+  }
+
+  /** Whether its rows are queries and its columns keys. */
+  get isOfTokens() {
+    return this.figure.rowAxis === "query" && this.figure.columnAxis === "key";
+  }
+
+  /** Rings a cell { query, key }, a row { query }, a column { key } or a `diagonal`; null: nothing. */
+  point(place) {
+    this.rings = place === null ? [] : [place];
+    this.parts.rings.classList.remove("once");
+    this.drawRings();
+  }
+
+  /** Rings such places for a while, so that the eye finds them. */
+  ring(places) {
+    this.rings = places;
+    this.parts.rings.classList.add("once");
+    this.drawRings();
+    setTimeout(() => this.rings === places && this.point(null), RUNG);
+  }
+
+  drawRings() {
+    const { parts, figure, view } = this;
+    if (!this.rings.length || !this.isOfTokens) parts.rings.replaceChildren();
+    else drawRings(parts.rings, figure, this.rings, view.palette);
   }
 
   /** Draws a figure. `view`: stage, labels, palette, name of the file, whether the text is long. */
@@ -30,6 +69,7 @@ export class Picture {
     parts.figure.style.width = `${figure.layout.width}px`;
     parts.figure.style.height = `${figure.layout.height}px`;
     this.paint();
+    this.drawRings();
     this.drawHatching();
     const { layout, captions, rowAxis, columnAxis } = figure;
     if (this.differs("corners", [layout, captions, rowAxis, columnAxis])) {

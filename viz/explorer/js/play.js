@@ -2,55 +2,28 @@
 //
 // `t` runs from 0 to 6, the ends of the beats are whole numbers. `Play.show(t)` draws any moment by itself, so
 // playing, stepping and scrubbing are the same. Within a beat only transforms and opacities change, which a
-// browser does without a new layout; numbers change where a beat begins.
+// browser does without a new layout; numbers and vectors change where a beat begins.
 
-import { exponentialsOf, extent, rowOf, topPositions } from "./derive.js";
+import { BEATS, beatsOf, HATCHED, MEETS, MIXES } from "./beats.js";
+import { rowOf, topPositions } from "./derive.js";
 import { button, element, span } from "./elements.js";
 import { precise } from "./numbers.js";
 import { paintPixels } from "./paint.js";
 
-const BEATS = 6;
 const SHOWN = 24; // keys at most: of a longer row those with the largest weights
 const SECONDS = 1.8; // of one beat
-const HATCHED = 2; // the beat in which the mask falls
-
-/** What each beat shows of a row: a title, a sentence, and of each key its number and its bar. */
-function beatsOf(derived, layer, query) {
-  const row = (matrix) => rowOf(matrix, query, layer.keys);
-  const [scores, scaled, masked] = [derived.scores, derived.scaled, derived.masked].map(row);
-  const { exponentials, sum, largest } = exponentialsOf(masked);
-  const weights = row(derived.weights);
-  const unit = Math.max(extent(scores), extent(scaled), Number.MIN_VALUE);
-  const along = (numbers) => Array.from(numbers, (value) => (Number.isFinite(value) ? value / unit : 0));
-  const masks = derived.hidden === null ? "No key is masked in this layer." : "Masked keys lose their score.";
-  const all = precise(sum);
-  const beat = (title, says, numbers, quantity, bars = Array.from(numbers)) => ({ title, says, numbers, quantity, bars });
-  const score = (title, says, numbers) => beat(title, says, numbers, "score", along(numbers));
-  return [
-    score("Query meets keys", "Each score is the dot product of the query with one key.", scores),
-    score("Scale", `Each score is multiplied by ${precise(layer.scale)}.`, scaled),
-    score("Mask", masks, masked),
-    beat(
-      "Exponentials",
-      `e to the power of each score, less the largest, ${precise(largest)}. They sum to ${all}.`,
-      exponentials,
-      "weight",
-    ),
-    beat(
-      "Divide by the sum",
-      `Each is divided by ${all}: these are the weights, and they sum to 1.`,
-      weights,
-      "weight",
-    ),
-    beat("Mix the values", "Each value vector, times its weight, goes into the output.", weights, "value"),
-  ];
-}
+const ROW = 21; // pixels from one row to the next, as in play.css
 
 /** The keys that are shown, in the order of the text. */
 function shownKeys(weights) {
   const all = weights.length;
   if (all <= SHOWN) return Array.from({ length: all }, (_, key) => key);
   return topPositions(weights, SHOWN).sort((a, b) => a - b);
+}
+
+/** A vector as a strip of colours, which screen readers pass over. */
+function strip(name) {
+  return element("canvas", { class: name, height: 1, "aria-hidden": "true" });
 }
 
 /** Slow at both ends. */
@@ -64,8 +37,9 @@ export class Play {
     this.holder = holder;
     this.title = element("h3", { class: "beat", "data-testid": "beat" });
     this.says = element("p", { class: "beatsays", "data-testid": "beat-says" });
+    this.query = strip("vector asking");
     this.rows = element("div", { class: "beatrows", "data-testid": "beat-rows" });
-    this.output = element("canvas", { class: "vector output", height: 1, "aria-hidden": "true" });
+    this.output = strip("vector output");
     this.result = element("div", { class: "beatrow result" }, span("", "output"), this.output);
     this.button = button("play", () => this.toggle());
     this.slider = element("input", {
@@ -97,36 +71,37 @@ export class Play {
     this.shown = shownKeys(rowOf(derived.weights, cell.query, layer.keys));
     this.isMasked = (key) => derived.hidden?.[cell.query * layer.keys + key];
     this.lines = this.shown.map((key) => this.line(key, keys.full[key], scene));
-    this.rows.replaceChildren(...this.lines.map(({ row }) => row));
+    this.rows.replaceChildren(this.query, ...this.lines.map(({ row }) => row));
     const whole = this.shown.length === layer.keys;
     this.rest = whole ? "" : ` Shown: the ${SHOWN} keys with the largest weights, of ${layer.keys}.`;
-    this.drawOutput(scene);
+    this.paint(this.query, rowOf(derived.query, cell.query, layer.width), "query", layer);
+    this.result.hidden = !derived.output;
+    if (derived.output) {
+      this.paint(this.output, rowOf(derived.output, cell.query, layer.valueWidth), "output", layer);
+    }
     this.beat = null;
     this.show(this.t);
   }
 
-  line(key, label, scene) {
+  /** One key: its bar, its key vector, and its value vector twice, since one copy flows into the output. */
+  line(key, label, { layer, derived }) {
     const bar = element("i", { class: "bar" });
-    const vector = element("canvas", { class: "vector", height: 1, "aria-hidden": "true" });
+    const [offer, vector, flow] = ["vector offer", "vector held", "vector flow"].map(strip);
     const number = span("beatnumber");
-    const track = span("track", bar, vector);
+    const track = span("track", offer, bar, vector, flow);
     const masked = this.isMasked(key) ? " masked" : "";
     const row = element("div", { class: `beatrow${masked}` }, span("", label), track, number);
-    const { layer, derived } = scene;
-    if (derived.value) this.paint(vector, rowOf(derived.value, key, layer.valueWidth), layer.range.value);
-    return { key, row, bar, vector, number };
-  }
-
-  drawOutput({ layer, derived, cell }) {
-    this.result.hidden = !derived.output;
-    if (!derived.output) return;
-    this.paint(this.output, rowOf(derived.output, cell.query, layer.valueWidth), layer.range.output);
+    this.paint(offer, rowOf(derived.key, key, layer.width), "key", layer);
+    for (const copy of derived.value ? [vector, flow] : []) {
+      this.paint(copy, rowOf(derived.value, key, layer.valueWidth), "value", layer);
+    }
+    return { key, row, bar, offer, vector, flow, number };
   }
 
   /** A vector as one row of coloured pixels, which CSS makes as wide as the track. */
-  paint(canvas, vector, largest) {
+  paint(canvas, vector, quantity, { range }) {
     const row = { values: vector, rows: 1, columns: vector.length };
-    paintPixels(canvas, row, this.palette.scale.value, { low: -largest, high: largest });
+    paintPixels(canvas, row, this.palette.scale[quantity], { low: -range[quantity], high: range[quantity] });
   }
 
   /** Draws the moment t. */
@@ -134,26 +109,49 @@ export class Play {
     this.t = Math.min(Math.max(t, 0), BEATS);
     const beat = Math.max(Math.ceil(this.t) - 1, 0);
     if (beat !== this.beat) this.begin(beat);
-    const share = eased(this.t - beat);
-    const { bars } = this.beats[beat];
-    const before = beat === 0 ? null : this.beats[beat - 1].bars;
-    const isMixing = beat === BEATS - 1;
-    this.lines.forEach(({ key, row, bar, vector, number }, n) => {
-      const here = beat === 0 ? Math.min(Math.max(share * this.lines.length - n, 0), 1) : share;
-      const from = before?.[key] ?? 0;
-      bar.style.transform = `scaleX(${from + (bars[key] - from) * here})`;
-      number.style.opacity = beat === 0 ? here : 1;
-      row.style.setProperty("--fallen", beat > HATCHED ? 1 : beat === HATCHED ? share : 0);
-      if (!isMixing) return;
-      vector.style.transform = `scaleY(${bars[key]})`;
-      vector.style.opacity = share;
-      bar.style.opacity = 1 - share;
-    });
-    this.output.style.opacity = isMixing ? share : 0;
+    const passed = this.t - beat;
+    if (beat === MEETS) this.slide(passed);
+    else this.grow(beat, eased(passed));
+    if (beat === HATCHED) this.rows.style.setProperty("--fallen", eased(passed));
+    if (beat === MIXES) this.mix(eased(passed));
     this.slider.value = this.t;
   }
 
-  /** The words and numbers of a beat. */
+  /** q slides along the keys; the score of each one it has met is filled. */
+  slide(passed) {
+    const at = passed * this.lines.length;
+    this.query.style.transform = `translateY(${Math.min(at, this.lines.length - 1) * ROW}px)`;
+    this.lines.forEach(({ key, bar, number }, n) => {
+      const met = eased(Math.min(Math.max(at - n, 0), 1));
+      bar.style.transform = `scaleX(${this.beats[MEETS].bars[key] * met})`;
+      number.style.opacity = met;
+    });
+  }
+
+  /** From the bars of the beat before to those of this one. */
+  grow(beat, share) {
+    const [from, to] = [this.beats[beat - 1].bars, this.beats[beat].bars];
+    for (const { key, bar } of this.lines) {
+      bar.style.transform = `scaleX(${from[key] + (to[key] - from[key]) * share})`;
+    }
+  }
+
+  /** Each value becomes as thick as its weight, then a copy of it flows into the output. */
+  mix(share) {
+    const { bars } = this.beats[MIXES];
+    const [thin, flown] = [Math.min(share * 2, 1), Math.max(share * 2 - 1, 0)];
+    this.lines.forEach(({ key, bar, vector, flow }, n) => {
+      const thick = `scaleY(${bars[key]})`;
+      bar.style.opacity = 1 - thin;
+      vector.style.opacity = thin;
+      vector.style.transform = thick;
+      flow.style.opacity = flown > 0 && flown < 1 ? 0.8 : 0;
+      flow.style.transform = `translateY(${(this.lines.length - n) * ROW * flown}px) ${thick}`;
+    });
+    this.output.style.opacity = flown;
+  }
+
+  /** The words, numbers and vectors of a beat. */
   begin(beat) {
     this.beat = beat;
     const { title, says, numbers, quantity } = this.beats[beat];
@@ -162,10 +160,12 @@ export class Play {
     this.slider.setAttribute("aria-valuetext", this.title.textContent);
     this.holder.dataset.beat = beat;
     this.rows.style.setProperty("--bar", this.palette.hue[quantity]);
-    for (const { key, bar, vector, number } of this.lines) {
+    this.rows.style.setProperty("--fallen", beat > HATCHED ? 1 : 0);
+    this.output.style.opacity = 0;
+    for (const { key, bar, vector, flow, number } of this.lines) {
       number.textContent = precise(numbers[key]);
-      bar.style.opacity = 1;
-      vector.style.opacity = 0;
+      number.style.opacity = bar.style.opacity = 1;
+      vector.style.opacity = flow.style.opacity = 0;
     }
   }
 

@@ -1,134 +1,160 @@
 // The sentence as chips, shaded by how much the chosen query attends to each token, or each token to the chosen key.
+// A short one has arcs too.
 
 import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
-import { inkedColour } from "./colours.js";
-import { check, choiceOf, Drawn, element, radio, span } from "./elements.js";
-import { precise } from "./numbers.js";
-
-const NUMBERED = 16; // up to this many tokens the weight stands under each chip
+import { ChipLine } from "./chips.js";
+import { choiceOf, Drawn, element, span, toggle } from "./elements.js";
+import { groupAt, groupsOf } from "./groups.js";
 
 /** The chips stay while the tokens stay; only their shades, names and rings change. */
 export class Sentence {
   drawn = new Drawn();
 
-  constructor(holder) {
+  /** `point` takes the cell { query, key } under the pointer, a whole row { query }, or null. */
+  constructor(holder, point) {
+    this.point = point;
     this.name = element("strong");
     this.head = element("p", { class: "sentencehead" });
     this.lines = element("div");
-    holder.replaceChildren(this.head, this.lines);
+    this.note = element("p", { class: "arcnote" });
+    holder.replaceChildren(this.head, this.lines, this.note);
   }
 
-  /** `scene.side` is "reads" or "read-by". */
+  /** `scene.side` is "reads" or "read-by", `scene.unit` "token" or "word"; `scene.several` are the chosen queries,
+   *  null where it is one. */
   draw(scene) {
-    const { side, queries, keys, cell, palette } = scene;
+    const { side, unit, several, withoutFirst, queries, keys, layer, available } = scene;
     const axis = side === "reads" ? "query" : "key";
-    const labels = side === "reads" ? queries : keys;
-    this.name.textContent = `${cell[axis]} “${labels.short[cell[axis]]}”`;
+    const hasWords = [queries, keys].some(({ word }) => word.length > new Set(word).size);
+    const isOne = layer.kind !== "cross" && layer.queries === layer.keys; // one line is queries and keys
+    this.groups = { query: groupsOf(queries.word, unit), key: groupsOf(keys.word, unit) };
+    const facts = [side, unit, several !== null, withoutFirst, hasWords];
+    if (this.drawn.differs("head", ...facts)) this.drawHead(scene, hasWords);
+    this.drawName(scene, axis);
+    if (this.drawn.differs("chips", queries, keys, isOne, side, unit, several !== null)) {
+      this.build(scene, axis, isOne);
+      this.drawn.differs("boxes", null);
+    }
+    const chosen = this.chosen(scene);
+    this.chips.forEach((line) => line.draw({ ...scene, groups: this.groups, chosen }));
+    this.note.textContent = this.noteOf(scene);
+    Object.assign(this, { scene, axis });
+    if (!this.arcs) return;
+    if (this.drawn.differs("boxes", available)) {
+      this.arcs.measure(this.chips[0].chips.map(({ chip }) => chip));
+    }
+    this.drawArcs(this.ringed());
+  }
+
+  /** The numbers of the chosen groups, of queries and of keys. */
+  chosen({ cell, side, several }) {
+    const { query, key } = this.groups;
+    const asking = side === "reads" ? (several ?? [cell.query]) : [cell.query];
+    const distinct = new Set(asking.map((position) => groupAt(query, position)));
+    return { query: [...distinct].sort((a, b) => a - b), key: [groupAt(key, cell.key)] };
+  }
+
+  drawName(scene, axis) {
+    const { several, side, cell, palette } = scene;
+    const labels = side === "reads" ? scene.queries : scene.keys;
+    const group = this.groups[axis][groupAt(this.groups[axis], cell[axis])];
+    const named = group.map((position) => labels.short[position]).join("");
+    const isMean = several?.length > 1 && side === "reads";
+    this.name.textContent = isMean ? `${several.length} tokens, their mean` : `${group[0]} “${named}”`;
     this.name.style.color = palette.ink[axis];
-    if (this.drawn.differs("side", side)) this.drawHead(scene);
-    if (this.drawn.differs("chips", queries, keys, side)) this.build(scene, axis);
-    this.chips.forEach((line) => line.draw(scene));
-    if (this.arcs) this.drawArcs(scene, scene.cell.query);
   }
 
-  addArcs() {
-    const { element: chips } = this.chips[0];
-    this.arcs = new Arcs();
-    chips.classList.add("arced");
-    chips.append(this.arcs.svg);
+  drawHead(scene, hasWords) {
+    const { side, unit, several, withoutFirst, change } = scene;
+    const here = () => this.scene.cell.query;
+    const choice = (name, label, options, chosen, choose) =>
+      choiceOf(label, { options, chosen, choose, name });
+    const sides = { reads: "attends to", "read-by": "is attended to by" };
+    const units = { token: "tokens", word: "whole words" };
+    const picks = (isSeveral) => change({ several: isSeveral ? [here()] : null });
+    const parts = [
+      several ? null : "Token ",
+      this.name,
+      choice("side", "Direction", sides, side, (chosen) => change({ side: chosen, several: null })),
+      hasWords ? choice("unit", "What counts as one", units, unit, (chosen) => change({ unit: chosen })) : null,
+      side === "reads" ? toggle("several", "Choose several tokens", several !== null, picks) : null,
+      toggle("hide-first", "Hide the first token", withoutFirst, (on) => change({ withoutFirst: on })),
+    ];
+    this.head.replaceChildren(...parts.filter((part) => part !== null));
   }
 
-  /** The arcs of a token: the chosen one, or the one under the pointer. */
-  drawArcs(scene, token) {
-    const { chips } = this.chips[0];
-    const draw = (shown) => this.arcs.draw(arcsOf({ ...scene, token: shown }), shown, scene.palette);
-    this.arcs.measure(chips.map(({ chip }) => chip));
-    draw(token);
-    chips.forEach(({ chip }, position) => {
-      chip.onpointerenter = () => draw(position);
-      chip.onpointerleave = () => draw(token);
-    });
-  }
-
-  drawHead({ side, setSide }) {
-    const options = { reads: "reads", "read-by": "is read by" };
-    const sides = { options, chosen: side, choose: setSide, name: "side" };
-    const direction = choiceOf("Direction of looking", sides);
-    this.head.replaceChildren("Token ", this.name, direction, "the tokens below, shaded by weight.");
+  /** What the picture leaves out, and how to read it. */
+  noteOf({ withoutFirst, unit, side }) {
+    const arcs =
+      "An arc is as wide as its weight. Above: what the token attends to. Below: what attends to it.";
+    const left = "The first token is hidden here, so what is shown of a row no longer sums to 1.";
+    const words = "The weights on a word's tokens are added; of a word's own tokens the mean is shown.";
+    const shades = `The tokens are shaded by weight${side === "reads" ? "" : ": what each gives to the chosen one"}.`;
+    return [this.arcs ? arcs : shades, unit === "word" && words, withoutFirst && left].filter(Boolean).join(" ");
   }
 
   /** Cross-attention has a line of queries and a line of keys; otherwise one line is both. */
-  build(scene, axis) {
-    const { kind, queries, keys } = scene.layer;
+  build(scene, axis, isOne) {
     this.arcs = null;
-    if (kind !== "cross" && queries === keys) {
-      this.chips = [new ChipLine(scene, axis, { shaded: true, selectable: true })];
-      this.lines.replaceChildren(this.chips[0].element);
-      if (keys <= ARC_TOKENS) this.addArcs();
+    if (isOne) {
+      const only = new ChipLine(scene, axis, { shaded: true, selectable: true, groups: this.groups[axis] });
+      this.chips = [only];
+      this.lines.replaceChildren(only.element);
+      if (scene.layer.keys <= ARC_TOKENS) this.addArcs();
       return;
     }
-    this.chips = ["query", "key"].map(
-      (one) => new ChipLine(scene, one, { shaded: one !== axis, selectable: one === axis }),
-    );
+    this.chips = ["query", "key"].map((one) => {
+      const part = { shaded: one !== axis, selectable: one === axis, groups: this.groups[one] };
+      return new ChipLine(scene, one, part);
+    });
     const names = ["queries", "keys"].map((name) => span("linename", name));
     this.lines.replaceChildren(
       ...this.chips.map((line, n) => element("div", { class: "line" }, names[n], line.element)),
     );
   }
-}
 
-/** One line of chips. `shaded`: coloured by weight. `selectable`: a click chooses its token. */
-class ChipLine {
-  constructor(scene, axis, { shaded, selectable }) {
-    Object.assign(this, { axis, shaded, selectable });
-    this.labels = (axis === "query" ? scene.queries : scene.keys).full;
-    const isNumbered = shaded && this.labels.length <= NUMBERED;
-    this.chips = this.labels.map((text, position) => {
-      const face = span("face", text);
-      const number = isNumbered ? span("number") : null;
-      const choose = () => scene.choose({ [axis]: position });
-      const chip = selectable
-        ? radio(`chip-${axis}-${position}`, choose, { class: "chip" }, face, number)
-        : span("chip", face, number);
-      return { chip, face, number };
+  addArcs() {
+    const [{ element: holder, chips }] = this.chips;
+    this.arcs = new Arcs((arc) => this.pointAt(arc));
+    holder.classList.add("arced");
+    holder.append(this.arcs.svg);
+    chips.forEach(({ chip }, group) => {
+      chip.onpointerenter = () => this.look(group);
+      chip.onpointerleave = () => this.look(null);
     });
-    const attributes = {
-      class: "chips",
-      role: selectable ? "radiogroup" : "group",
-      "aria-label": `${axis === "query" ? "Queries" : "Keys"}${shaded ? ", shaded by weight" : ""}`,
-      "data-testid": `chips-${axis}`,
-    };
-    this.element = element("div", attributes, ...this.chips.map(({ chip }) => chip));
   }
 
-  draw(scene) {
-    const chosen = this.selectable ? scene.cell[this.axis] : -1;
-    this.chips.forEach((parts, position) => {
-      const weight = this.shaded ? shownWeight(scene, position) : null;
-      this.shade(parts, scene.palette, position, weight, position === chosen);
-    });
-    if (this.selectable) check(this.chips.map(({ chip }) => chip), chosen);
+  /** The numbers of the ringed groups of the one line: the chosen queries, or the chosen key. */
+  ringed() {
+    return this.chosen(this.scene)[this.axis];
   }
 
-  shade({ chip, face, number }, palette, position, weight, chosen) {
-    const hidden = weight === "masked";
-    const isShaded = typeof weight === "number";
-    const colours = isShaded ? inkedColour(palette.scale.weight, weight, 0, 1) : null;
-    face.className = `face${hidden ? " masked" : ""}${chosen ? " ringed" : ""}`;
-    face.style.background = colours?.background ?? "";
-    face.style.color = colours?.ink ?? "";
-    if (chosen) face.style.setProperty("--ring", palette.ink[this.axis]);
-    const says = isShaded ? `: ${precise(weight)}` : hidden ? ": not allowed" : "";
-    chip.title = `${this.axis} ${position} “${this.labels[position]}”${says}`;
-    if (this.selectable) chip.ariaLabel = chip.title;
-    if (number) number.textContent = hidden ? "–" : weight.toFixed(2);
+  drawArcs(chosen) {
+    const { groups, scene } = this;
+    this.arcs.draw(arcsOf({ ...scene, groups: groups.query, chosen }), groups.query, scene.palette);
   }
-}
 
-/** The weight that shades a chip; "masked" where the query may not look. */
-function shownWeight({ layer, derived, cell, side }, position) {
-  const [query, key] = side === "reads" ? [cell.query, position] : [position, cell.key];
-  const at = query * layer.keys + key;
-  const weight = derived.weights[at];
-  return derived.hidden?.[at] && weight === 0 ? "masked" : weight;
+  /** Shows the arcs of the group under the pointer, and rings its row. */
+  look(group) {
+    this.drawArcs(group === null ? this.ringed() : [group]);
+    this.point(group === null ? null : { [this.axis]: this.groups[this.axis][group][0] });
+  }
+
+  /** Lights an arc, and rings its cell. */
+  pointAt(arc) {
+    this.arcs.light(arc);
+    const cell = arc && { query: this.groups.query[arc.from][0], key: this.groups.key[arc.to][0] };
+    this.point(cell);
+  }
+
+  /** Shows the arcs of the row under the pointer, and lights that of the cell; null: back to the chosen ones. */
+  light(cell) {
+    if (!this.arcs) return;
+    const { query, key } = this.groups;
+    const pair = cell && { from: groupAt(query, cell.query), to: groupAt(key, cell.key) };
+    const ringed = this.ringed();
+    const isShown = !pair || ringed.includes(this.axis === "query" ? pair.from : pair.to);
+    this.drawArcs(isShown ? ringed : [pair.from]);
+    this.arcs.light(pair);
+  }
 }

@@ -20,7 +20,7 @@ from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.theme import QuantityName
 from viz.saving.save import save_figure
 from viz.shell.controls import choose_layer_and_head
-from viz.shell.pictures import chart
+from viz.shell.pictures import chart, readout_of
 from viz.state.look import Look, labels_of
 from viz.state.navigation import view_link
 from viz.state.session import change_view, current, shown, write_link
@@ -159,6 +159,7 @@ def chosen_head(seen: Look, family: Family) -> None:
         weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW),
         f"all-heads-chosen-{attention.name}-{head}",
     )
+    readout_of(attention, head, queries, keys)
     view_link(
         "pages/attention.py",
         f"Open {name_of(seen, (attention.name, head))} in the explorer →",

@@ -18,7 +18,7 @@ from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.markdown import plain
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.model_picker import model_title
-from viz.shell.pictures import chart, look_for
+from viz.shell.pictures import chart, look_for, readout_of
 from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
 from viz.state.held import loaded, traced
@@ -140,6 +140,7 @@ def _picture(side: Side, key: str) -> None:
         weights_of_head(side.attention, side.head, queries=queries, keys=keys, fitting=NARROW),
         f"all-heads-compare-{key}",
     )
+    readout_of(side.attention, side.head, queries, keys)
     weights = side.attention.weights(side.head)
     said = (
         f"Mean entropy {float(entropy(weights).mean()):.2f} nats, mean largest weight "

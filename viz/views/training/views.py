@@ -8,7 +8,7 @@ from viz.figures.heatmap import weights_of_head
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.pictures import chart, look_for, table
+from viz.shell.pictures import chart, look_for, readout_of, table
 from viz.state.examples import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
 from viz.views.training.choice import Seen, archive, seen_training
@@ -126,6 +126,7 @@ def beside() -> None:
                 weights_of_head(attention, seen.head, queries=queries, keys=keys),
                 f"training-beside-{which}",
             )
+            readout_of(attention, seen.head, queries, keys)
             for one in numbers:
                 st.caption(f"{one.name}: {one.values[at]:.4f}")
             weights = attention.weights(seen.head)

@@ -1,0 +1,58 @@
+"""The arcs of a sentence are the weights, whatever the tokens are called."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from viz.figures.arc_line import WIDEST, WIDTHS, arc_line
+
+WEIGHTS = np.array([[1, 0, 0], [0.25, 0.75, 0], [0.5, 0.005, 0.495]], dtype=np.float32)
+
+
+def drawn(tokens=("a", " <b>", " c&d"), **more) -> ElementTree.Element:
+    return ElementTree.fromstring(arc_line(tokens, WEIGHTS, 2, **more))
+
+
+def tokens_of(svg: ElementTree.Element) -> list[ElementTree.Element]:
+    return [group for group in svg if group.get("class", "").startswith("token")]
+
+
+def test_an_arc_is_as_wide_as_its_weight_and_says_it():
+    for row, group in zip(WEIGHTS, tokens_of(drawn()), strict=True):
+        arcs = list(group[0])
+        shown = [weight for weight in row if weight >= 0.01]
+        assert [float(arc.get("stroke-width")) for arc in arcs] == pytest.approx(
+            [WIDEST * weight for weight in shown], abs=0.01
+        )
+        assert [float(arc[0].text) for arc in arcs] == pytest.approx(shown, abs=1e-4)
+
+
+def test_no_token_becomes_markup():
+    assert [group.find("text").text for group in tokens_of(drawn())] == ["a", "·<b>", "·c&d"]
+
+
+def test_the_chosen_tokens_arcs_are_shown_and_told():
+    groups = tokens_of(drawn())
+    assert [group.get("class") for group in groups] == ["token", "token", "token chosen"]
+    assert [group.get("tabindex") for group in groups] == ["-1", "-1", "0"]
+    assert groups[-1].get("aria-label") == "Token 2, ·c&d, attends to: a 0.50, ·c&d 0.50"
+
+
+@pytest.mark.parametrize("width", WIDTHS.values())
+def test_a_long_sentence_wraps(width):
+    count = 40
+    svg = ElementTree.fromstring(
+        arc_line([" word"] * count, np.eye(count, dtype=np.float32), 39, width=width)
+    )
+    boxes = [group.find("rect") for group in tokens_of(svg)]
+    assert max(float(box.get("x")) + float(box.get("width")) for box in boxes) <= width
+    assert len({box.get("y") for box in boxes}) > 1
+    height = float(re.search(r"(\d+)$", svg.get("viewBox")).group())
+    assert max(float(box.get("y")) + float(box.get("height")) for box in boxes) <= height
+
+
+def test_weights_of_another_size_are_refused():
+    with pytest.raises(ValueError, match="3, 3"):
+        arc_line(["a"], WEIGHTS, 0)

@@ -1,0 +1,30 @@
+"""The line below a picture holds the cell's own numbers."""
+
+import numpy as np
+import pytest
+
+from tests.viz.explorer.records import labels, record
+from viz.notation.readout import readout
+
+
+def parts_of(query: int, key: int, **more) -> tuple[list[str], list[float]]:
+    attention = record(6, **more)
+    found = readout(attention, 1, query, key, queries=labels(6), keys=labels(6)).split(" · ")
+    matrices = (attention.scores(1), attention.scaled(1), attention.weights(1))
+    return found, [float(matrix[query, key]) for matrix in matrices]
+
+
+def number(text: str) -> float:
+    return float(text.split()[-1].replace("−", "-").replace("∞", "inf"))
+
+
+def test_it_goes_from_the_score_to_the_weight() -> None:
+    (head, cell, *numbers), expected = parts_of(4, 2)
+    assert (head, cell) == ("L2H1", "·cat → ·saw")
+    assert [number(part) for part in numbers] == pytest.approx(expected, abs=6e-5)
+
+
+def test_a_masked_cell_says_what_the_mask_made_of_it() -> None:
+    assert number(parts_of(1, 4)[0][4]) == -np.inf
+    assert number(parts_of(1, 4, mask_value=-1e9)[0][4]) == -1e9
+    assert "masked" not in " ".join(parts_of(4, 2)[0])

@@ -1,0 +1,51 @@
+"""One cell of attention in a line of text, from its score to its weight."""
+
+import math
+from collections.abc import Sequence
+
+from model.nn.places import head_label
+from model.trace.records import Attention
+from viz.notation.labels import token_label
+
+_LABEL = 14  # characters of a token
+_DECIMALS = 4
+
+
+def readout(
+    attention: Attention,
+    head: int,
+    query: int,
+    key: int,
+    *,
+    queries: Sequence[str],
+    keys: Sequence[str],
+) -> str:
+    """As the explorer says it below its picture:
+    L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861"""
+    score, scaled, masked, weight = (
+        float(getattr(attention, stage)(head)[query, key])
+        for stage in ("scores", "scaled", "masked", "weights")
+    )
+    mask = attention.mask_of(head)
+    hidden = mask is not None and not mask[query, key]
+    parts = [
+        head_label((attention.name, head)),
+        f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}",
+        f"score {_written(score)}",
+        f"× {_written(attention.scale)} = {_written(scaled)}",
+        f"masked: {_written(masked)}" if hidden else "",
+        f"weight {_written(weight)}",
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def _written(value: float) -> str:
+    """Four decimals; a tiny or huge number in powers of ten; a true minus sign."""
+    if math.isinf(value):
+        text = "-∞" if value < 0 else "∞"
+    elif value and not 0.5 * 10**-_DECIMALS <= abs(value) < 1e6:
+        mantissa, _, exponent = f"{value:.1e}".partition("e")
+        text = f"{mantissa}e{int(exponent)}"
+    else:
+        text = f"{value:.{_DECIMALS}f}"
+    return text.replace("-", "−")

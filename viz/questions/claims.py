@@ -1,0 +1,160 @@
+"""What is to be seen in the heads of an example: its own words in the unchanged run; in a changed run what
+became of them, from that run's numbers. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from model.nn.intervention import Intervention
+from model.nn.places import Place, head_label
+from model.trace.records import Token
+from model.trace.trace import Trace
+from viz.explorer.claim import Claim, Ring, Words
+from viz.questions.question import token_name
+from viz.state.examples import EXAMPLES, SentenceExample
+from viz.state.view import View
+
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "last": -1}
+_NAMED = re.compile(
+    r"(?:(?P<ordinal>first|second|third|last) )?“(?P<token>[^”]+)”"
+    r"|(?P<last_row>the last row)"
+    r"|(?P<first_column>the first column)"
+    r"|(?P<diagonal>(?:just (?P<side>below|above) )?the diagonal)"
+    r"|L(?P<layer>\d+)H(?P<head>\d+)"
+    r"|head (?P<beside>\d+) of the same layer"
+    r"|heads of layer (?P<other_layer>\d+)",
+    re.IGNORECASE,
+)
+_SIDES = {None: 0, "below": -1, "above": 1}
+
+
+def claims(
+    view: View,
+    before: Trace,
+    after: Trace,
+    intervention: Intervention,
+    examples: Sequence[SentenceExample] = EXAMPLES,
+) -> tuple[Claim, ...]:
+    """One for each example with the sentence and model of a view; before and after: the unchanged run and
+    the one that is shown, which may be the same."""
+    here = [one for one in examples if _sentence(one.view) == _sentence(view)]
+    if after is before:
+        return tuple(_own_claim(example, before) for example in here)
+    return tuple(changed_claim(example.view, before, after, intervention) for example in here)
+
+
+def _sentence(view: View) -> tuple[str, str, str | None]:
+    return view.text, view.model, view.target
+
+
+def _own_claim(example: SentenceExample, trace: Trace) -> Claim:
+    view = example.view
+    words = tuple(_linked(example.look_for, Named(view, trace)))
+    return Claim(view.place, view.head, "What to look for.", words)
+
+
+def _linked(text: str, named: "Named") -> Iterator[Words]:
+    """The text in pieces; those that name something which can be ringed or opened are links."""
+    end = 0
+    for found in _NAMED.finditer(text):
+        link = named.link(found)
+        if link is not None:
+            yield Words(text[end : found.start()])
+            yield link
+            end = found.end()
+    yield Words(text[end:])
+
+
+@dataclass(frozen=True)
+class Named:
+    """Finds in one head of one run what the words of an example name."""
+
+    view: View
+    trace: Trace
+
+    def link(self, found: re.Match[str]) -> Words | None:
+        """None where it is unclear which cell, row or head is meant."""
+        kinds, text = found.groupdict(), found[0]
+        if kinds["last_row"]:
+            return Words(text, (Ring(query=len(self.queries) - 1),))
+        if kinds["first_column"]:
+            return Words(text, (Ring(key=0),))
+        if kinds["diagonal"]:
+            side = kinds["side"]
+            return Words(text, (Ring(diagonal=_SIDES[side and side.lower()]),))
+        if kinds["token"]:
+            ring = self._ring(kinds["token"], kinds["ordinal"])
+            return ring and Words(text, (ring,))
+        return self._head(kinds, text)
+
+    @property
+    def queries(self) -> Sequence[Token]:
+        return self.trace.queries_of(self.trace.find(self.view.place))
+
+    @property
+    def keys(self) -> Sequence[Token]:
+        return self.trace.keys_of(self.trace.find(self.view.place))
+
+    def _ring(self, token: str, ordinal: str | None) -> Ring | None:
+        """Where a token stands: the row of the chosen query, the cell of the chosen key; the row of one that
+        is counted; the column of one that the tokenizer added; else the cell in the chosen query's row."""
+        rows, columns = _positions(token, self.queries), _positions(token, self.keys)
+        query, key = self.view.query, self.view.key
+        if ordinal:
+            place = _ORDINALS[ordinal.lower()]
+            return Ring(query=rows[place]) if -1 <= place < len(rows) and rows else None
+        if columns and self.keys[columns[0]].special:
+            return Ring(key=columns[0])
+        if key in columns and key != query:
+            return Ring(query=query, key=key)
+        if query in rows:
+            return Ring(query=query)
+        if len(columns) == 1:
+            return Ring(query=query, key=columns[0])
+        return Ring(query=rows[0]) if len(rows) == 1 else None
+
+    def _head(self, kinds: dict[str, str | None], text: str) -> Words | None:
+        """A head by its name, one beside the chosen one, or the same number in another layer."""
+        chosen = Place.named(self.view.place)
+        layer = kinds["layer"] or kinds["other_layer"] or str(chosen.layer)
+        head = kinds["head"] or kinds["beside"] or str(self.view.head)
+        place = replace(chosen, layer=int(layer)).name
+        known = {one.name: one.heads for one in self.trace.attention}
+        return Words(text, (), place, int(head)) if int(head) < known.get(place, 0) else None
+
+
+def _positions(text: str, tokens: Sequence[Token]) -> list[int]:
+    return [at for at, token in enumerate(tokens) if token.text.strip() == text]
+
+
+def changed_claim(view: View, before: Trace, after: Trace, intervention: Intervention) -> Claim:
+    """What became of an example's cell: its weight before and after, and where its row is largest now."""
+    attention, head = after.find(view.place), view.head
+    row = attention.weights(head)[view.query]
+    was, now = float(before.find(view.place).weights(head)[view.query, view.key]), row[view.key]
+    queries, keys = after.queries_of(attention), after.keys_of(attention)
+    asking = Words(token_name(queries[view.query], view.query), (Ring(query=view.query),))
+
+    def named(key: int) -> Words:
+        return Words(token_name(keys[key], key), (Ring(view.query, key),))
+
+    wanted, largest = named(view.key), int(row.argmax())
+    alike = int(np.isclose(row, row[largest], rtol=1e-4).sum())
+    start = (Words(f"In {head_label((view.place, head))} the row of "), asking)
+    earlier = (wanted, Words(f" gets {now:.2f}, before the change {was:.2f}."))
+    if row[largest] == 0:
+        said = (Words(" attends to nothing: every key is masked. "), wanted)
+        said = (*said, Words(f" got {was:.2f} before the change."))
+    elif alike > 1:
+        said = (Words(f" gives {alike} tokens {row[largest]:.2f} each. "), *earlier)
+    elif largest == view.key:
+        said = (Words(" still gives its largest weight to "), *earlier[:1])
+        said = (*said, Words(f": {now:.2f}, before the change {was:.2f}."))
+    else:
+        said = (Words(" gives its largest weight to "), named(largest))
+        said = (*said, Words(f": {row[largest]:.2f}. "), *earlier)
+    zeroed = (view.place, head) in intervention.ablated
+    off = (Words(" The output of this head is set to zero."),) if zeroed else ()
+    return Claim(view.place, head, "After the change.", (*start, *said, *off))

@@ -1,0 +1,50 @@
+"""Home's picture: which token attends to which, and what the model expects next."""
+
+import streamlit as st
+
+from model.analysis.tokens.prediction import probabilities
+from viz.elements.drawing import drawing
+from viz.figures.arc_line import WIDTHS, arc_line
+from viz.figures.heatmap import weights_of_head
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.saving.save import save_figure
+from viz.shell import pictures
+from viz.state.look import Look
+from viz.state.session import current
+
+MOST = 60  # tokens with arcs; a longer text, and one that attends to another, is shown as a heatmap
+
+
+def hero(seen: Look) -> None:
+    """The sentence with the arcs of the chosen head, or its weights as a heatmap."""
+    queries, keys = seen.labels
+    attention, head = seen.attention, seen.head
+    heatmap = weights_of_head(attention, head, queries=queries, keys=keys)
+    if attention.kind == "cross" or len(queries) > MOST:
+        pictures.chart(heatmap, "home")
+        pictures.readout_of(attention, head, queries, keys)
+        return
+    chosen = min(current().query, len(queries) - 1)
+    weights, said = attention.weights(head), _expected(seen)
+    drawings = {
+        name: arc_line(queries, weights, chosen, width=width, said=said)
+        for name, width in WIDTHS.items()
+    }
+    drawing(drawings, "home-arcs")
+    st.caption(
+        f"Layer {attention.place.layer}, head {head}: what “{plain(token_label(queries[chosen]))}” attends "
+        "to. The wider an arc, the larger its weight. Point at another token to see its arcs."
+    )
+    pictures.readout_of(attention, head, queries, keys)
+    save_figure(heatmap, "home")
+
+
+def _expected(seen: Look) -> str:
+    """The likeliest next token and its probability; "" where the model predicts none."""
+    prediction = seen.trace.prediction
+    if prediction is None:
+        return ""
+    shares = probabilities(prediction.after(-1))
+    (token,) = seen.model.tokenizer.named([int(shares.argmax())])
+    return f"→ {token_label(token.text)} {shares.max():.0%}"
