@@ -21,32 +21,35 @@ _component = st.components.v2.component(
 .drawing .first { stroke: color-mix(in srgb, currentColor 45%, transparent); }
 .drawing .token { cursor: pointer; outline: none; }
 .drawing .token:focus-visible rect { stroke: currentColor; stroke-width: 2; }
-.drawing .reads { visibility: hidden; }
-.drawing svg:not(:has(.token:hover)) .chosen .reads, .drawing .token:hover .reads { visibility: visible; }
-.drawing svg:not(:has(.token:hover)) .chosen rect, .drawing .token:hover rect {
-  fill: color-mix(in srgb, var(--st-primary-color) 18%, transparent);
-}
+.drawing .arcs:not(.shown) { display: none; }
+.drawing .shown rect { fill: color-mix(in srgb, var(--st-primary-color) 18%, transparent); }
 """,
     js="""
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const drawn = new WeakMap();
 
-function choose(tokens, chosen) {
-  tokens.forEach((token, at) => {
-    token.classList.toggle("chosen", at === chosen);
-    token.setAttribute("tabindex", at === chosen ? "0" : "-1");
-  });
-}
-
 function listen(holder) {
-  const tokens = [...holder.querySelectorAll(".token")];
+  const [tokens, arcs] = [".token", ".arcs"].map((name) => [...holder.querySelectorAll(name)]);
   const numberOf = (event) => tokens.indexOf(event.target.closest(".token"));
-  holder.onclick = (event) => numberOf(event) >= 0 && choose(tokens, numberOf(event));
+  const show = (shown) => {
+    for (const all of [tokens, arcs]) all.forEach((one, at) => one.classList.toggle("shown", at === shown));
+  };
+  const choose = (chosen) => {
+    tokens.forEach((token, at) => {
+      token.classList.toggle("chosen", at === chosen);
+      token.setAttribute("tabindex", at === chosen ? "0" : "-1");
+    });
+    show(chosen);
+  };
+  const showChosen = () => show(tokens.findIndex((token) => token.classList.contains("chosen")));
+  holder.onpointerover = (event) => (numberOf(event) >= 0 ? show(numberOf(event)) : showChosen());
+  holder.onpointerleave = showChosen;
+  holder.onclick = (event) => numberOf(event) >= 0 && choose(numberOf(event));
   holder.onkeydown = (event) => {
     const next = tokens[numberOf(event) + STEPS[event.key]];
     if (!next) return;
     event.preventDefault();
-    choose(tokens, tokens.indexOf(next));
+    choose(tokens.indexOf(next));
     next.focus();
   };
 }

@@ -48,13 +48,15 @@ def arc_line(
         raise ValueError(f"Weights of shape {weights.shape} do not belong to {len(tokens)} tokens.")
     labels = [token_label(token, LONGEST) for token in tokens]
     boxes = _laid_out([*labels, said] if said else labels, width)
-    words = [_token(labels, boxes, weights[at], at, at == chosen) for at in range(len(labels))]
+    positions = range(len(labels))
+    arcs = [_arcs(boxes, weights[at], at, at == chosen) for at in positions]  # below the words
+    words = [_token(labels, boxes[at], weights[at], at, at == chosen) for at in positions]
     if said:
         words.append(_said(said, boxes[-1]))
     height = boxes[-1].y + 2 * LETTERS + 8
     return (
         f'<svg class="arc-line" viewBox="0 0 {width} {height:.0f}" role="group" '
-        f'aria-label="The sentence; each token shows what it attends to">{"".join(words)}</svg>'
+        f'aria-label="The sentence; each token shows what it attends to">{"".join([*arcs, *words])}</svg>'
     )
 
 
@@ -70,20 +72,23 @@ def _laid_out(labels: Sequence[str], line: int) -> list[Box]:
     return boxes
 
 
-def _token(
-    labels: Sequence[str], boxes: Sequence[Box], row: NDArray[np.float32], at: int, chosen: bool
-) -> str:
-    """A button with its arcs. Only the chosen one is reached with Tab, the others with the arrow keys."""
-    here = boxes[at]
+def _arcs(boxes: Sequence[Box], row: NDArray[np.float32], at: int, chosen: bool) -> str:
     arcs = "".join(
-        _arc(here, boxes[key], float(weight), key == 0)
+        _arc(boxes[at], boxes[key], float(weight), key == 0)
         for key, weight in enumerate(row)
         if weight >= FAINT
     )
-    kind = "token chosen" if chosen else "token"
+    return f'<g class="{"arcs shown" if chosen else "arcs"}">{arcs}</g>'
+
+
+def _token(
+    labels: Sequence[str], here: Box, row: NDArray[np.float32], at: int, chosen: bool
+) -> str:
+    """A button. Only the chosen one is reached with Tab, the others with the arrow keys."""
+    kind = "token shown chosen" if chosen else "token"
     return (
         f'<g class="{kind}" role="button" tabindex="{0 if chosen else -1}" data-token="{at}" '
-        f'aria-label="{escape(_in_words(labels, row, at))}"><g class="reads">{arcs}</g>'
+        f'aria-label="{escape(_in_words(labels, row, at))}">'
         f'<rect x="{here.x - here.width / 2 + 1:.1f}" y="{here.y:.1f}" '
         f'width="{here.width - 2:.1f}" height="{LETTERS + 10}" rx="5"></rect>'
         f'<text x="{here.x:.1f}" y="{here.y + LETTERS + 1:.1f}">{escape(labels[at])}</text></g>'
