@@ -9,7 +9,8 @@ def word_numbers(tokens: Sequence[str]) -> list[int]:
     """The number of each token's word; tokens of one word follow each other.
 
     Word pieces say that they go on with a word. Tokens that hold their own spaces go on with it where letters
-    meet letters, or a space of its own. All others are words themselves: nothing tells how they stood in the text.
+    meet letters, or a space of its own. All others are words themselves: nothing tells how they stood in the
+    text.
     """
     spaced = any(token[:1].isspace() for token in tokens)
     numbers: list[int] = []
