@@ -86,7 +86,7 @@ class Named:
             return Words(text, (Ring(diagonal=_SIDES[side and side.lower()]),))
         if kinds["token"]:
             ring = self._ring(kinds["token"], kinds["ordinal"])
-            return ring and Words(text, (ring,))
+            return None if ring is None else Words(text, (ring,))
         return self._head(kinds, text)
 
     @property
@@ -144,17 +144,22 @@ def changed_claim(view: View, before: Trace, after: Trace, intervention: Interve
     alike = int(np.isclose(row, row[largest], rtol=1e-4).sum())
     start = (Words(f"In {head_label((view.place, head))} the row of "), asking)
     earlier = (wanted, Words(f" gets {now:.2f}, before the change {was:.2f}."))
+    said: tuple[Words, ...]
     if row[largest] == 0:
-        said = (Words(" attends to nothing: every key is masked. "), wanted)
-        said = (*said, Words(f" got {was:.2f} before the change."))
+        lost = Words(f" got {was:.2f} before the change.")
+        said = (Words(" attends to nothing: every key is masked. "), wanted, lost)
     elif alike > 1:
         said = (Words(f" gives {alike} tokens {row[largest]:.2f} each. "), *earlier)
     elif largest == view.key:
-        said = (Words(" still gives its largest weight to "), *earlier[:1])
-        said = (*said, Words(f": {now:.2f}, before the change {was:.2f}."))
+        still = Words(f": {now:.2f}, before the change {was:.2f}.")
+        said = (Words(" still gives its largest weight to "), wanted, still)
     else:
-        said = (Words(" gives its largest weight to "), named(largest))
-        said = (*said, Words(f": {row[largest]:.2f}. "), *earlier)
+        to = (
+            Words(" gives its largest weight to "),
+            named(largest),
+            Words(f": {row[largest]:.2f}. "),
+        )
+        said = (*to, *earlier)
     zeroed = (view.place, head) in intervention.ablated
     off = (Words(" The output of this head is set to zero."),) if zeroed else ()
     return Claim(view.place, head, "After the change.", (*start, *said, *off))
