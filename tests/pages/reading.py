@@ -15,6 +15,12 @@ from model import Model
 from viz.state.engine import engine
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
+# Texts that could break a view: one letter, everything that a page could obey, and a long one.
+ODD_TEXTS = (
+    "a",
+    "<b>x</b> &lt; <script>alert(1)</script> *a* $x^2$ :red[r] `c` #000001 🦊 \u202e\u200b \x07 abc",
+    "word " * 600,
+)
 KINDS = ("segmented_control", "pills", "radio", "selectbox", "multiselect", "slider", "number_input",
          "text_input")  # fmt: skip
 

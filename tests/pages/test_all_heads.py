@@ -16,16 +16,12 @@ from model.analysis.run_comparison import rounding
 from model.loading.registry import models
 from model.serving.engine import Request
 from tests.model.tiny import sentence
-from tests.pages.reading import control, own, said, tables, visit
+from tests.pages.reading import ODD_TEXTS, control, own, said, tables, visit
 from viz.views.all_heads.views import VIEWS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 MISSING = re.compile(r"\b(nan|inf)\b")
-HOSTILE = {
-    "a": "stories",
-    "*a* $x^2$ :red[r] `c` <b>x</b> &lt; #000001 🦊 \u202e ``": "minilm",
-    "word " * 200: "stories",
-}
+ODD = dict(zip(ODD_TEXTS, ("stories", "minilm", "stories"), strict=True))
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +51,7 @@ def test_every_view_of_every_model_is_drawn(view: str, model: str) -> None:
             assert not app.exception
 
 
-@pytest.mark.parametrize(("text", "model"), HOSTILE.items(), ids=range(len(HOSTILE)))
+@pytest.mark.parametrize(("text", "model"), ODD.items(), ids=range(len(ODD)))
 def test_no_text_breaks_a_view_and_no_number_is_missing(text: str, model: str) -> None:
     for view in VIEWS:
         app = opened(view, model=model, text=text)

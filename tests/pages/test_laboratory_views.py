@@ -19,7 +19,7 @@ from tests.pages.laboratory import (
     opened,
     widget,
 )
-from tests.pages.reading import numbers, said, traces
+from tests.pages.reading import ODD_TEXTS, numbers, said, traces
 from viz.notation.labels import token_label
 from viz.state.engine import engine
 from viz.state.link import to_link
@@ -64,9 +64,7 @@ def test_every_editor_and_every_view_of_every_model_is_traces(model: str) -> Non
             assert "predicts no next token" in " ".join(info.value for info in app.info)
 
 
-@pytest.mark.parametrize(
-    "text", ["Tom", "<b>x</b> *a* $x$ :red[r]", "🦊 \u202e \x00", "cat " * 600]
-)
+@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
 def test_no_text_breaks_a_view_under_an_intervention(text: str) -> None:
     app = opened(text=text, scale="1.0", positions="0", ablated="decoder.0.self:1")
     for view in VIEWS:

@@ -4,10 +4,9 @@ import pytest
 
 from model.loading.registry import models
 from model.run.tokenizers import Words
-from tests.pages.reading import choose, own, said, visit
+from tests.pages.reading import ODD_TEXTS, choose, own, said, visit
 from viz.views.norms.views import VIEWS
 
-TEXTS = ("a", "<b>x</b> &lt;", "*a* $x^2$ :red[r] `c` #000001", "🦊 \u202e abc", "word " * 600)
 PAGES = {
     "feed_forward": ("Neurons", "On the curve", "Contributions", "Gradient by depth", "Dropout"),
     "layer_norm": tuple(VIEWS),
@@ -15,7 +14,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
 @pytest.mark.parametrize("model", sorted(models))
 def test_no_text_breaks_a_view(model: str, text: str, page: str) -> None:
     app = visit(page, model=model, text=text)

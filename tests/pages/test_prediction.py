@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
-from tests.pages.reading import control, numbers, said, visit
+from tests.pages.reading import ODD_TEXTS, control, numbers, said, visit
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -181,16 +181,7 @@ def test_an_encoder_decoder_writes_its_translation_and_stops_at_the_end() -> Non
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a",
-        "<script>alert(1)</script> <b>",
-        "*a* $x^2$ `c` :red[r]",
-        "🦊\u202e\u200b #000001 \x07",
-        "x " * 300,
-    ],
-)
+@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
 def test_no_text_breaks_a_view(view: str, text: str) -> None:
     app = opened(view, text=text)
     assert not app.exception
