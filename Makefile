@@ -32,6 +32,8 @@ PIP_OPTIONS ?=
 # Python compiles what it imports, when it does; to compile all that is installed takes longer than all the rest.
 # So it must be allowed to keep that, whatever this shell says: each process would compile all of it again.
 export PYTHONDONTWRITEBYTECODE :=
+# Where there is no other npm.
+export PATH := $(PATH):$(CURDIR)/.venv-npm/bin
 QUIETLY = --quiet --disable-pip-version-check --no-input --no-compile $(PIP_OPTIONS)
 LOCK = .venv-lock/bin/uv pip compile --quiet --config-file deploy/lock.toml $(LOCK_OPTIONS)
 # Files whose hash is in the lock, and no others; nothing is built here, for that would fetch more.
@@ -63,7 +65,7 @@ unit: weights node_modules/.installed
 	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
 browser: weights chromium
-	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadgroup
 
 weights: .venv/.installed-dev
 	$(BIN)/python -m tests.weights
@@ -83,6 +85,7 @@ lock: .venv-lock/.installed
 	$(LOCK) requirements.txt --output-file requirements.lock
 	$(LOCK) requirements-dev.txt --constraint requirements.lock --output-file requirements-dev.lock
 	$(LOCK) requirements-uv.txt --output-file requirements-uv.lock
+	$(LOCK) requirements-npm.txt --output-file requirements-npm.lock
 
 audit: .venv/.installed-run
 	@test -x .venv-audit/bin/pip-audit || { \
@@ -109,7 +112,7 @@ bundle: node_modules/.installed
 	npm run --silent bundle -- --outdir=viz/explorer/bundled
 
 clean:
-	rm -rf .venv .venv-audit .venv-bench .venv-lock node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-bench .venv-lock .venv-npm node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip's script is the last file a new environment gets, so it stands for the whole of it.
@@ -156,17 +159,14 @@ node_modules/.installed: package-lock.json package.json | npm
 	npm ci --silent --no-audit --no-fund
 	@touch $@
 
-npm:
-	@if command -v npm >/dev/null; then \
-	    exit 0; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing npm, for the bundler of the explorer."; \
-	    apt-get update -q && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends npm </dev/null; \
-	else \
-	    echo "The explorer's bundler needs npm. Install Node.js with npm." >&2; \
-	    exit 1; \
-	fi
+npm: | $(BIN)/pip
+	@command -v npm >/dev/null || $(MAKE) --no-print-directory .venv-npm/.installed
+
+.venv-npm/.installed: requirements-npm.lock | $(BIN)/pip
+	@echo "Installing Node.js with npm, for the bundler of the explorer."
+	$(BIN)/python -m venv .venv-npm
+	.venv-npm/bin/python -m pip install $(QUIETLY) $(HASHED) -r requirements-npm.lock
+	@touch $@
 
 chromium:
 	@if [ -n "$$CHROMIUM" ] || command -v chromium chromium-browser google-chrome >/dev/null; then \

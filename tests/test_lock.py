@@ -13,7 +13,7 @@ from packaging.version import Version
 from tests.deploy.lock import NOT_LOCKED, Pin, locked, otherwise_installed, problems, requirements
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-NAMES = ("requirements", "requirements-dev", "requirements-uv")
+NAMES = ("requirements", "requirements-dev", "requirements-npm", "requirements-uv")
 INSTALL = ("--require-hashes", "--no-deps", "--only-binary :all:")
 
 
@@ -112,6 +112,7 @@ def test_another_installed_version_is_found() -> None:
         (".venv/.installed-run", "requirements.lock"),
         (".venv/.installed-dev", "requirements-dev.lock"),
         (".venv-lock/.installed", "requirements-uv.lock"),
+        (".venv-npm/.installed", "requirements-npm.lock"),
     ],
 )
 def test_make_installs_by_hash(goal: str, lock: str) -> None:
