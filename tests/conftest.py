@@ -18,12 +18,19 @@ hypothesis.settings.load_profile("house")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out, by name, the tests that need a device this machine does not have."""
+    """The longest tests first, so that at the end no worker waits for one of them. Leave out, by name, the
+    tests that need a device this machine does not have."""
+    items.sort(key=longest_time, reverse=True)
     if torch.cuda.is_available():
         return
     for item in items:
         if item.get_closest_marker("cuda"):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def longest_time(item: pytest.Item) -> float:
+    """The seconds that a test asks for beyond the usual; 0 where it asks for none."""
+    return max((mark.args[0] for mark in item.iter_markers("timeout")), default=0)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -37,7 +37,7 @@ STILL = """async () => {
     const done = () => [...main.querySelectorAll(".js-plotly-plot")].every(drawn)
         && [...main.querySelectorAll("*")].every((one) => explored(one) === "true");
     const frame = () => new Promise((seen) => setTimeout(() => requestAnimationFrame(seen), 50));
-    for (let before = "", same = 0; same < 3; ) {
+    for (let before = "", same = 0; same < 2; ) {
         const now = places(main);
         same = now === before && done() ? same + 1 : 0;
         before = now;

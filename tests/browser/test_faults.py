@@ -12,6 +12,7 @@ from tests.browser import conftest
 
 TYPED = "Anna saw the red bag"
 MISTAKE = "the mistake is ours"
+pytestmark = pytest.mark.xdist_group("faults")  # one worker, one server
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,9 @@ from tests.browser.conftest import wait_until_settled
 
 LONG = "the cat saw the dog and " * 50  # more than a link of the menu carries
 PAGES = [
-    ("/all_heads", "Grid", "Ranking"),
-    ("/tokens", "Tokens", "Two tokenizers"),
-    ("/layer_norm", "This norm", "Two variances"),
     ("/prediction", "The next token", "Layer by layer"),
     ("/laboratory", "Head by head", "Next token"),
     ("/shapes_and_cost", "Shapes", "Parameters"),
-    ("/feed_forward", "Neurons", "On the curve"),
 ]
 
 

@@ -18,6 +18,7 @@ from tests.model.hub_server import Hub, serving
 
 REAL = ("minilm", "smollm2-135m-instruct")
 TINY, REFUSED = "somebody/tiny-llama", "somebody/tiny-gemma2"
+pytestmark = pytest.mark.xdist_group("hub")  # one worker, one server
 
 
 @pytest.fixture(scope="module")

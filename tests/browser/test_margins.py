@@ -5,6 +5,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
+from tests.legible import STILL, WIDTHS
+
 LONG = "An unaccountable internationalisation <b>& more #1 of it"
 MISPLACED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
     const box = (one) => one.getBoundingClientRect();
@@ -24,12 +26,11 @@ MISPLACED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(p
 })"""
 
 
-@pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("path", ["/layer_norm", "/all_heads", "/positions"])
-def test_every_label_of_a_heatmap_has_its_room(
-    page: Page, open_page: Callable[..., Page], path: str, width: int
-) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    open_page(path, text=LONG)
+def test_every_label_of_a_heatmap_has_its_room(open_page: Callable[..., Page], path: str) -> None:
+    page = open_page(path, text=LONG)
     page.locator(".js-plotly-plot .ytick text").first.wait_for()
-    assert page.evaluate(MISPLACED) == []
+    for size in WIDTHS.values():
+        page.set_viewport_size(size)
+        page.evaluate(STILL)
+        assert page.evaluate(MISPLACED) == []

@@ -219,13 +219,10 @@ PLACES = """(plot, last) => {
     ],
 )
 def test_every_weight_of_a_page_has_the_colour_of_the_scale(
-    open_page: Callable[..., Page],
-    fresh_page: Callable[..., Page],
-    theme: Theme,
-    path: str,
-    view: dict[str, object],
+    page: Page, open_page: Callable[..., Page], theme: Theme, path: str, view: dict[str, object]
 ) -> None:
-    page = open_page(path, on=fresh_page(color_scheme=theme), **view)
+    page.emulate_media(color_scheme=theme)
+    open_page(path, **view)
     last = str(getattr(QUANTITIES["weight"], theme)[-1][1])
     page.locator(".js-plotly-plot .heatmaplayer image").first.wait_for()
     found = 0
