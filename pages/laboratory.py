@@ -55,8 +55,8 @@ def bench() -> None:
             cards()
             switches(seen)
         with right:
-            page.views(VIEWS, seen)
             effect_row(seen)
+            page.views(VIEWS, seen)
 
 
 def live() -> None:

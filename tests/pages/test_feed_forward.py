@@ -64,7 +64,7 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     choose(app, "Token", 2)
     neuron = int(np.abs(record.hidden[2]).argmax())
     assert f"its strongest neuron, {neuron}:" in said(app)
-    assert right_side(app, 1) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
+    assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
 @pytest.mark.parametrize("model", ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"])
@@ -77,7 +77,7 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(model: str) -> No
     assert bent[token, at] > 0.05
     assert control(app, "Token").value == token
     assert f"bends most here, {listed[at]}:" in said(app)
-    assert right_side(app, 2) == pytest.approx(float(record.hidden[token, listed[at]]), abs=6e-5)
+    assert right_side(app, 1) == pytest.approx(float(record.hidden[token, listed[at]]), abs=6e-5)
     marked = pictures(app)[-1]
     assert marked["text"][-1] == f"neuron {listed[at]}"
     assert numbers(marked["x"])[-1] == pytest.approx(float(record.before[token, listed[at]]))

@@ -90,13 +90,13 @@ def neurons(seen: Look) -> None:
     with picture:
         _rows_of(record, tokens, listed)
     with words:
-        st.latex(formulas.feed_forward(seen.model.config))
         named = f"Token {token} {bold_token(tokens[token])}"
         shown = {f"{named}, its strongest neuron": int(np.abs(record.hidden[token]).argmax())}
         if bent[token].max() > BENT:
             most = int(listed[bent[token].argmax()])
             shown["Of the neurons drawn, the one that the activation bends most here"] = most
         _in_numbers(seen, record, token, shown)
+        st.latex(formulas.feed_forward(seen.model.config))
         st.markdown(
             f"Before the activation the mean over all {count:,} neurons and "
             f"{counted(len(tokens), 'token')} is {found.mean_before:.3f}, and "
