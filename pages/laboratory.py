@@ -10,7 +10,7 @@ from viz.views.laboratory.cards import cards
 from viz.views.laboratory.effect_row import effect_row
 from viz.views.laboratory.effects import every_position, next_token_effect
 from viz.views.laboratory.experiments import measured_points
-from viz.views.laboratory.interventions import MASKED_ATTENTION, switches
+from viz.views.laboratory.interventions import MASKED_ATTENTION, STYLE, switches
 from viz.views.laboratory.rows import rows_effect, stream_effect
 
 page.open_page("pages/laboratory.py")
@@ -49,6 +49,7 @@ learned to work like that. You see what this model loses, not what a model train
 
 
 def bench() -> None:
+    st.html(STYLE)
     with st.container(key="laboratory-bench"):
         left, right = st.columns([1, 3], gap="medium")
         with left:

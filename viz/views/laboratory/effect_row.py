@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 def effect_row(seen: Look) -> None:
     """The effects side by side; nothing where nothing is changed."""
     before, after = runs(seen)
-    with st.container(horizontal=True, gap="medium", key="laboratory-effects"):
+    with st.container(horizontal=True, gap="small", key="laboratory-effects"):
         if before is after:
             return
         for effect in effects(seen, before, after):
@@ -47,7 +47,7 @@ def effect_row(seen: Look) -> None:
                 delta_color="off",
                 delta_arrow="off",
                 help=effect.meaning,
-                width=118,
+                width=112,
             )
 
 

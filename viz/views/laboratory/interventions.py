@@ -1,5 +1,7 @@
 """The laboratory's bench: what is changed now, the way back, and a switch for each kind of change."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from model.nn.intervention import Intervention
@@ -10,6 +12,7 @@ from viz.state.look import Look
 from viz.state.session import can_undo, current, set_intervention, undo
 from viz.views.laboratory.editors import EDITORS, LABEL, Editor, mask, positions, scaling
 
+STYLE = Path(__file__).with_name("bench.css")
 MASKED_ATTENTION = (
     r"\begin{aligned} \text{Attention}(Q, K, V) &= \text{softmax}\!\left(s\, QK^\top + M\right) V \\"
     r" s &= \tfrac{1}{\sqrt{d_k}} \end{aligned}"
