@@ -1,5 +1,5 @@
 """The app: what stands on every page, and the page that is open."""
 
-from viz.shell.frame import open_app
+from viz.shell.frame import run_app
 
-open_app().run()
+run_app()

@@ -10,7 +10,7 @@ from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/all_heads.py")
-seen = page.look(layers=False)
+seen = page.look(head=True)
 
 
 def idea() -> None:

@@ -10,7 +10,7 @@ from viz.views.laboratory.effects import effect_on_prediction
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/attention.py")
-seen = page.look(changed=True, layers=False)
+seen = page.look(changed=True, head=True)
 
 
 def idea() -> None:

@@ -4,6 +4,7 @@ import streamlit as st
 
 from viz.notation.formulas import ATTENTION
 from viz.shell import page
+from viz.shell.frame import frame
 from viz.views.glossary.glossary import glossary_link
 from viz.views.translation.alignment import show_alignment, three_attentions
 from viz.views.translation.formulas import projections
@@ -21,13 +22,11 @@ from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/encoder_decoder.py")
 open_on_translator()
-box, advice = st.container(), st.container()
-with advice:  # before the run, which stops the page where a word is not known
+with frame().said:  # before the run, which stops the page where a word is not known
     advise_on_english()
     if not readable():
         other_sentences()
-with box:
-    seen = page.look(layers=False, offers=())
+seen = page.look(head=True, offers=())
 
 
 def idea() -> None:

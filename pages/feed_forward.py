@@ -10,7 +10,7 @@ from viz.views.feed_forward.stream import contributions_view, gradient_view
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/feed_forward.py")
-seen = page.look(layers=False, full=True)
+seen = page.look(full=True)
 
 VIEWS = {
     "Neurons": lambda: neurons(seen),

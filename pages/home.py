@@ -9,7 +9,7 @@ from viz.views.home.hero import hero
 from viz.views.home.pipeline import pipeline
 
 page.open_page("pages/home.py")
-seen = page.look()
+seen = page.look(head=True)
 hero(seen)
 page.what_to_look_for()
 st.markdown(

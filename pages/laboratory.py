@@ -14,7 +14,7 @@ from viz.views.laboratory.interventions import MASKED_ATTENTION, STYLE, switches
 from viz.views.laboratory.rows import rows_effect, stream_effect
 
 page.open_page("pages/laboratory.py")
-seen = page.look(changed=True)
+seen = page.look(changed=True, head=True)
 
 VIEWS = {
     HEADS: page.explore,

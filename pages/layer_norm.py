@@ -8,7 +8,7 @@ from viz.views.norms.views import norm_views
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/layer_norm.py")
-seen = page.look(layers=False, full=True)
+seen = page.look(full=True)
 
 
 def idea() -> None:

@@ -10,7 +10,7 @@ from viz.views.positions.word_order import word_order
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/positions.py")
-seen = page.look(layers=False)
+seen = page.look()
 
 VIEWS = {
     "Word order": word_order,

@@ -12,7 +12,7 @@ from viz.views.prediction.token_by_token import token_by_token
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/prediction.py")
-seen = page.look(layers=False, offers=LANGUAGE_MODELS)
+seen = page.look(offers=LANGUAGE_MODELS)
 
 VIEWS = {
     "The next token": next_token,

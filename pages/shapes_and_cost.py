@@ -11,7 +11,7 @@ from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/shapes_and_cost.py")
-seen = page.look(layers=False, full=True)
+seen = page.look(full=True)
 
 VIEWS = {
     "Shapes": shapes,

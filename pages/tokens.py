@@ -10,7 +10,7 @@ from viz.views.tokens.windows import token_windows
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/tokens.py")
-seen = page.look(layers=False)
+seen = page.look()
 
 VIEWS = {
     "Tokens": token_list,

@@ -48,7 +48,7 @@ def test_the_page_of_the_guide_has_ten_lines_and_runs(monkeypatch: pytest.Monkey
     source = code("page")
     assert len(source.splitlines()) <= 10
     added: PageEntry = eval(code("menu"), {"PageEntry": PageEntry})
-    monkeypatch.setitem(menu.MENU, "Learn", (*menu.MENU["Learn"], added))
+    monkeypatch.setitem(menu.MENU, "Experiments", (*menu.MENU["Experiments"], added))
     monkeypatch.setattr(menu, "PAGES", (*menu.PAGES, added))
     monkeypatch.setattr("viz.state.navigation.PAGES", (*menu.PAGES,))
     app = AppTest.from_string(source, default_timeout=60).run()

@@ -18,7 +18,7 @@ def build(root: Path, sources: dict[str, str]) -> Path:
 
 def test_an_honest_house_passes(tmp_path: Path) -> None:
     sources = {
-        "app.py": "import streamlit\nfrom viz.shell.frame import open_app",
+        "app.py": "import streamlit\nfrom viz.shell.frame import run_app",
         "pages/heads.py": "from viz.shell import page\nfrom viz.figures import grid",
         "viz/__init__.py": "",
         "viz/shell/__init__.py": "",

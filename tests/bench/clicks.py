@@ -106,6 +106,7 @@ def _case(
         facts |= {"drawn_by": root.get_attribute("data-renderer")}
         rows = []
         for name, acts in _switches(opened, case).items():
+            _show_heads(opened, name in ("head", "layer"))
             rows.append(facts | {"switch": name} | _timed(opened, acts, times))
             print(rows[-1], flush=True)
         _expect_no_trouble(opened)
@@ -132,7 +133,8 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
 
     def layer(number: int) -> Act:
         title = f"explorerRoot().querySelector('.title').textContent.includes('L{number}H')"
-        return inside(f"layer-{number}", title)
+        row = page.get_by_role("rowheader", name=f"L{number}", exact=True)
+        return Act(lambda: row.click(delay=PRESS), f"{title} && {PAINTED}")
 
     def radio(name: str, compared: bool) -> Act:
         button = page.get_by_test_id("stRadio").get_by_text(name, exact=True)
@@ -157,6 +159,13 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         "mask": [radio(case.masks[1], True), radio(case.masks[0], False)],
         "scaling": [scaling(True), scaling(False)],
     }
+
+
+def _show_heads(opened: Tab, shown: bool) -> None:
+    """Opens or closes the panel of heads."""
+    if opened.page.get_by_test_id("heads").is_visible() != shown:
+        opened.page.get_by_test_id("head-picker").press("Enter" if shown else "Escape")
+        opened.rest()
 
 
 def _timed(opened: Tab, acts: Sequence[Act], times: int) -> dict[str, object]:
@@ -245,6 +254,7 @@ def _long(browser: Browser, server: Server, times: int) -> dict[str, object]:
         sent = opened.wire.total
         first = {"times": len(pictures), "median_ms": median(pictures), "longest_ms": max(pictures)}
         print(first, flush=True)
+        _show_heads(opened, True)
         timed = _timed(opened, _switches(opened, LONG)["head"], times)
         print(timed, flush=True)
         _expect_no_trouble(opened)

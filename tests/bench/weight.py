@@ -57,6 +57,10 @@ def _ours(browser: Browser, server: Server, tokens: int) -> dict[str, object]:
             seconds = time.perf_counter() - start
             opened.rest(1000)
         program, first = opened.wire.http, opened.wire.frames
+        with opened.wire.counting():
+            opened.page.get_by_test_id("head-picker").click()
+            opened.rest(600)
+        first += opened.wire.total
         nodes, layers = [opened.dom_nodes()], []
         for layer in range(1, gpt2_size.LAYERS):
             with opened.wire.counting():
@@ -79,7 +83,7 @@ def _ours(browser: Browser, server: Server, tokens: int) -> dict[str, object]:
 
 
 def _open_layer(opened: Tab, layer: int) -> None:
-    opened.page.get_by_test_id(f"layer-{layer}").click()
+    opened.page.get_by_role("rowheader", name=f"L{layer}", exact=True).click()
     opened.wait_for(f"explorerRoot().querySelector('.title').textContent.includes('L{layer}H')")
     opened.explorer()
 

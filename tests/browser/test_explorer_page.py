@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from model import load_model
+from tests.browser.controls import close_heads, pick_head
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from viz.state.view import View
 
@@ -34,7 +35,8 @@ def test_the_last_of_many_quick_choices_is_the_one_in_the_link(
 ) -> None:
     page = explorer.page
     for head in (1, 2, 3, 0, 3, 2):
-        page.get_by_test_id(f"head-{head}").click()
+        pick_head(page, head)
+    close_heads(page)
     page.get_by_test_id("stage-scaled").click()
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("stage") == ["scaled"])
     settle()  # whatever the server still answers must not turn it back
@@ -84,7 +86,7 @@ def test_the_check_line_says_that_the_models_output_is_reproduced(explorer: Loca
 
 def test_the_check_line_names_the_device_that_ran_in_each_layer(explorer: Locator) -> None:
     for layer in (0, 2):
-        explorer.page.get_by_test_id(f"layer-{layer}").click()
+        pick_head(explorer.page, 0, layer=layer)
         expect(explorer.get_by_test_id("check")).to_contain_text(f"L{layer}H")
         expect(explorer.get_by_test_id("check")).to_contain_text("The pass ran on the CPU.")
 
@@ -92,15 +94,16 @@ def test_the_check_line_names_the_device_that_ran_in_each_layer(explorer: Locato
 def test_a_layer_opens_in_place_and_the_rest_of_the_page_stays(explorer: Locator) -> None:
     page = explorer.page
     explorer.evaluate("element => { element.dataset.same = 'yes' }")
-    page.get_by_test_id("head-2").click()
-    page.get_by_test_id("layer-2").click()  # at once: the head is not reported yet
+    pick_head(page, 2)
+    page.get_by_role("rowheader", name="L2").click()  # at once: the head is not reported yet
     expect(explorer.get_by_test_id("title")).to_contain_text("L2H2")
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("place") == ["decoder.2.self"])
     expect(explorer.get_by_test_id("check")).to_contain_text("L2H2")
-    page.keyboard.press("ArrowLeft")
+    page.get_by_test_id("head-2").press("ArrowUp")
     expect(explorer.get_by_test_id("title")).to_contain_text("L1H2")
-    expect(page.get_by_test_id("layer-1")).to_be_focused()
-    expect(page.get_by_test_id("layers").get_by_role("radio", checked=True)).to_have_text("L1")
+    expect(page.get_by_role("gridcell", name="L1H2")).to_be_focused()
+    expect(page.get_by_test_id("heads").get_by_role("gridcell", selected=True)).to_have_text("H2")
+    expect(page.get_by_test_id("head-picker")).to_contain_text("L1H2")
     expect(explorer).to_have_attribute("data-same", "yes")
 
 
@@ -110,7 +113,7 @@ def test_what_to_look_for_stands_there_while_the_examples_own_head_does(
     page = open_page("/attention")
     look_for = page.get_by_text("What to look for.")
     expect(look_for).to_be_visible()
-    page.get_by_role("radiogroup", name="Layer").get_by_role("radio", checked=False).last.click()
+    pick_head(page, 7, layer=3)
     expect(look_for).to_have_count(0)
 
 

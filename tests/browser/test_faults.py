@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 from model.loading.shipped import ASSETS, WEIGHTS
 from tests.bench.server import HEALTHY, Server, serving
 from tests.browser import conftest
+from tests.browser.controls import close_heads, pick_head
 
 TYPED = "Anna saw the red bag"
 MISTAKE = "the mistake is ours"
@@ -105,7 +106,8 @@ def test_back_and_forward_go_through_pages_and_views(
     explorer = page.get_by_test_id("explorer")
     expect(explorer).to_have_attribute("data-ready", "true")
     first = explorer.get_attribute("data-head") or ""
-    page.get_by_test_id("head-1").click()
+    pick_head(page, 1)
+    close_heads(page)
     page.wait_for_url("**head=1**")
     settle()
     page.get_by_test_id("stSidebar").get_by_role("link", name="Layer norm").click()
@@ -161,7 +163,8 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
 
     page.route_web_socket("**/_stcore/stream", connect)
     open_page("/attention", on=page, text=TYPED)
-    page.get_by_test_id("head-1").click()
+    pick_head(page, 1)
+    close_heads(page)
     page.wait_for_url("**head=1**")
     box(page).fill("the dog ran to the river")
     sockets[0].close(code=3001, reason="dropped")
@@ -180,7 +183,8 @@ def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
     page: Page, open_page: Callable[..., Page], served: Server, troubles: list[str]
 ) -> None:
     open_page("/attention", text=TYPED, scale="1.0")
-    page.get_by_test_id("head-1").click()
+    pick_head(page, 1)
+    close_heads(page)
     page.wait_for_url("**head=1**")
     box(page).fill("the dog ran to the river")
     served.end()

@@ -80,12 +80,12 @@ def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_the
     hub.slowly = 0.0
     button.click()
     page.wait_for_url("**model=somebody**")
-    expect(page.get_by_test_id("head-5")).to_be_visible()
+    expect(page.get_by_test_id("head-5")).to_be_attached()
     assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)
     offered(page, REFUSED).click()
     expect(page.get_by_text("caps its attention scores")).to_be_visible()
     assert "tiny-llama" in page.url
-    expect(page.get_by_test_id("head-5")).to_be_visible()
+    expect(page.get_by_test_id("head-5")).to_be_attached()
 
 
 def test_a_folder_opens_by_its_path_and_a_wrong_name_is_told(

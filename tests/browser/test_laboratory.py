@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
+from tests.browser.controls import pick_head
 from tests.csv_reading import read_matrix_csv
 
 TEXT = "Tom Hill saw a red ball"
@@ -40,7 +41,7 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(scale).to_have_text(re.compile(r"difference.*\d"))  # without L0H1 alone: none here
     ends = scale.text_content()
     assert ends
-    page.get_by_test_id("head-3").click()
+    pick_head(page, 3)
     expect(page.locator(".explorer")).to_have_attribute("data-head", "3")
     expect(scale).to_have_text(ends)  # one scale for all heads
     expect(page).to_have_url(re.compile(r"(?=.*ablated=decoder\.0\.self)(?=.*positions=0)"))

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import choose
+from tests.browser.controls import choose, close_heads, pick_head
 
 SENTENCE = "the cat saw the cat"
 
@@ -39,10 +39,10 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     type_sentence(page, SENTENCE)
     choose(page, "Model", "MiniLM")
     expect(page.get_by_test_id("title")).to_contain_text("L0")
-    page.get_by_test_id("layer-1").click()
-    expect(page.get_by_test_id("title")).to_contain_text("L1")
-    page.get_by_test_id("head-8").click()
+    pick_head(page, 8, layer=1)
+    expect(page.get_by_test_id("title")).to_contain_text("L1H8")
     expect(explorer(page)).to_have_attribute("data-head", "8")
+    close_heads(page)
     expect(page.get_by_test_id("stage-masked")).to_have_count(0)  # an encoder masks nothing
     page.get_by_test_id("chip-query-2").click()
     expect(explorer(page)).to_have_attribute("data-query", "2")
@@ -69,7 +69,8 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
 def test_a_switch_leaves_the_explorer_in_place(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
     explorer(page).evaluate("element => { element.dataset.same = 'yes' }")
-    page.get_by_test_id("head-1").click()
+    pick_head(page, 1)
+    close_heads(page)
     page.get_by_text("Divide scores by").click()
     expect(page.get_by_test_id("effect")).to_contain_text("entropy")
     expect(explorer(page)).to_have_attribute("data-same", "yes")
@@ -86,7 +87,8 @@ def test_equal_words_keep_their_own_rows_and_columns(open_page: Callable[..., Pa
 def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
     page = open_page("/attention")
     type_sentence(page, "Anna saw the red bag")
-    page.get_by_test_id("head-1").click()
+    pick_head(page, 1)
+    close_heads(page)
     in_link(page, head="1")
     page.get_by_test_id("stSidebar").get_by_role("link", name="Home").click()
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
@@ -104,10 +106,10 @@ def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[.
     link.press("Enter")
     expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
     expect(link).to_be_focused()
-    onward = page.get_by_test_id("stMain").get_by_role("link", name="Worked examples")
-    onward.press("Enter")
-    expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()
-    expect(page.get_by_test_id("stMain").get_by_role("link", name="Training")).to_be_focused()
+    foot = page.locator(".st-key-path")
+    foot.get_by_role("link", name="← Examples").press("Enter")
+    expect(page.get_by_role("heading", name="Examples", level=1)).to_be_visible()
+    expect(foot.get_by_role("link", name="← Worked examples")).to_be_focused()
     assert menu.evaluate_all(
         "links => links.length > 0 && links.every((link, at) => link === window.menuBefore[at])"
     )

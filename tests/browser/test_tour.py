@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
+from tests.browser.controls import close_heads, pick_head
 from tests.legible import STILL, WIDTHS
 
 
@@ -88,13 +89,6 @@ def resume(page: Page) -> None:
     page.get_by_test_id("stExpandSidebarButton").click()
     button(page, "Tour: step 5 of 10").click()
     page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
-
-
-def choose(page: Page, label: str, option: str) -> None:
-    """An option of one of the two lists beside the tiles."""
-    box = page.get_by_test_id("stSelectbox").filter(has_text=label).last
-    in_sight(page, box).get_by_role("combobox").click()
-    page.get_by_role("option", name=option, exact=True).click()
 
 
 def own_scale(page: Page) -> Locator:
@@ -193,11 +187,12 @@ def all_heads(page: Page) -> None:
     opened(page, "All heads")
     expect(page.get_by_text("induction head", exact=False)).to_have_count(0)  # it would tell
     predict(page, "L2H3", "The model says: L1H0.")
-    choose(page, "Head", "5")
+    pick_head(page, 5)
     told(page, "You opened L0H5.")
-    choose(page, "Layer", "1 · decoder self-attention")
+    pick_head(page, 5, layer=1)
     told(page, "You opened L1H5.")
-    choose(page, "Head", "0")
+    pick_head(page, 0)
+    close_heads(page)
     done(page, "Next: Feed-forward")
 
 

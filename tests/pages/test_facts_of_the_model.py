@@ -137,7 +137,7 @@ def test_no_term_gives_every_head_keys_of_its_own() -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_no_view_contradicts_the_modules(name: str, file: str) -> None:
     app = page(name, file)
-    assert app.sidebar.selectbox(key="choose-model").value == name
+    assert app.selectbox(key="choose-model").value == name
     wrong = contradictions(facts(name))
     for text in views(app):
         assert text

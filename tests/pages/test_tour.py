@@ -117,6 +117,7 @@ def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(page: str)
     app.run()
     assert told in said(app)
     assert pictures(app) == 0
+    assert not app.get("bidi_component")  # nor the small pictures of the heads
     asked(app).set_value(0)
     buttons(app)["Show the answer"].click().run()
     assert "Why:" in said(app)
@@ -131,7 +132,7 @@ def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(page: str)
 def pictures(app: AppTest) -> int:
     """The page's pictures, without those that a question shows."""
     charts = [chart for chart in app.get("plotly_chart") if "-heads" not in chart.proto.id]
-    return len(charts) + len(app.get("bidi_component"))
+    return len(charts) + sum(one.key != "head-picker" for one in app.get("bidi_component"))
 
 
 def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() -> None:

@@ -37,27 +37,33 @@ if TYPE_CHECKING:
 
 def sentence_box() -> None:
     """The sentence, and the examples to start from."""
-    box, examples = st.columns([3, 1], vertical_alignment="bottom")
-    box.text_input(
+    st.text_input(
         "Your sentence",
         max_chars=TEXT_LIMIT,
         placeholder="Type a sentence and press Enter",
+        label_visibility="collapsed",
         **control("text"),
     )
-    if left_out := short_link(current())[1]:
-        box.caption(
-            f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "
-            "it stays here only while this page is open."
-        )
-    examples.selectbox(
+    st.selectbox(
         "Examples",
         EXAMPLES,
         index=None,
         key="example",
         format_func=lambda example: f"{example.title}: {example.view.text}",
-        placeholder="Start from an example",
+        placeholder="Examples",
+        label_visibility="collapsed",
+        width=120,
         on_change=_open_chosen_example,
     )
+
+
+def say_link() -> None:
+    """What a link to this view leaves out, where the sentence is too long for one."""
+    if left_out := short_link(current())[1]:
+        st.caption(
+            f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "
+            "it stays here only while this page is open."
+        )
 
 
 def choose_layer(names: Sequence[str]) -> str:

@@ -1,38 +1,95 @@
-"""What stands around every page: its settings, the menu, the heading.
+"""What stands around every page: the menu, the work bar, the map of the model, the heading, the way on.
 
 `app.py` draws it, so that it stays where it is while the page inside is changed for another: the menu keeps
 its place and the keyboard its link. A page that runs by itself draws it too.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from model.nn.places import Head
 from viz.notation.markdown import plain
+from viz.shell.controls import sentence_box
+from viz.shell.model_map import ModelMap, model_map
+from viz.shell.model_picker import choose_model
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation
-from viz.state.menu import HOME, PAGES, entry
-from viz.state.session import adopt_link
+from viz.state.engine import engine
+from viz.state.held import loaded
+from viz.state.menu import HOME, PAGES, PageEntry, entry
+from viz.state.session import adopt_link, current
 from viz.tour import card as tour
 
 if TYPE_CHECKING:
-    from streamlit.navigation.page import Page
+    from streamlit.delta_generator import DeltaGenerator
+
+    from model.run.model import Model
 
 _DRAWN = "frame-drawn"  # session state: the page that is about to run has its frame
-STYLE = Path(__file__).with_name("style.css")
+_FRAME = "frame"  # session state: that of the open page
+SIDEBAR = 232  # pixels: the longest name of a page
+STYLES = tuple(Path(__file__).with_name(name) for name in ("style.css", "frame.css"))
 
 
-def open_app() -> "Page":
-    """The frame of the page that the address names, and that page, to be run."""
+@dataclass
+class Frame:
+    """The places that a page fills."""
+
+    page: PageEntry
+    bar: "DeltaGenerator"  # the work bar: it stays in sight
+    map: "DeltaGenerator"
+    said: "DeltaGenerator"  # what is said on the way to a run, above the heading
+    card: "DeltaGenerator"  # of the tour
+    model_map: ModelMap | None = None
+    has_controls: bool = False
+    head: Head | None = None  # that the work bar names
+
+    def draw_controls(self) -> None:
+        """The sentence and what it is fed to, where they do not stand in the work bar yet."""
+        if not self.has_controls:
+            self.has_controls = True
+            with self.bar:
+                sentence_box()
+                st.html(_REST)
+                choose_model()
+
+    def draw_map(self, model: "Model") -> None:
+        """The map of the model, where it could not be drawn before the model was loaded."""
+        if self.model_map is None:
+            with self.map:
+                self.model_map = model_map(model.config, self.page.file)
+            self.light_layer()
+
+    def light_layer(self) -> None:
+        """Lights the tick of the chosen layer on the map."""
+        if self.model_map is not None:
+            self.model_map.light(current().place)
+
+    def follow_head(self) -> None:
+        """After a click in a part of the page that may have chosen another head: shows that one."""
+        self.light_layer()
+        view = current()
+        if self.head not in (None, (view.place, view.head)):
+            st.rerun()
+
+
+def run_app() -> None:
+    """The frame of the page that the address names, and that page inside it."""
     mend_streamlit()
     pages = {
         page.file: st.Page(page.file, title=page.title, default=page.file == HOME) for page in PAGES
     }
     opened = st.navigation(list(pages.values()), position="hidden")
-    _frame(next(file for file, page in pages.items() if page is opened))
+    file = next(file for file, page in pages.items() if page is opened)
+    _frame(file)
+    inside = st.container(key="page")
+    navigation.path(file)
     st.session_state[_DRAWN] = True
-    return opened
+    with inside:
+        opened.run()
 
 
 def open_page(file: str) -> None:
@@ -45,22 +102,46 @@ def open_page(file: str) -> None:
         _frame(file)
 
 
+def frame() -> Frame:
+    """The frame of the open page."""
+    drawn: Frame = st.session_state[_FRAME]
+    return drawn
+
+
 def _frame(file: str) -> None:
     page = entry(file)
-    st.set_page_config(page_title=f"{page.title} · Attention visualizer", layout="wide")
+    st.set_page_config(
+        page_title=f"{page.title} · Attention visualizer",
+        layout="wide",
+        initial_sidebar_state=SIDEBAR,
+    )
     notes = adopt_link(file)
     tour.open_page(file)
     with st.sidebar:
         navigation.menu()
         tour.invitation("menu", quiet=True)
-    st.html(STYLE)
-    heading, path = st.columns([3, 2], vertical_alignment="bottom")
-    with heading:
-        st.title(page.heading or page.title, anchor=False)
-        st.caption(page.line)
-    with path:
-        navigation.path(file)
-    with st.container():  # one place, whether there is something to say or not
+    for style in STYLES:
+        st.html(style)
+    drawn = st.session_state[_FRAME] = Frame(
+        page,
+        bar=st.container(horizontal=True, vertical_alignment="center", gap="small", key="work-bar"),
+        map=st.container(),
+        said=st.container(key="said"),
+        card=st.container(),
+    )
+    if page.reads and not page.lends:
+        drawn.draw_controls()
+    if not page.lends and engine().has(current().model):
+        drawn.draw_map(loaded(current().model))
+    with drawn.said:
         for note in notes:
             st.warning(plain(note))
         tour.elsewhere()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading"):
+        st.title(page.heading or page.title, anchor=False, width="content")
+        if not page.has_beats:
+            st.caption(page.line, width="stretch")
+
+
+# On a phone what stands beside the sentence is behind this button: viz/shell/frame.css.
+_REST = '<details class="rest"><summary>Examples, model and head</summary></details>'

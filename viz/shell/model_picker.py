@@ -30,21 +30,27 @@ LOOK_SECONDS = 3  # for which a look at the disk is believed
 
 
 def choose_model() -> None:
-    """The model of the view, and below it the way to others."""
+    """The model of the view, and beside it the way to others."""
     st.selectbox(
         "Model",
         _at_hand(),
         format_func=model_title,
+        label_visibility="collapsed",
+        width=180,
         **shown("choose-model", current().model, open_model),
     )
+    _tell_evictions()
+    if others_allowed():
+        _others()
+
+
+def say_copy() -> None:
+    """Where the open model is a copy whose numbers differ from the published model's, says so."""
     if _looked_up(current().model)[1]:
         st.caption(
             "This copy was unpacked from 4-bit weights: its numbers are near those of the published "
             "model, not equal."
         )
-    _tell_evictions()
-    if others_allowed():
-        _others()
 
 
 @st.cache_resource
@@ -90,7 +96,7 @@ def _others() -> None:
     state = st.session_state
     waited = state.get(WAITED)
     in_use = waited is not None or any(state.get(key) for key in (SAID, TYPED, NAMED))
-    box = st.expander("Other models", expanded=in_use, key="other-models", on_change="rerun")
+    box = st.popover("Other models", key="other-models", on_change="rerun")
     if box.open or in_use:  # not made while it is closed: it is on every page
         with box:
             _find()

@@ -19,7 +19,9 @@ from viz.notation.markdown import plain
 from viz.questions.claims import claims
 from viz.saving.save import save_view
 from viz.shell import alternatives, controls, model_picker
+from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
+from viz.shell.head_picker import head_picker
 from viz.shell.request import fit_intervention, readable, run_of, settle, still_asked
 from viz.state.engine import engine
 from viz.state.examples import example_claim
@@ -49,58 +51,60 @@ CHECKED_AT_ONCE = (
 def look(
     *,
     changed: bool = False,
-    layers: bool = True,
+    head: bool = False,
     full: bool = False,
     offers: Sequence[str] = alternatives.ANY_MODELS,
 ) -> Look:
     """The sentence box and the choices, then the run they ask for.
 
-    changed: whether the intervention of the view is run. layers: whether a layer is chosen. full: whether
-    the trace holds feed-forward activations and norm outputs too. offers: the models that can do what
-    the page asks; one of them is offered where words are new to the open one.
+    changed: whether the intervention of the view is run. head: whether the page shows one head, which is
+    chosen in the work bar. full: whether the trace holds feed-forward activations and norm outputs too.
+    offers: the models that can do what the page asks; one of them is offered where words are new to the open
+    one.
     Stops the page with a sentence where there is nothing to run; what was typed stays.
     """
-    controls.sentence_box()
-    card = st.container()  # of the tour: one place, whether there is a tour or not
-    with st.sidebar:
-        st.caption("Choose")
-        model_picker.choose_model()
-        more = st.container()
+    around = frame()
+    around.draw_controls()
     model: Model | None = None
-    # What is said on the way keeps one place: if elements were counted anew, the explorer below
-    # would be mounted anew.
-    with st.container():
-        try:
+    try:
+        with around.said:
+            controls.say_link()
+            model_picker.say_copy()
             model = _loaded(current().model)
             settle(model)
-            with more:
-                if layers:
-                    controls.choose_layer(model.attention_names)
+            around.draw_map(model)
+            around.light_layer()
             seen = _run(Look(run_of(model, readable(model, offers), changed, full)))
-        except ValueError as refusal:
-            _refuse(refusal, model, offers)
-            with card:
-                tour.card(None)
-            st.stop()
-        if not changed:
-            _say_unchanged(seen)
-        write_link()
-    with more:
+            if not changed:
+                _say_unchanged(seen)
+    except ValueError as refusal:
+        _refuse(refusal, model, offers)
+        with around.card:
+            tour.card(None)
+        st.stop()
+    write_link()
+    with st.sidebar:
         st.caption(f"Ran on {plain(seen.trace.device)}.")
-    with card:
+    with around.card:
         tour.card(seen)
+    if head and not tour.is_asking():
+        with around.bar:
+            head_picker(seen.request, changed=changed)
     return seen
 
 
 def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[[], None]) -> None:
     """The three beats of a teaching page, as tabs; it opens on the live model. One is drawn at a time."""
     names = ("The idea", "By hand", "On your sentence")
-    tabs = st.tabs(names, default=names[-1], on_change="rerun")
+    with st.container(key="beats"):
+        tabs = st.tabs(names, default=names[-1], on_change="rerun")
     for tab, beat in zip(tabs, (idea, hand, live), strict=True):
         if tab.open:
             with tab, error_boundary():
                 if beat is not live:
                     tour.point_back(names[-1])
+                if beat is idea:
+                    st.caption(frame().page.line)
                 beat()
 
 
@@ -121,6 +125,7 @@ def chosen_view(options: Mapping[str, Callable[..., None]], *arguments: object) 
         options[current().show](*arguments)
     write_link()
     tour.notice()
+    frame().follow_head()
 
 
 def _choose_view(names: Sequence[str]) -> None:
@@ -177,6 +182,7 @@ def explore(seen: Look, *, layers: bool = False) -> None:
         device=seen.trace.device,
     )
     change_view(current().at(chosen))
+    frame().light_layer()
     write_link()
     save_view(seen)
     tour.notice(seen.request)

@@ -32,6 +32,7 @@ def settle(model: "Model") -> None:
         if view.place != View().place and not switched:
             st.warning(plain(f"{model.name} has no layer “{view.place}”; the first one is shown."))
         view = replace(view, place=names[0])
+    view = replace(view, head=min(view.head, model.config.heads - 1))
     change_view(replace(view, intervention=controls.fitting(view.intervention, model)))
 
 

@@ -8,12 +8,19 @@ HOME = "pages/home.py"
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page's file, its name in the menu, and one line on where it stands in the whole picture."""
+    """A page's file, its name in the menu, and one line on where it stands in the whole picture.
+
+    reads: whether it runs a model on the sentence. lends: whether it may open another sentence and model than
+    the visitor's. has_beats: whether it has an idea, a part by hand and a live one.
+    """
 
     file: str
     title: str
     line: str
     heading: str = ""  # above the page, where it is not the title
+    reads: bool = True
+    lends: bool = False
+    has_beats: bool = True
 
     @property
     def address(self) -> str:
@@ -29,34 +36,10 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "Type a sentence and see, number by number, what a transformer does with it. "
             "Every number is the model's own, and checked.",
             "The attention visualizer",
+            has_beats=False,
         ),
     ),
-    "Look inside": (
-        PageEntry(
-            "pages/attention.py",
-            "Attention, step by step",
-            "One head, from queries, keys and values to its output.",
-        ),
-        PageEntry(
-            "pages/all_heads.py",
-            "All heads",
-            "Which head to look at, what each one writes, and what each is needed for.",
-        ),
-        PageEntry(
-            "pages/encoder_decoder.py",
-            "Encoder and decoder",
-            "One stack reads a sentence, the other writes it in French, word by word.",
-        ),
-    ),
-    "Change it": (
-        PageEntry(
-            "pages/laboratory.py",
-            "Laboratory",
-            "Change the mask, the scaling, positions or heads, and see what that does.",
-            "Masks, scaling and other changes",
-        ),
-    ),
-    "Step by step": (
+    "Through the model": (
         PageEntry(
             "pages/tokens.py",
             "Tokens and embeddings",
@@ -66,6 +49,16 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "pages/positions.py",
             "Positions",
             "How a model knows which token comes first, and what is lost without.",
+        ),
+        PageEntry(
+            "pages/attention.py",
+            "Attention, step by step",
+            "One head, from queries, keys and values to its output.",
+        ),
+        PageEntry(
+            "pages/all_heads.py",
+            "All heads",
+            "Which head to look at, what each one writes, and what each is needed for.",
         ),
         PageEntry(
             "pages/layer_norm.py",
@@ -84,31 +77,52 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "From the last state of the stream to the next token, and on, token by token.",
         ),
         PageEntry(
-            "pages/shapes_and_cost.py",
-            "Shapes and cost",
-            "How large everything is, what it costs, and how that grows with the text.",
+            "pages/encoder_decoder.py",
+            "Encoder and decoder",
+            "One stack reads a sentence, the other writes it in French, word by word.",
+            lends=True,
         ),
     ),
-    "Learn": (
+    "Experiments": (
         PageEntry(
-            "pages/examples.py",
-            "Examples",
-            "Sentences worth opening, each with the head to look at and what is to be seen.",
+            "pages/laboratory.py",
+            "Laboratory",
+            "Change the mask, the scaling, positions or heads, and see what that does.",
+            "Masks, scaling and other changes",
         ),
         PageEntry(
             "pages/training.py",
             "Training",
             "Before all this: random numbers. How training turns them into heads that do a job.",
+            reads=False,
         ),
+        PageEntry(
+            "pages/shapes_and_cost.py",
+            "Shapes and cost",
+            "How large everything is, what it costs, and how that grows with the text.",
+        ),
+    ),
+    "Reference": (
         PageEntry(
             "pages/worked_examples.py",
             "Worked examples",
             "Every example of the notes, step by step, with numbers you can change.",
+            reads=False,
+            has_beats=False,
+        ),
+        PageEntry(
+            "pages/examples.py",
+            "Examples",
+            "Sentences worth opening, each with the head to look at and what is to be seen.",
+            reads=False,
+            has_beats=False,
         ),
         PageEntry(
             "pages/glossary.py",
             "Glossary",
             "Each term in one sentence, and the page where it is used.",
+            reads=False,
+            has_beats=False,
         ),
     ),
 }

@@ -20,20 +20,20 @@ def menu() -> None:
 
 
 def path(file: str) -> None:
-    """Links to the page before and the page after this one."""
+    """At the foot: links to the page before and the page after this one."""
     files = [page.file for page in PAGES]
     here, carried = files.index(file), carried_link()
-    with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+    with st.container(horizontal=True, horizontal_alignment="distribute", key="path"):
         for label, at in (("← {}", here - 1), ("{} →", here + 1)):
             with st.container(width="content"):  # a place each: the keyboard stays where it is
                 if 0 <= at < len(PAGES):
                     page_link(PAGES[at].file, label.format(PAGES[at].title), **carried)
 
 
-def page_link(file: str, label: str, **parameters: str) -> None:
+def page_link(file: str, label: str, *, help: str | None = None, **parameters: str) -> None:
     """A link to a page; its name alone where a page is run by itself and knows no other."""
     try:
-        st.page_link(file, label=label, query_params=parameters or None)
+        st.page_link(file, label=label, help=help, query_params=parameters or None)
     except StreamlitPageNotFoundError:
         st.caption(label)
 

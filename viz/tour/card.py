@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
@@ -150,6 +151,12 @@ def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> No
         picture()
     else:
         st.caption("The picture opens when you have answered the question, or closed its row.")
+
+
+def is_asking() -> bool:
+    """Whether a question is open on this page: small pictures of the heads may hold its answer, too."""
+    known, name = progress(), PurePath(st.session_state[_PAGE]).stem.replace("_", "-")
+    return (_here(known) and _waits(known)) or asks(name)
 
 
 def _here(known: TourState) -> bool:

@@ -161,7 +161,7 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "heads",
         "All heads",
         "pages/all_heads.py",
-        "Click the tile of a head that copies, or choose its layer and head in the two lists.",
+        "Click the tile of a head that copies, or choose the head at the top of the page.",
         "All heads share one formula. Each has matrices of its own, so each looks for something else.",
         "Each head looks for something of its own; some copy what followed a word before.",
         copying,

@@ -125,7 +125,7 @@ def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None
         app = AppTest.from_file(str(page), default_timeout=120)
         app.query_params["model"] = name
         app.run()
-        said = " ".join(caption.value for caption in app.sidebar.caption)
+        said = " ".join(caption.value for caption in app.main.caption)
         assert ("unpacked from 4-bit weights" in said) == unpacked
     manifest = folder_of(models[NAME]) / MANIFEST
     assert is_unpacked(models[NAME]) == manifest.is_file()

@@ -8,7 +8,7 @@ import pytest
 
 from viz.explorer import bundle
 
-PLAYER = "viz/views/training/player"  # is bundled with modules of the explorer
+OTHERS = ("viz/views/training/player", "viz/shell/head_picker")  # use modules of the explorer
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -41,7 +41,8 @@ def test_a_change_of_a_source_changes_the_bundle(
 ) -> None:
     explorer = tmp_path / "viz" / "explorer"
     shutil.copytree(bundle.FOLDER, explorer)
-    shutil.copytree(REPOSITORY / PLAYER, tmp_path / PLAYER)
+    for other in OTHERS:
+        shutil.copytree(REPOSITORY / other, tmp_path / other)
     shutil.copy(REPOSITORY / "package.json", tmp_path)
     (tmp_path / "node_modules").symlink_to(REPOSITORY / "node_modules")
     written = (explorer / source).read_text(encoding="utf-8")

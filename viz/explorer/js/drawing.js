@@ -142,7 +142,6 @@ export class Drawing {
     this.drawPicture();
     const [derived, before] = this.runs();
     explorer.controls.drawStages(explorer, derived, before);
-    explorer.controls.drawHeadMaps(explorer, (...of) => this.derived.of(...of));
     const scene = this.scene(derived, before);
     this.panel.draw(scene);
     this.readout.draw(scene, explorer.headName);

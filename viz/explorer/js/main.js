@@ -51,11 +51,9 @@ class Explorer {
     this.python = new Python();
     this.drawing = new Drawing(this, this.actions());
     this.root.onkeydown = moveAmongRadios;
-    this.controls = new Controls(
-      this.parts,
-      (change) => this.choose(change),
-      (name) => this.open(name),
-    );
+    this.controls = new Controls(this.parts, (change) => this.choose(change));
+    this.asked = (event) => this.take(event);
+    window.addEventListener("choose-head", this.asked);
   }
 
   /** New data or a new theme. */
@@ -80,6 +78,7 @@ class Explorer {
     this.drawing.load(data.assets);
     this.controls.build(this);
     this.drawing.draw();
+    this.tellHead();
   }
 
   /** Takes over what a message shows. Another layer is drawn whole, and quickly first. */
@@ -113,6 +112,7 @@ class Explorer {
   close() {
     this.python.close();
     this.drawing.close();
+    window.removeEventListener("choose-head", this.asked);
     explorers.delete(this.parent);
   }
 
@@ -128,6 +128,25 @@ class Explorer {
     }
     this.drawing.draw();
     if (REPORTED.some((name) => this.state[name] !== before[name])) this.report();
+    if (this.state.head !== before.head) this.tellHead();
+  }
+
+  /** Shows the head that is chosen in the work bar, where this picture can. */
+  take(event) {
+    const { place, head } = event.detail;
+    const isOther = place !== this.layer.name;
+    if (isOther && !this.layers.some(({ name }) => name === place)) return;
+    event.preventDefault();
+    if (!isOther) return this.choose({ head });
+    this.state.head = head;
+    this.report();
+    this.open(place);
+  }
+
+  /** Tells the work bar which head this picture shows. */
+  tellHead(place = this.layer.name) {
+    const detail = { place, head: this.state.head };
+    window.dispatchEvent(new CustomEvent("head-shown", { detail }));
   }
 
   /** Tells Python of the choice: at once where Python must send what it is drawn from. */
@@ -135,11 +154,11 @@ class Explorer {
     this.python.report(this.state, !this.isHere);
   }
 
-  /** Opens another layer: its button is marked at once, the picture follows when it is here. */
+  /** Opens another layer: the work bar names it at once, the picture follows when it is here. */
   open(name) {
     const { python, received } = this;
     python.open(received, name, true);
-    this.controls.markLayer(this.layers, name);
+    this.tellHead(name);
     if (name !== this.layer.name) this.root.dataset.ready = "false";
     const found = remembered(received, name);
     if (!found) return;

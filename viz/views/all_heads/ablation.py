@@ -157,7 +157,7 @@ def _show(seen: Look, found: Ablations) -> None:
         kind = map_or_list("ablation")
     with one:
         family = choose_family(seen)
-        chosen_head(seen, family)
+        chosen_head(seen)
     with picture:
         if kind == MAP:
             effects = dict(zip(found.heads, change, strict=True))

@@ -19,7 +19,6 @@ from viz.figures.head_marks import Cell
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.theme import QuantityName
 from viz.saving.save import save_figure
-from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, readout_of
 from viz.state.look import Look, labels_of
 from viz.state.navigation import view_link
@@ -140,20 +139,18 @@ def list_of_heads(
 
 
 @contextmanager
-def beside_chosen_head(
-    seen: Look, family: Family, widths: tuple[int, int] = (3, 2)
-) -> Iterator[None]:
+def beside_chosen_head(seen: Look, widths: tuple[int, int] = (3, 2)) -> Iterator[None]:
     """The column of a picture; the chosen head's weights stand to its right."""
     picture, one = st.columns(widths, gap="large")
     with picture:
         yield
     with one:
-        chosen_head(seen, family)
+        chosen_head(seen)
 
 
-def chosen_head(seen: Look, family: Family) -> None:
+def chosen_head(seen: Look) -> None:
     """The chosen head's weights, and a link to the explorer."""
-    attention, head = choose_layer_and_head(seen.trace, names_of(family, seen))
+    attention, head = seen.attention, seen.head
     queries, keys = labels_of(seen.trace, attention)
     chart(
         weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW),

@@ -16,7 +16,6 @@ from model.trace.trace import Trace
 from viz.elements.one_of import one_listed
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.notation.markdown import plain
-from viz.shell.controls import choose_layer_and_head
 from viz.shell.model_picker import model_title
 from viz.shell.pictures import chart, look_for, readout_of
 from viz.state.engine import engine
@@ -25,7 +24,7 @@ from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
 from viz.state.session import change_view, current, shown, write_link
 from viz.state.view import TEXT_LIMIT
-from viz.views.all_heads.choice import choose_family, name_of, names_of
+from viz.views.all_heads.choice import choose_family, name_of
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,10 @@ def compare(seen: Look) -> None:
     left, right = st.columns([2, 1])
     model = _second_model(seen, right)
     text = _second_text(seen, model, left)
-    choices = st.columns(4)
-    attention, head = choose_layer_and_head(seen.trace, names_of(family, seen), choices[:2])
+    attention, head = seen.attention, seen.head
     here = f"{name_of(seen, (attention.name, head))} on your sentence"
     one = Side(seen.trace, attention, head, here)
-    other = _there(seen, family, model, text, choices[2:])
+    other = _there(seen, family, model, text, st.columns(2))
     for box, side, key in zip(
         st.columns(2, gap="large"), (one, other), ("here", "there"), strict=True
     ):

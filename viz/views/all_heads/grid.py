@@ -40,7 +40,7 @@ def grid(seen: Look) -> None:
     family = choose_family(seen)
     found, known = tiles_of(seen.request, family), scores_of(seen.request, family)
     names = [name_of(seen, head) for head in known.heads]
-    with pictures, beside_chosen_head(seen, family, (5, 3)):
+    with pictures, beside_chosen_head(seen, (5, 3)):
         words = [
             f"{name}<br>{_role(known, head)}" for name, head in zip(names, known.heads, strict=True)
         ]

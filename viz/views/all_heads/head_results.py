@@ -95,7 +95,7 @@ def _lengths_view(seen: Look) -> None:
         f"The longest vectors: {longest}, of length {means.max():.2f} on average. The shortest: "
         f"{shortest}, {means.min():.2f}. A sharp pattern of weights can still write next to nothing."
     )
-    with beside_chosen_head(seen, family):
+    with beside_chosen_head(seen):
         map_of_heads(
             seen,
             family,
@@ -171,7 +171,7 @@ def _map(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
             "counted in what the cross-attention heads write. Choose heads of the decoder."
         )
         return
-    with beside_chosen_head(seen, family):
+    with beside_chosen_head(seen):
         map_of_heads(
             seen,
             family,

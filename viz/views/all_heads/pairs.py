@@ -48,7 +48,7 @@ def from_word_to_word(seen: Look) -> None:
             f"From {one} to {other}, {leading} {put} the largest weight there: {found.max():.3f}{each}. "
             f"The mean of all {len(heads)} heads is {found.mean():.3f}."
         )
-    with pictures, beside_chosen_head(seen, family):
+    with pictures, beside_chosen_head(seen):
         if map_or_list("pairs") == MAP:
             map_of_heads(
                 seen,

@@ -39,7 +39,7 @@ def ranking(seen: Look) -> None:
         f"**{statistic.title}.** {statistic.meaning} **What to look for.** "
         f"{_highest(seen, known, statistic)} {_called(seen, known, statistic)}"
     )
-    with pictures, beside_chosen_head(seen, family):
+    with pictures, beside_chosen_head(seen):
         if map_or_list("ranking", first=LIST) == LIST:
             _list(seen, known, statistic)
         else:

@@ -9,7 +9,6 @@ from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.numbers import counted, difference
-from viz.shell.controls import choose_head
 from viz.shell.pictures import chart, look_for, table
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
@@ -29,7 +28,7 @@ BEFORE, AFTER, APART = "Masked before", "Cut after", "Difference"
 def _masked_head(seen: Look) -> tuple[Array, Mask]:
     """Raw scores of the shown head and a mask that leaves each row a key: the model's own, or a
     causal one where it hides nothing."""
-    head = choose_head(seen.attention.heads)
+    head = seen.head
     scores, own = seen.attention.scores(head), seen.attention.mask_of(head)
     if own is None or own.all() or not own.any(-1).all():
         st.caption(

@@ -17,7 +17,6 @@ from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import numbered_labels
 from viz.notation.names import state_names
 from viz.notation.theme import MORE, WEIGHT, rgba
-from viz.shell.controls import choose_head
 from viz.shell.pictures import chart, table
 from viz.state.look import Look
 from viz.views.laboratory.effects import runs
@@ -40,7 +39,7 @@ def rows_effect(seen: Look) -> None:
     picture, words = st.columns([3, 2], gap="large")
     with words:
         sharp = one_of("Draw", (SHARP, EVEN), "laboratory-rows") == SHARP
-        head = choose_head(after.heads)
+        head = seen.head
         st.latex(LARGEST if sharp else ENTROPY)
         st.markdown(
             f"Mean over all rows and heads of {layer_label(seen.place)}: entropy "

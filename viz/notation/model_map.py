@@ -1,0 +1,140 @@
+"""The blocks of a model in the order in which a token goes through them, read off its config."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from model.nn.config import Stack, TransformerConfig
+
+Kind = Literal[
+    "tokens",
+    "positions",
+    "norm",
+    "attention",
+    "cross",
+    "feed_forward",
+    "add",
+    "memory",
+    "vectors",
+    "logits",
+    "next_token",
+]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: its kind, its name on the map, its formula in plain text, and the shape of its result.
+
+    In shapes, n is the number of tokens that the stack reads, and m those of the encoder.
+    """
+
+    kind: Kind
+    name: str
+    formula: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One stack of the model: what stands before its layers, in each of them, and after them."""
+
+    stack: Stack
+    before: tuple[Block, ...]
+    layer: tuple[Block, ...]
+    layers: int
+    after: tuple[Block, ...]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks, those of a layer once."""
+        return self.before + self.layer + self.after
+
+
+def rails(config: TransformerConfig) -> tuple[Rail, ...]:
+    """One rail for each stack; of an encoder–decoder the encoder comes first."""
+    depths: dict[Stack, int] = {
+        "encoder": config.encoder_layers,
+        "decoder": config.decoder_layers,
+    }
+    return tuple(
+        Rail(
+            stack,
+            before=tuple(_before(config)),
+            layer=tuple(_layer(config, stack)),
+            layers=layers,
+            after=tuple(_after(config, stack)),
+        )
+        for stack, layers in depths.items()
+        if layers
+    )
+
+
+def _before(config: TransformerConfig) -> Iterator[Block]:
+    factor = "√d_model · " if config.scaled_embedding else ""
+    yield _vectors(config, "tokens", "tokens", f"x = {factor}E[id], a row of the token table")
+    if config.adds_positions:
+        yield _vectors(config, "positions", "+ positions", "x + p, a vector for each position")
+    if config.embedding_norm:
+        yield _norm(config)
+
+
+def _layer(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
+    """The blocks of one layer, in order."""
+    sub_layers = list(_sub_layers(config, stack))
+    if config.parallel:  # all read the same vector, and one sum takes up their results
+        for number, sub_layer in enumerate(sub_layers):
+            if number == 0 or not config.shared_norm:
+                yield _norm(config)
+            yield sub_layer
+        yield _add(config, len(sub_layers))
+        return
+    for sub_layer in sub_layers:
+        if config.norm_place == "pre":
+            yield _norm(config)
+        yield sub_layer
+        yield _add(config)
+        if config.norm_place == "post":
+            yield _norm(config)
+
+
+def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
+    mask = " + M" if stack == "decoder" else ""
+    turned = ", Q and K turned by position" if config.turns_positions else ""
+    yield _vectors(config, "attention", "attention", f"softmax(QKᵀ/√d_k{mask}) V · W_O{turned}")
+    if stack == "decoder" and config.encoder_layers:
+        formula = "softmax(QKᵀ/√d_k) V · W_O, K and V from the encoder"
+        yield _vectors(config, "cross", "cross-attention", formula)
+    if config.d_mlp:
+        formula = "(f(x W_gate) ⊙ x W_in) W_out" if config.is_gated else "f(x W_in) W_out"
+        yield _vectors(config, "feed_forward", "feed-forward", formula)
+
+
+def _after(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
+    if config.norm_place == "pre":
+        yield _norm(config)
+    if stack == "encoder":
+        kind: Kind = "memory" if config.decoder_layers else "vectors"
+        yield _vectors(config, kind, kind, "one vector for each token, in its context")
+        return
+    words = f"{config.d_vocab:,}"
+    yield Block(
+        "logits", "logits", "x W_U, one logit for each token of the vocabulary", f"n × {words}"
+    )
+    yield Block("next_token", "next token", "softmax(logits of the last token)", words)
+
+
+def _norm(config: TransformerConfig) -> Block:
+    shift = " + β" if config.shifts else ""
+    spread, name = ("√(σ² + ε)", "norm") if config.centres else ("√(mean x² + ε)", "RMS norm")
+    centred = "(x − μ)" if config.centres else "x"
+    return _vectors(config, "norm", name, f"γ ⊙ {centred} / {spread}{shift}")
+
+
+def _add(config: TransformerConfig, results: int = 1) -> Block:
+    added = " + ".join(["x", *("f(x)", "g(x)")[:results]])
+    return _vectors(config, "add", "+", f"{added}, into the residual stream")
+
+
+def _vectors(config: TransformerConfig, kind: Kind, name: str, formula: str) -> Block:
+    """A block that leaves one vector a token."""
+    return Block(kind, name, formula, f"n × {config.d_model}")

@@ -1,0 +1,179 @@
+// The one choice of a head: a button that names it, and a panel with all heads, layers from top to bottom, each as
+// a small map of its weights. The arrow keys move the choice.
+//
+// A picture in the browser that can show the head at once takes the choice from the window's event CHOOSE; else
+// Python hears of it. Such a picture tells with SHOWN what it shows.
+
+import { paletteOf } from "../../explorer/js/colours.js";
+import { element } from "../../explorer/js/elements.js";
+import { unpacked } from "../../explorer/js/message.js";
+import { paintPixels } from "../../explorer/js/paint.js";
+
+const CHOOSE = "choose-head"; // { place, head }; the picture that shows it prevents the default
+const SHOWN = "head-shown"; // { place, head }
+const HIDDEN = 255; // of the bytes of a map: no token of the block may be looked at
+const ONE = 250; // of the bytes of a map: a weight of 1
+const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+const pickers = new WeakMap();
+
+export default function mount({ data, parentElement, setTriggerValue }) {
+  let picker = pickers.get(parentElement);
+  if (picker?.root !== parentElement.querySelector(".picker")) {
+    picker?.close();
+    picker = new Picker(parentElement);
+    pickers.set(parentElement, picker);
+  }
+  picker.trigger = setTriggerValue;
+  const mounted = (picker.mounted = {});
+  picker.receive(unpacked(data, picker.received));
+  return () => picker.mounted === mounted && picker.close();
+}
+
+class Picker {
+  constructor(parent) {
+    this.parent = parent;
+    this.root = parent.querySelector(".picker");
+    this.opener = this.root.querySelector(".opener");
+    this.panel = this.root.querySelector(".panel");
+    this.opener.onclick = () => this.panel.togglePopover();
+    this.panel.ontoggle = ({ newState }) => this.toggled(newState === "open");
+    this.panel.onkeydown = (event) => this.move(event);
+    this.shown = ({ detail }) => this.choose(detail);
+    window.addEventListener(SHOWN, this.shown);
+  }
+
+  close() {
+    window.removeEventListener(SHOWN, this.shown);
+    pickers.delete(this.parent);
+  }
+
+  /** New data or a new theme. */
+  receive(data) {
+    const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
+    const isNew = data !== this.received;
+    if (!isNew && palette === this.palette) return;
+    const heads = JSON.stringify(data.families.map((one) => ({ ...one, maps: null })));
+    Object.assign(this, { received: data, palette });
+    if (this.heads !== heads) this.build(data.families);
+    this.heads = heads;
+    if (isNew) this.choose(data.chosen);
+    this.paint();
+  }
+
+  build(families) {
+    this.buttons = [];
+    this.chosen = null;
+    const rowOf = ({ name, label, full }, { heads, zeroed }) => {
+      const isZeroed = (head) => zeroed.some(([place, other]) => place === name && other === head);
+      const buttons = Array.from({ length: heads }, (_, head) =>
+        this.buttonOf(name, full, head, isZeroed(head)),
+      );
+      this.buttons.push(buttons);
+      const opensLayer = {
+        class: "layer",
+        role: "rowheader",
+        "data-testid": `layer-${name}`,
+        onclick: () => this.pick({ place: name, head: this.chosen?.head ?? 0 }),
+      };
+      const layer = element("span", opensLayer, label);
+      return element("div", { class: "row", role: "row" }, layer, ...buttons);
+    };
+    const parts = families.flatMap((family) => [
+      families.length > 1 ? element("h3", {}, family.title) : null,
+      element(
+        "div",
+        { role: "grid", "aria-label": family.title },
+        ...family.layers.map((layer) => rowOf(layer, family)),
+      ),
+    ]);
+    const hint = element("p", { class: "hint" }, "Rows are layers. Arrow keys move the choice.");
+    this.panel.replaceChildren(...parts.filter(Boolean), hint);
+  }
+
+  buttonOf(place, full, head, isZeroed) {
+    const words = isZeroed ? ", its output is set to zero" : "";
+    const made = element(
+      "button",
+      {
+        type: "button",
+        class: isZeroed ? "head zeroed" : "head",
+        role: "gridcell",
+        "aria-label": `${full}H${head}${words}`,
+        "aria-selected": "false",
+        tabindex: -1,
+        "data-testid": `${place}-${head}`,
+        onclick: () => this.pick({ place, head }),
+      },
+      element("canvas", { "aria-hidden": "true", width: 1, height: 1 }),
+      `H${head}`,
+    );
+    return Object.assign(made, { place, head, full });
+  }
+
+  /** Draws each head's map, where Python has sent them. */
+  paint() {
+    for (const { layers, heads, maps, rows, columns } of this.received.families) {
+      if (!maps) continue;
+      layers.forEach(({ name }, layer) => {
+        for (let head = 0; head < heads; head++) {
+          const start = (layer * heads + head) * rows * columns;
+          const bytes = maps.subarray(start, start + rows * columns);
+          const values = Float32Array.from(bytes, (byte) => (byte === HIDDEN ? NaN : byte / ONE));
+          const canvas = this.found({ place: name, head }).firstChild;
+          paintPixels(canvas, { values, rows, columns }, this.palette.scale.weight, { low: 0, high: 1 });
+        }
+      });
+    }
+  }
+
+  found({ place, head }) {
+    return this.buttons.flat().find((one) => one.place === place && one.head === head);
+  }
+
+  /** Marks a head. */
+  choose({ place, head }) {
+    const chosen = this.found({ place, head });
+    if (!chosen || chosen === this.chosen) return;
+    const mark = (button, is) => {
+      button.setAttribute("aria-selected", String(is));
+      button.tabIndex = is ? 0 : -1;
+      for (const one of button.parentElement.querySelectorAll(".head")) {
+        one.dataset.testid = is ? `head-${one.head}` : `${one.place}-${one.head}`;
+      }
+    };
+    if (this.chosen) mark(this.chosen, false);
+    mark(chosen, true);
+    this.chosen = chosen;
+    this.root.querySelector(".name").textContent = `${chosen.full}H${head}`;
+    this.opener.setAttribute("aria-label", `Head ${chosen.full}H${head}. Choose another`);
+  }
+
+  /** What a click or a key chooses. */
+  pick(detail) {
+    this.choose(detail);
+    const event = new CustomEvent(CHOOSE, { detail, cancelable: true });
+    if (window.dispatchEvent(event)) this.trigger("head", detail);
+  }
+
+  move(event) {
+    const [down, right] = STEPS[event.key] ?? [];
+    if (down === undefined) return;
+    event.preventDefault();
+    const row = this.buttons.findIndex((buttons) => buttons.includes(this.chosen));
+    const next = this.buttons[row + down];
+    const at = Math.min(this.buttons[row].indexOf(this.chosen) + right, (next?.length ?? 0) - 1);
+    if (!next?.[at]) return;
+    next[at].focus();
+    this.pick({ place: next[at].place, head: next[at].head });
+  }
+
+  toggled(open) {
+    this.opener.setAttribute("aria-expanded", String(open));
+    if (!open) return;
+    this.trigger("opened", true);
+    const { bottom, right } = this.opener.getBoundingClientRect();
+    const left = Math.max(8, Math.min(right, innerWidth - 8) - this.panel.offsetWidth);
+    Object.assign(this.panel.style, { top: `${bottom + 6}px`, left: `${left}px` });
+    this.chosen?.focus();
+  }
+}
