@@ -57,28 +57,38 @@ def model_map(config: TransformerConfig, file: str) -> ModelMap:
     """Draws one line of blocks for each stack. file: the page that is open."""
     shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
     named = config.shape == "encoder-decoder"
+    st.html(_filled(shown))
     with st.container(key="model-map", gap=None):
-        return ModelMap(tuple((rail, _rail(rail, shown, named=named)) for rail in rails(config)))
+        return ModelMap(tuple((rail, _rail(rail, named=named)) for rail in rails(config)))
 
 
-def _rail(rail: Rail, shown: set[Kind], *, named: bool) -> "DeltaGenerator":
+def _filled(shown: set[Kind]) -> str:
+    """The style of the blocks that are filled. A class of their own would mount them anew with each page, and
+    the keyboard would lose its link."""
+    blocks = ", ".join(f'[class*="-kind-{kind}"] a' for kind in sorted(shown)) or "none"
+    colours = "--filled: var(--strong); --said: var(--paper)"
+    return f"<style>.st-key-model-map :is({blocks}) {{ {colours} }}</style>"
+
+
+def _rail(rail: Rail, *, named: bool) -> "DeltaGenerator":
     """The blocks of a stack. Returns the place of its ticks."""
     with st.container(horizontal=True, gap=None, key=f"rail-{rail.stack}"):
         if named:
             st.caption(rail.stack.capitalize())
-        _blocks(rail, "before", rail.before, shown)
+        _blocks(rail, "before", rail.before)
         with st.container(horizontal=True, gap=None, width="content", key=f"layer-{rail.stack}"):
-            _blocks(rail, "layer", rail.layer, shown)
+            _blocks(rail, "layer", rail.layer)
             ticks = st.empty()
-        _blocks(rail, "after", rail.after, shown)
+        _blocks(rail, "after", rail.after)
     return ticks
 
 
-def _blocks(rail: Rail, part: str, blocks: tuple[Block, ...], shown: set[Kind]) -> None:
+def _blocks(rail: Rail, part: str, blocks: tuple[Block, ...]) -> None:
     carried = carried_link()
     for number, block in enumerate(blocks):
-        here = "-here" if block.kind in shown else ""
-        with st.container(width="content", key=f"block-{rail.stack}-{part}-{number}{here}"):
+        with st.container(
+            width="content", key=f"block-{rail.stack}-{part}-{number}-kind-{block.kind}"
+        ):
             said = plain(f"{block.formula} · {block.shape}")
             page_link(PAGES[block.kind], block.name, help=said, **carried)
 
