@@ -29,14 +29,14 @@ def idea() -> None:
 A model reads numbers, not letters. A **tokenizer** cuts the text into **tokens**, pieces from a fixed
 list, the **vocabulary**. Each token has an **id**: its place in that list.
 
-The **embedding** gives each id a vector: a row of a table that the model has learned. Looking a row
-up is the same as multiplying a **one-hot** vector, all zeros but one 1, with the whole table.
+The **embedding** gives each id a vector: a row of a table that the model has learned. Looking up a row
+is the same as multiplying a **one-hot** vector (all zeros except for a single 1) by the whole table.
 
 This vector is **fixed**: a word has the same one in every sentence. Attention then mixes in the other
-tokens, so that after a layer or two the same word has another vector in another sentence: a
-**contextual** one.
+tokens, so after a layer or two the same word has different vectors in different sentences:
+**contextual** ones.
 
-A GPT is trained on **windows** of text. Its **targets** are the same windows moved on by one token, so
+A GPT is trained on **windows** of text. Its **targets** are the same windows shifted by one token, so
 every position learns to predict the next token. The **stride** is the step from one window to the next.
 """
     )

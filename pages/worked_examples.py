@@ -34,8 +34,8 @@ def examples() -> None:
 
 def every_erratum() -> None:
     st.markdown(
-        f"The notes hold {len(errata())} errata. This app computes every figure itself and shows its own "
-        "result; here is where the two differ."
+        f"The notes contain {len(errata())} errata. This app computes every number itself and "
+        "shows its own result. This list shows where the two differ."
     )
     for topic, title in TOPICS.items():
         found = [erratum for erratum in errata() if erratum.section == topic]
@@ -70,17 +70,18 @@ def open_erratum(erratum: Erratum) -> None:
 
 def about() -> None:
     st.markdown(
-        "This app began with five sets of study notes on the transformer. The notes are not part of "
-        "it: their examples are worked again here. Where the notes print the result of a step, the step "
-        "shows it in their digits, with the document, its part and the words around it."
+        "This app began with five sets of study notes on the transformer. The notes themselves are "
+        "not part of it; their examples are worked out again here. Where the notes give the result "
+        "of a step, the step shows it as they print it, with the document, its part and the words "
+        "around it."
     )
     printed = [step.notes for example in worked() for step in example.steps if step.notes]
     for document in DOCUMENTS:
         shown = sum(notes.source.document is document for notes in printed)
         found = sum(erratum.source.document is document for erratum in errata())
         st.markdown(
-            f"**{plain(document.title)}**. {plain(document.about)} "
-            f"Steps with figures from it: {shown}; errata: {found}."
+            f"**{plain(document.title)}**. {plain(document.about)} Steps with numbers from it: "
+            f"{shown}; errata: {found}."
         )
 
 

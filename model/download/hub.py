@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MANIFEST = "hub.json"  # revision, sizes and hashes, written when all files are whole
 SECONDS = 10.0  # to wait for the hub's answer, or for its next bytes
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-MEANWHILE = "The models that are on this computer work meanwhile"
+MEANWHILE = "The models on this computer still work"
 
 
 class UnreachableError(ValueError):
@@ -149,7 +149,7 @@ def _asked(repository: str) -> "ModelInfo":
         raise ValueError(f"The hub has no public model {repository!r}.") from error
     except OfflineModeIsEnabled as error:
         raise UnreachableError(
-            f"{repository} is not on this computer, and HF_HUB_OFFLINE forbids to ask the hub. "
+            f"{repository} is not on this computer, and HF_HUB_OFFLINE forbids asking the hub. "
             f"{MEANWHILE}."
         ) from error
     except (HTTPError, OSError) as error:
@@ -171,13 +171,18 @@ def _check_listing(repository: str, files: tuple[HubFile, ...], everything: list
     names = {file.name for file in files}
     if "config.json" not in names:
         raise ValueError(
-            f"{repository} has no config.json on the hub: it is no model of a library."
+            f"{repository} has no config.json on the hub, so it is not a model of Hugging Face's "
+            "library."
         )
     if not any(name.endswith(".safetensors") for name in names):
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in everything)
-        why = "only as a pickle, which can run code when it is opened" if pickled else "in no form"
+        why = (
+            "only as a pickle, which can run code when it is opened"
+            if pickled
+            else "in no readable form"
+        )
         raise ValueError(
-            f"The hub has the weights of {repository} {why}. Only safetensors are read."
+            f"The hub has the weights of {repository} {why}; this app reads only safetensors."
         )
     if not names & TOKENIZERS:
         raise ValueError(f"{repository} has no tokenizer on the hub.")

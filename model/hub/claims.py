@@ -57,9 +57,9 @@ def _beyond(folder: Path) -> Iterator[tuple[str, str]]:
             most, what = numbers, f"its weights are {numbers:,} numbers"
         elif _POSITIONS.fullmatch(name):
             most = max(4 * _WIDE * numbers, ROOM) // (_WIDE * max(width, 1))
-            what = "no model of this size reads so many tokens"
+            what = "no model of this size reads that many tokens"
         elif size > MOST_OTHERS:
-            most, what = MOST_OTHERS, "no model that is shown needs so many"
+            most, what = MOST_OTHERS, "no model that this app shows needs that many"
         else:
             continue
         if not 0 <= size <= most:
@@ -78,7 +78,7 @@ def check_shape(body: nn.Module, folder: Path) -> None:
     made = sum(table.nbytes for table in body.buffers())
     if claimed > 2 * numbers + SLACK:
         raise ValueError(
-            f"its config describes {claimed:,} weights, and its files hold {numbers:,}"
+            f"its config describes {claimed:,} weights, but its files hold {numbers:,}"
         )
     if made > max(4 * FLOAT_BYTES * numbers, ROOM):
         raise ValueError(

@@ -17,7 +17,7 @@ def model_width(found: Probe) -> int:
     for call in found.calls:
         if is_table(call.module):
             return call.gave.shape[-1]
-    raise ValueError("it looks up no token in a table")
+    raise ValueError("it does not look its tokens up in a table")
 
 
 def looked_up(
@@ -52,7 +52,7 @@ def token_factor(
 ) -> float:
     """1 or √width: the factor of the token embedding in the sum that the first layer reads."""
     if entered is None:
-        raise ValueError("what its first layer reads was not seen")
+        raise ValueError("the input of its first layer could not be recorded")
     weight = getattr(tokens.module, "weight", None)
     if not isinstance(weight, Tensor) or weight.shape[-1] != width or tokens.read is None:
         raise ValueError("its token table is not as wide as its layers")
@@ -61,7 +61,9 @@ def token_factor(
     for factor in (1.0, math.sqrt(width)):
         if near(rows * factor + added, entered):
             return factor
-    raise ValueError("its first layer reads more than tokens, positions and segments added up")
+    raise ValueError(
+        "the input of its first layer is more than the sum of tokens, positions and segments"
+    )
 
 
 def first_row(positions: Call) -> int:

@@ -51,7 +51,7 @@ def feed_forward_parts(maps: Sequence[Call]) -> FeedForwardParts:
                 found.append((float((made - hidden).abs().max()) / size, parts))
     nearest = min(found, key=lambda pair: pair[0], default=None)
     if nearest is None or nearest[0] > CLOSE:
-        raise ValueError("its feed-forward computes something else than a known activation")
+        raise ValueError("its feed-forward uses an activation that this app does not know")
     return nearest[1]
 
 

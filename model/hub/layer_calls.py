@@ -47,9 +47,7 @@ class Layer:
             B, H, T, D = event.output.shape
             read = None if following is None else following.read
             if following is None or read is None or read.shape != (B, T, H * D):
-                raise ValueError(
-                    f"nothing like an output matrix follows its attention {place.name}"
-                )
+                raise ValueError(f"no output matrix follows its attention {place.name}")
             if not near(read, event.output.transpose(1, 2).reshape(B, T, H * D)):
                 raise ValueError(
                     f"it changes the heads' outputs of {place.name} before its output matrix"

@@ -100,8 +100,8 @@ def _settings(folder: Path, files: Path) -> Any:
     except Exception as error:  # a damaged config ends in whatever the library's checks raise
         if "auto_map" in raw:
             raise ValueError(
-                f"its architecture {kind!r} needs code of its own, and code that comes with a model "
-                "is never run"
+                f"its architecture {kind!r} needs its own code, and this app never runs code that "
+                "comes with a model"
             ) from error
         raise ValueError(
             f"Hugging Face's library does not know its architecture {kind!r}, or its config is "
@@ -135,7 +135,7 @@ def _body(folder: Path, files: Path, settings: Any, shape: Shape) -> Any:
     missing = [key for key in told["missing_keys"] if "pooler" not in key]
     if missing or told["mismatched_keys"]:
         count = len(missing) + len(told["mismatched_keys"])
-        raise ValueError(f"its files lack {count} of its weights, or have them in other sizes")
+        raise ValueError(f"its files lack {count} of its weights, or have them in different sizes")
     check_numbers(body)
     return body.eval().requires_grad_(False)
 
@@ -189,7 +189,7 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
         weights = {Place(shape, None, "self"): passed.attentions}
     if any(found is None or not found or found[0] is None for found in weights.values()):
         raise ValueError(
-            "the library does not hand out its attention weights, so that ours cannot be checked"
+            "the library does not hand out its attention weights, so this app's cannot be checked"
         )
     known = {kind: found for kind, found in weights.items() if found is not None}
     return Reference(source, target, known, result)

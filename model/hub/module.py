@@ -176,7 +176,7 @@ def as_linear(map_: nn.Module) -> nn.Linear:
         return map_
     weight, bias = map_.weight, getattr(map_, "bias", None)
     if not isinstance(weight, nn.Parameter):
-        raise ValueError(f"{type(map_).__name__} is no linear map")
+        raise ValueError(f"{type(map_).__name__} is not a linear map")
     with torch.device("meta"):
         linear = nn.Linear(weight.shape[0], weight.shape[1], bias=bias is not None)
     linear.weight = nn.Parameter(weight.T, requires_grad=False)

@@ -68,5 +68,7 @@ def _device(name: str | None) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
-        raise ValueError("ATTENTION_DEVICE names CUDA, and PyTorch finds none on this computer.")
+        raise ValueError(
+            "ATTENTION_DEVICE names CUDA, but PyTorch finds no CUDA device on this computer."
+        )
     return torch.device(name)

@@ -129,8 +129,8 @@ def _unknown(name: str) -> str:
         return f"There is no model {name[:60]!r} here. The models are {', '.join(models)}."
     known = ", ".join([*models, *hub_models])
     return (
-        f"There is no model {name[:60]!r}. The models are {known}; any other of the Hugging "
-        "Face hub is written as organisation/name."
+        f"There is no model {name[:60]!r}. The models are {known}; write any other model of the "
+        "Hugging Face hub as organisation/name."
     )
 
 

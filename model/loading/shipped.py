@@ -32,7 +32,7 @@ class DamagedError(ValueError):
     """A file that ships with the app is missing, or is not as it was shipped."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} Install the app again to mend it; the other models still work.")
+        super().__init__(f"{what} Reinstall the app to repair it; the other models still work.")
 
 
 def save_asset(
@@ -72,7 +72,7 @@ def load_asset(
         config, tokenizer = TransformerConfig(**described), tokenizer_from(spelled)
     except TypeError as error:
         raise DamagedError(
-            f"The file {CONFIG} of {folder.name} lacks a size or has others."
+            f"The file {CONFIG} of {folder.name} does not have the sizes that a model needs."
         ) from error
     except ValueError as error:
         raise ValueError(f"The files of {folder.name} describe no model: {error}") from error

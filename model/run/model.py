@@ -210,7 +210,9 @@ class Model:
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         for id_ in ids:
             if not 0 <= id_ < self.config.d_vocab:
-                raise ValueError(f"{self.name} has {self.config.d_vocab:,} tokens, no id {id_}.")
+                raise ValueError(
+                    f"{self.name} has {self.config.d_vocab:,} tokens; none has the id {id_}."
+                )
         return self.tokenizer.named(ids)
 
     def _target_tokens(
@@ -219,7 +221,7 @@ class Model:
         if self.config.shape != "encoder-decoder":
             if target is not None:
                 raise ValueError(
-                    f"{self.name} reads one text only; a target needs a decoder beside it."
+                    f"{self.name} reads one text only; a target needs an encoder and a decoder."
                 )
             return ()
         start, end = self.tokenizer.start, self.tokenizer.end

@@ -48,7 +48,7 @@ def check_intervention(
         and module.config.shape == "encoder-decoder"
         and intervention.only is None
     ):
-        raise ValueError("Name the sub-layers (`only`) in which single edges are cut.")
+        raise ValueError("Name the sub-layers (`only`) in which the edges are cut.")
     places = [layer.place for layer in layers.values() if intervention.applies(layer.place.name)]
     sizes = {_size(place, lengths[0], lengths[1] or lengths[0]) for place in places}
     for query, key in sorted(intervention.blocked):

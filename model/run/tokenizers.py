@@ -207,7 +207,7 @@ class Words:
         self.size = len(self.words)
         self._ids = {word: id_ for id_, word in enumerate(self.words)}
         if len(self._ids) < self.size:
-            raise ValueError("A list of words must hold each word once.")
+            raise ValueError("A list of words must have each word only once.")
         for special in (start, end):
             if special is not None and special not in self._ids:
                 raise ValueError(f"{special!r} is not in the list of words.")

@@ -17,8 +17,8 @@ class QueueFullError(ValueError):
 
     def __init__(self, waiting: int) -> None:
         super().__init__(
-            f"{waiting:,} others are waiting for the model, as many as fit in the queue. Your "
-            "sentence is kept: try again in a minute."
+            f"The queue is full: {waiting:,} others are waiting for the model. Your sentence is "
+            "kept. Try again in a minute."
         )
 
 

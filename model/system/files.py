@@ -24,7 +24,7 @@ def open_file(path: Path) -> BinaryIO:
         os.close(descriptor)
         if stat.S_ISDIR(kind):
             raise IsADirectoryError(f"{path.name} is a folder")
-        raise OddFileError(f"its {path.name} is no ordinary file")
+        raise OddFileError(f"its {path.name} is not an ordinary file")
     return os.fdopen(descriptor, "rb")
 
 
@@ -48,8 +48,8 @@ class NotReadError(ValueError):
     def __init__(self, file: str, title: str, error: OSError) -> None:
         why = error.strerror or str(error)
         super().__init__(
-            f"The file {file} of {title} could not be read now ({why}). Nothing was removed. Try again "
-            "in a moment."
+            f"The file {file} of {title} cannot be read at the moment ({why}). Nothing was "
+            "removed. Try again soon."
         )
 
 

@@ -12,7 +12,7 @@ from typing import Generic, Literal, TypeVar
 from model.system.fair_queue import FairQueue, LeftError, Ticket
 
 State = Literal["waiting", "running", "done", "stopped", "gone"]
-UNEXPECTED = "It ended in an unexpected way; the server's log says more."
+UNEXPECTED = "It ended unexpectedly; the server's log says more."
 
 
 class UnwantedError(Exception):
@@ -122,6 +122,6 @@ class Jobs(Generic[K, J]):
             job.state, job.refusal = "stopped", str(refusal)
         except BaseException:  # a fault in our code: the visitor must not wait for ever
             job.state, job.refusal = "stopped", UNEXPECTED
-            logging.getLogger(__name__).exception("A job in the background broke.")
+            logging.getLogger(__name__).exception("A background job failed.")
         finally:
             job.ended.set()

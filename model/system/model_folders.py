@@ -32,14 +32,14 @@ class NotStoredError(ValueError):
         if is_full(error):
             why = "the disk is full. Free some space, then choose it again"
         elif getattr(error, "errno", None) in _ALL_OPEN:
-            why = "too many files are open now. Choose it again in a moment"
+            why = "too many files are open. Choose it again in a moment"
         else:
             why = (
-                "the folder for downloaded models cannot be written. ATTENTION_CACHE names "
-                "another one when the app starts"
+                "the folder for downloaded models cannot be written to. The setting "
+                "ATTENTION_CACHE chooses another one when the app starts"
             )
         super().__init__(
-            f"{title} could not be stored: {why}. The models that are here still work."
+            f"{title} could not be stored: {why}. The models on this computer still work."
         )
 
 
@@ -64,7 +64,7 @@ def alone(folder: Path, title: str, progress: Progress) -> Iterator[None]:
             try:
                 lock.acquire(timeout=SECONDS_BETWEEN_NEWS)
             except Timeout:
-                progress(f"{title} is on its way already; waiting for it", None)
+                progress(f"{title} is already being downloaded; waiting for it", None)
     except OSError as error:
         raise NotStoredError(title, error) from error
     try:

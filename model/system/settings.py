@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, HttpUrl,
 ADDRESS = "STREAMLIT_SERVER_ADDRESS"
 MEGABYTE = 1_000_000
 LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
-OPEN_HERE = "`on` for who asks from this computer, not through a proxy, else `off`"
+OPEN_HERE = "`on` for visitors on this computer who do not come through a proxy, otherwise `off`"
 
 Switch = Annotated[bool, BeforeValidator({"on": True, "off": False}.get)]
 Name = Annotated[str, Field(min_length=1)]
@@ -62,15 +62,15 @@ class Settings(BaseModel, frozen=True):
 
     asked_here: bool = True  # whether these settings are for somebody at this computer
     address: str = variable(
-        ADDRESS, "127.0.0.1", "address that the server listens on; `0.0.0.0` is every one"
+        ADDRESS, "127.0.0.1", "address that the server listens on; `0.0.0.0` means all addresses"
     )
     models: Names | None = variable(
         "ATTENTION_MODELS",
         None,
-        "models of the hub that visitors may choose beside the first five of the table above: names "
-        "or hub ids, with commas between them; then nothing else is opened",
-        told="as the next two say",
-        must="names with commas between them",
+        "models of the hub that visitors may choose besides the first five in the table above: "
+        "names or hub ids, separated by commas; then no others can be opened",
+        told="decided by the next two settings",
+        must="names separated by commas",
     )
     other_models: Switch = variable(
         "ATTENTION_OTHER_MODELS",
@@ -95,7 +95,7 @@ class Settings(BaseModel, frozen=True):
     model_megabytes: int = variable(
         "ATTENTION_MODEL_MB",
         2000,
-        "megabytes of loaded models; the one used least recently makes room",
+        "megabytes of loaded models; when they are full, the least recently used model is dropped",
         ge=1,
         le=10**7,
     )
@@ -117,14 +117,15 @@ class Settings(BaseModel, frozen=True):
     pass_seconds: int = variable(
         "ATTENTION_PASS_SECONDS",
         60,
-        "seconds after which a pass is ended with a sentence",
+        "seconds after which a pass is stopped, with a message to the visitor",
         ge=1,
         le=86_400,
     )
     longest_queue: int = variable(
         "ATTENTION_LINE",
         200,
-        "visitors who may wait in the queue for a pass; the next one is asked to come back",
+        "visitors who may wait in the queue for a pass; any further ones are asked to try again "
+        "later",
         ge=1,
         le=10**6,
     )
@@ -146,8 +147,8 @@ class Settings(BaseModel, frozen=True):
     metrics: Literal["local", "on", "off"] = variable(
         "ATTENTION_METRICS",
         "local",
-        "who may read `/metrics`: `local`: this computer, not through a proxy; `on`: everybody who "
-        "reaches the server; `off`: nobody",
+        "who may read `/metrics`: `local`, this computer without a proxy; `on`, everybody who "
+        "reaches the server; `off`, nobody",
         must="local, on or off",
     )
     hub: Address = variable(
@@ -162,7 +163,7 @@ class Settings(BaseModel, frozen=True):
     hub_cache: Path | None = variable(
         "HF_HUB_CACHE",
         None,
-        "folder with models that other programs fetched from the hub",
+        "folder of models that other programs have downloaded from the hub",
         told="`hub` in the folder of the hub's library",
     )
     user_cache: Path | None = variable(

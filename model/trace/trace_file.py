@@ -59,11 +59,11 @@ def read_trace(file: bytes) -> Trace:
         header = json.loads(file[8 : 8 + int.from_bytes(file[:8], "little")])
         description = json.loads(header["__metadata__"]["trace"])
         if (description["format"], description["version"]) != (FORMAT, VERSION):
-            raise ValueError("It is of another format or version.")
+            raise ValueError("It has another format or version.")
         same = {name: arrays[other] for name, other in description["same"].items()}
         return _read(description, arrays | same)
     except (SafetensorError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"This file holds no trace that can be read: {error}") from error
+        raise ValueError(f"This file does not hold a readable trace: {error}") from error
 
 
 def _arrays(trace: Trace) -> Arrays:

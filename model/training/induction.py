@@ -92,7 +92,7 @@ def short_recipe(seed: int, steps: int) -> Recipe:
         raise ValueError(f"The seed is {seed}; it must be 0 or more.")
     if not CHECKPOINT_EVERY <= steps <= shipped.steps:
         raise ValueError(
-            f"{steps} steps were asked for; {CHECKPOINT_EVERY} to {shipped.steps:,} go."
+            f"{steps} steps were requested; {CHECKPOINT_EVERY} to {shipped.steps:,} are possible."
         )
     checkpoints = (*range(0, steps, CHECKPOINT_EVERY), steps)
     return replace(shipped, seed=seed, steps=steps, checkpoints=checkpoints)

@@ -104,7 +104,7 @@ class Workshop:
         try:
             self._jobs.start(ticket, _Training(visitor, recipe, ticket), self._train)
         except QueueFullError as error:
-            sentence = "Too many are waiting for a training. Try again in some minutes."
+            sentence = "Too many visitors are waiting to train a model. Try again in a few minutes."
             raise ValueError(sentence) from error
         return ticket
 

@@ -11,8 +11,8 @@ _TOKENS = ("The", "Cat", "Sat")
 @worked(
     "§1",
     "The cat sat: self-attention by hand",
-    "Every token looks at every token, turns the matches into weights, "
-    "and takes the weighted sum of the values.",
+    "Each token compares its query with every key, turns the scores into weights, and takes the "
+    "weighted sum of the values.",
     given("embedding", "Embeddings E", [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]], _TOKENS, "dim"),
     given("q_matrix", "W_Q", np.eye(4), "dim", "dim"),
     given("k_matrix", "W_K", np.eye(4), "dim", "dim"),
@@ -74,8 +74,8 @@ def one_hot_picture(sheet: Sheet, embedding: Array) -> None:
 @worked(
     "§1",
     "Query, key and value: a soft look-up",
-    "The query is what a token looks for, the key what a token offers to be found by, "
-    "the value what it hands over. It works like a dict whose keys match by degree.",
+    "The query says what a token looks for, the key says what a token offers, and the value is "
+    "what it passes on. It works like a dictionary in which every key matches to some degree.",
     given("query", "Query", [1, 0.5], "dim"),
     given("keys", "Keys", [[1, 0], [0, 1], [1, 1]], "entry", "dim"),
     given("values", "Values", [[10, 0], [0, 10], [5, 5]], "entry", "dim"),
@@ -95,6 +95,6 @@ def soft_look_up(sheet: Sheet, query: Array, keys: Array, values: Array, sharpne
         title="The match as weights",
         formula=r"a = \mathrm{softmax}(\text{sharpness} \cdot q K^\top)",
     )
-    title = "What attention returns: every value, by the weight of its key"
+    title = "What attention returns: the sum of all values, each times its weight"
     sheet.output(weights, values, queries, title=title)
     sheet.remark("The larger the sharpness, the closer this comes to the dict.")

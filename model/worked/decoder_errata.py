@@ -16,7 +16,7 @@ _Q_MATRIX = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]
 @worked(
     "§5",
     "A query is a product, not a sum",
-    "The embedding is multiplied by W_Q; adding W_Q gives something else altogether.",
+    "The embedding is multiplied by W_Q; adding W_Q gives something quite different.",
     given("embedding", "Embeddings (chosen here)", _EMBEDDING, _TOKENS, "dim"),
     given("q_matrix", "W_Q (chosen here)", _Q_MATRIX, "dim", "dim"),
 )

@@ -46,7 +46,7 @@ def encoder_layer(sheet: Sheet, source: Array, first: Array, second: Array) -> N
     sheet.scores(source, source, _SOURCE)
     run = attention.attend(source, source, source)
     sheet.weights(run.scaled, _SOURCE, title="Self-attention weights")
-    sheet.remark("No mask: every source token may look at every other.")
+    sheet.remark("No mask: every source token may attend to every other.")
     output = sheet.output(run.weights, source, _SOURCE, title="Self-attention output")
     stream = _add_and_norm(sheet, source, output, _SOURCE, "Add and norm")
     update = _feed_forward(sheet, stream, first, second, _SOURCE, "Feed-forward")
@@ -118,25 +118,25 @@ def encoder_of_the_paper(sheet: Sheet, layers: int, width: int, heads: int) -> N
 
 @worked(
     "§12",
-    "Training at once, generating in turn",
+    "Training in parallel, generating one token at a time",
     "With the causal mask each row depends on earlier tokens only, "
     "so all rows can be computed together.",
     given("x", "Target vectors (chosen here)", _STREAM, "token", "dim"),
 )
 def all_positions_at_once(sheet: Sheet, x: Array) -> None:
     together = attention.attend(x, x, x, allowed=attention.causal_mask(len(x))).output
-    title = "All positions at once, with the causal mask"
+    title = "All positions in parallel, with the causal mask"
     formula = r"\mathrm{softmax}(\text{masked scores})\, V"
     sheet.step(title, formula, together, "token", "dim", quantity="output")
     sheet.numbers(r"\text{token 2: } @", together[2])
-    sheet.remark("Training: the right tokens are known, so all positions are computed at once.")
+    sheet.remark("Training: the right tokens are known, so all positions are computed in parallel.")
     in_turn = np.stack(
         [attention.attend(x[t : t + 1], x[: t + 1], x[: t + 1]).output[0] for t in range(len(x))]
     )
-    title = "One token at a time, from what is there so far"
+    title = "One token at a time, from the tokens so far"
     formula = r"z_t = \mathrm{softmax}(q_t K_{\le t}^\top / \sqrt{d_k})\, V_{\le t}"
     sheet.step(title, formula, in_turn, "token", "dim", quantity="output")
     sheet.numbers(r"\text{token 2: } @", in_turn[2])
-    sheet.remark("Generation: each new token looks back at the ones before it.")
-    sheet.difference(together, in_turn, "At once minus in turn", "token", "dim")
+    sheet.remark("Generation: each new token attends to the ones before it.")
+    sheet.difference(together, in_turn, "In parallel minus one at a time", "token", "dim")
     sheet.remark("The mask makes the two equal; that is why teacher forcing works.")

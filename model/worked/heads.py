@@ -28,9 +28,9 @@ def one_matrix_then_split(sheet: Sheet, x: Array, q_matrix: Array, heads: int) -
         sheet.step(title, formula, part, TOKENS, columns, quantity="query")
         sheet.numbers(r"\text{token 0: } @", part[0])
     small = np.concatenate([x @ columns for columns in np.split(q_matrix, heads, axis=1)], axis=1)
-    title = "Large product minus the small ones side by side"
+    title = "Large product minus the small ones, concatenated"
     sheet.difference(query, small, title, TOKENS, "dim")
-    sheet.remark("h small matrices or one large one: the same products, computed at once.")
+    sheet.remark("h small matrices or one large one: the same products, computed in one go.")
 
 
 @worked(

@@ -134,8 +134,8 @@ def ladder_causal_dropout(
 @worked(
     "§6",
     "Variant 4: several heads at once",
-    "Each head attends in its own slice of the width; the outputs are laid side by side "
-    "and mixed by W_O.",
+    "Each head attends in its own slice of the width; the outputs are concatenated and mixed by "
+    "W_O.",
     VECTORS,
     *SQUARE_MATRICES,
 )

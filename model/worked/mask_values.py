@@ -20,7 +20,7 @@ def _masked(scores: Array, mask: Array) -> Array:
 @worked(
     "§5",
     "What to write into a masked score",
-    "A masked score must be so low that e to its power is 0. A score of 0 is not low: e⁰ = 1.",
+    "A masked score must be so low that its exponential is 0. A score of 0 is not: e⁰ = 1.",
     given("scores", "Scores (the last two chosen here)", [2.5, 1.3, 0.7, 1.9], "key"),
     whole("mask", "Mask", [1, 1, 0, 0], 0, 1, "key"),
     whole("d_k", "d_k", 4, 1, 512),
@@ -57,7 +57,7 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     sheet.step(title, formula, differences, _WRITTEN, "key")
     sheet.numbers(r"\sqrt{d_k} = @", root)
     sheet.remark(
-        "With −∞ the order makes no difference, and with fills this low none that can be seen."
+        "With −∞ the order makes no difference, and with mask values this low none that shows."
     )
 
     title = "Weights with −∞, filled after scaling"
@@ -69,8 +69,7 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
 @worked(
     "§5",
     "A row with every key masked",
-    "When nothing may be looked at, −1e9 gives a uniform row and −∞ gives 0/0. "
-    "This app gives zeros.",
+    "When every key is masked, −1e9 gives a uniform row and −∞ gives 0/0. This app gives zeros.",
     given("scores", "Scores", [2.5, 1.3, 0.7], "key"),
     given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
 )
@@ -86,7 +85,9 @@ def fully_masked_row(sheet: Sheet, scores: Array, mask_value: float) -> None:
     title = "Weights: a uniform row"
     sheet.step(title, r"\frac{e^{f}}{n\, e^{f}} = \frac{1}{n}", uniform, "key", quantity="weight")
     sheet.numbers(r"\frac{1}{@} = @", len(scores), uniform[0])
-    sheet.remark("Equal scores give equal weights: the row looks at what it should not see.")
+    sheet.remark(
+        "Equal scores give equal weights, so the row attends to keys that it should not see."
+    )
 
     added = attention.softmax(scores + mask_value)
     title = "The mask value added instead of written"
@@ -108,4 +109,4 @@ def fully_masked_row(sheet: Sheet, scores: Array, mask_value: float) -> None:
     weights = attention.softmax(hidden)
     sheet.step(title, formula, weights, "key", quantity="weight", blocked=blocked)
     sheet.numbers(r"a = 0\ \text{instead of}\ \tfrac{0}{0}")
-    sheet.remark("A row with no open key looks at nothing: all weights and the output are 0.")
+    sheet.remark("A row with no open key attends to nothing: all its weights and its output are 0.")

@@ -45,7 +45,7 @@ def padding_mask(sheet: Sheet, ids: Array) -> None:
 @worked(
     "§5",
     "The look-ahead mask",
-    "Each query may look at itself and at what came before, never at what comes later.",
+    "Each query may attend to itself and to earlier tokens, never to later ones.",
     whole("length", "Length", 3, 1, 12),
 )
 def look_ahead_mask(sheet: Sheet, length: int) -> None:
@@ -60,7 +60,7 @@ def look_ahead_mask(sheet: Sheet, length: int) -> None:
     sheet.numbers(r"\text{query 0: } @", closed[0])
     sheet.remark("Ones strictly above the diagonal: the other way to write the same mask.")
     counts, formula = allowed.sum(axis=1), r"\sum_j M_{ij} = i + 1"
-    sheet.step("Keys each query may look at", formula, counts, "query")
+    sheet.step("Keys that each query may attend to", formula, counts, "query")
     sheet.numbers(r"\text{query @: } @", length - 1, counts[-1])
 
 

@@ -86,7 +86,7 @@ def four_classes_agree(
             by_einsum(x, weights, heads, allowed),
             MATRICES.at("class SelfAttention"),
         ),
-        "(b) one small class a head": (
+        "(b) one small class per head": (
             by_single_heads(x, weights, heads, allowed),
             GPT.at("class SelfAttention_v2"),
         ),

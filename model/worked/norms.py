@@ -52,9 +52,7 @@ def _divided_by_the_variance(sheet: Sheet, centred: Array, unit: Array, variance
     sheet.step("Divided by the variance instead", formula, by_variance, "dim")
     sheet.numbers(r"\frac{@}{@} = @", centred[0], variance, by_variance[0])
     source = MATRICES.at("Normalizing activations with layer normalization")
-    sheet.remark(
-        f"It is the standard deviation that layer norm divides by. ({source} names the variance.)"
-    )
+    sheet.remark(f"Layer norm divides by the standard deviation. ({source} names the variance.)")
     spreads = np.array([unit.var(), by_variance.var()])
     ways = ("by the root", "by the variance")
     sheet.step("Variance of both", r"\mathrm{Var}(\hat x)", spreads, ways)
@@ -86,7 +84,7 @@ def biased_and_unbiased(sheet: Sheet, x: Array, epsilon: float, widths: Array) -
     sheet.numbers(r"\hat x_0 = @,\quad @", *units[:, 0])
     off = 100.0 * normalization.shrinkage(widths)
     formula = r"100 \left(1 - \sqrt{\frac{d - 1}{d}}\right)"
-    title = "How much smaller the unbiased one comes out, in percent"
+    title = "How much smaller the unbiased result is, in percent"
     sheet.step(title, formula, off, tuple(f"d = {width:g}" for width in widths))
     line = r"100 \left(1 - \sqrt{\tfrac{@}{@}}\right) = @"
     sheet.numbers(line, widths[0] - 1, widths[0], off[0])

@@ -91,7 +91,7 @@ def to_the_vocabulary(sheet: Sheet, length: int, width: int, vocabulary: int) ->
 @worked(
     "§13",
     "Three source tokens in, three words out",
-    "At each time step the decoder reads the source and the words that it has written so far.",
+    "At each time step the decoder reads the source and the words it has written so far.",
     given("source", "Encoder output (chosen here)", _SENTENCE, _SOURCE, "dim"),
     given("target", "Vectors of <start>, y1 and y2 (chosen here)", _WRITTEN, _TARGET, "dim"),
     _MATRIX,
@@ -118,6 +118,6 @@ def sequence_in_three_steps(sheet: Sheet, source: Array, target: Array, matrix: 
     sheet.step("Probabilities", _PROBABILITIES, shares, _TIMES, _WORDS, quantity="weight")
     sheet.numbers(r"t = 1:\ @", latex.softmax(logits[0], shares[0]))
     best, formula = shares.argmax(axis=1), r"y_t = \mathrm{arg\,max}_v\; p_v"
-    sheet.step("Index of the word given out", formula, best, _TIMES)
+    sheet.step("Index of the chosen word", formula, best, _TIMES)
     sheet.numbers("@", best)
-    sheet.remark("Given out: " + ", ".join(f"“{_WORDS[index]}”" for index in best) + ".")
+    sheet.remark("Chosen: " + ", ".join(f"“{_WORDS[index]}”" for index in best) + ".")

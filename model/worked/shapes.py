@@ -114,7 +114,7 @@ def projection_parameters(sheet: Sheet, width: int) -> None:
     sheet.step("All four together", r"4\, d_{\text{model}}^2", counts[0])
     sheet.numbers(r"4 \cdot @^2 = @", width, counts[0])
     sheet.remark("Biases, where there are any, add 4·d_model.")
-    title, columns = "At once, twice and four times the width", tuple(f"width {n}" for n in widths)
+    title, columns = "At one, two and four times the width", tuple(f"width {n}" for n in widths)
     sheet.step(title, r"4\, d_{\text{model}}^2", counts, columns)
     sheet.numbers("@", np.array(counts))
     sheet.remark("Quadratic: twice the width takes four times the parameters.")
@@ -150,7 +150,7 @@ def memory_and_operations(
     names = tuple(cost.name for cost in costs)
     kept = np.array([cost.numbers for cost in costs])
     formula = r"\text{batch} \cdot h \cdot n^2\ \text{for scores}"
-    sheet.step("Numbers each stage leaves", formula, kept, names)
+    sheet.step("Numbers that each stage produces", formula, kept, names)
     sheet.numbers(r"@ \cdot @ \cdot @^2 = @", batch, heads, length, kept[1])
 
     memory = kept * float(bytes) / 2**20

@@ -22,7 +22,7 @@ _SECOND = [[0, 0.3, -0.5, 1.2], [0.6, -0.7, 0, 0.9]]
 @worked(
     "§11",
     "Windows, stride and the next token",
-    "Training data are windows of text. The targets are the same windows moved on by one token.",
+    "Training data are windows of text. The targets are the same windows shifted by one token.",
     token_ids("ids", "Token ids (chosen here)", _IDS),
     whole("length", "Window length", 4, 1, 8),
     whole("stride", "Stride", 2, 1, 8),
@@ -37,7 +37,7 @@ def sliding_windows(sheet: Sheet, ids: Array, length: int, stride: int) -> None:
     sheet.numbers(r"\text{window 0: } @", inputs[0])
     targets = learning.windows(ids, length, stride, offset=1)
     formula = r"y_k = [t_{sk+1},\ \ldots,\ t_{sk+n}]"
-    sheet.step("Targets: the inputs moved on by one", formula, targets, "window", "position")
+    sheet.step("Targets: the inputs shifted by one", formula, targets, "window", "position")
     sheet.numbers(r"\text{window 0: } @", targets[0])
     sheet.remark(
         "The offset of +1 makes every position predict its next token; "
@@ -88,7 +88,7 @@ def same_word_two_sentences(sheet: Sheet, word: Array, first: Array, second: Arr
     title = "The word's vector before attention"
     sheet.step(title, "x", before, _SENTENCES, "dim")
     sheet.numbers("@", word)
-    sheet.remark("A fixed vector for each word, whatever stands around it.")
+    sheet.remark("A fixed vector for each word, whatever the words around it.")
     sentences = [np.vstack([word, neighbours]) for neighbours in (first, second)]
     runs = [attention.attend(vectors, vectors, vectors) for vectors in sentences]
     weights = np.stack([run.weights[0] for run in runs])

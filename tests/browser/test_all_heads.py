@@ -53,9 +53,11 @@ def test_a_tile_opens_its_head_and_the_link_leads_to_the_explorer(
 def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., Page]) -> None:
     page = open_page("/all_heads", model="stories", text=TEXT)
     show(page, "From word to word")
-    page.get_by_role("radiogroup", name="Looks").get_by_role("radio").nth(10).click()
-    page.get_by_role("radiogroup", name="Is looked at").get_by_role("radio").nth(6).click()
-    expect(page.get_by_text("puts the largest weight there: 0.9")).to_be_visible()
+    page.get_by_role("radiogroup", name="Query token").get_by_role("radio").nth(10).click()
+    page.get_by_role("radiogroup", name="Key token").get_by_role("radio").nth(6).click()
+    expect(
+        page.get_by_text("puts the largest weight from").filter(has_text=": 0.9")
+    ).to_be_visible()
     show(page, "Leave one out")
     expect(page.get_by_text("goes from 0.99")).to_be_visible()
     click_head(page, 1)

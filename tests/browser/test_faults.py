@@ -12,7 +12,7 @@ from tests.browser import conftest
 from tests.browser.controls import close_heads, pick_head
 
 TYPED = "Anna saw the red bag"
-MISTAKE = "the mistake is ours"
+MISTAKE = "because of an error in the app"
 pytestmark = pytest.mark.xdist_group("faults")  # one worker, one server
 
 

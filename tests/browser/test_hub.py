@@ -75,7 +75,7 @@ def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_the
     expect(page.get_by_text("To be downloaded from the hub")).to_contain_text(f"{size:,.1f} kB")
     button.click()
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("it goes on from there")).to_be_visible()
+    expect(page.get_by_text("it resumes from there")).to_be_visible()
     assert "model=" not in page.url  # the page has stayed with its model
     hub.slowly = 0.0
     button.click()

@@ -52,7 +52,7 @@ def done(page: Page, onward: str) -> None:
 
 def predict(page: Page, option: str, found: str) -> None:
     """Commits to an answer; until then there is nothing to act on, and no picture."""
-    expect(card(page)).to_contain_text("First answer the question below.")
+    expect(card(page)).to_contain_text("Answer the question below first.")
     expect(page.get_by_text("The picture opens when you have answered")).to_be_visible()
     expect(lesson(page)).not_to_contain_text("Why:")
     lesson(page).get_by_test_id("stRadio").get_by_text(option, exact=True).click()
@@ -125,8 +125,8 @@ def scores(page: Page) -> None:
     opened(page, "Scores")
     figure = page.get_by_test_id("figure")
     in_sight(page, figure).press("ArrowUp")
-    told(page, "You are at “Q”. Choose “scores”")
-    taken_back(page, "Start this step again")
+    told(page, "“Q” is open. Choose “scores”")
+    taken_back(page, "Start this step over")
     in_sight(page, page.get_by_test_id("stage-scores")).click()
     told(page, "Now click a cell outside the frame.")
     in_sight(page, figure).press("ArrowLeft")
@@ -135,10 +135,10 @@ def scores(page: Page) -> None:
 
 def scaling(page: Page) -> None:
     opened(page, "Scaling")
-    predict(page, "It grows", "Right: It grows. It was 0.138 and becomes 0.526.")
+    predict(page, "It grows", "Right: It grows. It was 0.138 and is now 0.526.")
     in_sight(page, no_mask(page)).click()
     told(page, "You changed something else: no mask.")
-    taken_back(page, "Start this step again")
+    taken_back(page, "Start this step over")
     expect(page.get_by_role("radio", name="the model's own")).to_be_checked()
     in_sight(page, own_scale(page)).click()
     expect(page.locator(".explorer.compared")).to_be_visible()
@@ -149,7 +149,7 @@ def mask(page: Page) -> None:
     """Left once, and resumed after the page was loaded anew."""
     opened(page, "The mask")
     expect(lesson(page)).to_contain_text(
-        "Taken back, so that this step starts from the model as it is"
+        "Undone, so that this step starts with the unchanged model"
     )
     button(page, "Leave the tour").click()
     expect(card(page)).to_have_count(0)
@@ -157,7 +157,7 @@ def mask(page: Page) -> None:
     page.reload()
     resume(page)
     opened(page, "The mask")
-    predict(page, "It grows", "The model says: It shrinks. It was 4.25 and becomes 3.33")
+    predict(page, "It grows", "The model says: It shrinks. It was 4.25 and is now 3.33")
     in_sight(page, own_scale(page)).click()
     told(page, "You changed something else: scores not scaled.")
     taken_back(page, "Back to the unchanged model")
@@ -238,7 +238,7 @@ def test_the_whole_tour_tells_each_wrong_turn_and_stays_in_sight(
     button(page, "Take the tour: 10 steps").click()
     for step in STEPS:
         step(page)
-    expect(card(page)).to_contain_text("Where to go on.")
+    expect(card(page)).to_contain_text("What next?")
     expect(card(page)).to_contain_text("positions off")  # taken back
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
     expect(card(page).get_by_text("✓")).to_have_count(6)  # the reload forgot the four before it
@@ -250,9 +250,9 @@ def test_on_a_page_without_a_sentence_the_tour_says_where_it_waits(
     page.set_viewport_size(WIDTHS["phone"])
     open_page("/glossary", tour="heads")
     expect(page.locator(".st-key-tour-elsewhere")).to_contain_text(
-        "It waits on the page “All heads”."
+        "It continues on the page “All heads”."
     )
     button(page, "Go there").click()
     opened(page, "All heads")
     page.get_by_role("tab", name="By hand").click()
-    expect(page.get_by_text("The tour goes on in the tab “On your sentence”.")).to_be_visible()
+    expect(page.get_by_text("The tour continues in the tab “On your sentence”.")).to_be_visible()

@@ -61,7 +61,7 @@ def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back
     expect(page.get_by_text("Scores has an empty cell.")).to_be_visible()
     type_into_cell(page, "4000")
     expect(page.get_by_text("Scores holds 4000, which is outside -100 to 100.")).to_be_visible()
-    page.get_by_role("button", name="Back to the notes' numbers").click()
+    page.get_by_role("button", name="Reset to the numbers of the notes").click()
     expect(number(page)).to_have_text("27.2153")
 
 
@@ -70,7 +70,7 @@ def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Pag
     page.get_by_role("tab", name="Errata in the notes").click()
     page.get_by_role("button", name="See it in “Layer norm").first.click()
     page.wait_for_url(lambda url: "layer-norm-by-hand" in url)
-    told = page.get_by_text("The notes print something else in 1 of 4 figures")
+    told = page.get_by_text("The notes give a different result in 1 of 4 figures")
     expect(told).to_contain_text("-3 / 2.236 is -1.34")
 
 

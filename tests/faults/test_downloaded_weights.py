@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_read_now_is_told_and_nothing_is_removed(
 ) -> None:
     before = sorted(folder.iterdir())
     no_more_files(file)
-    said = rf"The file {file} of tiny could not be read now \(Too many open files\)\. Nothing was"
+    said = rf"The file {file} of tiny cannot be read at the moment \(Too many open files\)\. Nothing was"
     with pytest.raises(NotReadError, match=said):
         check_hashes(folder, "tiny")
     assert sorted(folder.iterdir()) == before
@@ -87,7 +87,7 @@ def test_a_model_whose_config_cannot_be_read_now_is_not_called_broken(
     folder: Path, no_more_files: Callable[[str], None]
 ) -> None:
     no_more_files("config.json")
-    with pytest.raises(NotReadError, match=r"config\.json .* could not be read now"):
+    with pytest.raises(NotReadError, match=r"config\.json .* cannot be read at the moment"):
         load_model(str(folder), device="cpu")
 
 
@@ -144,6 +144,6 @@ def test_a_model_that_is_deleted_under_the_app_is_offered_for_download_again(fol
     shutil.rmtree(folder)
     assert not is_here(name)
     assert not is_on_disk(models[name])
-    with pytest.raises(ValueError, match=r"HF_HUB_OFFLINE.*work meanwhile"):
+    with pytest.raises(ValueError, match=r"HF_HUB_OFFLINE.*still work"):
         fetched(models[name], quiet)
     assert hub_folder(name) == folder

@@ -26,7 +26,7 @@ def test_a_view_that_breaks_says_so_in_its_place_and_the_others_work(
 ) -> None:
     monkeypatch.setattr("viz.views.tokens.listing.token_list", broken)
     app = opened("pages/tokens.py", model="stories")
-    assert "the mistake is ours" in told(app)
+    assert "because of an error in the app" in told(app)
     assert SECRET not in everything(app)
     assert broken_parts == ["KeyError"]
     assert typed(app) == TYPED
@@ -43,7 +43,7 @@ def test_an_explorer_that_breaks_leaves_the_rest_of_its_page(
 ) -> None:
     monkeypatch.setattr("viz.shell.page.explorer", broken)
     app = opened("pages/attention.py", model="stories", mask="none")
-    assert "the mistake is ours" in told(app)
+    assert "because of an error in the app" in told(app)
     assert any("before and after" in text.value for text in (*app.markdown, *app.header))
     monkeypatch.undo()
     again = next(button for button in app.button if button.label == "Try again")

@@ -32,7 +32,7 @@ def test_a_harmed_file_is_named_and_never_used(
     assets: Path, file: str, harm: Callable[[Path], None]
 ) -> None:
     harm(assets / "induction" / file)
-    with pytest.raises(DamagedError, match=rf"The file {file} of induction is .*Install the app"):
+    with pytest.raises(DamagedError, match=rf"The file {file} of induction is .*Reinstall the app"):
         load_model("induction")
 
 

@@ -76,7 +76,7 @@ def test_the_ranking_names_the_head_with_the_highest_score() -> None:
 
 def test_equal_heads_share_the_first_place() -> None:
     app = opened("From word to word", query="0", key="0")  # the first token sees itself alone
-    assert "**all 8 alike** put the largest weight there: 1.000 each" in said(app)
+    assert "**all 8 alike** put the largest weight from" in said(app)
 
 
 def test_two_words_pick_the_weight_of_every_head() -> None:
@@ -84,12 +84,12 @@ def test_two_words_pick_the_weight_of_every_head() -> None:
     trace = own("stories").trace(TEXT)
     weights = [one.weights(head)[12, 1] for one in trace.attention for head in range(one.heads)]
     assert f"{max(weights):.3f}" in said(app)
-    control(app, "Is looked at").set_value(0).run()
+    control(app, "Key token").set_value(0).run()
     assert f"{max(one.weights(h)[12, 0] for one in trace.attention for h in range(4)):.3f}" in said(
         app
     )
-    control(app, "Looks").set_value(3).run()
-    control(app, "Is looked at").set_value(9).run()
+    control(app, "Query token").set_value(3).run()
+    control(app, "Key token").set_value(9).run()
     assert "the mask forbids it" in said(app)
 
 

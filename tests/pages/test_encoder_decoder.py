@@ -227,7 +227,7 @@ def test_hovering_over_a_word_shows_the_digits_that_single_precision_settles() -
     (picture,) = [
         json.loads(e.proto.spec)["data"]
         for e in app.get("plotly_chart")
-        if "the word that stands there" in e.proto.spec
+        if "the word in the text" in e.proto.spec
     ]
     written = picture[0]["hovertext"]
     assert [word.rpartition(": ")[2] for word in written] == ["0.6915", "0.7461", "0.000001"]

@@ -47,8 +47,8 @@ def test_the_bars_are_the_models_own_probabilities_and_sum_to_one() -> None:
     ("label", "value", "sampling"),
     [
         ("Temperature", 2.0, Sampling(2.0)),
-        ("Top-k: how many tokens stay", 3, Sampling(1.0, 3)),
-        ("Top-p: the share that stays", 0.3, Sampling(1.0, None, 0.3)),
+        ("Top-k: number of tokens to keep", 3, Sampling(1.0, 3)),
+        ("Top-p: share to keep", 0.3, Sampling(1.0, None, 0.3)),
     ],
 )
 def test_each_control_changes_the_bars_to_what_is_then_drawn_from(
@@ -61,7 +61,9 @@ def test_each_control_changes_the_bars_to_what_is_then_drawn_from(
     np.testing.assert_allclose(own[0], probabilities(own_logits()).max())
     np.testing.assert_allclose(drawn[0], sampling.of(own_logits()).max())
     assert drawn.sum() == pytest.approx(1)
-    (back,) = [button for button in app.button if button.label == "Back to the model's own"]
+    (back,) = [
+        button for button in app.button if button.label == "Reset to the model's own distribution"
+    ]
     back.click().run()
     assert len(bars(app)) == 1
 
@@ -105,7 +107,7 @@ def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
 def test_the_lens_prints_its_check_and_colours_by_the_final_token_too() -> None:
     app = opened("Layer by layer")
     assert "differ from the model's own output by at most" in said(app)
-    control(app, "Colour: the probability").set_value("of the final token").run()
+    control(app, "Colour: probability").set_value("of the final token").run()
     assert not app.exception
 
 
@@ -121,7 +123,7 @@ def test_steps_go_forward_and_back_and_write_what_the_model_writes() -> None:
 
 def test_another_seed_writes_another_text() -> None:
     app = opened("Token by token")
-    control(app, "At each step, take").set_value("a token drawn by chance").run()
+    control(app, "At each step, take").set_value("a token drawn at random").run()
     control(app, "Temperature").set_value(2.5).run()
     control(app, "Step").set_value(6).run()
     texts = set()

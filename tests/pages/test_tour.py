@@ -45,7 +45,7 @@ def widgets(app: AppTest) -> set[str | None]:
 def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in_the_link() -> None:
     app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
     assert "step 4 of 10: Scaling" in said(app)
-    assert "First answer the question below." in said(app)
+    assert "Answer the question below first." in said(app)
     assert "choose-scaled" not in widgets(app)  # nor the picture that would tell the answer
     assert "✓" not in said(app)
     answer(app, "It shrinks")
@@ -53,7 +53,7 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
     assert "✓ done" in said(app)  # the link had it switched off
     buttons(app)["Next: The mask →"].click().run()
     assert "step 5 of 10: The mask" in said(app)
-    assert "Taken back, so that this step starts from the model as it is: scores not" in said(app)
+    assert "Undone, so that this step starts with the unchanged model: scores not" in said(app)
     assert app.query_params["tour"] == "mask"
     assert "scale" not in app.query_params
     buttons(app)["Back"].click().run()
@@ -65,8 +65,8 @@ def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
     app = visit("pages/attention.py", tour="scaling", place="decoder.0.self", head="3")
     answer(app, "It grows")
     named(app.radio, "choose-mask").set_value("none").run()
-    assert "You changed something else: no mask. Take it back" in said(app)
-    buttons(app)["Start this step again"].click().run()
+    assert "You changed something else: no mask. Undo it" in said(app)
+    buttons(app)["Start this step over"].click().run()
     assert "You changed something else" not in said(app)
     assert named(app.radio, "choose-mask").value == "model"
     named(app.toggle, "choose-scaled").set_value(False).run()
@@ -89,9 +89,9 @@ def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
 
 def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too() -> None:
     app = visit("pages/glossary.py", tour="mask")
-    assert "It waits on the page “Attention, step by step”." in said(app)
+    assert "It continues on the page “Attention, step by step”." in said(app)
     assert "Go there" in buttons(app)
-    assert "It waits" not in said(visit("pages/glossary.py", tour="mask.left"))
+    assert "It continues" not in said(visit("pages/glossary.py", tour="mask.left"))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too()
 def test_no_picture_of_the_page_stands_beside_an_open_question(step: TourStep) -> None:
     view = {name: str(value) for name, value in step.opens.items()}
     app = visit(step.page, tour=step.name, **view)
-    assert "The picture opens when you have answered the question of the tour, above." in said(app)
+    assert "The picture opens when you have answered the tour's question above." in said(app)
     assert not app.get("bidi_component")
     charts = [chart.proto.id for chart in app.get("plotly_chart")]
     assert all("tour-question" in chart for chart in charts)
@@ -110,7 +110,7 @@ def test_no_picture_of_the_page_stands_beside_an_open_question(step: TourStep) -
 @pytest.mark.parametrize("page", ["attention", "all-heads", "prediction", "laboratory"])
 def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(page: str) -> None:
     app = visit(f"pages/{page.replace('-', '_')}.py")
-    told = "The picture opens when you have answered the question, or closed its row."
+    told = "The picture opens when you have answered the question or closed it."
     assert told not in said(app)
     before = pictures(app)
     app.session_state[f"try-{page}"] = True
@@ -175,7 +175,7 @@ def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:
     app = visit("pages/laboratory.py", tour="finish")
     assert all(step.learned in said(app) for step in TOUR_STEPS)
     buttons(app)["Close"].click().run()
-    assert "Where to go on" not in said(app)
+    assert "What next?" not in said(app)
     assert "Guided tour" in buttons(app)
 
 

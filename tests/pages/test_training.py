@@ -95,7 +95,7 @@ def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(name
 
 def test_every_training_that_was_shipped_can_be_chosen() -> None:
     assert set(TITLES) <= set(shipped_training_runs())
-    assert len(control(opened(), "Whose training").options) == len(shipped_training_runs())
+    assert len(control(opened(), "Which model's training").options) == len(shipped_training_runs())
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -173,7 +173,7 @@ def test_a_run_is_seen_growing_others_wait_in_the_queue_and_a_stopped_one_stays(
     press(mine, "Train")
     until(mine, lambda app: "Training: step" in progress(app))
     press(other, "Train")
-    assert "Somebody is training. You are next." in said(other)
+    assert "Somebody else is training. You are next." in said(other)
     until(mine, lambda app: bool(app.get("bidi_component")) and len(sent(app)["steps"]) > 1, other)
     player = sent(mine)
     assert player["steps"][:2] == [0, 50]
@@ -192,7 +192,7 @@ def test_who_leaves_the_queue_is_out_of_it_and_can_ask_again() -> None:
     press(mine, "Train")
     press(other, "Train")
     press(other, "Leave the queue")
-    assert "Somebody is training" not in said(other)
+    assert "Somebody else is training" not in said(other)
     press(mine, "Stop")
     press(other, "Train")
     until(other, lambda app: "Training: step" in progress(app))

@@ -28,7 +28,7 @@ def test_every_example_opens_from_its_link_at_its_last_step(name: str) -> None:
     app = visit("worked_examples", example=name, step=str(last + 1))
     assert not app.exception
     assert not app.error
-    assert not app.warning or "The notes print" in app.warning[0].value
+    assert not app.warning or "The notes give" in app.warning[0].value
     assert app.selectbox(key="worked-name").value == name
     assert step_of(app, name) == last
     assert app.latex
@@ -67,7 +67,7 @@ def test_own_numbers_are_not_held_against_the_notes() -> None:
     app = visit("worked_examples", example="layer-norm-by-hand", step="5")
     quoted = [text.value.replace("\\", "") for text in app.caption]
     assert "“Introduction to transformers”, Layer normalization: “2-5/2.236 = -1.36”" in quoted
-    assert "The notes print something else" in app.warning[0].value
+    assert "The notes give a different result" in app.warning[0].value
     app.number_input(key="number-layer-norm-by-hand-epsilon-0").set_value(0.5).run()
     assert not app.warning
     assert not app.exception

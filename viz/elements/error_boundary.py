@@ -37,9 +37,10 @@ def tell(error: Exception) -> bool:
     logging.getLogger(OWN).error("page broke", exc_info=error, extra={"facts": {"report": report}})
     with st.container(key=f"broken-{report}"):
         st.error(
-            "This part of the page failed, and the mistake is ours. Your sentence and your choices "
-            "are kept, and the rest works: try again, or choose something else. If it happens again, "
-            f"tell whoever runs this app the number of this report: {report}."
+            "This part of the page failed because of an error in the app. Your sentence and your "
+            "choices are kept, and the rest of the page works. Try again, or choose something "
+            "else. If it happens again, tell whoever runs this app the number of this report: "
+            f"{report}."
         )
         st.button("Try again", key=f"try-again-{report}")
     return True

@@ -47,11 +47,11 @@ def alignment(
         *([] if reference is None else [_reference(reference, chosen)]),
         *_drawn(lines[~clear], weights, _PALE),
         *_drawn(lines[clear], weights, 1.0),
-        _entry("weight: the wider, the more is read", WEIGHT, WIDEST / 2),
+        _entry("line width = weight", WEIGHT, WIDEST / 2),
         *(
             []
             if reference is None
-            else [_entry("reference: what the grammar says", rgba(REFERENCE, 0.5), REFERENCE_WIDTH)]
+            else [_entry("reference, from the grammar", rgba(REFERENCE, 0.5), REFERENCE_WIDTH)]
         ),
         _words(source, 0.0, "middle left", KEY),
         _words(target, 1.0, "middle right", QUERY, chosen),
@@ -79,7 +79,7 @@ def _in_words(
     """The source word that each target word attends to most, for those who cannot see the lines."""
     most = weights.argmax(axis=1) if weights.size else []
     pairs = (
-        f"{plotly_label(target[at])} reads {plotly_label(source[of])} ({weights[at, of]:.2f})"
+        f"{plotly_label(target[at])} attends to {plotly_label(source[of])} ({weights[at, of]:.2f})"
         for at, of in enumerate(most)
     )
     return f"Lines from {names[0]} to {names[1]}, as wide as the weight. {'; '.join(pairs)}."

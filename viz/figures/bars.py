@@ -101,7 +101,7 @@ def weights_row(
         hovertext=[f"{place} {plotly_label(text, 24)}" for place, text in enumerate(tokens)],
         hovertemplate="key %{hovertext}<br>weight %{y:.4f}<extra></extra>",
     )
-    across = Axis("key: the token that is read", tokens).across(tickangle=-60)
+    across = Axis("key token", tokens).across(tickangle=-60)
     figure = chart(bars, across, titled("weight", range=[0, 1], tickvals=[0, 0.5, 1]), height=330)
     if 0 < written < len(tokens):
         dotted = {"dash": "dot", "width": 1, "color": MASKED}

@@ -29,7 +29,7 @@ def likeness_lines(
         raise ValueError(f"{word.shape} cosines for {len(states)} states.")
     drawn = [("the word in both sentences", word, STREAM, "solid")]
     if others is not None:
-        drawn.append(("the word and the other tokens, on average", others, MASKED, "dot"))
+        drawn.append(("the word and the other tokens, mean", others, MASKED, "dot"))
     places = list(range(len(states)))
     lines = [
         line(
@@ -121,7 +121,7 @@ def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) ->
         for axis, curves, among in (("y", losses, looks), ("y2", scores, _LOOKS))
         for (name, curve), (colour, dash) in zip(curves.items(), cycle(among))
     ]
-    above = titled("loss, nats a token", rangemode="tozero", domain=[0.54, 1])
+    above = titled("loss, nats per token", rangemode="tozero", domain=[0.54, 1])
     below = titled("score", range=[-0.03, 1.05], domain=[0, 0.46])
     return chart(traces, titled("training step", anchor="y2"), above, yaxis2=below, height=430)
 
@@ -156,7 +156,9 @@ def variance_gap(width: int) -> go.Figure:
         ticktext=[str(tick) for tick in ticks],
         range=[np.log10(1.7), np.log10(9000)],
     )
-    return chart(traces, across, titled("unbiased smaller by, %", rangemode="tozero"), height=360)
+    return chart(
+        traces, across, titled("unbiased is smaller by, %", rangemode="tozero"), height=360
+    )
 
 
 def _beside(width: int, all_widths: tuple[int, ...]) -> str:

@@ -65,7 +65,7 @@ def _bars(figure: go.Figure, bars: Sequence[go.Bar]) -> str:
         at = int(lengths.argmax())
         name = _name(_axis(figure, trace, "x" if across else "y")) or _plain(trace.name or "")
         parts.append(
-            f"{name or 'value'}: {len(lengths)} bars, the largest {lengths[at]:.4g} at "
+            f"{name or 'value'}: {len(lengths)} bars, the largest is {lengths[at]:.4g} at "
             f"{_label(axis, places[at])}"
         )
     return f"Bars. {'; '.join(parts)}." if parts else "Bars without a value."

@@ -42,7 +42,7 @@ def curves(
     for number, curve in enumerate(drawn):
         if curve.law is not None:  # wide, so that it shows under the measured line
             dotted = {"color": MASKED, "dash": "dot", "width": 6}
-            law = {"name": "what the law gives", "showlegend": number == 0, "hoverinfo": "skip"}
+            law = {"name": "what the formula gives", "showlegend": number == 0, "hoverinfo": "skip"}
             traces.append(go.Scatter(x=points, y=curve.law, mode="lines", line=dotted, **law))
         hover = f"{curve.name}<br>%{{x:.4g}}: %{{y:.4g}}"
         seen = (points, curve.values, curve.name, curve.colour)

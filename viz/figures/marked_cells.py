@@ -31,7 +31,7 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
     figure.data[-1].showscale = False
     figure.update_traces(hoverinfo="skip", hovertemplate=None)
     row, column = (axis.ravel() for axis in np.indices(look.shape))
-    state = np.where(cut, "cut", np.where(look, "may look", "already masked"))
+    state = np.where(cut, "cut", np.where(look, "may attend", "already masked"))
     marker = {
         "symbol": np.where(cut, "x", "square").ravel().tolist(),
         "size": 14,
@@ -75,5 +75,8 @@ def after_dropout(
     end = 1.0 if quantity == "weight" else limit
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
-        said.append(f"colours end at {end:.3g}; {beyond:,} of {values.size:,} lie beyond")
+        said.append(
+            f"the colour scale ends at {end:.3g}; {beyond:,} of {values.size:,} values lie "
+            "beyond it"
+        )
     return figure.update_xaxes(title={"text": "<br>".join([columns.name, *said])})

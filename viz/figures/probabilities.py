@@ -75,13 +75,13 @@ def word_probabilities(words: Sequence[Given], error: float = 0.0) -> go.Figure:
     where that is another word. error: how far rounding may move the logarithm of a probability."""
     shares = [word.share for word in words]
     texts = [_number(share, error) for share in shares]
-    name = "the word that stands there"
+    name = "the word in the text"
     own = _shares(shares, texts, name, WEIGHT, error, textfont=MONOSPACED)
     traces = [own]
     others = {row: word for row, word in enumerate(words) if not word.agrees}
     if others:
         shares = [word.first_share for word in others.values()]
-        name = "the model's first choice, where it is another word"
+        name = "the model's first choice, where it differs"
         texts = [
             f"{plotly_label(word.first)} {_number(word.first_share, error)}"
             for word in others.values()

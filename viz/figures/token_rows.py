@@ -29,8 +29,11 @@ class ColourEnd:
     def words(self) -> str:
         """The note on the picture."""
         if not self.beyond:
-            return f"colours end at ±{self.value:.3g}, the largest value"
-        return f"colours end at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} lie beyond"
+            return f"the colour scale ends at ±{self.value:.3g}, the largest value"
+        return (
+            f"the colour scale ends at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} "
+            "values lie beyond it"
+        )
 
     @property
     def lines(self) -> str:

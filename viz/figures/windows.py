@@ -26,7 +26,7 @@ def sliding_windows(
     written = end <= WRITTEN
     traces = [
         _bars(found, "input", _INPUT, 0),
-        _bars(found, "target: the same, moved on by one", _TARGET, 1),
+        _bars(found, "target: shifted by one", _TARGET, 1),
         *([_texts(found, texts)] if written else []),
     ]
     ticks = tick_positions(end)

@@ -29,7 +29,7 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
     wide = [float(np.ptp(run.scaled(head)[query, keys])) for run in (ours, theirs)]
     looking = token_name(scene.trace.queries_of(ours)[query], query)
     deeper = (
-        " The vectors of this layer changed too, because the layers before it are not scaled either."
+        " The vectors of this layer change too, because the layers before it are not scaled either."
         if ours.layer
         else ""
     )
@@ -38,10 +38,9 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
         f"weight in the row of {looking}, in head {scene.head_name}?",
         _DIRECTIONS,
         answer,
-        f"It was {before:.3f} and becomes {after:.3f}.",
-        f"The scores of this row lay within {wide[0]:.2f} of each other, and now within "
-        f"{wide[1]:.2f}. The further apart scores lie, the more the softmax gives to the largest."
-        f"{deeper}",
+        f"It was {before:.3f} and is now {after:.3f}.",
+        f"The scores of this row had a range of {wide[0]:.2f}, and now have one of {wide[1]:.2f}. "
+        f"The further apart the scores, the more the softmax gives to the largest.{deeper}",
     )
 
 
@@ -58,13 +57,13 @@ def lifted_mask(scene: Scene, number: int) -> Question | None:
     if moved <= _SAME:
         moved = 0.0
         why = (
-            "The mask never hid anything from the last token: all others stand before it. And this is "
-            "the first layer, so no query or key has changed."
+            "The mask hid nothing from the last token: all others come before it. And this is the "
+            "first layer, so no query or key has changed."
         )
     else:
         why = (
-            "The mask never hid anything from the last token. But in the layers before, the other "
-            "tokens have now read what follows them, so their vectors changed, and the keys with them."
+            "The mask hid nothing from the last token. But in earlier layers the other tokens have "
+            "now read what follows them, so their vectors have changed, and their keys too."
         )
     looking = token_name(scene.trace.queries_of(ours)[-1], len(before) - 1)
     return Question(
@@ -95,16 +94,17 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     most = int((before - after).argmax())
     token = token_name(predicted(ours)[most], most + 1)
     seen = (
-        f"Each token may now look at the one that it must predict. {token} gains most: its loss goes "
-        f"from {before[most]:.{decimals}f} to {after[most]:.{decimals}f}."
+        f"Each token may now attend to the one that it must predict. {token} gains most: its loss "
+        f"goes from {before[most]:.{decimals}f} to {after[most]:.{decimals}f}."
     )
     return Question(
-        "The loss says how badly each next token of the sentence is predicted: −ln of its probability, "
-        "on average. The causal mask is lifted in all layers. What happens to the loss of "
+        "The loss says how badly the next tokens of the sentence are predicted: the mean of −ln of "
+        "their probabilities. The causal mask is lifted in all layers. What happens to the loss of "
         f"{was:.{decimals}f}?",
         _DIRECTIONS,
         answer,
-        f"It was {was:.{decimals}f} and becomes {now:.{decimals}f}, the mean over {len(before)} tokens.",
+        f"It was {was:.{decimals}f} and is now {now:.{decimals}f}, the mean over {len(before)} "
+        "tokens.",
         f"{seen} A model trained this way would only learn to copy the answer."
         if answer == 2
         else f"{seen} But this model never learned to look ahead, and predicts other tokens worse.",
@@ -124,14 +124,14 @@ def first_row_unmasked(scene: Scene, number: int) -> Question | None:
     names = [token_name(tokens[key], key) for key in offered]
     own = float(ours.weights(scene.head)[0, 0])
     return Question(
-        f"Under the mask the first token can look at itself only: a weight of {own:.2f}. The mask is "
-        f"lifted. Where does it look most, in head {scene.head_name}?",
+        f"Under the mask the first token can attend only to itself, with a weight of {own:.2f}. "
+        f"Now the mask is lifted. Which token does it attend to most, in head {scene.head_name}?",
         tuple(names),
         offered.index(ranked[0]),
         "Now: "
         + ", ".join(f"{name} {row[key]:.3f}" for name, key in zip(names, offered, strict=True)),
-        "The softmax divides a weight of 1 among all keys that a query may look at. The keys of later "
-        "tokens were always there; only the mask kept them out.",
+        "The softmax divides a weight of 1 among all keys that a query may attend to. The keys of "
+        "later tokens were always there; only the mask excluded them.",
     )
 
 
@@ -158,17 +158,20 @@ def without_positions(scene: Scene, number: int) -> Question | None:
     token, instead = (quoted(named) for named in scene.named([best, now]))
     read = scene.trace.tokens_of("decoder")
     last = token_name(read[-1], len(read) - 1)
-    other = "" if now == best else f" Now {instead} comes first, with {first}."
+    other = "" if now == best else f" Now {instead} is the most likely token, with {first}."
     return Question(
-        f"Positions are switched off in the whole model. After {last} it expected {token} with "
-        f"{had}. Does it still?",
+        f"Positions are switched off in the whole model. After {last} the model expected {token} "
+        f"with a probability of {had}. Does it still?",
         ("Yes, as surely as before", "Yes, but less surely", "No, another token comes first"),
         answer,
-        f"{token} had {had} and has {has}.{other}",
-        "Without positions a token knows what the others are, not where they stand. Heads that look at "
-        "the token just before, and the heads that rely on these, can no longer find it."
+        f"{token} had a probability of {had} and now has {has}.{other}",
+        "Without positions a token knows what the other tokens are, but not where they are. Heads "
+        "that attend to the previous token, and heads that depend on those, can no longer find it."
         if answer
-        else "Here it is enough to know which tokens there are: the answer does not depend on their order.",
+        else (
+            "Here it is enough to know which tokens there are; their order does not matter for "
+            "the answer."
+        ),
     )
 
 
@@ -193,13 +196,15 @@ def without_head(scene: Scene, number: int) -> Question | None:
         "as the next token?",
         _DIRECTIONS,
         answer,
-        f"It was {had} and becomes {has}.",
-        "Other heads do the same work, or this head does none that matters for this token."
+        f"It was {had} and is now {has}.",
+        "Other heads do the same work, or this head does nothing that matters for this token."
         if answer == 1
         else "What this head added to the residual stream made the token less likely."
         if answer == 0
-        else "What this head added to the residual stream made the token more likely, and no other head "
-        "makes up for all of it.",
+        else (
+            "What this head added to the residual stream made the token more likely, and no "
+            "other head makes up for it completely."
+        ),
     )
 
 

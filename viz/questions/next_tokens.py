@@ -33,7 +33,7 @@ def next_token(scene: Scene, number: int) -> Question | None:
     if at + 1 < len(tokens):
         really = tokens[at + 1]
         had = probability(shares[really.id], error, 3)
-        stands = f" In your sentence {quoted(really)} follows; it had {had}."
+        stands = f" In your sentence {quoted(really)} follows; its probability was {had}."
     given = [
         f"{name} {probability(shares[id_], error)}"
         for name, id_ in zip(names, offered, strict=True)
@@ -44,8 +44,8 @@ def next_token(scene: Scene, number: int) -> Question | None:
         tuple(names),
         offered.index(best),
         f"Probabilities: {listed(given)}; all {len(shares):,} tokens share 1.{stands}",
-        f"Its logit is {largest}, the next largest {following}. The softmax makes probabilities of all "
-        "logits at once.",
+        f"Its logit is {largest}, the next largest {following}. The softmax turns all the logits "
+        "into probabilities.",
     )
 
 
@@ -73,14 +73,14 @@ def settled_state(scene: Scene, number: int) -> Question | None:
     token, instead = (quoted(named) for named in scene.named([best, firsts[at - 1]]))
     read = scene.trace.tokens_of("decoder")
     return Question(
-        f"The model expects {token} after {token_name(read[-1], len(read) - 1)}, with "
-        f"{in_the_end}. Each state of the stream can be read as if it were the last. From "
-        f"which state on does {token} come first?",
+        f"The model expects {token} after {token_name(read[-1], len(read) - 1)}, with a "
+        f"probability of {in_the_end}. Each state of the stream can be read as if it were the "
+        f"last. From which state on is {token} the most likely token?",
         tuple(names[state] for state in offered),
         offered.index(at),
-        f"After {names[at]}, {token} has {then}. One state earlier it has {before}, and {instead} comes "
-        "first.",
-        f"What {names[at]} adds to the last token's vector brings {token} to the first place. "
+        f"After {names[at]}, {token} has a probability of {then}. One state earlier it has "
+        f"{before}, and {instead} is the most likely.",
+        f"What {names[at]} adds to the last token's vector makes {token} the most likely token. "
         "The later states keep it there.",
     )
 
@@ -108,11 +108,11 @@ def warmed(scene: Scene, number: int) -> Question | None:
     )
     (token,) = (quoted(named) for named in scene.named([best]))
     return Question(
-        f"The model expects {token} with {had}. Every logit is divided by {divisor:g}, "
-        "the temperature. What happens to this probability?",
-        ("It grows", "It stays as it is", "It shrinks"),
+        f"The model expects {token} with a probability of {had}. Every logit is divided by "
+        f"{divisor:g}, the temperature. What happens to this probability?",
+        ("It grows", "It stays the same", "It shrinks"),
         0 if moved > 0 else 2,
-        f"It becomes {has}.",
+        f"It is now {has}.",
         "Dividing by more than 1 moves the logits closer together, so the other tokens gain. Dividing "
         "by less than 1 moves them apart. The order of the tokens stays the same.",
     )

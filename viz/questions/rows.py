@@ -54,10 +54,10 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
         f"In head {scene.head_name}, which token gets the largest weight in the row of {looking}?",
         tuple(names),
         offered.index(best),
-        f"Weights: {_amounts(names, [float(row[key]) for key in offered])}. "
-        "All weights of the row sum to 1.",
-        f"Its key fits the query of {looking} best: a scaled score of {scores[0]}, the next "
-        f"largest is {scores[1]}. The softmax turns this difference into a ratio: "
+        f"The weights: {_amounts(names, [float(row[key]) for key in offered])}. All weights of the "
+        "row sum to 1.",
+        f"Its key matches the query of {looking} best: its scaled score is {scores[0]}, and the "
+        f"next largest is {scores[1]}. The softmax turns this difference into a ratio: "
         f"{row[best]:.3f} is about e^{apart:.4f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
     )
 
@@ -85,14 +85,14 @@ def allowed_keys(scene: Scene, number: int) -> Question | None:
     counts = sorted({allowed - 1, allowed, total})
     looking = token_name(trace.queries_of(attention)[query], query)
     return Question(
-        f"The sentence has {counted(total, 'token')}. How many of them may {looking} look at?",
+        f"The sentence has {counted(total, 'token')}. How many of them may {looking} attend to?",
         tuple(str(count) for count in counts),
         counts.index(allowed),
-        f"{allowed}: itself and the {query} before it. In {scene.head_name} its weights on these sum "
-        f"to {row[:allowed].sum():.4f}, and on the {total - allowed} after it to "
+        f"{allowed}: itself and the {query} before it. In {scene.head_name} the weights on these "
+        f"sum to {row[:allowed].sum():.4f}, and those on the {total - allowed} after it to "
         f"{row[allowed:].sum():.4f}.",
-        "Positions count from 0, and a token may look at itself. The causal mask sets every score "
-        "above the diagonal to minus infinity, and e to that power is 0.",
+        "Positions count from 0, and a token may attend to itself. The causal mask sets every "
+        "score above the diagonal to minus infinity, and its exponential is 0.",
     )
 
 
@@ -106,11 +106,11 @@ def copying_head(scene: Scene, number: int) -> Question | None:
         number,
         cells,
         lambda evidence: evidence.stands_out,
-        "Where a word comes back, which of these heads looks at what followed it before?",
-        "mean weight on what followed the same word before, with or without its space (rows: "
+        "Where a word is repeated, which of these heads attends to what followed it earlier?",
+        "mean weight on what followed the same word earlier, with or without its space (rows: "
         f"{int(cells.any(-1).sum())})",
-        "A head that does so wherever a word comes back is an induction head. It needs another head, "
-        "in an earlier layer, that tells each token which one stood before it.",
+        "A head that does so for every repeated word is an induction head. It needs another head, "
+        "in an earlier layer, that tells each token which token came before it.",
     )
 
 
@@ -148,9 +148,9 @@ def previous_head(scene: Scene, number: int) -> Question | None:
         number,
         np.eye(len(scene.trace.keys_of(scene.attention)), k=-1, dtype=bool),
         lambda evidence: evidence.holds,
-        "Which of these heads looks at the token just before, at most of the tokens?",
+        "Which of these heads attends to the previous token, at most positions?",
         "mean weight on the token before",
-        "In its tile that is a line just below the diagonal. Heads of later layers can use what it "
+        "In its tile this is a line just below the diagonal. Heads of later layers can use what it "
         "writes.",
     )
 

@@ -40,7 +40,7 @@ def scene_of(seen: "Look", view: View) -> Scene:
 def try_yourself(page: str, seen: "Look") -> bool:
     """An expander that asks one question at a time, and computes nothing while closed. Returns whether no
     question waits for an answer."""
-    row = st.expander("Try yourself: predict, then look", key=f"try-{page}", on_change="rerun")
+    row = st.expander("Try it yourself: predict, then check", key=f"try-{page}", on_change="rerun")
     if not row.open:
         return True
     with row:
@@ -58,9 +58,7 @@ def _one_by_one(page: str, scene: Scene) -> bool:
     made = first_clear(scene, MAKERS[page], start)
     made = made or (first_clear(scene, MAKERS[page], 0) if start else None)
     if made is None:
-        st.caption(
-            "No question has a clear answer here. A longer sentence, or another head, has one."
-        )
+        st.caption("No question has a clear answer here. Try a longer sentence or another head.")
         return True
     question, following = made
     answered = ask(question, f"try-{page}", scene)

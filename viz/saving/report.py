@@ -108,7 +108,7 @@ def _effect(subject: Subject) -> str:
             ]
         apart = float(divergences(before, after)[-1])
         moved = nats(apart, divergence_rounding(apart, 2 * error))
-        said += f" KL divergence of the next token: {moved} nats."
+        said += f" KL divergence of the next-token prediction: {moved} nats."
     lines = "".join(
         f"<tr><td>{name}</td><td>{old}</td><td>{new}</td></tr>" for name, (old, new) in rows.items()
     )

@@ -89,7 +89,7 @@ class _Drawn:
 def save_view(seen: "Look") -> None:
     """A small box of files under the picture of a head."""
     with st.popover("Save", icon=":material/download:"):
-        st.caption("PNG and SVG of the picture alone stand beside the picture.")
+        st.caption("The buttons beside the picture save it alone, as PNG or SVG.")
         # What is saved is what was drawn: a file is made later, outside of the session.
         stage, link, said = current().stage, _link(), _look_for(seen)
         drawn = _Drawn(seen.requests, seen.place, seen.head, stage, link, said)
@@ -119,7 +119,7 @@ def save_figure(figure: go.Figure, key: str) -> None:
         file_name=f"{key}.html",
         mime="text/html",
         key=f"save-{key}",
-        help="A page that opens offline, with buttons for PNG and SVG",
+        help="A page that works offline, with buttons for PNG and SVG",
         type="tertiary",
         icon=":material/download:",
         on_click="ignore",

@@ -37,7 +37,7 @@ CLOSED = (
     "/oauth2callback",
 )
 ROOT_QUESTIONS = ("/_stcore/health", "/_stcore/host-config")  # how Streamlit's script finds the app
-_NOTHING = 404, "There is nothing here."
+_NOTHING = 404, "There is nothing at this address."
 _FOREIGN = 403, "Pages of other sites cannot use this app."
 _logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class BrowserRules:
             if state == "open":
                 await send({"type": "websocket.close", "code": 1011})
             elif state == "waiting" and scope["type"] == "http":
-                answer = PlainTextResponse("This went wrong on our side.", status_code=500)
+                answer = PlainTextResponse("The server made an error.", status_code=500)
                 await answer(scope, receive, send_with_rules)
 
 
@@ -137,14 +137,14 @@ def too_large(scope: Scope) -> tuple[int, str] | None:
         return 431, f"The headers are longer than {HEADER_BYTES // 1024} KB."
     headers = Headers(scope=scope)
     if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-        return 413, "No request to this app carries a body."
+        return 413, "Requests to this app may not carry a body."
     return None
 
 
 def changes_something(scope: Scope) -> tuple[int, str] | None:
     """All changes go through the websocket, so every other request only reads."""
     if scope["type"] == "http" and scope["method"] not in READING:
-        return 405, "Requests to this app only read."
+        return 405, "This app answers only requests that read."
     return None
 
 

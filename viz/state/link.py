@@ -91,7 +91,7 @@ def _read(part: LinkPart, parameters: Mapping[str, object]) -> tuple[LinkPart, t
 
 def _given(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("it is not a text.")
+        raise ValueError("it is not text.")
     return value
 
 
@@ -104,7 +104,7 @@ def _text(given: str) -> str:
 def _whole(given: str) -> int:
     """A whole number from 0 up, of ordinary digits."""
     if not (given.isascii() and given.isdigit() and len(given) <= 9):
-        raise ValueError("it is not a number from 0 up, or one too large.")
+        raise ValueError("it is not a number from 0 up, or it is too large.")
     return int(given)
 
 

@@ -32,8 +32,8 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         "No scaling",
         view_of("stories", SURNAME, ("decoder.0.self", 3), (12, 0), ROWS, Intervention(scale=1.0)),
-        "Without dividing by √dₖ the scores are larger, and most rows put nearly all their weight on "
-        "one token. Over both layers the mean entropy falls below a third of what it was.",
+        "Without the division by √dₖ the scores are larger, and most rows put nearly all their "
+        "weight on one token. Over both layers the mean entropy falls to less than a third.",
         "Do the weights stay spread out?",
     ),
     Preset(
@@ -41,9 +41,9 @@ PRESETS: tuple[Preset, ...] = (
         view_of(
             "stories", REPEATED, ("decoder.1.self", 2), (1, 7), POSITIONS, Intervention(mask="none")
         ),
-        "Each word can now look at what follows it, and that is the answer: “dog” looks at the second "
-        "“mat”. The loss falls from 6.2 to 0.3, even in the first round, where nothing can be known. "
-        "A loss that is too good is the sign of a missing mask.",
+        "Each word can now attend to what follows it, and that is the answer: “dog” attends to the "
+        "second “mat”. The loss falls from 6.2 to 0.3, even in the first half, where nothing can "
+        "be predicted. A loss that is too good is the sign of a missing mask.",
         "What if each word sees the next one?",
     ),
     Preset(
@@ -57,8 +57,8 @@ PRESETS: tuple[Preset, ...] = (
             Intervention(positions=False),
         ),
         "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
-        "decoder can no longer tell which animal is black. A GPT keeps some order without positions, "
-        "for its causal mask shows each token only those before it.",
+        "decoder can no longer tell which animal is black. A GPT keeps some order even without "
+        "positions, because its causal mask shows each token only the earlier ones.",
         "Does it still know who sees whom?",
     ),
     Preset(
@@ -71,10 +71,10 @@ PRESETS: tuple[Preset, ...] = (
             POSITIONS,
             Intervention(ablated=frozenset({("decoder.0.self", 1)})),
         ),
-        "From the second “mat” on the unchanged model knows each word (0.99 and more). Without L0H1 the "
-        "mean of these four falls to 0.18. The heads that copy stand in layer 1, and they need what L0H1 "
-        "tells them: which word stood before. The second “dog” is known in neither run (0.00): the first "
-        "“cat”, without a space before it, was another token.",
+        "From the second “mat” on the unchanged model predicts each word (0.99 and more). Without "
+        "L0H1 the mean of these four falls to 0.18. The heads that copy are in layer 1, and they "
+        "need what L0H1 tells them: which word came before. The second “dog” is predicted in "
+        "neither run (0.00): the first “cat”, without a space before it, is a different token.",
         "Can it still copy?",
     ),
     Preset(
@@ -87,9 +87,9 @@ PRESETS: tuple[Preset, ...] = (
             NEXT,
             Intervention(hidden=frozenset({1})),
         ),
-        "The surname is treated as padding: no token may look at “Hill”. The model no longer knows "
-        "how Tom goes on.",
-        "What if no token may look at “Hill”?",
+        "The surname is treated as padding: no token may attend to “Hill”. The model no longer "
+        "knows what follows “Tom”.",
+        "What if “Hill” is masked?",
     ),
     Preset(
         "One edge cut",
@@ -101,10 +101,10 @@ PRESETS: tuple[Preset, ...] = (
             HEADS,
             Intervention(blocked=frozenset({(0, 0)})),
         ),
-        "The first token may look at itself only, and that edge is cut. With −∞ its row would be 0/0; "
-        "here such a row is zero and reads nothing. Set the mask value to −1e9, and the row becomes uniform "
-        "over all tokens, the future too.",
-        "What does a row do that may read nothing?",
+        "The first token may attend only to itself, and that edge is cut. With −∞ its row would be "
+        "0/0; here such a row is zero and reads nothing. Set the mask value to −1e9, and the row "
+        "becomes uniform over all tokens, the future included.",
+        "What does a row do if all its keys are masked?",
     ),
 )
 

@@ -28,23 +28,23 @@ ProcessCollector(registry=REGISTRY)
 _requests = Counter(
     "attention_requests", "HTTP requests answered", ["door", "status"], registry=REGISTRY
 )
-_sessions = Gauge("attention_sessions", "Websockets that are open now", registry=REGISTRY)
+_sessions = Gauge("attention_sessions", "Open websockets", registry=REGISTRY)
 _runs = Counter(
     "attention_page_runs",
-    "Times a page was drawn as a whole, not only the part in which something was clicked",
+    "Times a whole page was drawn, not only the part in which something was clicked",
     ["page"],
     registry=REGISTRY,
 )
 _asked = Counter(
     "attention_traces",
-    "Requests for a trace. What a run of a page or of its part reads of one trace is one request, "
-    "however often it reads. kept: whether the trace was there already, else a pass was asked for",
+    "Requests for a trace. All that one run of a page, or of a part of it, reads of a trace counts "
+    "as one request. kept: whether the trace was in the cache; otherwise a pass was made",
     ["kept"],
     registry=REGISTRY,
 )
 _unused = Counter(
     "attention_unused_messages",
-    "Messages on websockets that this app does not use, and so did not read",
+    "Messages on websockets that this app does not use and therefore ignored",
     registry=REGISTRY,
 )
 _refused = Counter("attention_refusals", "Refused requests by kind", ["kind"], registry=REGISTRY)
@@ -57,7 +57,7 @@ _waits = Histogram(
 )
 _passes = Histogram(
     "attention_pass_seconds",
-    "Time of a pass that made a trace; where a decoder writes its own target, with the writing",
+    "Time of a pass that made a trace, including the writing where a decoder writes its own target",
     ["model"],
     buckets=MOMENTS,
     registry=REGISTRY,
@@ -68,8 +68,8 @@ _line, _trace_bytes, _traces, _model_bytes, _models = (
     Gauge(f"attention_{name}", meaning, registry=REGISTRY)
     for name, meaning in (
         ("line_length", "Passes waiting in the queue"),
-        ("cache_bytes", "Bytes of the traces that are kept"),
-        ("cache_traces", "Traces that are kept"),
+        ("cache_bytes", "Bytes of the traces in the cache"),
+        ("cache_traces", "Traces in the cache"),
         ("model_bytes", "Bytes of the loaded models"),
         ("models_loaded", "Models that are loaded"),
     )

@@ -42,8 +42,8 @@ _PAGE = "tour-page"
 _ASKED = "tour-asked"  # session state: the step's question
 _SAID = "tour-said"  # session state: what the card says of what the reader did
 _DONE = "✓ Done."
-_FIRST = "First answer the question below."
-_NOTHING_RAN = "This page cannot show the sentence; the reason stands below."
+_FIRST = "Answer the question below first."
+_NOTHING_RAN = "This page cannot show the sentence; the reason is given below."
 
 
 def open_page(file: str) -> None:
@@ -75,7 +75,7 @@ def invitation(key: str, *, quiet: bool = False) -> None:
     elif not known.under_way or (quiet and st.session_state.get(_PAGE) != known.step.page):
         where = f"step {known.number + 1} of {len(TOUR_STEPS)}"
         st.button(
-            f"Tour: {where} →" if quiet else f"Go on with the tour: {where}",
+            f"Tour: {where} →" if quiet else f"Continue the tour: {where}",
             key=f"tour-resume-{key}",
             type=kind,
             on_click=resume,
@@ -91,8 +91,8 @@ def elsewhere() -> None:
         border=True, horizontal=True, vertical_alignment="center", gap="small", key="tour-elsewhere"
     ):
         st.markdown(
-            f"**Tour, step {known.number + 1} of {len(TOUR_STEPS)}: {known.step.title}.** "
-            f"It waits on the page “{entry(known.step.page).title}”.",
+            f"**Tour, step {known.number + 1} of {len(TOUR_STEPS)}: {known.step.title}.** It "
+            f"continues on the page “{entry(known.step.page).title}”.",
             width="content",
         )
         st.button("Go there", key="tour-there", on_click=resume)
@@ -135,7 +135,7 @@ def notice(shown: Request | None = None) -> None:
 def point_back(tab: str) -> None:
     """In a tab that the step does not use: names the tab where the tour goes on."""
     if _here(progress()):
-        st.info(f"The tour goes on in the tab “{tab}”.")
+        st.info(f"The tour continues in the tab “{tab}”.")
 
 
 def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> None:
@@ -143,14 +143,14 @@ def beside_questions(page: str, seen: "Look", picture: Callable[[], None]) -> No
     question is open."""
     known = progress()
     if _here(known) and _waits(known):
-        st.caption("The picture opens when you have answered the question of the tour, above.")
+        st.caption("The picture opens when you have answered the tour's question above.")
     elif not asks(page):
         picture()
         try_yourself(page, seen)
     elif try_yourself(page, seen):
         picture()
     else:
-        st.caption("The picture opens when you have answered the question, or closed its row.")
+        st.caption("The picture opens when you have answered the question or closed it.")
 
 
 def is_asking() -> bool:
@@ -175,9 +175,7 @@ def _lesson(known: TourState, step: TourStep, seen: "Look") -> None:
     """What was taken back; the step's question, on the head that it was opened with; why the step matters."""
     if known.taken_back:
         st.caption(
-            plain(
-                f"Taken back, so that this step starts from the model as it is: {known.taken_back}."
-            )
+            plain(f"Undone, so that this step starts with the unchanged model: {known.taken_back}.")
         )
     st.session_state[_ASKED] = None
     if _unfit(step, seen.request):
@@ -256,7 +254,7 @@ def _ways(number: int, *, done: bool, astray: bool) -> None:
                 kwargs={"tour_sentence": True},
             )
         elif astray:
-            st.button("Start this step again", key="tour-anew", on_click=go, args=(number,))
+            st.button("Start this step over", key="tour-anew", on_click=go, args=(number,))
         st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
 
 
@@ -265,11 +263,11 @@ def _finish(known: TourState) -> None:
     with st.expander("Tour: finished", expanded=True, key="tour-card"):
         if known.taken_back:
             st.caption(
-                plain(f"Taken back, so that you go on with the model as it is: {known.taken_back}.")
+                plain(f"Undone, so that you continue with the unchanged model: {known.taken_back}.")
             )
         st.markdown(
-            f"Since you opened this page anew, you did **{len(known.done)} of {len(TOUR_STEPS)} steps**. "
-            "This is the way of a sentence through a transformer:"
+            f"Since you last loaded this page, you have done **{len(known.done)} of "
+            f"{len(TOUR_STEPS)} steps**. This is how a sentence passes through a transformer:"
         )
         marks = ("✓" if step.name in known.done else "–" for step in TOUR_STEPS)
         st.markdown(
@@ -278,11 +276,11 @@ def _finish(known: TourState) -> None:
                 for number, (mark, step) in enumerate(zip(marks, TOUR_STEPS, strict=True), 1)
             )
         )
-        st.markdown("**Where to go on.** Type a sentence of your own in the box above, or see:")
+        st.markdown("**What next?** Type your own sentence in the box above, or see:")
         page_link("pages/examples.py", "Examples: sentences worth opening →")
         page_link("pages/worked_examples.py", "Worked examples: every number by hand →")
-        page_link("pages/training.py", "Training: how the heads came to do this →")
+        page_link("pages/training.py", "Training: how the heads learned to do this →")
         page_link("pages/glossary.py", "Glossary: each term in one sentence →")
         with st.container(horizontal=True, gap="small"):
             st.button("Close", key="tour-leave", type="primary", on_click=leave)
-            st.button("Start again", key="tour-again", on_click=start)
+            st.button("Start over", key="tour-again", on_click=start)

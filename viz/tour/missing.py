@@ -55,7 +55,7 @@ def finished_sentence(moment: Moment) -> str | None:
     if typed.strip() == MISSING:
         return f"The space is missing: put one before “{MISSING}”."
     if typed == text:
-        return f"The sentence is another one now. It should read “{TEXT}”."
+        return f"This is a different sentence. It should be “{TEXT}”."
     return f"You typed “{typed.strip()}”. Type “{MISSING}” there."
 
 
@@ -81,7 +81,7 @@ def another_score(moment: Moment) -> str | None:
         return None if moved else "The scores are open. Now click a cell outside the frame."
     if view.stage == moment.before.stage and not moved:
         return ""
-    return f"You are at “{_stage(view)}”. Choose “scores”, then click a cell."
+    return f"“{_stage(view)}” is open. Choose “scores”, then click a cell."
 
 
 def intervention_alone(wanted: Intervention, act: str) -> Lack:
@@ -94,10 +94,8 @@ def intervention_alone(wanted: Intervention, act: str) -> Lack:
         if not others:
             return None if now == aim else ""
         if set(aim) <= set(now):
-            return (
-                f"That is right, but something else is changed too: {listed(others)}. Take it back."
-            )
-        return f"You changed something else: {listed(others)}. Take it back, then {act}."
+            return f"That is right, but something else is changed too: {listed(others)}. Undo it."
+        return f"You changed something else: {listed(others)}. Undo it, then {act}."
 
     return lack
 
@@ -110,7 +108,7 @@ def largest_then_output(moment: Moment) -> str | None:
     if (view.stage, query, key) == (moment.before.stage, *moment.cell(moment.before)):
         return ""
     if view.stage not in ("weights", "output"):
-        return f"You are at “{_stage(view)}”. Choose “weights”."
+        return f"“{_stage(view)}” is open. Choose “weights”."
     place, head = moment.head
     attention = moment.trace.find(place)
     row = attention.weights(head)[query]
@@ -118,7 +116,7 @@ def largest_then_output(moment: Moment) -> str | None:
     seen = token_name(moment.trace.keys_of(attention)[key], key)
     click = "Go back to “weights” and click" if view.stage == "output" else "Click"
     if len(open_keys(attention, query, head)) < 2:
-        return f"The row of {looking} has one cell only. {click} in another row."
+        return f"The row of {looking} has only one cell. {click} in another row."
     if row[key] < row.max():
         return (
             f"In the row of {looking}, {seen} has {row[key]:.3f}, and another token has more. "
@@ -143,15 +141,15 @@ def copying(moment: Moment) -> str | None:
     opened = moment.trace.find(head[0]).weights(head[1])
     mean = 0.0 if cells is None else float(mean_share(opened, cells))
     return (
-        f"You opened {head_label(head)}. It gives a weight of {mean:.3f}, on average, to what followed "
-        f"the same word before. These heads copy here: {listed([head_label(one) for one in copies])}. "
-        "Open one of them."
+        f"You opened {head_label(head)}. On average it gives a weight of {mean:.3f} to what "
+        "followed the same word earlier. These heads copy here: "
+        f"{listed([head_label(one) for one in copies])}. Open one of them."
     )
 
 
 def _left_on(intervention: Intervention) -> str:
     words = listed([part.words for part in parts(intervention)])
-    return f"A change is on: {words}. This step needs the unchanged model. Take the change back."
+    return f"The model is changed: {words}. This step needs the unchanged model. Undo the change."
 
 
 def _stage(view: View) -> str:

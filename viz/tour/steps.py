@@ -43,7 +43,8 @@ _PREDICTION: Need = (
 )
 _CAUSAL_MASK: Need = (
     lambda trace, view: trace.find(view.place).kind == "causal",
-    "This step needs a layer with a causal mask; in the open one every token may look at every other.",
+    "This step needs a layer with a causal mask; in this layer every token may attend to every "
+    "other.",
 )
 _DIVIDED_SCORES: Need = (
     lambda trace, view: trace.find(view.place).scale != 1,
@@ -97,8 +98,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "Positions",
         "pages/positions.py",
         "In the row of buttons choose “Added to the tokens”.",
-        "The number looks up a vector. A second vector says where the token stands, and the two are "
-        "added: attention alone would not know which word comes first.",
+        "The id looks up a vector. A second vector says where the token stands, and the two are "
+        "added: attention alone does not know which word comes first.",
         "A token's vector and its position's are added: what a word is, and where it stands.",
         shown("Added to the tokens"),
         needs=(_ADDED_POSITIONS,),
@@ -109,8 +110,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "pages/attention.py",
         "In the strip of small pictures choose “scores”. Then click a cell of the large picture, outside "
         "the frame.",
-        "Each row is a token that looks, each column one it may look at. A score is the dot product of "
-        "the row's query and the column's key: the formula beside it fills with the numbers of your cell.",
+        "Each row belongs to a query, each column to a key. A score is the dot product of the two: "
+        "the formula beside the picture fills with the numbers of your cell.",
         "A score says how well a query fits a key.",
         another_score,
         {"place": "decoder.1.self", "head": 7, "stage": "query", "query": _LAST, "key": _LAST},
@@ -120,9 +121,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "Scaling",
         "pages/attention.py",
         "Above the picture, switch off “Divide scores by √dₖ”.",
-        "A score is a sum of many products, so it can be large, and large scores make the softmax give "
-        "most of the weight to one token. With the division off, the picture shows the model's own run, "
-        "the changed run and the difference.",
+        "A score is a sum of many products, so it can be large, and with large scores the softmax "
+        "gives most of the weight to one token. With the division off, the picture shows the "
+        "model's own run, the changed run and the difference.",
         "Without the division by √dₖ the weights pile up on single tokens.",
         intervention_alone(Intervention(scale=1.0), "switch off “Divide scores by √dₖ”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
@@ -135,10 +136,10 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "The mask",
         "pages/attention.py",
         "Above the picture, under Mask, choose “none: all may look”. Then scroll down to “What leaks”.",
-        "Grey cells are the future, which a model that predicts the next token must not see. Without the "
-        "mask a token may look at the very one that it must predict. “What leaks” shows how well each "
-        "token is predicted, with the mask and without.",
-        "The causal mask closes the future: a token looks at itself and at those before it.",
+        "Grey cells are the future, which a model that predicts the next token must not see. "
+        "Without the mask a token may attend to the very one that it must predict. “What leaks” "
+        "shows how well each token is predicted, with the mask and without.",
+        "The causal mask hides the future: a token attends to itself and to earlier tokens.",
         intervention_alone(Intervention(mask="none"), "choose “none: all may look”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=leaking_mask,
@@ -150,8 +151,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "Weights and output",
         "pages/attention.py",
         "In the strip choose “weights” and click the darkest cell of a row. Then choose “output”.",
-        "The softmax turns a row of scores into weights that sum to 1. A row of the output is the sum of "
-        "the values, each times its weight: the row now carries what the token read.",
+        "The softmax turns a row of scores into weights that sum to 1. A row of the output is the "
+        "sum of the values, each times its weight: the row now carries what the token has read.",
         "Weights sum to 1 in each row; the output is the weighted sum of the values.",
         largest_then_output,
         {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": _LAST, "key": _LAST},
@@ -162,8 +163,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "All heads",
         "pages/all_heads.py",
         "Click the tile of a head that copies, or choose the head at the top of the page.",
-        "All heads share one formula. Each has matrices of its own, so each looks for something else.",
-        "Each head looks for something of its own; some copy what followed a word before.",
+        "All heads use the same formula. Each has its own matrices, so each looks for something "
+        "different.",
+        "Each head looks for something different; some copy what followed a word earlier.",
         copying,
         {"place": "decoder.0.self", "head": 0},
         question=copying_head,
@@ -176,7 +178,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "In the row of buttons choose “Contributions”.",
         "Attention moved vectors between tokens. The feed-forward layer then works on each token alone. "
         "Both add their result to the token's stream, and these bars show how much.",
-        "Attention mixes tokens, the feed-forward works on each alone; both add to the stream.",
+        "Attention mixes tokens, the feed-forward layer works on each one alone; both add to the "
+        "stream.",
         shown("Contributions"),
     ),
     TourStep(
@@ -184,9 +187,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "Prediction",
         "pages/prediction.py",
         "In the row of buttons choose “Layer by layer” and go down the last column.",
-        "The last state of the stream is compared with every token of the vocabulary: that gives one "
-        "logit each, and the softmax makes probabilities of them. “Layer by layer” does so with every "
-        "state; “Token by token” shows how the sentence goes on.",
+        "The last state of the stream is compared with every token of the vocabulary: that gives "
+        "each token a logit, and the softmax turns the logits into probabilities. “Layer by layer” "
+        "does so with every state; “Token by token” shows how the sentence continues.",
         "The last token's vector becomes a probability for every token of the vocabulary.",
         shown("Layer by layer"),
         question=settled_state,
@@ -197,8 +200,8 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "Take something away",
         "pages/laboratory.py",
         "In the column of switches turn “Positions” off.",
-        "What a part is for shows best when it is missing. The bars compare what the model expects next, "
-        "with and without.",
+        "You see best what a part is for when it is missing. The bars compare what the model "
+        "expects next, with and without positions.",
         "Every part can be switched off, and the page shows what is lost.",
         intervention_alone(Intervention(positions=False), "switch off the positions"),
         {"show": "Next token"},

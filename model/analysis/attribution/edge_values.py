@@ -86,5 +86,5 @@ def _output_row(model: "Model", token: int) -> Wide:
     module = model.module
     matrix = (module.embedding.tokens if module.output is None else module.output).weight
     if not 0 <= token < len(matrix):
-        raise ValueError(f"{model.name} has {len(matrix):,} tokens, no id {token}.")
+        raise ValueError(f"{model.name} has {len(matrix):,} tokens; none has the id {token}.")
     return wide(matrix[token])

@@ -101,8 +101,8 @@ def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side
     gap, nearest = min(found, key=lambda pair: pair[0], default=(np.inf, None))
     if nearest is None or not gap <= CLOSE * max(float(np.abs(recorded).max()), 1e-6):
         raise ValueError(
-            f"What {attention.name} does to make its {side} vectors cannot be followed part by part: no "
-            f"map of {model.name} gives the recorded ones again."
+            f"The {side} vectors of {attention.name} cannot be split into parts: no map of "
+            f"{model.name} reproduces the recorded ones."
         )
     return nearest
 
@@ -135,7 +135,9 @@ def _turn(model: "Model", attention: Attention, length: int) -> Turn | None:
     pairs = model.config.rotary_pairs
     angles = model.module.embedding.angles(length, torch.device("cpu"))
     if angles is None or pairs == "other":
-        raise ValueError(f"{model.name} turns its queries in a way that cannot be followed here.")
+        raise ValueError(
+            f"{model.name} rotates its queries in a way that this analysis does not cover."
+        )
     return Turn(angles.numpy().astype(np.float64), pairs)
 
 

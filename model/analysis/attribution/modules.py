@@ -21,7 +21,7 @@ def private_copy(model: "Model") -> nn.Module:
 def whole(model: "Model") -> nn.Module:
     """The module of a model, as the tree of parts that it is."""
     if not isinstance(model.module, nn.Module):
-        raise TypeError(f"{model.name} is no PyTorch module.")
+        raise TypeError(f"{model.name} is not a PyTorch module.")
     return model.module
 
 

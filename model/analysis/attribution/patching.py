@@ -67,7 +67,7 @@ def patch_maps(
         runs = PatchedRuns(model, trace_a, trace_b, what)
         start, end = (_answer(model, one, answer)[0] for one in (runs.run([()]), runs.theirs))
     if not abs(end - start) > 1e-6 * max(abs(start), abs(end), 1.0):
-        raise ValueError("Both runs give the same answer: there is no way between them to measure.")
+        raise ValueError("Both runs give the same answer, so there is no difference to measure.")
     shares = np.full((len(runs.sites), runs.across), np.nan)
     rows = rows_at_once(trace_a, model.config.d_vocab * (model.module.output_matrix is None))
     for first in range(0, len(runs.all), rows):
@@ -217,9 +217,11 @@ def _check(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, in
     ):
         if len(one) != len(other):
             raise ValueError(
-                f"One text has {len(one)} tokens and the other {len(other)}: parts are put in from the "
-                "same position, so both must be equally long."
+                f"One text has {len(one)} tokens and the other {len(other)}: each part is copied "
+                "to the same position, so both texts need the same number of tokens."
             )
     for token in answer:
         if not 0 <= token < model.config.d_vocab:
-            raise ValueError(f"{model.name} has {model.config.d_vocab:,} tokens, no id {token}.")
+            raise ValueError(
+                f"{model.name} has {model.config.d_vocab:,} tokens; none has the id {token}."
+            )

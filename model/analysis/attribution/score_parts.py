@@ -58,7 +58,9 @@ def score_parts(
     attention = checked_head(model, trace, name, head)
     queries, keys = attention.query.shape[1], attention.vectors[1].shape[1]
     if not (0 <= query < queries and 0 <= key < keys):
-        raise ValueError(f"{name} has {queries} queries and {keys} keys, no ({query}, {key}).")
+        raise ValueError(
+            f"{name} has {queries} queries and {keys} keys; there is no cell ({query}, {key})."
+        )
     mask = attention.mask_of(head)
     allowed = np.ones(keys) if mask is None else mask[query].astype(np.float64)
     row = allowed / max(allowed.sum(), 1.0)

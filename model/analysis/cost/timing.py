@@ -100,7 +100,7 @@ def _median(run: Callable[[], object], clock: Callable[[], float]) -> float:
 
 def machine(description: Path = Path("/proc/cpuinfo")) -> str:
     """The processor's name, where the system tells it, with its number of cores."""
-    name = platform.processor() or platform.machine() or "processor of unknown name"
+    name = platform.processor() or platform.machine() or "unknown processor"
     if description.is_file():
         told = description.read_text(encoding="utf-8", errors="replace")
         found = re.search(r"^model name[^:]*:[ \t]*(.*\S)", told, re.MULTILINE)

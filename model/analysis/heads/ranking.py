@@ -66,14 +66,14 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "previous",
         "Previous token",
-        "Mean weight on the token just before the one that looks.",
+        "Mean weight on the token just before the query token.",
         *_at(-1),
     ),
     Statistic(
         "induction",
         "Induction",
-        "Where a token comes back: mean share of its row on what followed the same token earlier, "
-        "all earlier times together.",
+        "Where a token is repeated: mean weight on the tokens that followed its earlier "
+        "occurrences, added up.",
         lambda weights, tokens: statistics.prefix_matching(weights, tokens.ids),
         lambda tokens: _copied(tokens),
         continued=True,
@@ -81,8 +81,8 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "first",
         "First token",
-        "Mean weight on the first token, of all tokens after it. Many heads park their weight there "
-        "when they find nothing.",
+        "Mean weight that all later tokens give to the first one. Many heads put their weight "
+        "there when they find nothing else.",
         lambda weights, _: statistics.on_first(weights),
         lambda tokens: _columns(tokens, np.arange(len(tokens.keys)) == 0),
         across=True,
@@ -92,13 +92,13 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "next",
         "Next token",
-        "Mean weight on the token just after the one that looks. A causal mask makes this 0.",
+        "Mean weight on the token just after the query token. A causal mask makes this 0.",
         *_at(1),
     ),
     Statistic(
         "separators",
         "Separators",
-        "Mean share of a row that lies on special tokens and on punctuation.",
+        "Mean weight on special tokens and punctuation.",
         lambda weights, tokens: statistics.on_keys(weights, separators(tokens.keys)),
         lambda tokens: _columns(tokens, separators(tokens.keys)),
         across=True,
@@ -107,8 +107,8 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "distance",
         "Distance",
-        "Mean distance from the token that looks to those it looks at, by weight. To the next one it "
-        "is 1.",
+        "Mean distance between a query token and the tokens it attends to, averaged by weight. "
+        "Neighbours are 1 apart.",
         lambda weights, _: statistics.distance(weights),
         unit="tokens",
     ),
@@ -227,12 +227,12 @@ def _refusal(
 ) -> str | None:
     """Why a statistic does not apply here. That depends on the tokens alone, so one head will do."""
     if family.cross and not statistic.across:
-        return "These heads look from one text at another: their positions cannot be compared."
-    if statistic.continued and not continued:
         return (
-            "Only a model that goes on with the text it reads, and sees no token before its time, "
-            "copies so."
+            "The queries and keys of these heads come from two texts, so their positions "
+            "cannot be compared."
         )
+    if statistic.continued and not continued:
+        return "Only a causal model, which continues the text that it reads, copies in this way."
     try:
         statistic.of(some, tokens)
     except ValueError as refusal:

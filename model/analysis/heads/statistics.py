@@ -10,7 +10,7 @@ from model.arithmetic.attention import entropy as entropy
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.trace import Trace
 
-NOTHING_COMES_BACK = "No token comes back in this text with another one between."
+NOTHING_COMES_BACK = "No token occurs twice in this text with another token in between."
 
 
 def distance(weights: Array) -> float:
@@ -25,14 +25,14 @@ def at_offset(weights: Array, offset: int) -> float:
     itself, 1 the next one. Raises ValueError if no query has such a key."""
     diagonal = np.diagonal(weights, offset)
     if not len(diagonal):
-        raise ValueError(f"The text is too short: no token has one {abs(offset)} further.")
+        raise ValueError(f"The text is too short: no two of its tokens are {abs(offset)} apart.")
     return float(diagonal.mean())
 
 
 def on_first(weights: Array) -> float:
     """Mean weight on the first token, over the queries after it. Raises ValueError without any."""
     if len(weights) < 2:
-        raise ValueError("The text is too short: no token stands after the first.")
+        raise ValueError("The text is too short: it has only one token.")
     return float(weights[1:, 0].mean())
 
 
@@ -40,7 +40,7 @@ def on_keys(weights: Array, keys: Mask) -> float:
     """Mean share of a row on some of the keys, (key,) True where counted. Raises ValueError for no
     key."""
     if not keys.any():
-        raise ValueError("The text has none of the tokens that are counted.")
+        raise ValueError("The text has none of the tokens that this score counts.")
     return float(weights[:, keys].sum(-1).mean())
 
 
@@ -60,7 +60,7 @@ def mean_share(weights: Array, cells: Mask) -> NDArray[np.float64]:
     Raises ValueError if no row has."""
     rows = int(cells.any(-1).sum())
     if rows == 0:
-        raise ValueError("No row has one of the cells that are counted.")
+        raise ValueError("No row has a cell that this score counts.")
     on_cells = np.where(cells, weights, 0.0).sum((-2, -1), dtype=np.float64)
     return np.asarray(on_cells / rows)
 

@@ -69,7 +69,7 @@ def dropped(values: Array, rate: float, seed: int) -> Dropped:
     Source: Srivastava et al. 2014. Raises ValueError unless 0 <= rate < 1.
     """
     if not 0 <= rate < 1:
-        raise ValueError(f"The rate of dropout is {rate:g}; it must be from 0 up to below 1.")
+        raise ValueError(f"The dropout rate is {rate:g}; it must be at least 0 and below 1.")
     kept = np.random.default_rng(seed).random(values.shape) >= rate
     return Dropped(np.where(kept, values / (1.0 - rate), 0.0), kept)
 

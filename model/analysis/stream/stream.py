@@ -59,7 +59,9 @@ def written(model: "Model", trace: Trace, name: str) -> Array:
     if Place.named(name).kind == "feed_forward":
         hidden = next((record.hidden for record in trace.feed_forward if record.name == name), None)
         if hidden is None:
-            raise ValueError(f"This trace holds no activations of {name}; record it in full.")
+            raise ValueError(
+                f"This trace has no activations of {name}: it was not recorded in full."
+            )
         return _mapped(hidden, model.module.w_out(name))
     attention = trace.find(name)
     heads = attention.output.copy()  # (head, token, d_v)

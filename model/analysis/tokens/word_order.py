@@ -51,7 +51,7 @@ def same_tokens(one: Sequence[Token], other: Sequence[Token]) -> tuple[tuple[int
             texts = dict.fromkeys(token.text for token in tokens if token.id in more)
             listed = ", ".join(f"“{text}”" for text in list(texts)[:LISTED])
             raise ValueError(
-                f"Both sentences must hold the same tokens. Only in the {name}: {listed}."
+                f"Both sentences must have the same tokens. Only in the {name}: {listed}."
             )
     waiting = defaultdict(list)
     for place in reversed(range(len(other))):

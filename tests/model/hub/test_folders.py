@@ -61,7 +61,7 @@ DAMAGE = {
         lambda folder: change_config(
             folder, model_type="nonesuch", auto_map={"AutoConfig": "run.Config"}
         ),
-        "needs code of its own",
+        "needs its own code",
     ),
     "quantized": (
         lambda folder: change_config(folder, quantization_config={"bits": 4}),

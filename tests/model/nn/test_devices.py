@@ -194,5 +194,5 @@ def test_cuda_that_is_named_and_not_there_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv("ATTENTION_DEVICE", "cuda")
     for name in ("induction", str(families.saved("llama"))):
-        with pytest.raises(ValueError, match="names CUDA, and PyTorch finds none"):
+        with pytest.raises(ValueError, match="names CUDA, but PyTorch finds no CUDA device"):
             load_model(name)

@@ -140,7 +140,7 @@ def test_other_files_are_refused_in_a_sentence() -> None:
     whole = trace_file(run(loaded("gpt")))
     other = save_arrays({"a": np.zeros(2, np.float32)})
     for file in (b"", b"x" * 40, whole[:200], whole[: len(whole) // 2], other):
-        with pytest.raises(ValueError, match="holds no trace"):
+        with pytest.raises(ValueError, match="does not hold a readable trace"):
             read_trace(file)
 
 

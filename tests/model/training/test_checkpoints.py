@@ -88,7 +88,7 @@ def test_a_token_looks_at_everything_that_followed_it_before() -> None:
     assert [tuple(cell) for cell in np.argwhere(cells)] == [(2, 1), (4, 1), (4, 3)]
     alone = after_the_same(["a", "a", "b"])  # what followed the first "a" is the second itself
     assert not alone.any()
-    with pytest.raises(ValueError, match="No row has one of the cells"):
+    with pytest.raises(ValueError, match="No row has a cell"):
         mean_share(np.eye(3, dtype=np.float32), alone)
 
 

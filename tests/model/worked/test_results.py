@@ -136,7 +136,7 @@ FIGURES = [
     ("biased-and-unbiased", "Variance", [5, 6.6667], 4),
     (
         "biased-and-unbiased",
-        "How much smaller the unbiased one comes out, in percent",
+        "How much smaller the unbiased result is, in percent",
         [13.4, 0.1],
         1,
     ),

@@ -79,7 +79,7 @@ def test_each_value_set_to_zero_carries_a_cross_and_a_closed_cell_none() -> None
     assert (list(crosses.x), list(crosses.y)) == ([0], [1])
     title = figure.layout.xaxis.title.text
     assert "×: set to 0" in title
-    assert "colours end at 1; 1 of 4 lie beyond" in title
+    assert "the colour scale ends at 1; 1 of 4 values lie beyond it" in title
 
 
 def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:
@@ -87,7 +87,9 @@ def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:
     values, kept = np.array([[9.0, 1.0], [-7.0, 0.0]]), np.ones((2, 2), bool)
     drawn = {"rows": axis, "columns": axis, "quantity": "stream"}
     clipped = after_dropout(values, kept, limit=2.0, **drawn)  # type: ignore[arg-type]
-    assert "colours end at 2; 2 of 4 lie beyond" in clipped.layout.xaxis.title.text
+    assert (
+        "the colour scale ends at 2; 2 of 4 values lie beyond it" in clipped.layout.xaxis.title.text
+    )
     whole = after_dropout(values, kept, **drawn)  # type: ignore[arg-type]
     assert "beyond" not in whole.layout.xaxis.title.text
 

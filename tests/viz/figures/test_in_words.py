@@ -32,7 +32,7 @@ def test_bars_tell_the_largest_and_whose_it_is() -> None:
     figure = go.Figure(trace)
     figure.update_xaxes(title={"text": "probability<br>colours end somewhere"})
     figure.update_yaxes(tickvals=[0, 1, 2], ticktext=["a", "&lt;b&gt;", "c"])
-    assert in_words(figure) == "Bars. probability: 2 bars, the largest 3 at <b>."
+    assert in_words(figure) == "Bars. probability: 2 bars, the largest is 3 at <b>."
 
 
 def test_lines_tell_where_they_start_and_end_and_how_far_they_go() -> None:
@@ -45,7 +45,7 @@ def test_lines_tell_where_they_start_and_end_and_how_far_they_go() -> None:
 def test_an_alignment_tells_what_each_word_reads_most() -> None:
     weights = np.array([[0.9, 0.1], [0.2, 0.8]])
     said = in_words(alignment(weights, source=["black", "cat"], target=["chat", "noir"]))
-    assert "chat reads black (0.90); noir reads cat (0.80)" in said
+    assert "chat attends to black (0.90); noir attends to cat (0.80)" in said
 
 
 def test_a_picture_without_a_number_is_still_a_sentence() -> None:

@@ -50,7 +50,7 @@ def test_a_picture_says_how_many_values_lie_beyond_its_colours() -> None:
     assert end.value == pytest.approx(1)
     assert end.beyond == 1
     figure = token_rows(values, tokens=["t"] * 10, columns=columns(100), quantity="stream", end=end)
-    assert "1 of 1,000 lie beyond" in figure.layout.xaxis.title.text
+    assert "1 of 1,000 values lie beyond" in figure.layout.xaxis.title.text
     assert next(figure.select_traces({"type": "heatmap"})).zmax == pytest.approx(1)
 
 

@@ -75,7 +75,7 @@ def test_the_ratio_in_the_reason_is_the_ratio_of_the_weights() -> None:
 
 def test_the_numbers_of_a_reason_follow_from_the_digits_it_prints() -> None:
     said = re.compile(
-        r"score of (\S+), the next largest is (\S+)\. .* (\S+) is about e\^(\S+) = (\S+) times (\S+)\."
+        r"score is (\S+), and the next largest is (\S+)\. .* (\S+) is about e\^(\S+) = (\S+) times (\S+)\."
     )
     for question in asked(rows.largest_weight, scene()):
         found = said.search(question.why)
@@ -185,7 +185,7 @@ def test_lifting_the_mask_moves_the_loss_as_the_changed_run_says() -> None:
     ]
     assert [round(mean, 2) for mean in means] == [4.25, 3.33]
     assert chosen(question) == "It shrinks"
-    assert "It was 4.25 and becomes 3.33" in question.found
+    assert "It was 4.25 and is now 3.33" in question.found
 
 
 def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
@@ -195,12 +195,12 @@ def test_a_question_prints_the_digits_that_its_runs_settle() -> None:
     ground = Scene(run, model.tokenizer.named, "decoder.0.self", 3, model.unembed)
     assert 0.01 < rounding(ground.trace) < 0.02
     (question,) = asked(interventions.leaking_mask, ground, [0])
-    losses = re.findall(r"(?:loss of|from|to|was|becomes) \d+\.(\d+)", str(question))
+    losses = re.findall(r"(?:loss of|from|to|was|now) \d+\.(\d+)", str(question))
     assert [len(decimals) for decimals in losses] == [1] * 5
     (question,) = asked(interventions.without_positions, ground, [0])
-    assert re.findall(r"comes first, with 0\.(\d+)\.", question.found) == ["14"]
+    assert re.findall(r"most likely token, with 0\.(\d+)\.", question.found) == ["14"]
     (question,) = asked(next_tokens.warmed, ground, [0])
-    assert question.found == "It becomes 0.44."
+    assert question.found == "It is now 0.44."
     (question,) = asked(next_tokens.next_token, ground, [0])
     assert "Its logit is 18.8, the next largest 11.9." in question.why
 
@@ -249,7 +249,7 @@ def test_what_a_head_and_positions_are_needed_for_is_taken_from_the_changed_runs
     assert without is not None
     logits = ground.run(Intervention(ablated=frozenset({("decoder.0.self", 2)}))).logits
     assert logits is not None
-    assert f"{before:.3f} and becomes {probabilities(logits[-1])[best]:.3f}" in without.found
+    assert f"{before:.3f} and is now {probabilities(logits[-1])[best]:.3f}" in without.found
     assert chosen(without) == "It shrinks"
     question = interventions.without_positions(ground, 0)
     assert question is not None

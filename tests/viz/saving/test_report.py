@@ -182,10 +182,10 @@ def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
         "Ran onthe CPU",
         place,
         "scores not scaled; L0H2 off",
-        "counterfactual",
+        "The model was not trained this way",
         LINK,
         "loss of the sentence",
-        "KL divergence of the next token",
+        "KL divergence of the next-token prediction",
         "Check:",
     ):
         assert said in elements.text

@@ -189,7 +189,7 @@ def test_an_error_of_ours_tells_the_visitor_nothing(caplog: pytest.LogCaptureFix
 
     app = Starlette(routes=[Route("/", broken)], middleware=web_security())
     answer = TestClient(app, base_url="http://localhost").get("/")
-    assert (answer.status_code, answer.text) == (500, "This went wrong on our side.")
+    assert (answer.status_code, answer.text) == (500, "The server made an error.")
     assert browser_rules(encrypted=False).items() <= dict(answer.headers).items()
     assert "secret of the server" in caplog.text
 

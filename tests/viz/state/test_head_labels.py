@@ -103,7 +103,7 @@ def test_neither_an_encoder_nor_a_translators_decoder_has_induction_heads() -> N
         above, roles = told(trace)
         assert "induction" not in above
         assert not any("induction" in role for role in roles)
-        assert "goes on with the text" in scores(trace, families(trace)[0]).refused["induction"]
+        assert "continues the text" in scores(trace, families(trace)[0]).refused["induction"]
 
 
 @pytest.mark.parametrize("words", ["a", "a b", "a b c", "a a a a"])
@@ -111,7 +111,7 @@ def test_short_texts_and_equal_tokens_make_no_label_of_what_cannot_be_otherwise(
     length = len(words.split())
     even = on({}, length, rest=None)
     above, roles = told(made_trace([even, even], words))
-    assert above.startswith("Tiles that differ")
+    assert above.startswith("Compare the tiles")
     assert roles == ["click to see it large"] * 2
 
 
@@ -119,9 +119,9 @@ def test_a_first_column_is_no_line_below_the_diagonal() -> None:
     """In three rows the first is also the token before; the other rows rest on it too."""
     above, roles = told(made_trace([on({}, 4)], "a b c d"))
     assert "previous-token" not in above
-    assert (
-        above
-        == "A first column that stands out has most rows resting on the first token (L0H0: 1.00)."
+    assert above == (
+        "A strong first column means that most tokens put their weight on the first one "
+        "(L0H0: 1.00)."
     )
     assert roles == ["first token: 1.00"]
 

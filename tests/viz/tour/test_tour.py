@@ -39,7 +39,7 @@ ACTS: dict[str, dict[str, object]] = {  # what the reader does, as fields of the
 TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it, and what is said
     ("tokens", {"text": UNFINISHED + "Tom"}, "The space is missing: put one before “Tom”."),
     ("tokens", {"text": UNFINISHED + " tom"}, "You typed “tom”. Type “Tom” there."),
-    ("tokens", {"text": "the cat"}, f"The sentence is another one now. It should read “{TEXT}”."),
+    ("tokens", {"text": "the cat"}, f"This is a different sentence. It should be “{TEXT}”."),
     (
         "tokens",
         {"text": TEXT, "model": "minilm", "place": "encoder.0.self"},
@@ -54,39 +54,40 @@ TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it
     (
         "scores",
         {"query": 3},
-        "You are at “Q”. Choose “scores”, then click a cell.",
+        "“Q” is open. Choose “scores”, then click a cell.",
     ),
     (
         "scores",
         {"stage": "weights", "key": 1},
-        "You are at “weights”. Choose “scores”, then click a cell.",
+        "“weights” is open. Choose “scores”, then click a cell.",
     ),
     (
         "scores",
         {"stage": "scores", "key": 1, "intervention": Intervention(mask="none")},
-        "A change is on: no mask. This step needs the unchanged model. Take the change back.",
+        "The model is changed: no mask. This step needs the unchanged model. Undo the change.",
     ),
     (
         "scaling",
         {"intervention": Intervention(mask="none")},
-        "You changed something else: no mask. Take it back, then switch off “Divide scores by √dₖ”.",
+        "You changed something else: no mask. Undo it, then switch off “Divide scores by √dₖ”.",
     ),
     (
         "scaling",
         {"intervention": Intervention(scale=0.5)},
-        "You changed something else: scores × 0.5. Take it back, then switch off “Divide scores by √dₖ”.",
+        "You changed something else: scores × 0.5. Undo it, then switch off “Divide scores by "
+        "√dₖ”.",
     ),
     (
         "scaling",
         {"intervention": Intervention(scale=1.0, mask="none", positions=False)},
-        "That is right, but something else is changed too: no mask and positions off. Take it back.",
+        "That is right, but something else is changed too: no mask and positions off. Undo it.",
     ),
     (
         "mask",
         {"intervention": Intervention(scale=1.0)},
-        "You changed something else: scores not scaled. Take it back, then choose “none: all may look”.",
+        "You changed something else: scores not scaled. Undo it, then choose “none: all may look”.",
     ),
-    ("weights", {"key": 1}, "You are at “scaled”. Choose “weights”."),
+    ("weights", {"key": 1}, "“scaled” is open. Choose “weights”."),
     (
         "weights",
         {"stage": "weights", "key": 0},
@@ -107,24 +108,25 @@ TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it
     (
         "weights",
         {"stage": "output", "query": 0, "key": 0},
-        "The row of “Tom” (0) has one cell only. Go back to “weights” and click in another row.",
+        "The row of “Tom” (0) has only one cell. Go back to “weights” and click in another row.",
     ),
     (
         "weights",
         {"stage": "output", "key": 1, "intervention": Intervention(scale=1.0)},
-        "A change is on: scores not scaled. This step needs the unchanged model. Take the change back.",
+        "The model is changed: scores not scaled. This step needs the unchanged model. Undo the "
+        "change.",
     ),
     (
         "heads",
         {"head": 5},
-        "You opened L0H5. It gives a weight of 0.001, on average, to what followed the same word "
-        "before. These heads copy here: L1H0, L1H1, L1H4, L1H7 and L1H6. Open one of them.",
+        "You opened L0H5. On average it gives a weight of 0.001 to what followed the same word "
+        "earlier. These heads copy here: L1H0, L1H1, L1H4, L1H7 and L1H6. Open one of them.",
     ),
     (
         "heads",
         {"place": "decoder.3.self", "head": 5},
-        "You opened L3H5. It gives a weight of 0.505, on average, to what followed the same word "
-        "before. These heads copy here: L1H0, L1H1, L1H4, L1H7 and L1H6. Open one of them.",
+        "You opened L3H5. On average it gives a weight of 0.505 to what followed the same word "
+        "earlier. These heads copy here: L1H0, L1H1, L1H4, L1H7 and L1H6. Open one of them.",
     ),
     ("feed-forward", {"show": "Dropout"}, "You chose “Dropout”. Choose “Contributions”."),
     (
@@ -135,12 +137,12 @@ TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it
     (
         "laboratory",
         {"intervention": Intervention(scale=1.0)},
-        "You changed something else: scores not scaled. Take it back, then switch off the positions.",
+        "You changed something else: scores not scaled. Undo it, then switch off the positions.",
     ),
     (
         "laboratory",
         {"intervention": Intervention(positions=False, hidden=frozenset({1}))},
-        "That is right, but something else is changed too: 1 hidden. Take it back.",
+        "That is right, but something else is changed too: 1 hidden. Undo it.",
     ),
 )
 

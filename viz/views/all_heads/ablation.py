@@ -51,14 +51,20 @@ TITLES: dict[Measure, str] = {
     "moved": "How far the final vectors move",
 }
 _OF_A_TOKEN = (
-    "of one token at the end of the text, without the head minus with it. Blue: the head helped it."
+    "of one token after the end of the text: the value without the head minus the value with it. "
+    "Blue: the head makes the token more likely."
 )
 MEANINGS: dict[Measure, str] = {
     "probability": f"the probability {_OF_A_TOKEN}",
     "logit": f"the logit {_OF_A_TOKEN}",
-    "divergence": "how far the whole prediction at the end of the text moves, in nats (KL).",
-    "loss": "the mean −ln p of the text's own tokens, without the head minus with it, in nats per "
-    "token. Red: the head helped.",
+    "divergence": (
+        "how far the prediction after the end of the text moves as a whole, in nats (KL "
+        "divergence)."
+    ),
+    "loss": (
+        "the mean −ln p of the text's own tokens, in nats per token: without the head minus "
+        "with it. Red: the head helps."
+    ),
     "moved": "the mean distance by which the final vectors of all tokens move, as a share of their "
     "length.",
 }
@@ -95,7 +101,7 @@ def _run_or_offer(seen: Look, run: AblationRun | None) -> AblationRun | None:
             + (f" Stopped after {done} heads." if done else "")
         )
         st.button(
-            "Start again" if done else f"Leave out each of the {heads} heads in turn",
+            "Start over" if done else f"Leave out each of the {heads} heads in turn",
             type="primary",
             on_click=lambda: st.session_state.update({WANTED: seen.request, STOPPED: None}),
             key="all-heads-ablation-start",
@@ -167,7 +173,7 @@ def _show(seen: Look, found: Ablations) -> None:
                 np.array([effects.get(head, np.nan) for head in family.heads(seen.trace)]),
                 quantity="stream" if measure in ("moved", "divergence") else "difference",
                 title=UNITS.get(measure, "change"),
-                words=lambda value: "not run" if np.isnan(value) else f"{value:+.{decimals}f}",
+                words=lambda value: "not run yet" if np.isnan(value) else f"{value:+.{decimals}f}",
                 key=f"all-heads-ablation-{key}",
                 alt=f"Effect of leaving out each head; the largest is that of {names[order[0]]}.",
                 decimals=min(shown, 3 if measure in ("probability", "moved") else 2),
@@ -183,9 +189,9 @@ def _show(seen: Look, found: Ablations) -> None:
             )
         st.latex(ABLATION)
         st.caption(
-            "One pass of the model for each head, with that head's output set to zero. Such a model "
-            "was never trained. Heads can stand in for one another, so a small effect does not say "
-            "that a head does nothing."
+            "The model runs once for each head, with the output of that head set to zero. The "
+            "model was not trained this way. Heads can replace one another, so a small effect does "
+            "not mean that a head does nothing."
         )
         head = current().place, current().head
         without = Intervention(ablated=frozenset({head}))

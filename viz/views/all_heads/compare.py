@@ -38,8 +38,8 @@ class Side:
 def compare(seen: Look) -> None:
     """Two heatmaps on one scale, of heads that are chosen above them."""
     look_for(
-        "A head that attends by position shows the same pattern on any sentence; one that attends by content "
-        "changes with the words."
+        "A head that attends by position shows the same pattern for every sentence; a head that "
+        "attends by content changes with the words."
     )
     family = choose_family(seen)
     left, right = st.columns([2, 1])
@@ -55,7 +55,7 @@ def compare(seen: Look) -> None:
         if side is not None:
             with box:
                 _picture(side, key)
-    st.caption("Both pictures share the scale from 0 to 1.")
+    st.caption("Both pictures use the same scale from 0 to 1.")
     write_link()
 
 

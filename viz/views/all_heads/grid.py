@@ -48,9 +48,9 @@ def grid(seen: Look) -> None:
             head_grid(found, chosen=cell_of(seen, family), words=words),
             known.heads,
             "all-heads-grid",
-            f"Grid of {len(known.heads)} heads, rows are layers, columns heads.",
+            f"Grid of {len(known.heads)} heads; rows are layers, columns are heads.",
         )
-        st.caption(f"{_how_to_read(found)} Click a tile to see it large.")
+        st.caption(f"{_how_to_read(found)} Click a tile to enlarge it.")
     look_for(_look_for(seen, known))
     checked(seen)
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
@@ -62,8 +62,8 @@ def _look_for(seen: Look, known: Scores) -> str:
     shapes = {
         "previous": "a line just below the diagonal is a previous-token head",
         "next": "a line just above the diagonal is a next-token head",
-        "first": "a first column that stands out has most rows resting on the first token",
-        "induction": "a head that looks at what followed the same token earlier is an induction head",
+        "first": "a strong first column means that most tokens put their weight on the first one",
+        "induction": "a head that attends to what followed the same token earlier is an induction head",
     }
     said = [
         f"{shape} ({name_of(seen, called[0][0])}: {called[0][1]:.2f})"
@@ -71,7 +71,9 @@ def _look_for(seen: Look, known: Scores) -> str:
         if (called := known.called(name))
     ]
     if not said:
-        return "Tiles that differ: heads of one layer read the same vectors, each in its own way."
+        return (
+            "Compare the tiles: the heads of one layer read the same vectors, each in its own way."
+        )
     sentence = "; ".join(said)
     return f"{sentence[0].upper()}{sentence[1:]}."
 
@@ -93,12 +95,12 @@ def _role(known: Scores, head: Head) -> str:
 def _how_to_read(found: Tiles) -> str:
     queries, keys = found.block
     said = (
-        "In each tile a row is a query, a column a key. All tiles share one scale from 0 to 1. "
-        "Grey: not allowed."
+        "In each tile rows are queries and columns are keys. All tiles share one scale from 0 to "
+        "1. Grey cells are masked."
     )
     if max(queries, keys) > 1:
         said += (
-            f" The text is long, so one cell is the largest weight of a block of {queries} queries × "
-            f"{keys} keys."
+            f" The text is long, so each cell shows the largest weight of a block of {queries} "
+            f"queries × {keys} keys."
         )
     return said

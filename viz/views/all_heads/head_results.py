@@ -77,8 +77,8 @@ def head_results(seen: Look) -> None:
     elif seen.trace.prediction is None:
         say_encoder(
             seen,
-            "predicts no next token, so there is no logit to add to. The view of lengths shows what its "
-            "heads write; a GPT has both.",
+            "predicts no next token, so there is no logit to add to. Choose “Length” to see what "
+            "its heads write, or choose a GPT to see both.",
         )
     else:
         _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes), shown == PARTS)
@@ -92,8 +92,9 @@ def _lengths_view(seen: Look) -> None:
     longest, _ = led_by(names, means, decimals=2)
     shortest, _ = led_by(names, -means, decimals=2)
     look_for(
-        f"The longest vectors: {longest}, of length {means.max():.2f} on average. The shortest: "
-        f"{shortest}, {means.min():.2f}. A sharp pattern of weights can still write next to nothing."
+        f"The longest vectors come from {longest}: their mean length is {means.max():.2f}. The "
+        f"shortest come from {shortest}: {means.min():.2f}. A head with a sharp pattern of weights "
+        "can still write next to nothing."
     )
     with beside_chosen_head(seen):
         map_of_heads(
@@ -108,9 +109,9 @@ def _lengths_view(seen: Look) -> None:
         )
         st.latex(concatenation(seen.model.config))
         st.caption(
-            "Check: what the heads write, each through its rows of W_O, together"
-            f"{' with the bias' if seen.model.config.output_bias else ''} "
-            f"differ from what the stream received by at most {difference(apart)}."
+            "Check: what the heads write, each through its rows of W_O"
+            f"{', together with the bias,' if seen.model.config.output_bias else ''} adds up to what the "
+            f"stream received; the largest difference is {difference(apart)}."
         )
     table({"head": names, "mean length": means}, "all-heads-lengths")
 
@@ -122,14 +123,14 @@ def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
     leading, _ = led_by([_part_name(seen, part) for part in heads], effects, decimals=2)
     together = sum(part.effect for part in heads)
     look_for(
-        f"The logit of **{of.label}** is {of.value:.2f}. Of all heads the highest part is that of "
-        f"{leading}: {effects.max():+.2f}. All heads together add {together:+.2f}, everything else "
+        f"The logit of **{of.label}** is {of.value:.2f}. The head that adds most is {leading}: "
+        f"{effects.max():+.2f}. All heads together add {together:+.2f}, everything else adds "
         f"{of.value - together:+.2f}."
     )
     (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")
     st.caption(
-        f"Check: all parts together, each followed through the norms with their recorded "
-        f"{_held(seen)}, differ from the model's own logit by {difference(apart)}."
+        "Check: the sum of all parts, each passed through the norms with their recorded "
+        f"{_held(seen)}, differs from the model's own logit by {difference(apart)}."
     )
     columns = {
         "part": [_part_name(seen, part) for part in parts],
@@ -167,8 +168,8 @@ def _map(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
     effects = {(part.name, part.head): part.effect for part in parts}
     if family.stack != "decoder":
         st.info(
-            "The heads of the encoder reach the logit only through cross-attention: what they do is "
-            "counted in what the cross-attention heads write. Choose heads of the decoder."
+            "The heads of the encoder reach the logit only through cross-attention, so their "
+            "effect is part of what the cross-attention heads write. Choose heads of the decoder."
         )
         return
     with beside_chosen_head(seen):
@@ -196,12 +197,13 @@ def _bars(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
         chart(figure, f"all-heads-parts-{key}")
     with words:
         st.latex(logit(seen.model.config))
-        beta = ", and each norm's β is a part of its own" if seen.model.config.shifts else ""
+        beta = ", and each norm's β is a separate part" if seen.model.config.shifts else ""
         st.markdown(
             "The stream is a sum, and the norms on the way to the logit are linear once the "
-            f"{_held(seen)} of each token are taken from this run. So each summand *p* has its own part "
-            f"in the logit; *u* is the row of the output matrix of the token *t*{beta}. This is "
-            "the **direct effect**: what a head changes in later layers is counted there."
+            f"{_held(seen)} of each token are fixed at their values in this run. So each summand "
+            "*p* has its own part in the logit; *u* is the row of the output matrix for the token "
+            f"*t*{beta}. This is the **direct effect**: what a head changes in later layers is "
+            "counted there."
         )
 
 

@@ -45,7 +45,7 @@ def means_and_rollout(seen: Look) -> None:
     kind = one_of("Picture", kinds, f"all-heads-means-{len(kinds)}", box=left, quiet=True)
     layer = last = len(_means(seen.request, family)) - 1
     if kind != ALL:
-        label = "Up to and with layer" if kind == ROLLED else "Layer"
+        label = "Up to and including layer" if kind == ROLLED else "Layer"
         layers = [str(number) for number in range(last + 1)]
         layer = one_listed(label, layers, "all-heads-means-layer", first=last, box=right)
     shown: dict[str, Callable[[], Array]] = {
@@ -85,12 +85,12 @@ def _look_for(kind: str, values: Array, keys: list[str], looks_back: bool) -> st
     share = values.mean(0)
     most = int(share.argmax())
     if len(leaders(share, decimals=2)) > 1:
-        return f"No token stands out: several get {share[most]:.2f} of an average row."
+        return f"No token stands out: several get a mean weight of {share[most]:.2f}."
     place = bold_token(keys[most], most)
     if kind != ROLLED:
-        return f"{place} gets {share[most]:.2f} of an average row, more than any other token."
-    gain = ", and early tokens gain whatever the heads do, for every path ends there"
-    said = f"By this layer {place} has {share[most]:.2f} of an average row"
+        return f"{place} gets a mean weight of {share[most]:.2f}, more than any other token."
+    gain = ". Early tokens always gain under a causal mask, because every path leads back to them"
+    said = f"By this layer {place} has a mean share of {share[most]:.2f}"
     return f"{said}{gain if looks_back else ''}."
 
 
@@ -98,12 +98,16 @@ _HIDES = "A mean hides what single heads do: two opposite heads look like one th
 _LEFT_OUT = {
     LAYER: _HIDES,
     ALL: _HIDES,
-    ROLLED: "Rollout leaves out values, W_O, norms and feed-forward, and takes half of every token "
-    "to stay itself at each layer.",
+    ROLLED: (
+        "Rollout leaves out values, W_O, norms and feed-forward layers, and assumes that half "
+        "of every token stays unchanged at each layer."
+    ),
 }
 _MEANING = {
-    LAYER: "The mean over the *h* heads of one layer, each head counted alike.",
-    ALL: "The mean over all heads of all layers, each head counted alike.",
-    ROLLED: "How much of each token of the text would be mixed into a token by this layer and all "
-    "before it, if weights and shortcuts were all there is (Abnar and Zuidema 2020).",
+    LAYER: "The mean over the *h* heads of one layer, all with equal weight.",
+    ALL: "The mean over all heads of all layers, all with equal weight.",
+    ROLLED: (
+        "How much of each token of the text this layer and all before it would mix into a "
+        "token, if there were only attention weights and shortcuts (Abnar and Zuidema 2020)."
+    ),
 }

@@ -38,14 +38,14 @@ def from_word_to_word(seen: Look) -> None:
     first = seen.trace.find(heads[0][0])
     if first.mask is not None and not first.mask[query, key]:
         st.markdown(
-            f"{one} may not look at {other}: the mask forbids it, so every weight is 0. "
-            "Click a token further left below “Is looked at”."
+            f"{one} may not attend to {other}: the mask forbids it, so every weight is 0. Choose a "
+            "key token further left."
         )
     else:
         leading, several = led_by([name_of(seen, head) for head in heads], found, decimals=3)
         put, each = ("put", " each") if several else ("puts", "")
         look_for(
-            f"From {one} to {other}, {leading} {put} the largest weight there: {found.max():.3f}{each}. "
+            f"{leading} {put} the largest weight from {one} on {other}: {found.max():.3f}{each}. "
             f"The mean of all {len(heads)} heads is {found.mean():.3f}."
         )
     with pictures, beside_chosen_head(seen):
@@ -74,8 +74,8 @@ def pick_pair(queries: Sequence[Token], keys: Sequence[Token]) -> tuple[int, int
     view = current()
     query, key = min(view.query, len(queries) - 1), min(view.key, len(keys) - 1)
     change_view(replace(view, query=query, key=key))
-    _row("Looks", queries, "query")
-    _row("Is looked at", keys, "key")
+    _row("Query token", queries, "query")
+    _row("Key token", keys, "key")
     write_link()
     return query, key
 

@@ -65,10 +65,12 @@ def _called(seen: Look, known: Scores, statistic: Statistic) -> str:
         return f"Induction heads on this text: {', '.join(called[:NAMED])}{more}."
     rows = known.evidence[statistic.name][0].rows
     if rows < SEVERAL:
-        return f"Rows of this text that tell: {rows}, too few to call a head an induction head."
+        return (
+            f"Only {rows} of this text's rows count here, too few to call a head an induction head."
+        )
     return (
-        "None is an induction head here: too few rows have more than half of their weight there, or "
-        "other rows look at the same tokens too."
+        "None is an induction head here: too few rows have more than half of their weight there, "
+        "or other rows attend to the same tokens too."
     )
 
 
@@ -95,8 +97,8 @@ def _list(seen: Look, known: Scores, statistic: Statistic) -> None:
         helps={one.title: f"{one.meaning} ({one.unit})" for one in STATISTICS},
     )
     st.caption(
-        "Each score is taken from the whole rows of weights. Click a column's name to sort by it, "
-        "the box before a row to open that head."
+        "Each value is computed from all the rows of weights. Click a column's name to sort by it, "
+        "or the box before a row to open that head."
     )
 
 
@@ -112,7 +114,7 @@ def _map(seen: Look, family: Family, known: Scores, statistic: Statistic) -> Non
         key=f"all-heads-ranking-map-{statistic.name}",
         alt=f"{statistic.title} of every head; highest {values.max():.3f}.",
     )
-    st.caption("Rows are layers, columns heads. Click a cell to see that head.")
+    st.caption("Rows are layers, columns are heads. Click a cell to see that head.")
 
 
 def _left_out(seen: Look, known: Scores) -> None:
@@ -122,7 +124,7 @@ def _left_out(seen: Look, known: Scores) -> None:
         st.caption(f"Not ranked here: {', '.join(titles)}. {plain(reason)}")
     if _wants_a_list(known) and not seen.model.new_words(SAID_TWICE):
         view = replace(current(), text=SAID_TWICE, target=None)
-        view_link("pages/all_heads.py", "Rank them on a list of words said twice →", view)
+        view_link("pages/all_heads.py", "Rank them on a repeated list of words →", view)
 
 
 def _wants_a_list(known: Scores) -> bool:

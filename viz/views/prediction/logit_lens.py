@@ -28,13 +28,13 @@ def logit_lens(seen: Look) -> None:
     tokens = [token.text for token in trace.tokens_of("decoder")]
     picture = st.container()
     st.markdown(
-        "Each state is read through the model's own last step, as if no layer came after it. "
-        "**What to look for.** Go down a column: where does the bold token, the model's final one, "
-        "first stand?"
+        "Each state of the stream is turned into a prediction by the model's own last step, as if "
+        "no layer came after it. **What to look for.** Go down a column: where does the model's "
+        "final prediction, in bold, appear for the first time?"
     )
     choice, window, formula = st.columns([4, 3, 4], gap="large", vertical_alignment="center")
     shown = choice.radio(
-        "Colour: the probability", (OWN, FINAL), horizontal=True, key="prediction-lens"
+        "Colour: probability", (OWN, FINAL), horizontal=True, key="prediction-lens"
     )
     first, last = 0, len(tokens)  # the end of a long text
     if last > COLUMNS:

@@ -63,8 +63,8 @@ def next_token(seen: Look) -> None:
     prediction = seen.trace.require_prediction()
     picture, choices = st.columns([3, 2], gap="large")
     look_for(
-        "The first bar is the token that the model expects most. Raise the temperature, and that bar "
-        "shrinks; or choose an earlier token.",
+        "The first bar is the token that the model thinks most likely. Raise the temperature, and "
+        "that bar shrinks; or choose an earlier token.",
         choices,
     )
     with choices:
@@ -115,8 +115,8 @@ def draw_row(
         "probability": own.all,
     }
     if changed:
-        columns["drawn with"] = drawn.all
-    formats = {"probability": shares, "drawn with": shares}
+        columns["drawing probability"] = drawn.all
+    formats = {"probability": shares, "drawing probability": shares}
     table(columns, key, decimals=settled(row.error), formats=formats)
     return ids
 

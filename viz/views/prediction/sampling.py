@@ -25,31 +25,34 @@ def sampling_controls(vocabulary: int) -> Sampling:
         step=0.1,
         key="prediction-temperature",
         bind="query-params",
-        help="Every logit is divided by it. Below 1 the likely tokens gain, above 1 the others.",
+        help="Divides every logit. Below 1 the likely tokens gain, above 1 the unlikely ones.",
     )
     count = st.number_input(
-        "Top-k: how many tokens stay",
+        "Top-k: number of tokens to keep",
         1,
         value=None,
         step=1,
         placeholder="all",
         key="prediction-top-k",
         bind="query-params",
-        help="Only the k likeliest tokens stay. Leave it empty to keep them all.",
+        help="Keeps only the k most likely tokens. Leave it empty to keep all.",
     )
     share = st.slider(
-        "Top-p: the share that stays",
+        "Top-p: share to keep",
         0.05,
         1.0,
         value=1.0,
         step=0.05,
         key="prediction-top-p",
         bind="query-params",
-        help="The fewest likely tokens that together hold this share stay. 1 keeps them all.",
+        help=(
+            "Keeps the smallest set of likely tokens whose probabilities add up to this share. "
+            "1 keeps all."
+        ),
     )
     chosen = Sampling(divisor, None if count is None else min(int(count), vocabulary), share)
     if chosen != UNCHANGED:
-        st.button("Back to the model's own", key="prediction-back", on_click=_back)
+        st.button("Reset to the model's own distribution", key="prediction-back", on_click=_back)
     return chosen
 
 
@@ -60,7 +63,7 @@ def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
     cut = warmed if chosen.top_k is None else top_k(warmed, chosen.top_k)
     said = [
         "Temperature 1 leaves the probabilities as they are.",
-        "Top-k is off: all tokens stay.",
+        "Top-k is off: all tokens are kept.",
         "Top-p is off: no share is cut.",
     ]
     if chosen.temperature != 1:
@@ -71,12 +74,14 @@ def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
         said[0] = f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain."
     if chosen.top_k is not None:
         kept, held = _kept(warmed, cut, error)
-        said[1] = f"Top-k keeps {kept} of {len(cut):,} tokens. They held {held} together."
+        said[1] = (
+            f"Top-k keeps {kept} of {len(cut):,} tokens. Together they had a probability of {held}."
+        )
     if chosen.top_p != 1:
         kept, held = _kept(cut, chosen.of(logits), error)
         said[2] = (
-            f"Top-p keeps the fewest likely tokens that hold at least {chosen.top_p:g}: {kept} of "
-            f"{np.count_nonzero(cut):,}, which held {held}."
+            f"Top-p keeps the smallest set of likely tokens that has at least {chosen.top_p:g}: "
+            f"{kept} of {np.count_nonzero(cut):,}, which have {held}."
         )
     return said
 

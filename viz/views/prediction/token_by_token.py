@@ -37,8 +37,8 @@ def token_by_token(seen: Look) -> None:
     """The page's third view: go forward and back through what the model writes."""
     context, pictures = seen.model.config.n_ctx, st.container()
     look_for(
-        "Each step adds the underlined token. The second picture shows which tokens the last one read for "
-        "it."
+        "Each step adds the underlined token. The second picture shows which tokens the model "
+        "attended to when it predicted that token."
     )
     read = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
     room = min(STEPS, context - read + 1)
@@ -84,7 +84,7 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
 
 def _choice(seen: Look) -> Choice:
     """Greedy, or drawn with a seed under the reader's temperature, top-k and top-p."""
-    likeliest, draw = "the likeliest token", "a token drawn by chance"
+    likeliest, draw = "the most likely token", "a token drawn at random"
     how = one_of("At each step, take", (likeliest, draw), "prediction-how", bind="query-params")
     if how != draw:
         return Choice(Sampling())

@@ -32,13 +32,14 @@ def token_list(seen: Look) -> None:
     found = pieces(seen.trace.tokens)
     _strip(found, "tokens-own", "Tokens of your sentence")
     look_for(_surprise(seen, found))
-    legend = "Each box: the token's text, its id, and its bytes in hexadecimal."
+    legend = "Each box shows the token's text, its id, and its bytes in hexadecimal."
     if not any(piece.hexadecimal for piece in found):
         legend = (
-            "Each box: the token's text and its id. This tokenizer works on characters, not bytes."
+            "Each box shows the token's text and its id. This tokenizer works on characters, not "
+            "bytes."
         )
     if any(piece.token.special for piece in found):
-        legend += " Dashed: added by the tokenizer, not typed."
+        legend += " Dashed boxes are tokens that the tokenizer added."
     st.caption(legend)
     _table(found, "tokens-own")
 
@@ -46,14 +47,14 @@ def token_list(seen: Look) -> None:
 def two_tokenizers(seen: Look) -> None:
     pictures = st.container()
     look_for(
-        "Each tokenizer has its own list of pieces, so the same text gets other ids and often other "
-        "tokens. Rare words often fall into more pieces than common ones."
+        "Each tokenizer has its own list of pieces, so the same text gets different ids and often "
+        "different tokens. Rare words are usually split into more pieces than common ones."
     )
     text = seen.request.text
     offered = {"own": f"{seen.model.name}, the chosen model"}
     others = word_pieces()
     if others is not None and seen.model.name != WORD_PIECES:
-        offered[WORD_PIECES] = f"{models[WORD_PIECES].title}: word pieces"
+        offered[WORD_PIECES] = f"{models[WORD_PIECES].title}, word pieces"
     chosen = "own"
     if len(offered) > 1:
         names = list(offered)
@@ -69,8 +70,8 @@ def two_tokenizers(seen: Look) -> None:
         _side(offered[chosen], size, other, text, "tokens-other")
     if chosen == "own" and isinstance(seen.model.tokenizer, GPT2Subset):
         st.caption(
-            f"{seen.model.name} keeps {size:,} of GPT-2's tokens and numbers them anew. A token "
-            "that it does not keep is spelled in its bytes: type a rare word to see it."
+            f"{seen.model.name} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
+            "token is spelled out in bytes: type a rare word to see this."
         )
 
 
@@ -95,21 +96,21 @@ def _strip(found: Sequence[Piece], key: str, name: str) -> None:
 def _surprise(seen: Look, found: Sequence[Piece]) -> str:
     if any(piece.part_of for piece in found):
         return (
-            "The framed boxes hold bytes that are no whole character. Together with their "
-            "neighbours they make one; alone they have no text, so their bytes are written out."
+            "The framed boxes hold only part of a character. Together with their neighbours they "
+            "make a whole one; alone they have no text, so their bytes are shown."
         )
     unknown = seen.model.new_words(seen.request.text)
     if unknown and any(piece.token.text == UNKNOWN for piece in found):
         return (
-            f"{UNKNOWN} stands for what this vocabulary cannot write. Whatever it was, the model "
-            "reads the same."
+            f"{UNKNOWN} stands for anything that this vocabulary cannot write. The model cannot "
+            "tell what it was."
         )
     if any(piece.token.text.startswith("##") for piece in found):
         return "A piece that begins with ## continues the word before it."
     if isinstance(seen.model.tokenizer, GPT2Subset):
         return (
-            "A word's space belongs to its token, drawn as a dot. So a word at the start of the "
-            "text is another token, with another id, than the same word later."
+            "The space before a word, drawn as a dot, belongs to its token. So a word at the start "
+            "of the text is a different token, with a different id, from the same word later."
         )
     return "Each box is one token: what the model reads as one unit. The number is its id."
 

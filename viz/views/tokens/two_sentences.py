@@ -57,7 +57,7 @@ def two_sentences(seen: Look) -> None:
         st.caption(_verdict(seen, other, places, found.word))
     columns: dict[str, object] = {"state": names, "the word": found.word}
     if found.others is not None:
-        columns["the other tokens, mean"] = found.others
+        columns["mean of the other tokens"] = found.others
     table(columns, "tokens-likeness")
 
 
@@ -82,12 +82,13 @@ def _word(one: Trace, other: Trace) -> tuple[int, int] | None:
     if not shared:
         st.info(
             "No token occurs in both sentences. Use a word of your sentence in the second one. "
-            "With byte pairs a word at the very beginning is another token than later on."
+            "With byte pairs, a word at the very beginning is a different token from the same word "
+            "later."
         )
         return None
     longest = max(range(len(shared)), key=lambda number: len(shared[number].text.strip()))
     chosen = st.selectbox(
-        "Word, among the tokens of both",
+        "Word that both sentences contain",
         shared,
         index=longest,
         format_func=lambda token: token_label(token.text, 24),
@@ -105,7 +106,7 @@ def _place(trace: Trace, id_: int, where: str) -> int:
     if len(places) == 1:
         return places[0]
     chosen: int = st.selectbox(
-        f"Its position in {where}", places, key=f"tokens-place-{where}-{hash(places)}"
+        f"Position in {where}", places, key=f"tokens-place-{where}-{hash(places)}"
     )
     return chosen
 
@@ -118,7 +119,8 @@ def _names(trace: Trace) -> list[str]:
 
 
 _START = (
-    "The first point is the token's own vector: the same in both sentences, so its cosine is 1."
+    "The first point is the token's embedding. It is the same in both sentences, so the cosine is "
+    "1."
 )
 
 
@@ -128,7 +130,7 @@ def _what_happens(trace: Trace, word: Array, places: tuple[int, int]) -> str:
     if "positions" not in trace.summands[trace.source]:
         said = "This model adds no position to it."
     elif here == there:
-        said = "Both stand at the same position, so adding that changes nothing."
+        said = "Both stand at the same position, so adding the position changes nothing."
     else:
         said = f"Adding the positions takes it to {word[1]:.2f}."
     steps = np.diff(word[1:])
@@ -136,7 +138,10 @@ def _what_happens(trace: Trace, word: Array, places: tuple[int, int]) -> str:
         before, after = f"{word[at + 1]:.2f}", f"{word[at + 2]:.2f}"
         if before != after and (steps[at] > 0) == (move == "rise"):
             said += f" The largest {move} after that: at {names[at + 2]}, from {before} to {after}."
-    return f"{said} Where it falls the two vectors part, where it rises they come nearer."
+    return (
+        f"{said} Where the cosine falls the two vectors move apart; where it rises they become "
+        "more alike."
+    )
 
 
 def _verdict(seen: Look, other: Trace, places: tuple[int, int], word: np.ndarray) -> str:
@@ -145,7 +150,7 @@ def _verdict(seen: Look, other: Trace, places: tuple[int, int], word: np.ndarray
     label = plain(token_label(seen.trace.tokens[here].text))
     said = (
         f"{label}, at position {here} and at position {there}: from {word[0]:.4f} to "
-        f"**{word[-1]:.4f}** at the last state. The dotted line is the usual likeness of two "
+        f"**{word[-1]:.4f}** at the last state. The dotted line is the mean cosine of two "
         "different tokens at that state."
     )
     same = [token.id for token in seen.trace.tokens[: here + 1]] == [
@@ -153,7 +158,7 @@ def _verdict(seen: Look, other: Trace, places: tuple[int, int], word: np.ndarray
     ]
     if same and seen.trace.source == "decoder":
         said += (
-            " Both sentences are the same up to this word. This model looks only back, "
-            "so nothing can differ."
+            " Both sentences are the same up to this word. This model sees only earlier tokens, so "
+            "nothing can differ."
         )
     return said

@@ -27,8 +27,8 @@ def vector_look_up(seen: Look) -> None:
     """One-hot times table, computed as a product over the whole vocabulary."""
     picture, formula = st.columns([3, 2], gap="large")
     look_for(
-        "Every row is multiplied by 0, only the framed one by 1. So the sum of all rows, at the bottom, "
-        "is that row: a product of matrices that only copies.",
+        "Every row is multiplied by 0, except the framed one, which is multiplied by 1. So the sum "
+        "of all rows, at the bottom, is that row: the matrix product only copies.",
         formula,
     )
     with formula:
@@ -49,8 +49,8 @@ def nearest(seen: Look) -> None:
     """The tokens of the vocabulary nearest to one of the sentence."""
     picture, formula = st.columns([3, 2], gap="large")
     look_for(
-        "Tokens that are used alike get vectors that point alike. Nobody told the model: it was learned "
-        "from text alone.",
+        "Tokens that are used in similar ways have vectors that point in similar directions. The "
+        "model learned this from text alone.",
         formula,
     )
     with formula:
@@ -64,10 +64,10 @@ def nearest(seen: Look) -> None:
         chart(neighbours_bars(texts, alike), "tokens-bars")
     usual = float(cosines(matrix, matrix[id_]).mean())
     formula.caption(
-        f"Sought among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the same "
-        f"direction; the mean over the whole vocabulary is {usual:.4f}. The table of embeddings "
-        f"knows no sentence: {plain(token_label(seen.trace.tokens[place].text))} has this one vector "
-        "everywhere."
+        f"Searched among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the "
+        f"same direction; the mean over the whole vocabulary is {usual:.4f}. The embedding table "
+        f"does not depend on the sentence: {plain(token_label(seen.trace.tokens[place].text))} has "
+        "this one vector everywhere."
     )
     columns = {
         "token": list(map(token_label, texts)),

@@ -36,8 +36,9 @@ def token_windows(seen: Look) -> None:
         return
     picture, choices = st.columns([3, 2], gap="large")
     look_for(
-        "Below each window lies its target: the same tokens moved on by one. The stride is another thing: "
-        "how far the next window starts. A stride below the length makes windows overlap.",
+        "Below each window is its target: the same tokens shifted by one. The stride is something "
+        "else: the distance from one window to the next. If it is smaller than the length, windows "
+        "overlap.",
         choices,
     )
     with choices:
@@ -74,7 +75,7 @@ def _sliders(count: int) -> tuple[int, int]:
     """Window length and stride; where only one is possible it is said, not offered."""
     longest = min(LONGEST, count - 1)
     if longest == 1:
-        st.caption("Two tokens have room for one window of length 1.")
+        st.caption("Two tokens make one window of length 1.")
         return 1, 1
     length = st.slider("Length", 1, longest, min(4, longest), key=f"tokens-length-{longest}")
     widest = min(WIDEST_STEP, count - 1)
@@ -105,21 +106,21 @@ def read_as(tokenizer: Tokenizer, tokens: Sequence[Piece]) -> str:
 def _caption(seen: Look, found: Sequence[Window[int]], count: int, stride: int) -> str:
     length = len(found[0].inputs)
     words = [
-        f"Windows of {counted(length, 'token')}, {stride} apart. Two neighbours share "
+        f"Windows of {counted(length, 'token')}, {stride} apart. Neighbouring windows share "
         f"{counted(max(length - stride, 0), 'token')}."
     ]
     if len(found) > DRAWN:
-        words.append(f"Drawn: the first {DRAWN} of {len(found):,}; the table has all.")
+        words.append(f"The picture shows the first {DRAWN} of {len(found):,}; the table has all.")
     unread = count - 1 - (found[-1].start + length)
     if unread:
         words.append(
-            "The last token is no target here: no whole window reaches it."
+            "The last token is not a target here: no whole window reaches it."
             if unread == 1
-            else f"The last {unread} tokens are no target here: no whole window reaches them."
+            else f"The last {unread} tokens are not targets here: no whole window reaches them."
         )
     if seen.model.config.shape == "encoder":
         words.append(
-            "This model is an encoder and was not trained on next tokens; a GPT is. "
-            "Its tokens are used here all the same."
+            "This model is an encoder, which is not trained to predict next tokens; a GPT is. Its "
+            "tokens are used here as an illustration."
         )
     return " ".join(words)

@@ -84,7 +84,7 @@ def seen_training() -> Seen | None:
     shipped = shipped_training_runs()
     names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
     name = one_of(
-        "Whose training",
+        "Which model's training",
         names,
         "training",
         named=lambda one: TITLES.get(one, one),
@@ -116,10 +116,10 @@ def text_box(key: str, default: str, *, listed: bool) -> str:
     with button:
         st.button(
             "Shuffle", key=f"{key}-shuffle", on_click=_shuffle, args=(key,), width="stretch",
-            help="Another random list, said twice.",
+            help="Draws another random list and repeats it.",
         )  # fmt: skip
     return box.text_input(
-        "Its list: symbols a–z and 1–6",
+        "Its list (symbols a–z and 1–6)",
         default,
         max_chars=CHARACTERS,
         key=key,

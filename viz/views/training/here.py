@@ -36,9 +36,9 @@ HEADS = (
 def here() -> None:
     """Train one here: the choices, then the run as far as it is."""
     look_for(
-        "In the shipped model's training the loss stayed above 2.6 for 300 steps, then dropped, and the "
-        "induction score leapt up in the same steps. Another seed has steps of its own, and 200 may be "
-        "too few."
+        "In the shipped model's training the loss stayed above 2.6 for 300 steps. Then it dropped, "
+        "and the induction score jumped up in the same steps. With another seed this happens at "
+        "other steps, and 200 steps may be too few."
     )
     with st.container():
         if REFUSAL in st.session_state:
@@ -58,7 +58,7 @@ def _choices(*, training: bool) -> None:
     seed, steps, start, _ = st.columns([2, 4, 2, 4], vertical_alignment="bottom")
     seed.number_input(
         "Seed", 0, 9999, 3, key="training-seed", disabled=training,
-        help="Another seed draws other weights to start from and other lists to learn from.",
+        help="Another seed draws different starting weights and different lists to learn from.",
     )  # fmt: skip
     steps.segmented_control(
         "Steps", STEPS, default=STEPS[-1], required=True, key="training-steps", disabled=training
@@ -104,12 +104,13 @@ def _run() -> None:
 
 def _nothing_yet() -> None:
     if TICKET in st.session_state:
-        st.info("Your last run was let go, because others trained since. Train again.")
+        st.info("Your last run was removed to make room for those of others. Train again.")
         return
     st.markdown(
-        "A GPT of 2 layers, attention only, 38,784 weights, learns from random lists of 32 symbols. "
-        "1,000 steps take about half a minute on a free core. One visitor trains at a time. The run "
-        f"ends when you leave this view for {PATIENCE:.0f} seconds, and nothing is written to disk."
+        "An attention-only GPT with 2 layers and 38,784 weights learns from random lists of 32 "
+        "symbols. 1,000 steps take about half a minute on a free core. One visitor trains at a "
+        f"time. The run ends when you leave this view for {PATIENCE:.0f} seconds, and nothing is "
+        "written to disk."
     )
 
 
@@ -120,7 +121,7 @@ def _progress(report: Report) -> None:
     if report.state == "waiting":
         label, key = "Leave the queue", "training-leave"
         place = "next" if report.place == 1 else f"number {report.place} in the queue"
-        words.info(f"Somebody is training. You are {place}. Your run begins by itself.")
+        words.info(f"Somebody else is training. You are {place}. Your run will start by itself.")
     else:
         words.progress(report.step / report.recipe.steps, text=_where(report))
     button.button(label, key=key, on_click=_stop, disabled=report.over, width="stretch")
@@ -134,15 +135,18 @@ def _where(report: Report) -> str:
         loss = f", loss {report.losses[-1][1]:.2f}" if report.losses else ""
         return f"Training: {done}{loss}, about {report.seconds_left:.0f} seconds left"
     if report.state == "stopped":
-        return f"Stopped at {done}. What was reached stays below."
+        return f"Stopped at {done}. The results so far stay below."
     if report.state == "gone":
-        return f"Ended at {done}, because you had left this view. What was reached stays below."
+        return f"Ended at {done}, because you had left this view. The results so far stay below."
     if report.training_run is None:
         return f"Done: {done}."
     scores, heads = report.training_run.history[-1], report.training_run.heads
-    gates = "It would pass the gates of the shipped model."
+    gates = "It would pass the checks that the shipped model had to pass."
     if report.missed:
-        gates = f"The shipped model's gates would refuse it: {' '.join(report.missed)}"
+        gates = (
+            "It would fail the checks that the shipped model had to pass: "
+            f"{' '.join(report.missed)}"
+        )
     return (
         f"Done: {done}. Induction {scores['induction']:.2f} in {heads['induction']}, previous token "
         f"{scores['previous_token']:.2f} in {heads['previous_token']}. {gates}"

@@ -20,7 +20,7 @@ STEP = r"""\theta \leftarrow \theta - \eta\, \frac{\partial L}{\partial \theta}"
 SHOWN = {
     "induction": "induction head",
     "previous_token": "previous-token head",
-    "repeat_accuracy": "second half of lists foretold",
+    "repeat_accuracy": "second half of lists predicted",
 }
 
 
@@ -30,17 +30,17 @@ def idea() -> None:
         st.markdown(
             f"""
 A model starts as random numbers. It reads a text and gives each possible next token a
-{glossary_link("probability")}. The **{glossary_link("cross-entropy loss", "loss")}** is the mean of
-−ln p over the tokens that really came: 0 for a prophet, ln V for a model that gives all V tokens
-the same.
+{glossary_link("probability")}. The **{glossary_link("cross-entropy loss", "loss")}** is the mean of −ln
+p over the tokens that really came next. It is 0 if each was predicted with certainty, and ln V if all V
+tokens are thought equally likely.
 """
         )
         st.latex(LOSS)
         st.markdown(
             """
-Back-propagation gives the slope of the loss for every weight θ: its **gradient**. One **step** moves
-every weight a little against its slope; η is the learning rate. Then the next batch of texts comes,
-and so on. The models here use AdamW, which gives each weight a rate of its own.
+Back-propagation computes the slope of the loss for every weight θ: the **gradient**. One **step** moves
+every weight a little against its slope; η is the learning rate. Then the next batch of texts is read,
+and so on. The models here use AdamW, which adapts the rate of each weight.
 """
         )
         st.latex(STEP)
@@ -49,10 +49,10 @@ and so on. The models here use AdamW, which gives each weight a rate of its own.
 A **{glossary_link("checkpoint")}** is a copy of all weights at one step. Laid one after another,
 checkpoints show when a head finds its job.
 
-That need not go evenly. Here the loss stays high for 300 steps. Then a
+Learning need not be smooth. Here the loss stays high for 300 steps. Then a
 {glossary_link("previous-token head")} in layer 0 and an {glossary_link("induction head")} in layer 1
-form together, and the loss drops: a **phase change**. Nobody told the model to build these heads.
-They make the next token easier to foretell.
+form together, and the loss drops: a **phase change**. Nothing told the model to build these heads. They
+make the next token easier to predict.
 """
         )
     with picture:
@@ -66,9 +66,12 @@ def _curves() -> None:
     scores = {
         name: Curve(steps, [record[score] for record in history]) for score, name in SHOWN.items()
     }
-    st.markdown("**The induction model's training: a plain, a drop, a plain**")
+    st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
     chart(training_curves({"loss": losses}, scores), "training-idea")
-    st.caption("Each loss is the mean of the 100 steps before it. Scores: on new lists said twice.")
+    st.caption(
+        "Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
+        "repeated once."
+    )
     columns = {name: line.values for name, line in scores.items()}
     table({"step": steps, "loss": [None, *losses.values], **columns}, "idea")
 
@@ -79,11 +82,18 @@ STRIPE = r"""\frac{1}{|R|} \sum_{i \in R}\ \sum_{j < i,\ x_{j-1} = x_i} w_{ij}""
 BEFORE = r"""\frac{1}{n-1} \sum_{i=1}^{n-1} w_{i,\,i-1}"""
 SHARPEST = r"""\frac{1}{n} \sum_{i} \max_j w_{ij}"""
 ROLES = {
-    "induction": "In a list said twice the framed cells are what followed each token the first time.",
-    "previous_token": "The induction head of the next layer needs this one: on lists said twice both "
-    "form in the same steps.",
-    "alignment": "The token of a row writes the next French word. Where the two languages order words "
-    "otherwise, the cells should leave the diagonal.",
+    "induction": (
+        "In a repeated list, the framed cells are the tokens that followed each token the "
+        "first time."
+    ),
+    "previous_token": (
+        "The induction head of the next layer needs this one: on repeated lists both form in "
+        "the same steps."
+    ),
+    "alignment": (
+        "The token of a row predicts the next French word. Where the two languages order words "
+        "differently, the cells should leave the diagonal."
+    ),
 }
 
 
@@ -108,8 +118,8 @@ def beside() -> None:
     if seen is None:
         return
     look_for(
-        "Left, a head of the model as it was drawn at random. Right, the same head after training. Both "
-        "have one scale, 0 to 1. The numbers below say what moved."
+        "Left: a head of the model before training, with random weights. Right: the same head "
+        "after training. Both use the scale from 0 to 1. The numbers below say what changed."
     )
     say_what_is_cut(seen.traces)
     steps = seen.traces.steps
@@ -136,13 +146,13 @@ def beside() -> None:
 
 
 def formulas(seen: Seen) -> None:
-    shown = {"Largest weight of a row": SHARPEST, "How far weights moved": MOVED}
+    shown = {"Largest weight of a row": SHARPEST, "How far the weights moved": MOVED}
     found = patterns(seen.traces, seen.place)
     if "previous_token" in found:
         shown = {"The token before": BEFORE, **shown}
     if "induction" in found:
         shown = {
-            "What followed the same token earlier; R: the rows with such a key": STRIPE,
+            "Weight on what followed the same token earlier; R: the rows that have such a key": STRIPE,
             **shown,
         }
     for column, (name, formula) in zip(st.columns(len(shown)), shown.items(), strict=True):

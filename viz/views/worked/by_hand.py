@@ -140,11 +140,11 @@ def _verdict(step: Step) -> None:
             st.caption(remark)
         return
     if step.agrees:
-        st.success(f"The notes print the same. {remark}")
+        st.success(f"The notes give the same result. {remark}")
     else:
         count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
         where = "" if size == 1 else f" in {count} of {size} figures"
-        st.warning(f"The notes print something else{where}. {remark}")
+        st.warning(f"The notes give a different result{where}. {remark}")
     st.html(printed_table(step))
     st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
     page_link(WORKED_PAGE, "What the notes are →", **{SHOW: NOTES})

@@ -23,7 +23,7 @@ TOPICS = {
     "§11": "Tokens, embeddings, windows",
     "§12": "Encoder and decoder",
     "§13": "The output",
-    "§14": "One word, two sentences",
+    "§14": "One word in two sentences",
 }
 EXAMPLE, STEP = "example", "step"  # parameters of the link
 CHOSEN, WRITTEN = "worked-example", "worked-link"  # session state
@@ -67,7 +67,9 @@ def adopt_link() -> None:
     try:
         worked_example(name)
     except KeyError:
-        st.warning(f"There is no worked example “{plain(name[:60])}”. Choose one of those below.")
+        st.warning(
+            f"There is no worked example “{plain(name[:60])}”. Choose one of the examples below."
+        )
         return
     choose(name, int(step) - 1 if step.isascii() and step.isdigit() and len(step) < 4 else 0)
 

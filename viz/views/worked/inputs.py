@@ -25,7 +25,7 @@ def with_own_numbers(name: str) -> Example:
     count = sum(item.value.size for item in example.inputs)
     with (
         st.expander(
-            "The numbers it starts from: change them, and every step follows",
+            "Starting numbers: change them, and every step is recomputed",
             expanded=count <= FEW,
             key=f"numbers-{name}",
         ),
@@ -63,9 +63,11 @@ def _round(name: str) -> int:
 def _way_back(name: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Back to the notes' numbers", key=f"notes-{name}", on_click=lambda: _put_back(name)
+            "Reset to the numbers of the notes",
+            key=f"notes-{name}",
+            on_click=lambda: _put_back(name),
         )
-        st.caption("You changed the numbers: what the notes print is not shown beside them.")
+        st.caption("You changed the numbers, so the results of the notes are not shown.")
 
 
 def _put_back(name: str) -> None:

@@ -76,7 +76,7 @@ def test_an_ablated_head_writes_nothing() -> None:
 
 def test_activations_that_were_not_recorded_are_refused_in_a_sentence() -> None:
     model = loaded("gpt")
-    with pytest.raises(ValueError, match="record it in full"):
+    with pytest.raises(ValueError, match="not recorded in full"):
         written(model, model.trace(sentence(model)), "decoder.0.feed_forward")
 
 

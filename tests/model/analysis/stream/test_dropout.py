@@ -43,5 +43,5 @@ def test_a_rate_of_zero_changes_nothing() -> None:
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])
 def test_a_rate_that_is_none_is_refused_in_a_sentence(rate: float) -> None:
-    with pytest.raises(ValueError, match="rate of dropout"):
+    with pytest.raises(ValueError, match="dropout rate"):
         dropped(VALUES, rate, 0)

@@ -29,12 +29,12 @@ LINES_AT_MOST = 4  # in one chart
 SCORE_NAMES = {
     "induction": "best induction head",
     "previous_token": "best previous-token head",
-    "repeat_accuracy": "second half of lists foretold",
-    "repeat_accuracy_without_previous_token_head": "the same without the previous-token head",
-    "surname_recall": "surname recalled",
-    "exact_match": "sentences translated right",
-    "exact_match_new_pairs": "the same for new noun–adjective pairs",
-    "alignment": "best head's alignment",
+    "repeat_accuracy": "second half of lists predicted",
+    "repeat_accuracy_without_previous_token_head": "the same, without the previous-token head",
+    "surname_recall": "surnames recalled",
+    "exact_match": "sentences translated correctly",
+    "exact_match_new_pairs": "the same, for new noun–adjective pairs",
+    "alignment": "alignment of the best head",
     "loss": "training loss",
     "story_loss": "loss on new stories",
     "held_out_loss": "loss on held-out text",
@@ -139,7 +139,7 @@ def charts(history: Sequence[Record], losses: Sequence[tuple[int, float]] = ()) 
     }
     top = max((value for line in of_loss.values() for _, value in line), default=1.0)
     drawn = [
-        _chart("Loss: nats a token", of_loss, math.ceil(top)),
+        _chart("Loss, in nats per token", of_loss, math.ceil(top)),
         _chart("Scores on new data: 0 to 1", of_scores, 1),
     ]
     return [chart for chart in drawn if chart["lines"]]
