@@ -42,7 +42,7 @@ def taken_back(page: Page, way: str) -> None:
     """Clicks what leads back from a wrong turn, once the page has come to rest."""
     wait_until_settled(page)
     button(page, way).click()
-    expect(card(page)).not_to_contain_text(re.compile("You changed|You are at"))
+    expect(card(page)).not_to_contain_text(re.compile("You changed|is open. Choose"))
 
 
 def done(page: Page, onward: str) -> None:
