@@ -206,7 +206,11 @@ def feed_forward(page: Page) -> None:
 
 def prediction(page: Page) -> None:
     opened(page, "Prediction")
-    predict(page, "L1 attention", "Right: L1 attention. After L1 attention, “·Hill” has 0.9947.")
+    predict(
+        page,
+        "L1 attention",
+        "Right: L1 attention. After L1 attention, “·Hill” has a probability of 0.9947.",
+    )
     in_sight(page, one_of_the_row(page, "Token by token")).click()
     told(page, "You chose “Token by token”. Choose “Layer by layer”.")
     in_sight(page, one_of_the_row(page, "Layer by layer")).click()

@@ -10,7 +10,7 @@ from model.nn.mask_choices import MASKS
 from model.nn.places import head_label, layer_label
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
-COUNTERFACTUAL = "The model was not trained this way, so this shows what it loses."
+COUNTERFACTUAL = "A counterfactual: the model was not trained with this change."
 LISTED = 4  # members of a set that are named one by one; more are counted
 
 
@@ -57,7 +57,7 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
         "blocked",
         intervention.blocked,
         "edges cut",
-        lambda edge: "{} cannot attend to {}".format(*edge),
+        lambda edge: "{} cannot see {}".format(*edge),
     )
     if intervention.fill != -math.inf:
         yield InterventionPart(
