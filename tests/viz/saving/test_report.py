@@ -182,7 +182,7 @@ def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
         "Ran onthe CPU",
         place,
         "scores not scaled; L0H2 off",
-        "The model was not trained this way",
+        "A counterfactual",
         LINK,
         "loss of the sentence",
         "KL divergence of the next-token prediction",
