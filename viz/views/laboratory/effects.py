@@ -169,7 +169,7 @@ def every_position(seen: Look) -> None:
     apart, error = divergences(before, after), _error(before, after)
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        kinds = ("Probability of the token that stands there", "Loss")
+        kinds = ("Probability", "Loss")
         kind = one_of("Draw", kinds, "laboratory-loss")
         st.latex(LOSS)
         st.markdown(
