@@ -13,6 +13,7 @@ from playwright.sync_api import Page
 
 from tests.bench.chromium import PATIENCE, browsing
 from tests.bench.server import serving
+from tests.browser.controls import close_heads, pick_head
 from tests.screens import compact, settled_picture
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -27,6 +28,16 @@ def clicked(testid: str) -> Callable[[Page], None]:
     return lambda page: page.get_by_test_id(testid).click()
 
 
+def picked(head: int) -> Callable[[Page], None]:
+    """Chooses a head of this layer in the work bar."""
+
+    def act(page: Page) -> None:
+        pick_head(page, head)
+        close_heads(page)
+
+    return act
+
+
 def unmasked(page: Page) -> None:
     """Lifts the causal mask above the picture."""
     page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True).click()
@@ -37,8 +48,8 @@ ACTS: tuple[Callable[[Page], None], ...] = (
     clicked("stage-scaled"),
     clicked("stage-masked"),
     clicked("stage-weights"),
-    clicked("head-2"),
-    clicked("head-7"),
+    picked(2),
+    picked(7),
     unmasked,
 )
 

@@ -63,6 +63,7 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     page.get_by_test_id("head-picker").click()
     page.get_by_role("gridcell", name="L0H3").click()
     expect(page.get_by_test_id("title")).to_contain_text("L0H3")
+    expect(ticks).to_have_attribute("aria-label", "4 layers, layer 0 is chosen")
     page.keyboard.press("Escape")
     link = page.locator(".st-key-model-map").get_by_role("link", name="feed-forward")
     link.press("Enter")

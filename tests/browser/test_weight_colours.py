@@ -135,10 +135,9 @@ def test_the_explorer_its_small_pictures_its_tokens_and_its_files(
         (LIGHT if theme == "light" else DARK)["background-color"],
     )
     hold(cells(stage.part("figure").screenshot(), theme), theme, ground)
-    for small in ("stage-weights", "head-0"):
-        canvas = stage.part(small).locator("canvas")
-        expect(canvas).to_be_visible()
-        hold(middles(canvas), theme, ground)
+    canvas = stage.part("stage-weights").locator("canvas")
+    expect(canvas).to_be_visible()
+    hold(middles(canvas), theme, ground)
     faces = stage.part("chips-key").locator(".face")
     tints = faces.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
     tinted = np.array([[float(n) for n in tint[4:-1].split(",")] for tint in tints])

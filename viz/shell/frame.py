@@ -70,7 +70,6 @@ class Frame:
 
     def follow_head(self) -> None:
         """After a click in a part of the page that may have chosen another head: shows that one."""
-        self.light_layer()
         view = current()
         if self.head not in (None, (view.place, view.head)):
             st.rerun()

@@ -99,6 +99,6 @@ def _ticks(rail: Rail, place: str) -> str:
     ticks = "".join(f"<i class={'lit' if n in chosen else 'tick'}></i>" for n in range(rail.layers))
     said = f"{rail.layers} layers" + (f", layer {chosen[0]} is chosen" if chosen else "")
     return (
-        f'<span class="ticks" role="img" aria-label="{said}">'
+        f'<span class="ticks" role="img" aria-label="{said}" data-stack="{rail.stack}">'
         f"<b>× {rail.layers}</b><span>{ticks}</span></span>"
     )

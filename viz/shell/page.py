@@ -182,7 +182,6 @@ def explore(seen: Look, *, layers: bool = False) -> None:
         device=seen.trace.device,
     )
     change_view(current().at(chosen))
-    frame().light_layer()
     write_link()
     save_view(seen)
     tour.notice(seen.request)

@@ -49,6 +49,29 @@ MOUNT = """async ([html, css]) => {
         window.unmount = mount({ data, parentElement: shadow, setStateValue, setTriggerValue });
     };
 }"""
+# Stands for the work bar: buttons that ask for a head or a layer, marked as the explorer tells.
+WORK_BAR = """() => {
+    if (document.querySelector("#work-bar")) return;
+    const bar = document.body.appendChild(document.createElement("div"));
+    bar.id = "work-bar";
+    let shown = {};
+    const add = (testid, isShown, chosen) => {
+        const button = bar.appendChild(document.createElement("button"));
+        button.dataset.testid = button.textContent = testid;
+        button.setAttribute("role", "radio");
+        button.onclick = () =>
+            window.dispatchEvent(new CustomEvent("choose-head", { detail: chosen(), cancelable: true }));
+        window.addEventListener("head-shown", ({ detail }) => {
+            shown = detail;
+            button.ariaChecked = String(isShown(detail));
+        });
+    };
+    for (let n = 0; n < 12; n++) {
+        const layer = () => shown.place.replace(/[0-9]+/, n);
+        add(`head-${n}`, ({ head }) => head === n, () => ({ ...shown, head: n }));
+        add(`layer-${n}`, ({ place }) => place === layer(), () => ({ ...shown, place: layer() }));
+    }
+}"""
 mounts = count()
 
 
@@ -59,6 +82,7 @@ class Stage:
         self.page = page
         self.mount = f"mount-{next(mounts)}"
         self.run: tuple[Attention, ...] = ()  # whose layers are offered
+        page.evaluate(WORK_BAR)
         page.evaluate(MOUNT, [bundle.skeleton(), bundle.style()])
         self.theme(LIGHT)
 

@@ -93,11 +93,6 @@ def test_the_check_tells_a_true_output_from_a_wrong_one(stage: Stage) -> None:
     expect(stage.part("check")).to_contain_text("2e\u22122")
 
 
-def test_an_ablated_head_is_marked(stage: Stage) -> None:
-    stage.send(record(6, ablated=(1,)))
-    expect(stage.part("head-1")).to_have_accessible_name("Head 1, its output is set to zero")
-
-
 def test_the_table_has_the_numbers_under_their_tokens(stage: Stage) -> None:
     attention = record(6)
     stage.send(attention, Selection(0, "scores", 0, 0))

@@ -29,6 +29,17 @@ export default function mount({ data, parentElement, setTriggerValue }) {
   return () => picker.mounted === mounted && picker.close();
 }
 
+/** Lights the tick of a layer on the map of the model, as viz/shell/model_map.py does. */
+function lightLayer(place) {
+  for (const drawn of document.querySelectorAll(".ticks")) {
+    const ticks = [...drawn.querySelectorAll("i")];
+    const layer = ticks.findIndex((_, n) => place.startsWith(`${drawn.dataset.stack}.${n}.`));
+    ticks.forEach((tick, n) => (tick.className = n === layer ? "lit" : "tick"));
+    const said = layer < 0 ? "" : `, layer ${layer} is chosen`;
+    drawn.setAttribute("aria-label", `${ticks.length} layers${said}`);
+  }
+}
+
 class Picker {
   constructor(parent) {
     this.parent = parent;
@@ -146,6 +157,7 @@ class Picker {
     this.chosen = chosen;
     this.root.querySelector(".name").textContent = `${chosen.full}H${head}`;
     this.opener.setAttribute("aria-label", `Head ${chosen.full}H${head}. Choose another`);
+    lightLayer(place);
   }
 
   /** What a click or a key chooses. */
