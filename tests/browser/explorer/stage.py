@@ -59,6 +59,7 @@ WORK_BAR = """() => {
         const button = bar.appendChild(document.createElement("button"));
         button.dataset.testid = button.textContent = testid;
         button.setAttribute("role", "radio");
+        button.tabIndex = -1;
         button.onclick = () =>
             window.dispatchEvent(new CustomEvent("choose-head", { detail: chosen(), cancelable: true }));
         window.addEventListener("head-shown", ({ detail }) => {

@@ -101,13 +101,13 @@ def watch() -> None:
     seen = seen_training()
     if seen is None:
         return
-    look_for(_look_for(seen))
-    say_what_is_cut(seen.traces)
     movement = archive().movement(seen.training_run)
     player(
         message(seen.training_run, seen.traces, movement, place=seen.place, head=seen.head),
         mount="training-player",
     )
+    look_for(_look_for(seen))
+    say_what_is_cut(seen.traces)
     checked(seen.traces)
     formulas(seen)
 
