@@ -195,8 +195,8 @@ class Pupil(Visitor):
         element = message.delta.new_element
         if element.WhichOneof("type") == "bidi_component" and element.bidi_component.bytes:
             self.answer = Answer.read(element.bidi_component.bytes, self.answer) or self.answer
-        elif element.text_input.label == "Your sentence":
-            box = element.text_input
+        elif element.text_area.label == "Your sentence":
+            box = element.text_area
             self.box = box.value if box.set_value else box.default
 
 

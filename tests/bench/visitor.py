@@ -18,6 +18,7 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.Radio_pb2 import Radio
 from streamlit.proto.Selectbox_pb2 import Selectbox
+from streamlit.proto.TextArea_pb2 import TextArea
 from streamlit.proto.TextInput_pb2 import TextInput
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
@@ -41,7 +42,7 @@ def _switched(element: Checkbox) -> WidgetState:
     return WidgetState(id=element.id, bool_value=value)
 
 
-def _typed(element: TextInput) -> WidgetState:
+def _typed(element: TextInput | TextArea) -> WidgetState:
     value = element.value if element.set_value else element.default
     return WidgetState(id=element.id, string_value=value)
 
@@ -52,6 +53,7 @@ VALUES: dict[str, Callable[..., WidgetState]] = {
     "selectbox": _chosen,
     "checkbox": _switched,
     "text_input": _typed,
+    "text_area": _typed,
 }
 
 

@@ -77,5 +77,5 @@ def told(app: AppTest) -> str:
 
 def typed(app: AppTest) -> str:
     """What stands in the sentence box."""
-    text: str = next(box.value for box in app.text_input if box.label == "Your sentence")
+    text: str = next(box.value for box in app.text_area if box.label == "Your sentence")
     return text

@@ -46,5 +46,5 @@ def test_a_page_shows_attacks_as_text(file: str, show: str) -> None:
     assert unsafe_cells(app) == []
     if file not in WITHOUT:
         assert any("hx" in text for _, text in sent(app)), "the page shows no token at all"
-    boxes = [box for box in app.text_input if box.label == "Your sentence"]
+    boxes = [box for box in app.text_area if box.label == "Your sentence"]
     assert all(box.value == TEXT for box in boxes)

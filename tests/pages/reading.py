@@ -22,7 +22,7 @@ ODD_TEXTS = (
     "word " * 600,
 )
 KINDS = ("segmented_control", "pills", "radio", "selectbox", "multiselect", "slider", "number_input",
-         "text_input")  # fmt: skip
+         "text_input", "text_area")  # fmt: skip
 
 
 def visit(page: str, **parameters: str) -> AppTest:

@@ -70,7 +70,7 @@ def test_the_offer_opens_the_model_on_the_same_sentence() -> None:
     app = visit("prediction", model="stories", text=ANIMAL)
     next(one for one in app.button if one.label.startswith("Read it with")).click().run()
     assert named(app.selectbox, "choose-model").value == "house-gpt"
-    assert app.text_input[0].value == ANIMAL
+    assert app.text_area[0].value == ANIMAL
     assert offers(app) == []
 
 

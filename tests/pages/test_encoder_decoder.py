@@ -150,12 +150,12 @@ def test_unknown_words_are_named_with_words_like_them_and_a_way_on() -> None:
 def test_a_sentence_of_the_list_and_a_made_up_one_open_with_their_own_french() -> None:
     app = opened(target="le chat")
     press(app, "A made-up sentence")
-    assert app.text_input[0].value == made_up(1)
+    assert app.text_area[0].value == made_up(1)
     assert "seed 1" in said(app)
     press(app, "A made-up sentence")
-    assert app.text_input[0].value == made_up(2)
+    assert app.text_area[0].value == made_up(2)
     app.selectbox(key="encoder-sentence").set_value("the old house").run()
-    assert app.text_input[0].value == "the old house"
+    assert app.text_area[0].value == "the old house"
     assert not app.exception
     assert not app.error
 
@@ -168,15 +168,15 @@ def test_whoever_comes_with_another_model_finds_the_translator_and_goes_on_with_
     app.query_params["text"] = "Anna King met Sam Gray"
     app.run()
     app.switch_page("pages/encoder_decoder.py").run()
-    assert app.text_input[0].value == FIRST
+    assert app.text_area[0].value == FIRST
     assert "“Anna King met Sam Gray” and Stories" in said(app)
     app.switch_page("pages/attention.py").run()
-    assert app.text_input[0].value == "Anna King met Sam Gray"
+    assert app.text_area[0].value == "Anna King met Sam Gray"
 
 
 def test_a_sentence_that_the_translator_can_read_comes_along() -> None:
     app = opened(model="stories", text="the old house")
-    assert app.text_input[0].value == "the old house"
+    assert app.text_area[0].value == "the old house"
     assert marked(app) == "la"
 
 

@@ -32,7 +32,7 @@ def test_no_text_breaks_a_page_and_what_was_typed_stays(file: str, text: str) ->
     model = "translate-en-fr" if file == TRANSLATOR else "stories"
     app = visit(file, text=text, model=model)
     assert not app.exception
-    boxes = [box for box in app.text_input if box.label == "Your sentence"]
+    boxes = [box for box in app.text_area if box.label == "Your sentence"]
     assert all(box.value == text for box in boxes)
 
 

@@ -155,7 +155,7 @@ def test_dropout_says_what_it_did_to_the_shown_head() -> None:
 
 def test_a_shorter_text_and_another_model_leave_out_what_does_not_fit() -> None:
     app = opened(hidden="1,5", blocked="1:0,5:0", ablated="decoder.1.self:3")
-    (box,) = [box for box in app.text_input if box.label == "Your sentence"]
+    (box,) = [box for box in app.text_area if box.label == "Your sentence"]
     box.set_value("the cat").run()
     assert_sound(app)
     assert intervention(app).hidden == {1}

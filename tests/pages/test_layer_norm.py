@@ -107,6 +107,6 @@ def test_the_page_says_where_this_models_norms_stand(model: str, words: str) -> 
 def test_a_choice_that_a_shorter_sentence_lacks_goes_back_to_the_first_token() -> None:
     app = opened()
     choose(app, "Token", 4)
-    app.text_input[0].set_value("cat").run()
+    app.text_area[0].set_value("cat").run()
     assert not app.exception
     assert control(app, "Token").value == 0

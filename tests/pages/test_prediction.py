@@ -99,7 +99,7 @@ def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
     assert "comes next" not in said(app)
     control(app, "After which token").set_value(0).run()
     assert "·Hill** comes next" in said(app)
-    app.text_input[0].set_value("Anna").run()
+    app.text_area[0].set_value("Anna").run()
     assert control(app, "After which token").value == 0
     assert not app.exception
 
@@ -155,7 +155,7 @@ def test_an_encoder_says_that_it_predicts_nothing_and_offers_a_model_that_does()
     offer.click().run()
     assert control(app, "Model").value == "house-gpt"
     assert bars(app)
-    assert app.text_input[0].value == TEXT
+    assert app.text_area[0].value == TEXT
 
 
 SOURCE = "the black cat sees the dog"

@@ -186,7 +186,7 @@ def test_a_view_or_preset_of_a_link_that_cannot_be_is_left_out(written: str) -> 
 
 def test_another_sentence_has_other_sizes() -> None:
     app = opened()
-    app.text_input[0].set_value("Tom").run()
+    app.text_area[0].set_value("Tom").run()
     assert sizes(app)[1] == 1
     assert not app.exception
 

@@ -168,7 +168,7 @@ def test_no_model_or_text_breaks_a_step(step: TourStep) -> None:
         offers = [label for label in buttons(app) if label == "Open the tour's sentence"]
         assert offers
         buttons(app)[offers[0]].click().run()
-        assert next(box for box in app.text_input if box.label == "Your sentence").value == TEXT
+        assert next(box for box in app.text_area if box.label == "Your sentence").value == TEXT
 
 
 def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:

@@ -1,4 +1,4 @@
-"""What a visitor chooses: the sentence, the model, a layer and a head, an intervention."""
+"""What a visitor chooses: a layer and a head, an intervention."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,57 +13,24 @@ from model.nn.places import Place
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
 from viz.shell.alternatives import offer_knowing
-from viz.state.examples import EXAMPLES, SentenceExample
+from viz.shell.sentence_box import open_example
+from viz.state.examples import EXAMPLES
 from viz.state.intervention_words import COUNTERFACTUAL
-from viz.state.link import short_link
 from viz.state.navigation import page_link
 from viz.state.session import (
     change_view,
     control,
     current,
     intervene,
-    open_view,
     set_intervention,
     switch,
     write_link,
 )
-from viz.state.view import TEXT_LIMIT
 
 if TYPE_CHECKING:
     from model.run.model import Model
     from model.trace.records import Attention
     from model.trace.trace import Trace
-
-
-def sentence_box() -> None:
-    """The sentence, and the examples to start from."""
-    st.text_input(
-        "Your sentence",
-        max_chars=TEXT_LIMIT,
-        placeholder="Type a sentence and press Enter",
-        label_visibility="collapsed",
-        **control("text"),
-    )
-    st.selectbox(
-        "Examples",
-        EXAMPLES,
-        index=None,
-        key="example",
-        format_func=lambda example: f"{example.title}: {example.view.text}",
-        placeholder="Examples",
-        label_visibility="collapsed",
-        width=120,
-        on_change=_open_chosen_example,
-    )
-
-
-def say_link() -> None:
-    """What a link to this view leaves out, where the sentence is too long for one."""
-    if left_out := short_link(current())[1]:
-        st.caption(
-            f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "
-            "it stays here only while this page is open."
-        )
 
 
 def choose_layer(names: Sequence[str]) -> str:
@@ -157,19 +124,11 @@ def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
     sample = next((example for example in EXAMPLES if example.view.model == model.name), None)
     if sample and sample.view.text != current().text:
         st.button(
-            f"Open “{plain(sample.view.text)}”", key="offer-example", on_click=_open, args=(sample,)
+            f"Open “{plain(sample.view.text)}”",
+            key="offer-example",
+            on_click=open_example,
+            args=(sample,),
         )
-
-
-def _open_chosen_example() -> None:
-    example: SentenceExample | None = st.session_state["example"]
-    if example is not None:
-        _open(example)
-        st.session_state["example"] = None
-
-
-def _open(example: SentenceExample) -> None:
-    open_view(replace(example.view, show=current().show))
 
 
 def _layer_name(name: str) -> str:

@@ -12,9 +12,10 @@ import streamlit as st
 
 from model.nn.places import Head
 from viz.notation.markdown import plain
-from viz.shell.controls import sentence_box
+from viz.shell.keys import keys
 from viz.shell.model_map import ModelMap, model_map
 from viz.shell.model_picker import choose_model
+from viz.shell.sentence_box import sentence_box
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation
 from viz.state.engine import engine
@@ -83,7 +84,8 @@ def run_app() -> None:
     }
     opened = st.navigation(list(pages.values()), position="hidden")
     file = next(file for file, page in pages.items() if page is opened)
-    _frame(file)
+    with _frame(file):
+        keys(file)
     inside = st.container(key="page")
     navigation.path(file)
     st.session_state[_DRAWN] = True
@@ -107,7 +109,8 @@ def frame() -> Frame:
     return drawn
 
 
-def _frame(file: str) -> None:
+def _frame(file: str) -> "DeltaGenerator":
+    """Draws the frame of a page; returns the place beside its title."""
     page = entry(file)
     st.set_page_config(
         page_title=f"{page.title} · Attention visualizer",
@@ -138,8 +141,10 @@ def _frame(file: str) -> None:
         tour.elsewhere()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading"):
         st.title(page.heading or page.title, anchor=False, width="content")
+        beside_title = st.container(width="content")
         if not page.has_beats:
             st.caption(page.line, width="stretch")
+    return beside_title
 
 
 # On a phone what stands beside the sentence is behind this button: viz/shell/frame.css.

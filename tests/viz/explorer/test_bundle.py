@@ -8,7 +8,7 @@ import pytest
 
 from viz.explorer import bundle
 
-OTHERS = ("viz/views/training/player", "viz/shell/head_picker")  # use modules of the explorer
+OTHERS = ("viz/views/training/player", "viz/shell/head_picker", "viz/shell/keys")  # use its modules
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 

@@ -9,7 +9,7 @@ import { Check } from "./check.js";
 import { Claim } from "./claim.js";
 import { DerivedHeads } from "./derived_heads.js";
 import { hasHead } from "./derive.js";
-import { afterFrame, Drawn, keepingFocus } from "./elements.js";
+import { afterFrame, drawnLarger, Drawn, keepingFocus } from "./elements.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
 import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
@@ -114,7 +114,7 @@ export class Drawing {
     const host = this.root.getRootNode().host ?? this.root;
     const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? 0;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;
-    return Math.min(Math.max(innerHeight - top - BELOW, LOWEST), TALLEST);
+    return Math.min(Math.max((innerHeight - top) / drawnLarger() - BELOW, LOWEST), TALLEST);
   }
 
   drawPicture() {

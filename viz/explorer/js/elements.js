@@ -137,3 +137,8 @@ export function choiceOf(label, { options, chosen, choose, name }) {
   check(radios, values.indexOf(chosen));
   return element("span", { class: "switch", role: "radiogroup", "aria-label": label }, ...radios);
 }
+
+/** How many times as large as its own pixels everything is drawn: 1, but in the lecture view. */
+export function drawnLarger() {
+  return Number(getComputedStyle(document.documentElement).getPropertyValue("--larger")) || 1;
+}

@@ -12,6 +12,7 @@ import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
 import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
 import { layersOf, remember, remembered } from "./held.js";
+import { followLecture } from "./lecture.js";
 import { unpacked } from "./message.js";
 import { Python, REPORTED } from "./python.js";
 import { axisLength, cellOf, headName } from "./view.js";
@@ -54,6 +55,8 @@ class Explorer {
     this.controls = new Controls(this.parts, (change) => this.choose(change));
     this.asked = (event) => this.take(event);
     window.addEventListener("choose-head", this.asked);
+    this.mountedUntil = new AbortController();
+    followLecture(this, this.mountedUntil.signal);
   }
 
   /** New data or a new theme. */
@@ -110,6 +113,7 @@ class Explorer {
   }
 
   close() {
+    this.mountedUntil.abort();
     this.python.close();
     this.drawing.close();
     window.removeEventListener("choose-head", this.asked);

@@ -1,6 +1,6 @@
 // What is drawn over the figure: the frame of the chosen cell, its row and column, their labels, the tooltip.
 
-import { element, shape } from "./elements.js";
+import { drawnLarger, element, shape } from "./elements.js";
 import { cellAt, cellBox, contains, LETTER } from "./geometry.js";
 import { FONT } from "./paint.js";
 
@@ -130,8 +130,8 @@ export function listen(holder, tooltip, current, actions) {
   const cellUnder = (event) => {
     const figure = current();
     if (!figure) return null;
-    const bounds = holder.getBoundingClientRect();
-    return cellAt(figure.layout, figure.window, event.clientX - bounds.left, event.clientY - bounds.top);
+    const { x, y } = placeIn(holder, event);
+    return cellAt(figure.layout, figure.window, x, y);
   };
   holder.onpointermove = (event) => {
     const cell = event.pointerType === "touch" ? null : cellUnder(event);
@@ -156,13 +156,18 @@ export function listen(holder, tooltip, current, actions) {
   };
 }
 
+/** Where the pointer is in an element, in the element's own pixels. */
+function placeIn(holder, { clientX, clientY }) {
+  const bounds = holder.getBoundingClientRect();
+  const larger = drawnLarger();
+  return { x: (clientX - bounds.left) / larger, y: (clientY - bounds.top) / larger };
+}
+
 function showTooltip(tooltip, holder, event, lines) {
   tooltip.hidden = !lines;
   if (!lines) return;
   tooltip.replaceChildren(...lines.map((line) => element("div", {}, line)));
-  const bounds = holder.getBoundingClientRect();
-  const x = event.clientX - bounds.left;
-  const y = event.clientY - bounds.top;
+  const { x, y } = placeIn(holder, event);
   const right = x + 14 + tooltip.offsetWidth < holder.clientWidth;
   const below = y + 18 + tooltip.offsetHeight < holder.clientHeight;
   tooltip.style.left = `${Math.max(0, right ? x + 14 : x - 10 - tooltip.offsetWidth)}px`;

@@ -1,0 +1,111 @@
+"""The keys that work on every page: their list, the way to any page, head or token, the lecture view.
+
+The component has three buttons for the same, and listens to the whole document. A head or a token that is
+chosen opens on the page where it can be seen.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from model.nn.config import Shape
+from model.nn.places import Place, layer_label
+from viz.explorer.bundle import BUNDLED
+from viz.notation.labels import token_label
+from viz.state.engine import engine
+from viz.state.held import loaded
+from viz.state.menu import PAGES
+from viz.state.session import carried_link, change_view, current
+from viz.state.view import View
+
+SHOW_HEADS = ("pages/attention.py", "pages/all_heads.py", "pages/laboratory.py")  # the first opens
+_LETTERS = 24  # of a token in the list
+_MOUNT, _JUMPED = "keys", "keys-jumped"
+_FOLDER = Path(__file__).parent
+_STYLE = _FOLDER / "page.css"
+_component = st.components.v2.component(
+    "keys",
+    html=(_FOLDER / "keys.html").read_text(encoding="utf-8"),
+    css=(BUNDLED / "keys.css").read_text(encoding="utf-8"),
+    js=(BUNDLED / "keys.js").read_text(encoding="utf-8"),
+)
+
+
+def keys(file: str) -> None:
+    """Draws the buttons and hears the keys. file: of the page that is open.
+
+    Where a jump leads to another page, the run ends here and that page runs.
+    """
+    to = st.session_state.pop(_JUMPED, file)
+    if to != file:
+        with suppress(StreamlitPageNotFoundError):  # a page that runs by itself knows no other
+            st.switch_page(to, query_params=carried_link())
+    st.html(_STYLE)
+    _component(
+        key=_MOUNT,
+        data=_goals(),
+        width="content",
+        on_jump_change=lambda: _jump(file),
+        on_look_change=lambda: None,
+    )
+
+
+def _goals() -> dict[str, object]:
+    """Where the list leads to: pages, and the heads and tokens of a model that is loaded."""
+    view = current()
+    goals: dict[str, object] = {"pages": [[page.file, page.title] for page in PAGES]}
+    if not engine().has(view.model):
+        return goals
+    model = loaded(view.model)
+    layers = [[name, layer_label(name), model.layer(name).heads] for name in model.attention_names]
+    return goals | {"layers": layers, "tokens": _tokens(view.model, view.text)}
+
+
+@lru_cache(maxsize=8)
+def _tokens(name: str, text: str) -> list[str]:
+    """The tokens that the model reads of a text; none of a blank one."""
+    model = loaded(name)
+    try:
+        tokens = model.tokens(text)
+    except ValueError:
+        return []
+    return [token_label(token.text, _LETTERS) for token in tokens[: model.config.n_ctx]]
+
+
+def _jump(file: str) -> None:
+    """Takes the view and the page that were chosen in the list."""
+    said = st.session_state[_MOUNT].get("jump")
+    if not isinstance(said, Mapping):
+        return
+    if said.get("page") in {page.file for page in PAGES}:
+        st.session_state[_JUMPED] = said["page"]
+        return
+    model = loaded(current().model)
+    view = view_at(current(), said, model.attention_names, model.config.shape)
+    if view != current():
+        change_view(view)
+    st.session_state[_JUMPED] = file if file in SHOW_HEADS else SHOW_HEADS[0]
+
+
+def view_at(view: View, said: Mapping[str, object], layers: tuple[str, ...], shape: Shape) -> View:
+    """The view at a head, {"place", "head"}, or at a token of the text, {"token"}.
+
+    A token is the query whose row is shown; in cross-attention, where the text is what is attended to, the
+    key. What a browser says that does not exist changes nothing.
+    """
+    head, token = said.get("head"), said.get("token")
+    if said.get("place") in layers and isinstance(head, int) and head >= 0:
+        return replace(view, place=str(said["place"]), head=head)
+    if not isinstance(token, int) or token < 0:
+        return view
+    place = Place.named(view.place)
+    if place.kind == "cross":
+        return replace(view, key=token)
+    if shape == "encoder-decoder":  # the decoder's queries are another text's tokens
+        place = replace(place, stack="encoder")
+    return replace(view, place=place.name, query=token)

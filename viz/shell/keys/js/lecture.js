@@ -1,0 +1,85 @@
+// The lecture view: the picture, its readout and the strip, large enough for a class. page.css hides the rest of
+// the page; the explorer hides its own and takes the steps of the arrow keys (lecture.js there).
+
+const STEPS = {
+  ArrowLeft: { stage: -1 },
+  ArrowRight: { stage: 1 },
+  ArrowUp: { head: -1 },
+  ArrowDown: { head: 1 },
+  PageUp: { layer: -1 },
+  PageDown: { layer: 1 },
+};
+const CELLS = {
+  ArrowLeft: { column: -1 },
+  ArrowRight: { column: 1 },
+  ArrowUp: { row: -1 },
+  ArrowDown: { row: 1 },
+};
+const PICTURE = ".stMain .js-plotly-plot";
+
+export class Lecture {
+  /** `button` opens and closes the view, `leave` is the way back while all else is hidden. */
+  constructor(button, leave) {
+    Object.assign(this, { button, bar: leave });
+    button.onclick = () => this.toggle();
+    leave.firstElementChild.onclick = () => this.leave();
+    this.show(); // the view outlives the component, which is mounted anew with new data
+  }
+
+  get isOn() {
+    return "lecture" in document.documentElement.dataset;
+  }
+
+  toggle() {
+    if (this.isOn) this.leave();
+    else this.enter();
+  }
+
+  enter() {
+    document.documentElement.dataset.lecture = "";
+    this.show();
+    this.tell();
+  }
+
+  leave() {
+    if (!this.isOn) return;
+    delete document.documentElement.dataset.lecture;
+    this.show();
+    this.tell();
+  }
+
+  show() {
+    this.button.ariaPressed = String(this.isOn);
+    this.bar.togglePopover(this.isOn);
+  }
+
+  /** Tells the explorer, and pictures that fit the window, to measure it anew. */
+  tell() {
+    document.dispatchEvent(new CustomEvent("explorer-lecture"));
+    requestAnimationFrame(() => dispatchEvent(new Event("resize")));
+  }
+
+  /** Takes a key of the lecture view; whether it was one. */
+  hear({ key, shiftKey, ctrlKey, metaKey, altKey }) {
+    if (!this.isOn || ctrlKey || metaKey || altKey) return false;
+    if (key === "Escape") {
+      this.leave();
+      return true;
+    }
+    const detail = (shiftKey ? CELLS : STEPS)[key];
+    if (!detail) return false;
+    const taken = !document.dispatchEvent(new CustomEvent("explorer-step", { detail, cancelable: true }));
+    return taken || (!shiftKey && showPicture(detail.stage));
+  }
+}
+
+/** Brings the next picture of the page into sight, or with -1 the one before; whether there was one. */
+function showPicture(step) {
+  if (!step) return false;
+  const pictures = [...document.querySelectorAll(PICTURE)];
+  const isAhead = ({ top }) => step * top > 1;
+  const ahead = pictures.filter((picture) => isAhead(picture.getBoundingClientRect()));
+  const next = step > 0 ? ahead[0] : ahead.at(-1);
+  next?.scrollIntoView({ block: "start" });
+  return pictures.length > 0;
+}

@@ -1,0 +1,90 @@
+// The keys that work on every page. The component is mounted once and listens to the whole document.
+
+import { Finder } from "./finder.js";
+import { Lecture } from "./lecture.js";
+import { focusSentence, sendsSentence } from "./sentence.js";
+
+const SINGLE = "single-keys"; // in the browser's storage: "off" where keys without Ctrl do nothing
+const keyboards = new WeakMap();
+
+export default function mount({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".keys");
+  let keyboard = keyboards.get(parentElement);
+  if (keyboard?.root !== root) {
+    keyboard?.close();
+    keyboards.set(parentElement, (keyboard = new Keyboard(root)));
+  }
+  keyboard.finder.take(data, {
+    jump: (goal) => setTriggerValue("jump", goal),
+    look: () => setTriggerValue("look", Date.now()),
+  });
+  const mounted = (keyboard.mounted = {});
+  // Where data follow each other quickly, Streamlit ends the earlier mount after the later one.
+  return () => {
+    if (keyboard.mounted !== mounted) return;
+    keyboard.close();
+    keyboards.delete(parentElement);
+  };
+}
+
+class Keyboard {
+  constructor(root) {
+    const part = (name) => root.querySelector(`.${name}`);
+    this.root = root;
+    this.finder = new Finder(part("finder"));
+    this.lecture = new Lecture(part("project"), part("leave"));
+    this.list = part("list");
+    this.single = part("single");
+    this.single.checked = localStorage.getItem(SINGLE) !== "off";
+    this.single.onchange = () => localStorage.setItem(SINGLE, this.single.checked ? "on" : "off");
+    part("goto").onclick = () => this.finder.open();
+    part("help").onclick = () => this.list.showModal();
+    this.list.onclick = ({ target }) => target === this.list && this.list.close();
+    this.listening = new AbortController();
+    const { signal } = this.listening;
+    document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
+  }
+
+  close() {
+    this.listening.abort();
+  }
+
+  /** Does what a key means. What it did nothing with goes on to the element that has the keyboard. */
+  hear(event) {
+    if (event.isComposing || this.isOpen) return;
+    const done = sendsSentence(event) || this.isFinder(event) || this.isSingle(event) || this.lecture.hear(event);
+    if (!done) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Whether a dialog is open: its keys are its own. */
+  get isOpen() {
+    return this.list.open || this.finder.dialog.open;
+  }
+
+  isFinder({ key, ctrlKey, metaKey, altKey, shiftKey }) {
+    if (key.toLowerCase() !== "k" || ctrlKey === metaKey || altKey || shiftKey) return false;
+    this.finder.open();
+    return true;
+  }
+
+  /** A key without Ctrl means something wherever nobody types. */
+  isSingle(event) {
+    if (!this.single.checked || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return false;
+    const meanings = {
+      "?": () => this.list.showModal(),
+      "/": focusSentence,
+      p: () => this.lecture.toggle(),
+    };
+    const meaning = meanings[event.key.toLowerCase()];
+    meaning?.();
+    return Boolean(meaning);
+  }
+}
+
+/** Whether the key goes into a box. */
+export function isTyping(event) {
+  const [target] = event.composedPath();
+  return target.isContentEditable || Boolean(target.matches?.("textarea, select, input:not([type=checkbox], [type=radio])"));
+}
