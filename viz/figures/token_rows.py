@@ -38,7 +38,7 @@ class ColourEnd:
     @property
     def lines(self) -> str:
         """The same in two lines, short enough for a phone."""
-        return self.words.replace("; ", ";<br>")
+        return self.words.replace("; ", ";<br>").replace(", ", ",<br>")
 
 
 def colour_end(values: Matrix, percentile: float = 99.5) -> ColourEnd:
