@@ -51,6 +51,7 @@ class Walk:
     """A page that is gone through, and what was found on the way: each fault where it was first met."""
 
     page: Page
+    widths: tuple[str, ...] = tuple(WIDTHS)
     width: str = "wide"
     found: dict[str, str] = field(default_factory=dict)
     looked_at: int = 0
@@ -63,9 +64,9 @@ class Walk:
         return new
 
     def look(self, place: str) -> None:
-        """Looks at what is shown now at both widths. The one it has comes first: to turn a page over
-        takes the browser longer than to look at it."""
-        for width in (self.width, *(other for other in WIDTHS if other != self.width)):
+        """Looks at what is shown now at each width. The one it has comes first: to turn a page over takes
+        the browser longer than to look at it."""
+        for width in sorted(self.widths, key=lambda one: one != self.width):
             if width != self.width:
                 self.page.set_viewport_size(WIDTHS[width])
                 self.width = width
