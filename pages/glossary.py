@@ -1,28 +1,34 @@
-"""Glossary: each term in one sentence, with the page where it is used."""
+"""Glossary: each term in one sentence, with a small picture and the page where it is used."""
+
+import html
 
 import streamlit as st
 
-from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.shell import page
 from viz.state import url
 from viz.state.menu import entry
 from viz.state.navigation import page_link
-from viz.views.glossary.glossary import TERMS, Term, matching, sections, term
+from viz.views.glossary.glossary import TERMS, Term, by_letter, matching, term
+from viz.views.glossary.miniatures import STYLE, picture
 from viz.views.worked.by_hand import WORKED_PAGE, worked_example
 
 
-def one(entry_: Term) -> None:
-    """A term: its names, its sentence, and where to see it."""
-    also = f" ({plain(', '.join(entry_.also))})" if entry_.also else ""
-    meaning, links = st.columns([3, 2], vertical_alignment="top")
-    meaning.markdown(f"**{plain(entry_.name)}**{also}  \n{plain(entry_.meaning)}")
+def one(found: Term) -> None:
+    """A term: its picture, its names, its sentence, and where to see it."""
+    also = f" ({html.escape(', '.join(found.also))})" if found.also else ""
+    name, meaning = html.escape(found.name), html.escape(found.meaning)
+    words, links = st.columns([3, 2], vertical_alignment="top")
+    words.html(
+        f'<div class="term"><div class="picture">{picture(found)}</div>'
+        f"<p><b>{name}</b>{also}<br>{meaning}</p></div>"
+    )
     with links:
-        if entry_.page != WORKED_PAGE:
-            page_link(entry_.page, f"{entry(entry_.page).title} →")
-        if entry_.example:
-            title = worked_example(entry_.example).title
-            page_link(WORKED_PAGE, f"By hand: {plain(title)} →", example=entry_.example)
+        if found.page != WORKED_PAGE:
+            page_link(found.page, f"{entry(found.page).title} →")
+        if found.example:
+            title = worked_example(found.example).title
+            page_link(WORKED_PAGE, f"By hand: {plain(title)} →", example=found.example)
 
 
 def linked() -> None:
@@ -33,7 +39,9 @@ def linked() -> None:
     try:
         found = term(name)
     except KeyError:
-        st.warning(plain(f"The glossary has no term “{name[:60]}”. All it has stands below."))
+        st.warning(
+            plain(f"The glossary has no term “{name[:60]}”. All its terms are listed below.")
+        )
         return
     with st.container(border=True, key="glossary-linked"):
         one(found)
@@ -41,27 +49,33 @@ def linked() -> None:
 
 @st.fragment
 def search() -> None:
-    """A box to search with and the terms it finds; before that, one part of the alphabet."""
+    """A box to search with, and the terms it finds under their letters; all of them before that."""
     words = st.text_input(
         "Search",
-        placeholder="A term, or a word of its meaning",
+        placeholder="A term, or a word from its explanation",
         type="search",
         live="250ms",
         max_chars=100,
         key="glossary-search",
     )
-    found = matching(words) if words.strip() else _section()
-    st.caption(f"{len(found)} of {len(TERMS)} terms" if found else "No term holds these words.")
-    for entry_ in found:
-        one(entry_)
-
-
-def _section() -> tuple[Term, ...]:
-    parts = sections()
-    chosen = one_of("Letters", list(parts), "glossary-letters", quiet=True)
-    return parts[chosen]
+    if words.strip():
+        found = matching(words)
+        st.caption(
+            f"{len(found)} of {len(TERMS)} terms" if found else "No term contains these words."
+        )
+        for each in found:
+            one(each)
+        return
+    letters = by_letter(TERMS)
+    jumps = " ".join(f'<a href="#letter-{letter}">{letter}</a>' for letter in letters)
+    st.html(f'<nav class="letters" aria-label="Letters">{jumps}</nav>')
+    for letter, terms in letters.items():
+        st.html(f'<h2 class="letter" id="letter-{letter}">{letter}</h2>')
+        for each in terms:
+            one(each)
 
 
 page.open_page("pages/glossary.py")
+st.html(STYLE)
 linked()
 search()

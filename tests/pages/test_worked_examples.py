@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
 from tests.pages.reading import visit
+from viz.views.glossary.glossary import TERMS
 from viz.views.worked.by_hand import worked_example
 from viz.views.worked.choice import TOPICS, names_of
 from viz.views.worked.inputs import frame, values
@@ -159,15 +160,20 @@ def test_the_other_pages_keep_parameters_that_are_not_the_views() -> None:
     assert app.query_params["text"] == "the old house"
 
 
+def terms(app: AppTest) -> list[str]:
+    """The terms that the glossary shows, as HTML."""
+    return [html.proto.body for html in app.get("html") if 'class="term"' in html.proto.body]
+
+
 def test_the_glossary_opens_at_the_term_of_the_link_and_searches() -> None:
     app = visit("glossary", term="softmax")
-    first = next(text.value for text in app.markdown if text.value.startswith("**"))
-    assert first.startswith("**Softmax**")
+    assert "<b>Softmax</b>" in terms(app)[0]
+    assert len(terms(app)) == 1 + len(TERMS)
     app.text_input(key="glossary-search").set_value("induction").run()
     assert not app.exception
-    assert "Induction head" in "".join(text.value for text in app.markdown).replace("\\", "")
+    assert ["<b>Induction head</b>" in shown for shown in terms(app)] == [False, True]
     app.text_input(key="glossary-search").set_value("<b>*x*").run()
-    assert "No term holds these words." in [text.value for text in app.caption]
+    assert "No term contains these words." in [text.value for text in app.caption]
 
 
 def test_a_link_to_no_term_gets_a_sentence() -> None:

@@ -1,13 +1,19 @@
 """The glossary: one sentence a term, in the order of the alphabet, with links that lead somewhere."""
 
+import base64
 import re
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 
+from model.run.tokenizers import gpt2, gpt2_ids
 from model.worked import examples
+from viz.figures.miniature import miniature
 from viz.state.menu import PAGES
-from viz.views.glossary.glossary import TERMS, Term, glossary_link, matching, sections, term
+from viz.views.glossary.glossary import TERMS, Term, by_letter, glossary_link, matching, term
+from viz.views.glossary.miniatures import picture
+from viz.views.worked.by_hand import worked_example
 
 IDS = [found.name for found in TERMS]
 NEEDED = """
@@ -53,11 +59,37 @@ def test_terms_stand_in_the_order_of_the_alphabet_and_no_name_means_two_things()
     assert len(set(every)) == len(every)
 
 
-def test_the_parts_of_the_alphabet_hold_each_term_once_in_order() -> None:
-    parts = sections()
+def test_each_letter_holds_its_terms_once_in_order() -> None:
+    parts = by_letter(TERMS)
     assert tuple(found for part in parts.values() for found in part) == TERMS
-    assert len(parts) > 3
-    assert next(iter(parts)) == "A–C"
+    assert {found.name for found in parts["R"]} >= {"ReLU", "RMS norm"}
+    assert all(found.letter == letter for letter, part in parts.items() for found in part)
+
+
+@pytest.mark.parametrize("found", TERMS, ids=IDS)
+def test_each_term_has_a_picture_of_its_own_kind_of_numbers(found: Term) -> None:
+    drawn = picture(found)
+    if found.pieces:
+        assert re.findall("<span>([^<]+)</span>", drawn) == list(found.pieces)
+        return
+    _, encoded = drawn.split(";base64,")
+    svg = base64.b64decode(encoded.partition('"')[0]).decode()
+    assert svg.count("<path") >= 2
+
+
+def test_a_small_picture_shows_the_numbers_of_its_step() -> None:
+    weights = worked_example("the-cat-sat").steps[6]
+    assert weights.title == "Weights"
+    shares = weights.result / weights.result.max()
+    drawn = base64.b64decode(miniature(weights.result, "weight").split(",")[1]).decode()
+    cells = re.findall(r'M(\d) (\d)h1v1h-1z" fill="#6A51A3" opacity="([\d.]+)"', drawn)
+    assert [(int(row), int(column)) for column, row, _ in cells] == list(np.ndindex(3, 3))
+    assert np.allclose([float(cell[2]) for cell in cells], shares.ravel(), atol=0.005)
+
+
+def test_the_pieces_of_a_word_are_those_that_a_tokenizer_cuts_it_into() -> None:
+    pieces = term("byte pair encoding").pieces
+    assert tuple(gpt2().decode([id_]) for id_ in gpt2_ids("".join(pieces))) == pieces
 
 
 @pytest.mark.parametrize("found", TERMS, ids=IDS)

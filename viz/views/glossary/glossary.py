@@ -4,11 +4,14 @@ A page links a term in its Markdown: f"The {glossary_link('softmax')} turns scor
 """
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from viz.notation.markdown import plain
+from viz.notation.theme import QuantityName
 from viz.state.link import address
 
 
@@ -16,7 +19,9 @@ from viz.state.link import address
 class Term:
     """A term, what it means in one sentence, and the page where it is used.
 
-    example: the worked example that shows it with numbers. also: other names of the same thing.
+    example: the worked example that shows it with numbers. also: other names of the same thing. picture: the
+    example and the step whose result its small picture shows, in the colours of `quantity`; where there is no
+    such step, its pieces are written in boxes, or `miniatures` makes a picture.
     """
 
     name: str
@@ -24,11 +29,27 @@ class Term:
     page: str
     example: str | None = None
     also: tuple[str, ...] = ()
+    picture: tuple[str, ...] = ()
+    quantity: QuantityName = "stream"
+    pieces: tuple[str, ...] = ()
+
+    @property
+    def letter(self) -> str:
+        """Where it stands in the alphabet."""
+        return self.name[0].upper() if self.name.isascii() else self.name[0]
 
 
 def _written() -> tuple[Term, ...]:
     data = tomllib.loads(Path(__file__).with_name("terms.toml").read_text(encoding="utf-8"))
-    return tuple(Term(**entry | {"also": tuple(entry.get("also", ()))}) for entry in data["term"])
+    return tuple(
+        Term(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in entry.items()
+            }
+        )
+        for entry in data["term"]
+    )
 
 
 TERMS = _written()
@@ -57,14 +78,9 @@ def matching(words: str) -> tuple[Term, ...]:
     return tuple(sorted(found, key=lambda entry: any(word not in _names(entry) for word in wanted)))
 
 
-def sections(least: int = 16) -> dict[str, tuple[Term, ...]]:
-    """All terms by letters of the alphabet ("A–C"), at least so many in each part but the last."""
-    parts: list[list[Term]] = [[]]
-    for _, terms in groupby(TERMS, lambda found: found.name[0].upper()):
-        if len(parts[-1]) >= least:
-            parts.append([])
-        parts[-1] += terms
-    return {f"{part[0].name[0].upper()}–{part[-1].name[0].upper()}": tuple(part) for part in parts}
+def by_letter(terms: Iterable[Term]) -> dict[str, tuple[Term, ...]]:
+    """Terms in the order of the alphabet, under their letters."""
+    return {letter: tuple(found) for letter, found in groupby(terms, attrgetter("letter"))}
 
 
 def glossary_link(name: str, words: str = "") -> str:

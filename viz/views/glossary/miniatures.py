@@ -1,0 +1,103 @@
+"""The small picture beside each term of the glossary: numbers of a worked example, or what the term does to
+them."""
+
+import html
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from model.analysis.heads.statistics import rollout
+from model.analysis.tokens.prediction import probabilities, temperature, top_k, top_p
+from model.trace.arrays import Array
+from model.training.checkpoints import shipped_training_run
+from viz.figures.miniature import miniature
+from viz.notation.theme import QuantityName
+from viz.views.glossary.glossary import Term
+from viz.views.worked.by_hand import worked_example
+
+STYLE = Path(__file__).with_name("miniatures.css")
+
+
+def result(example: str, title: str) -> Array:
+    """What a step of a worked example gives. Raises KeyError if there is no such step."""
+    return {step.title: step.result for step in worked_example(example).steps}[title]
+
+
+def _input(example: str, name: str) -> Array:
+    return {item.name: item.value for item in worked_example(example).inputs}[name]
+
+
+def _logits() -> Array:
+    return result("most-probable-word", "Logits")
+
+
+def _without_a_head() -> Array:
+    first = result("ladder-multi-head", "Output of head 0")
+    return np.hstack([first, np.zeros_like(result("ladder-multi-head", "Output of head 1"))])
+
+
+def _rolled_out() -> Array:
+    weights = [result("ladder-multi-head", f"Weights of head {head}") for head in (0, 1)]
+    return rollout([np.mean(weights, axis=0)] * 2)[-1]
+
+
+def _rms_normed() -> Array:
+    vector = _input("layer-norm-by-hand", "x")
+    return np.asarray(vector / np.sqrt(np.mean(np.square(vector))))
+
+
+def _lens() -> Array:
+    """The first step of the worked decoder, read before and after its attention."""
+    start = _input("sequence-in-three-steps", "target")
+    matrix = _input("sequence-in-three-steps", "matrix")
+    after = result("sequence-in-three-steps", "Vectors after both, with their shortcuts")
+    return probabilities(np.stack([start[0], after[0]]) @ matrix)
+
+
+def _losses() -> Array:
+    records = [one["loss"] for one in shipped_training_run("induction").history if "loss" in one]
+    return np.array(records[:: max(1, len(records) // 12)])
+
+
+def _recorded() -> Array:
+    return np.hstack([result("the-cat-sat", name) for name in ("Queries", "Keys", "Values")])
+
+
+# Terms that no worked example shows: what they are, done to the numbers of one.
+MADE: dict[str, tuple[Callable[[], Array], QuantityName]] = {
+    "Ablation": (_without_a_head, "output"),
+    "Attention rollout": (_rolled_out, "weight"),
+    "Checkpoint": (_losses, "stream"),
+    "KL divergence": (
+        lambda: np.stack([probabilities(_logits()), temperature(_logits(), 3.0)]),
+        "weight",
+    ),
+    "Logit lens": (_lens, "weight"),
+    "Perplexity": (lambda: probabilities(np.zeros(10)), "weight"),
+    "RMS norm": (_rms_normed, "stream"),
+    "Temperature": (
+        lambda: np.stack([temperature(_logits(), divisor) for divisor in (0.5, 1.0, 2.0)]),
+        "weight",
+    ),
+    "Top-k": (lambda: top_k(probabilities(_logits()), 3), "weight"),
+    "Top-p": (lambda: top_p(probabilities(_logits()), 0.5), "weight"),
+    "Trace": (_recorded, "query"),
+}
+
+
+@cache
+def picture(term: Term) -> str:
+    """HTML: the small picture of a term."""
+    if term.pieces:
+        boxes = "".join(f"<span>{html.escape(piece)}</span>" for piece in term.pieces)
+        return f'<span class="pieces" aria-hidden="true">{boxes}</span>'
+    return f'<img src="{miniature(*_values(term))}" alt="">'
+
+
+def _values(term: Term) -> tuple[Array, QuantityName]:
+    if term.picture:
+        return result(*term.picture), term.quantity
+    made, quantity = MADE[term.name]
+    return made(), quantity
