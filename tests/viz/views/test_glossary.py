@@ -2,17 +2,20 @@
 
 import base64
 import re
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
 
+from model.loading.shipped import DamagedError
 from model.run.tokenizers import gpt2, gpt2_ids
+from model.trace.arrays import Array
 from model.worked import examples
 from viz.figures.miniature import miniature
 from viz.state.menu import PAGES
 from viz.views.glossary.glossary import TERMS, Term, by_letter, glossary_link, matching, term
-from viz.views.glossary.miniatures import picture
+from viz.views.glossary.miniatures import MADE, picture
 from viz.views.worked.by_hand import worked_example
 
 IDS = [found.name for found in TERMS]
@@ -85,6 +88,38 @@ def test_a_small_picture_shows_the_numbers_of_its_step() -> None:
     cells = re.findall(r'M(\d) (\d)h1v1h-1z" fill="#6A51A3" opacity="([\d.]+)"', drawn)
     assert [(int(row), int(column)) for column, row, _ in cells] == list(np.ndindex(3, 3))
     assert np.allclose([float(cell[2]) for cell in cells], shares.ravel(), atol=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Induction head", lambda row: row - 4 if row > 6 else None),
+        ("Previous-token head", lambda row: row - 1 if row else None),
+        ("Attention sink", lambda row: 0 if row in (1, 2, 6, 8) else None),
+    ],
+)
+def test_a_kind_of_head_is_shown_by_a_head_that_does_it(
+    name: str, expected: Callable[[int], int | None]
+) -> None:
+    values, quantity = MADE[name]
+    weights = values()
+    assert quantity == "weight"
+    assert np.allclose(weights.sum(axis=1), 1)
+    rows = [row for row in range(len(weights)) if expected(row) is not None]
+    assert len(rows) >= 3
+    assert [int(weights[row].argmax()) for row in rows] == [expected(row) for row in rows]
+
+
+def test_a_term_whose_model_cannot_be_read_stays_without_a_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def damaged() -> Array:
+        raise DamagedError("The file is damaged.")
+
+    picture.cache_clear()
+    monkeypatch.setitem(MADE, "Induction head", (damaged, "weight"))
+    assert picture(term("induction head")) == ""
+    picture.cache_clear()
 
 
 def test_the_pieces_of_a_word_are_those_that_a_tokenizer_cuts_it_into() -> None:

@@ -10,6 +10,8 @@ import numpy as np
 
 from model.analysis.heads.statistics import rollout
 from model.analysis.tokens.prediction import probabilities, temperature, top_k, top_p
+from model.loading.shipped import DamagedError
+from model.system.files import NotReadError
 from model.trace.arrays import Array
 from model.training.checkpoints import shipped_training_run
 from viz.figures.miniature import miniature
@@ -65,17 +67,37 @@ def _recorded() -> Array:
     return np.hstack([result("the-cat-sat", name) for name in ("Queries", "Keys", "Values")])
 
 
+def _head(name: str, text: str, place: str, head: int) -> Array:
+    """What a head of a shipped model attends to in a text, after the last step of its training."""
+    training_run = shipped_training_run(name)
+    trace = training_run.model(training_run.steps[-1]).trace(text)
+    return trace.find(place).weights(head)
+
+
+def _trained_head(what: str) -> Array:
+    """What a head that was found in the smallest model does where five letters come twice."""
+    return _head("induction", "a b c d e a b c d e", *shipped_training_run("induction").found(what))
+
+
 # Terms that no worked example shows: what they are, done to the numbers of one.
 MADE: dict[str, tuple[Callable[[], Array], QuantityName]] = {
     "Ablation": (_without_a_head, "output"),
+    "Attention sink": (
+        lambda: _head(
+            "stories", "Tom Hill saw a red ball. Anna gave the ball", "decoder.1.self", 2
+        ),
+        "weight",
+    ),
     "Attention rollout": (_rolled_out, "weight"),
     "Checkpoint": (_losses, "stream"),
+    "Induction head": (lambda: _trained_head("induction"), "weight"),
     "KL divergence": (
         lambda: np.stack([probabilities(_logits()), temperature(_logits(), 3.0)]),
         "weight",
     ),
     "Logit lens": (_lens, "weight"),
     "Perplexity": (lambda: probabilities(np.zeros(10)), "weight"),
+    "Previous-token head": (lambda: _trained_head("previous_token"), "weight"),
     "RMS norm": (_rms_normed, "stream"),
     "Temperature": (
         lambda: np.stack([temperature(_logits(), divisor) for divisor in (0.5, 1.0, 2.0)]),
@@ -89,11 +111,14 @@ MADE: dict[str, tuple[Callable[[], Array], QuantityName]] = {
 
 @cache
 def picture(term: Term) -> str:
-    """HTML: the small picture of a term."""
+    """HTML: the small picture of a term; nothing where the model that it shows cannot be read."""
     if term.pieces:
         boxes = "".join(f"<span>{html.escape(piece)}</span>" for piece in term.pieces)
         return f'<span class="pieces" aria-hidden="true">{boxes}</span>'
-    return f'<img src="{miniature(*_values(term))}" alt="">'
+    try:
+        return f'<img src="{miniature(*_values(term))}" alt="">'
+    except (DamagedError, NotReadError):  # the pages of that model say what helps
+        return ""
 
 
 def _values(term: Term) -> tuple[Array, QuantityName]:
