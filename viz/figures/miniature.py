@@ -3,14 +3,14 @@
 import base64
 
 import numpy as np
+from numpy.typing import NDArray
 
-from model.trace.arrays import Array
 from viz.notation.theme import MASKED, QUANTITIES, QuantityName
 
 _FAINT = 0.02  # shares of the largest size below this cannot be seen
 
 
-def miniature(values: Array, quantity: QuantityName) -> str:
+def miniature(values: NDArray[np.floating], quantity: QuantityName) -> str:
     """The address of a picture of values (row, column) or (column,). The larger a number, the more opaque
     its cell or the higher its bar; numbers below 0 are grey."""
     table = np.atleast_2d(np.asarray(values, dtype=np.float64))
@@ -24,7 +24,7 @@ def miniature(values: Array, quantity: QuantityName) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
-def _cells(shares: Array, hue: str) -> tuple[int, int, str]:
+def _cells(shares: NDArray[np.floating], hue: str) -> tuple[int, int, str]:
     rows, columns = shares.shape
     paths = "".join(
         f'<path d="M{column} {row}h1v1h-1z" fill="{hue if share > 0 else MASKED}" '
@@ -35,7 +35,7 @@ def _cells(shares: Array, hue: str) -> tuple[int, int, str]:
     return columns, rows, paths
 
 
-def _bars(shares: Array, hue: str) -> tuple[int, int, str]:
+def _bars(shares: NDArray[np.floating], hue: str) -> tuple[int, int, str]:
     """Bars from a common zero, three units wide with a gap of one, 12 units high for the largest size."""
     (bars,) = shares
     up, down = 12 * max(bars.max(), 0), 12 * max(-bars.min(), 0)

@@ -7,80 +7,81 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model.analysis.heads.statistics import rollout
 from model.analysis.tokens.prediction import probabilities, temperature, top_k, top_p
 from model.loading.shipped import DamagedError
 from model.system.files import NotReadError
-from model.trace.arrays import Array
 from model.training.checkpoints import shipped_training_run
 from viz.figures.miniature import miniature
 from viz.notation.theme import QuantityName
 from viz.views.glossary.glossary import Term
 from viz.views.worked.by_hand import worked_example
 
+Numbers = NDArray[np.floating]
 STYLE = Path(__file__).with_name("miniatures.css")
 
 
-def result(example: str, title: str) -> Array:
+def result(example: str, title: str) -> Numbers:
     """What a step of a worked example gives. Raises KeyError if there is no such step."""
     return {step.title: step.result for step in worked_example(example).steps}[title]
 
 
-def _input(example: str, name: str) -> Array:
+def _input(example: str, name: str) -> Numbers:
     return {item.name: item.value for item in worked_example(example).inputs}[name]
 
 
-def _logits() -> Array:
-    return result("most-probable-word", "Logits")
+def _logits() -> NDArray[np.float32]:
+    return result("most-probable-word", "Logits").astype(np.float32)
 
 
-def _without_a_head() -> Array:
+def _without_a_head() -> Numbers:
     first = result("ladder-multi-head", "Output of head 0")
     return np.hstack([first, np.zeros_like(result("ladder-multi-head", "Output of head 1"))])
 
 
-def _rolled_out() -> Array:
+def _rolled_out() -> Numbers:
     weights = [result("ladder-multi-head", f"Weights of head {head}") for head in (0, 1)]
-    return rollout([np.mean(weights, axis=0)] * 2)[-1]
+    return rollout([np.mean(weights, axis=0, dtype=np.float32)] * 2)[-1]
 
 
-def _rms_normed() -> Array:
+def _rms_normed() -> Numbers:
     vector = _input("layer-norm-by-hand", "x")
     return np.asarray(vector / np.sqrt(np.mean(np.square(vector))))
 
 
-def _lens() -> Array:
+def _lens() -> Numbers:
     """The first step of the worked decoder, read before and after its attention."""
     start = _input("sequence-in-three-steps", "target")
     matrix = _input("sequence-in-three-steps", "matrix")
     after = result("sequence-in-three-steps", "Vectors after both, with their shortcuts")
-    return probabilities(np.stack([start[0], after[0]]) @ matrix)
+    return probabilities((np.stack([start[0], after[0]]) @ matrix).astype(np.float32))
 
 
-def _losses() -> Array:
+def _losses() -> Numbers:
     records = [one["loss"] for one in shipped_training_run("induction").history if "loss" in one]
     return np.array(records[:: max(1, len(records) // 12)])
 
 
-def _recorded() -> Array:
+def _recorded() -> Numbers:
     return np.hstack([result("the-cat-sat", name) for name in ("Queries", "Keys", "Values")])
 
 
-def _head(name: str, text: str, place: str, head: int) -> Array:
+def _head(name: str, text: str, place: str, head: int) -> Numbers:
     """What a head of a shipped model attends to in a text, after the last step of its training."""
     training_run = shipped_training_run(name)
     trace = training_run.model(training_run.steps[-1]).trace(text)
     return trace.find(place).weights(head)
 
 
-def _trained_head(what: str) -> Array:
+def _trained_head(what: str) -> Numbers:
     """What a head that was found in the smallest model does where five letters come twice."""
     return _head("induction", "a b c d e a b c d e", *shipped_training_run("induction").found(what))
 
 
 # Terms that no worked example shows: what they are, done to the numbers of one.
-MADE: dict[str, tuple[Callable[[], Array], QuantityName]] = {
+MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
     "Ablation": (_without_a_head, "output"),
     "Attention sink": (
         lambda: _head(
@@ -96,7 +97,7 @@ MADE: dict[str, tuple[Callable[[], Array], QuantityName]] = {
         "weight",
     ),
     "Logit lens": (_lens, "weight"),
-    "Perplexity": (lambda: probabilities(np.zeros(10)), "weight"),
+    "Perplexity": (lambda: probabilities(np.zeros(10, np.float32)), "weight"),
     "Previous-token head": (lambda: _trained_head("previous_token"), "weight"),
     "RMS norm": (_rms_normed, "stream"),
     "Temperature": (
@@ -121,7 +122,7 @@ def picture(term: Term) -> str:
         return ""
 
 
-def _values(term: Term) -> tuple[Array, QuantityName]:
+def _values(term: Term) -> tuple[Numbers, QuantityName]:
     if term.picture:
         return result(*term.picture), term.quantity
     made, quantity = MADE[term.name]
