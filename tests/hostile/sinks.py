@@ -24,6 +24,9 @@ PLAIN = {  # shown as they are, or never shown
     "Selectbox.raw_value",
     "Dataframe.columns",  # drawn on a canvas
     "MultiSelect.options",
+    "TextArea.default",
+    "TextArea.value",
+    "TextArea.placeholder",
     "TextInput.default",
     "TextInput.value",
     "TextInput.placeholder",
