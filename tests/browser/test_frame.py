@@ -14,6 +14,7 @@ INSIDE = (
     ".explorer .strip",
     ".player",
     "[data-testid=stDataFrame]",
+    "[data-testid=stHtml]",  # the tokens in boxes
     "canvas",
 )
 PICTURE = ", ".join(f".st-key-page {picture}" for picture in INSIDE)
