@@ -98,14 +98,16 @@ ROLES = {
 
 
 def watch() -> None:
+    picture = st.container()
     seen = seen_training()
     if seen is None:
         return
     movement = archive().movement(seen.training_run)
-    player(
-        message(seen.training_run, seen.traces, movement, place=seen.place, head=seen.head),
-        mount="training-player",
-    )
+    with picture:
+        player(
+            message(seen.training_run, seen.traces, movement, place=seen.place, head=seen.head),
+            mount="training-player",
+        )
     look_for(_look_for(seen))
     say_what_is_cut(seen.traces)
     checked(seen.traces)
