@@ -40,6 +40,11 @@ function lightLayer(place) {
   }
 }
 
+/** What the panel is built from: all but the maps, which come later. */
+function headsOf({ families }) {
+  return JSON.stringify(families.map(({ title, layers, heads, zeroed }) => [title, layers, heads, zeroed]));
+}
+
 class Picker {
   constructor(parent) {
     this.parent = parent;
@@ -63,11 +68,12 @@ class Picker {
     const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
     const isNew = data !== this.received;
     if (!isNew && palette === this.palette) return;
-    const heads = JSON.stringify(data.families.map((one) => ({ ...one, maps: null })));
-    Object.assign(this, { received: data, palette });
-    if (this.heads !== heads) this.build(data.families);
-    this.heads = heads;
-    if (isNew) this.choose(data.chosen);
+    const [heads, chosen] = [headsOf(data), JSON.stringify(data.chosen)];
+    const isBuilt = this.heads === heads;
+    if (!isBuilt) this.build(data.families);
+    // Python may not know yet what was chosen here: only what it changes counts.
+    if (!isBuilt || chosen !== this.told) this.choose(data.chosen);
+    Object.assign(this, { received: data, palette, heads, told: chosen });
     this.paint();
   }
 
