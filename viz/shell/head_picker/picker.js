@@ -174,6 +174,7 @@ class Picker {
   }
 
   move(event) {
+    if (event.key === "Escape") this.opener.focus(); // the browser closes the panel
     const [down, right] = STEPS[event.key] ?? [];
     if (down === undefined) return;
     event.preventDefault();
