@@ -38,7 +38,7 @@ def test_a_longer_window_has_a_longer_bar(open_page: Callable[..., Page]) -> Non
     page.get_by_role("slider", name="Length").press("ArrowRight")
     expect(page.get_by_text("Windows of 5 tokens, 2 apart.")).to_be_visible()
     page.get_by_role("slider", name="Stride").press("ArrowRight")
-    expect(page.get_by_text("Two neighbours share 2 tokens.")).to_be_visible()
+    expect(page.get_by_text("Neighbouring windows share 2 tokens.")).to_be_visible()
 
 
 def test_order_is_lost_with_the_mask_lifted(open_page: Callable[..., Page]) -> None:

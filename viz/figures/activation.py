@@ -47,7 +47,8 @@ def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> 
         textposition=["top left" if value > 0 else "top center" for value in x],
         hover="%{text}<br>x = %{x:.4f}: %{y:.4f}",
     )
-    drawn = [same, _curve(ends, ActivationLine(curve.title, curve.value), FEED_FORWARD, "solid")]
+    name = curve.title.partition(",")[0]  # short: on a phone the legend would lie on the curve
+    drawn = [same, _curve(ends, ActivationLine(name, curve.value), FEED_FORWARD, "solid")]
     across = titled("before the activation", zeroline=True)
     after = titled("after it", zeroline=True, range=[float(y.min()) - 1, float(y.max()) + 1])
     return chart([*drawn, named], across, after, height=250)

@@ -76,7 +76,7 @@ def after_dropout(
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
         said.append(
-            f"the colour scale ends at {end:.3g}; {beyond:,} of {values.size:,} values lie "
+            f"the colour scale ends at {end:.3g};<br>{beyond:,} of {values.size:,} values lie "
             "beyond it"
         )
     return figure.update_xaxes(title={"text": "<br>".join([columns.name, *said])})

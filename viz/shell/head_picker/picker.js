@@ -31,7 +31,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
 
 /** Lights the tick of a layer on the map of the model, as viz/shell/model_map.py does. */
 function lightLayer(place) {
-  for (const drawn of document.querySelectorAll(".ticks")) {
+  for (const drawn of document.querySelectorAll(".ticks[data-stack]")) {
     const ticks = [...drawn.querySelectorAll("i")];
     const layer = ticks.findIndex((_, n) => place.startsWith(`${drawn.dataset.stack}.${n}.`));
     ticks.forEach((tick, n) => (tick.className = n === layer ? "lit" : "tick"));
