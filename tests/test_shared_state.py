@@ -21,6 +21,7 @@ CHANGES = {
 FEW_ARGUMENTS = {
     "model/training/checkpoints.py:shipped_training_run",
     "viz/explorer/assets.py:addresses",
+    "viz/views/glossary/miniatures.py:picture",
     "viz/views/worked/by_hand.py:worked_example",
     "viz/views/worked/choice.py:names_of",
 }

@@ -171,7 +171,8 @@ class Visitor:
         delta = message.delta
         if delta.WhichOneof("type") == "add_block":
             self._open_tab(delta.add_block.tab_container)
-            self._keep_widget(delta.add_block.expandable.id, delta.fragment_id)
+            for opened in (delta.add_block.expandable, delta.add_block.popover):
+                self._keep_widget(opened.id, delta.fragment_id)
         if delta.WhichOneof("type") != "new_element":
             return
         kind = delta.new_element.WhichOneof("type")

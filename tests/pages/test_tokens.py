@@ -39,9 +39,9 @@ def strip(app: AppTest) -> str:
 
 
 def test_markup_in_a_text_is_written_not_obeyed() -> None:
-    written = strip(opened("tokens", "Tokens", text="<img src=x onerror=alert(1)> <b>"))
+    written = strip(opened("tokens", "Tokens", text="<img src=x onerror=alert(1)> <em>"))
     assert "<img" not in written
-    assert "<b>" not in written
+    assert "<em>" not in written
 
 
 def test_the_boxes_show_ids_and_bytes_and_torn_characters() -> None:

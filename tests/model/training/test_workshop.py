@@ -169,7 +169,7 @@ def test_gates_that_a_short_run_misses_are_said(workshop: Workshop) -> None:
 
 @pytest.mark.parametrize(("seed", "steps"), [(-1, 100), (0, 49), (0, 1001)])
 def test_a_recipe_out_of_bounds_is_refused(seed: int, steps: int) -> None:
-    with pytest.raises(ValueError, match=r"must be|asked for"):
+    with pytest.raises(ValueError, match=r"must be|requested"):
         short_recipe(seed, steps)
 
 

@@ -63,7 +63,7 @@ def test_training_and_all_heads_give_one_number_for_one_head_and_say_what_it_is(
     weights = trace.find(place).weights(2)
     assert shown["values"][-1] == pytest.approx(ranked, abs=1e-6)
     assert ranked == pytest.approx(np.mean([weights[i, i - 4] for i in range(6, 11)]), abs=1e-6)
-    assert "same token earlier" in BY_NAME["induction"].meaning
+    assert "earlier occurrences" in BY_NAME["induction"].meaning
     framed = np.frombuffer(base64.b64decode(traces["framed"]), np.uint8).reshape(11, 11)
     assert [tuple(cell) for cell in np.argwhere(framed)] == [(i, i - 4) for i in range(6, 11)]
 

@@ -105,7 +105,7 @@ def test_what_reaches_no_logit_is_refused() -> None:
         edges.logit(0)
     decoder = loaded("gpt")
     edges = edge_values(decoder, run(decoder), "decoder.0.self", 0)
-    with pytest.raises(ValueError, match="no id 9999"):
+    with pytest.raises(ValueError, match="none has the id 9999"):
         edges.logit(0, against=9999)
     with pytest.raises(ValueError, match="heads 0 to 2, not -1"):
         edge_values(decoder, run(decoder), "decoder.0.self", -1)

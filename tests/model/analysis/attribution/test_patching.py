@@ -121,7 +121,7 @@ def test_runs_that_cannot_be_laid_over_each_other_are_refused() -> None:
         patch_map(model, a, longer, answer=ANSWER)
     with pytest.raises(ValueError, match="the same answer"):
         patch_map(model, a, a, answer=ANSWER)
-    with pytest.raises(ValueError, match="no id 999"):
+    with pytest.raises(ValueError, match="none has the id 999"):
         patch_map(model, a, b, answer=(3, 999))
     with pytest.raises(ValueError, match="of llama, not of gpt"):
         patch_map(model, a, run(loaded("llama")), answer=ANSWER)

@@ -154,7 +154,7 @@ def test_vectors_that_no_map_of_the_model_makes_are_refused() -> None:
     query, key, value = second.vectors
     stranger = replace(second, vectors=(query * np.float32(1.01), key, value))
     wrong = replace(trace, attention=(first, stranger))
-    with pytest.raises(ValueError, match=r"no map of gpt gives the recorded ones again"):
+    with pytest.raises(ValueError, match=r"no map of gpt reproduces the recorded ones"):
         score_parts(model, wrong, "decoder.1.self", 0, 3, 2)
 
 
@@ -170,8 +170,8 @@ def test_a_row_that_may_look_at_nothing_is_measured_from_zero() -> None:
     [
         (("decoder.7.self", 0, 0, 0), "no attention sub-layer"),
         (("decoder.0.self", 3, 0, 0), "heads 0 to 2, not 3"),
-        (("decoder.0.self", 0, 99, 0), r"no \(99, 0\)"),
-        (("decoder.0.self", 0, 0, -1), r"no \(0, -1\)"),
+        (("decoder.0.self", 0, 99, 0), r"no cell \(99, 0\)"),
+        (("decoder.0.self", 0, 0, -1), r"no cell \(0, -1\)"),
     ],
 )
 def test_what_is_not_there_is_refused(cell: tuple[str, int, int, int], sentence_: str) -> None:

@@ -59,7 +59,7 @@ def test_prefix_matching_in_any_text_is_the_share_on_what_followed_the_same_toke
     assert statistics.prefix_matching(weights, ids) == pytest.approx(0.5)
     assert statistics.prefix_matching(np.eye(6, dtype=np.float32), ids) == 0
     for without in ([1, 2, 3], [1, 1]):  # in "a a" only itself would follow
-        with pytest.raises(ValueError, match="comes back"):
+        with pytest.raises(ValueError, match="occurs twice"):
             statistics.prefix_matching(np.eye(len(without), dtype=np.float32), without)
 
 

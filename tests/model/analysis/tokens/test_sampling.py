@@ -60,7 +60,7 @@ def test_a_continued_trace_reads_exactly_the_ids_that_were_written(model: Model)
 def test_what_a_model_cannot_have_written_is_refused() -> None:
     with pytest.raises(ValueError, match="does not continue"):
         loaded("bert").trace("the cat", continued=(1,))
-    with pytest.raises(ValueError, match="no id 999999"):
+    with pytest.raises(ValueError, match="none has the id 999999"):
         loaded("gpt").trace("the cat", continued=(999_999,))
     with pytest.raises(ValueError, match="reads at most 16"):
         loaded("gpt").trace("the cat", continued=(3,) * 15)

@@ -12,3 +12,10 @@ export function sendsSentence({ key, target, shiftKey, ctrlKey, metaKey }) {
   target.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey: true, bubbles: true, cancelable: true }));
   return true;
 }
+
+/** Keeps what is written when the connection is lost. The box is locked then, and so left, and when it is left
+ * Streamlit sends its text: that would be lost, and the box would count as sent. */
+export function keepDraft(event) {
+  const { testConnectionState } = document.querySelector("[data-testid=stApp]").dataset;
+  if (testConnectionState !== "CONNECTED" && event.target.matches?.(BOX)) event.stopPropagation();
+}
