@@ -2,7 +2,7 @@
 
 import { Finder } from "./finder.js";
 import { Lecture } from "./lecture.js";
-import { focusSentence, keepDraft, sendsSentence } from "./sentence.js";
+import { Draft, focusSentence, sendsSentence } from "./sentence.js";
 
 const SINGLE = "single-keys"; // in the browser's storage: "off" where keys without Ctrl do nothing
 const keyboards = new WeakMap();
@@ -43,7 +43,7 @@ class Keyboard {
     this.listening = new AbortController();
     const { signal } = this.listening;
     document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
-    document.addEventListener("focusout", keepDraft, { capture: true, signal });
+    this.draft = new Draft(signal);
   }
 
   close() {

@@ -13,9 +13,45 @@ export function sendsSentence({ key, target, shiftKey, ctrlKey, metaKey }) {
   return true;
 }
 
-/** Keeps what is written when the connection is lost. The box is locked then, and so left, and when it is left
- * Streamlit sends its text: that would be lost, and the box would count as sent. */
-export function keepDraft(event) {
-  const { testConnectionState } = document.querySelector("[data-testid=stApp]").dataset;
-  if (testConnectionState !== "CONNECTED" && event.target.matches?.(BOX)) event.stopPropagation();
+/** Keeps what is written when the connection is lost. The box is locked then, and so left, and what is left
+ * Streamlit sends: it would be lost, and count as sent. Streamlit may also forget it before it is connected again. */
+export class Draft {
+  constructor(signal) {
+    this.app = document.querySelector("[data-testid=stApp]");
+    [this.text, this.ran] = [null, false];
+    document.addEventListener("focusout", (event) => this.keep(event), { capture: true, signal });
+    const observer = new MutationObserver(() => this.restore());
+    const attributeFilter = ["data-test-connection-state", "data-test-script-state"];
+    observer.observe(this.app, { attributes: true, attributeFilter });
+    signal.addEventListener("abort", () => observer.disconnect());
+  }
+
+  get isConnected() {
+    return this.app.dataset.testConnectionState === "CONNECTED";
+  }
+
+  keep(event) {
+    if (this.isConnected || !event.target.matches?.(BOX)) return;
+    event.stopPropagation();
+    this.text = event.target.value;
+  }
+
+  /** Writes it again, as a hand would, after the run with which the page begins anew. */
+  restore() {
+    const box = document.querySelector(BOX);
+    if (this.text === null || !this.isConnected) return;
+    const isRunning = this.app.dataset.testScriptState !== "notRunning";
+    this.ran ||= isRunning;
+    if (!this.ran || isRunning || !box || box.disabled) return;
+    const text = this.text;
+    [this.text, this.ran] = [null, false];
+    if (document.activeElement === document.body) box.focus();
+    for (const written of [`${text} `, text]) write(box, written);
+  }
+}
+
+/** React hears of a text that it does not know yet. */
+function write(box, text) {
+  Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(box, text);
+  box.dispatchEvent(new Event("input", { bubbles: true }));
 }
