@@ -21,7 +21,6 @@ BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
 STEP = "[class*=st-key-stepper-] [data-testid=stSelectbox] input"
 PATIENCE = 5.0  # seconds until what is found counts
-FEW = 5  # choices of a switch that are looked at at both widths; each of more at one alone
 MANY = 10  # tokens of a text, more than these, look alike: the longest and the last are enough
 STILL = """async () => {
     const main = document.querySelector("[data-testid=stMain]") ?? document.body;
@@ -125,14 +124,13 @@ def _views(on: Walk, title: str, *, switches: bool) -> None:
     for view in _choices(rows.first):
         name = f"{title} · {_open(on, view)}"
         on.look(name)
-        _stages(on, name)
         if not switches:
             continue
+        _stages(on, name)
         for row in rows.all()[1:]:
             if row.count() and on.is_new(row.inner_text()):
-                look = on.look if row.get_by_role("radio").count() <= FEW else on.glance
                 for choice in _to_open(row):
-                    look(f"{name} · {_open(on, choice)}")
+                    on.glance(f"{name} · {_open(on, choice)}")
 
 
 def _stages(on: Walk, name: str) -> None:

@@ -6,6 +6,7 @@
   const ASIDE = // formulas as read aloud, icons, and the menu where it is put away
     ".katex-mathml, [data-testid=stIconMaterial], [data-testid=stSidebar][data-collapsed=true]";
   const styles = new Map();
+  const shown = new Map();
 
   function styleOf(element) {
     if (!styles.has(element)) styles.set(element, getComputedStyle(element));
@@ -26,13 +27,21 @@
   function isSeen(element) {
     const asked = { opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true };
     if (!element.checkVisibility(asked)) return false;
-    for (let at = element; at; at = above(at)) {
-      const { clipPath, clip, display, fill } = styleOf(at);
-      if (display === "none") return false; // hidden in a narrow container: Chromium calls it visible
-      if (clipPath !== "none" || clip !== "auto") return at instanceof SVGElement; // for screen readers
-      if (at === element && at instanceof SVGElement && fill === "none") return false;
-    }
-    return true;
+    return !(element instanceof SVGElement && styleOf(element).fill === "none") && isShownIn(element);
+  }
+
+  /** Whether what stands in this place is drawn: nothing around it hides it. */
+  function isShownIn(place) {
+    if (!place) return true;
+    if (!shown.has(place)) shown.set(place, looksShown(place));
+    return shown.get(place);
+  }
+
+  function looksShown(place) {
+    const { clipPath, clip, display } = styleOf(place);
+    if (display === "none") return false; // hidden in a narrow container: Chromium calls it visible
+    if (clipPath !== "none" || clip !== "auto") return place instanceof SVGElement; // for screen readers
+    return isShownIn(above(place));
   }
 
   /** A rectangle as four corners, turned about one of its own points or not. */
