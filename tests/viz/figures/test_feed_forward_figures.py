@@ -79,7 +79,7 @@ def test_each_value_set_to_zero_carries_a_cross_and_a_closed_cell_none() -> None
     assert (list(crosses.x), list(crosses.y)) == ([0], [1])
     title = figure.layout.xaxis.title.text
     assert "×: set to 0" in title
-    assert "the colour scale ends at 1; 1 of 4 values lie beyond it" in title
+    assert "the colour scale ends at 1;<br>1 of 4 values lie beyond it" in title
 
 
 def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:
@@ -88,7 +88,8 @@ def test_values_beyond_the_colours_are_counted_on_the_picture() -> None:
     drawn = {"rows": axis, "columns": axis, "quantity": "stream"}
     clipped = after_dropout(values, kept, limit=2.0, **drawn)  # type: ignore[arg-type]
     assert (
-        "the colour scale ends at 2; 2 of 4 values lie beyond it" in clipped.layout.xaxis.title.text
+        "the colour scale ends at 2;<br>2 of 4 values lie beyond it"
+        in clipped.layout.xaxis.title.text
     )
     whole = after_dropout(values, kept, **drawn)  # type: ignore[arg-type]
     assert "beyond" not in whole.layout.xaxis.title.text
