@@ -13,7 +13,7 @@ from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
 from viz.state.session import current
 from viz.views.examples.cards import STYLE, cards, say_absent
-from viz.views.examples.found import found_examples, title_of
+from viz.views.examples.found import found_examples
 from viz.views.examples.thumbnails import thumbnails
 
 page.open_page("pages/examples.py")
@@ -21,7 +21,7 @@ st.html(STYLE)
 listed = {example.view.model for example in EXAMPLES}
 opened = current().model
 if opened not in listed and engine().has(opened):
-    st.header(plain(title_of(opened)), anchor=False)
+    st.header(plain(models.title(opened)), anchor=False)
     st.caption("The clearest head of each kind, found on a short sentence in the open model.")
     with error_boundary():
         found = found_examples(opened)

@@ -1,7 +1,7 @@
 """What on a page cannot be read as it should, found by going through its views at both widths.
 
-`faults` looks at a page as it is; `walk` opens beats, views and their switches one after another and looks
-at each, wide and on a phone. legible.js says what a fault is.
+`faults` looks at a page as it is; `walk` opens beats and views one after another and looks at each, wide and
+on a phone, and at what is chosen in a view at one of the two. legible.js says what a fault is.
 """
 
 import re
@@ -96,7 +96,7 @@ def faults(page: Page, patience: float = PATIENCE) -> list[str]:
 
 def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> None:
     """All beats of the open page, and their views. beats: also those that show no model. switches:
-    also what else can be chosen in a view among a few."""
+    also the explorer's stages, and what else can be chosen in a view among a few."""
     on.known.clear()
     tabs = on.page.locator(BEATS)
     count = tabs.count()

@@ -54,6 +54,11 @@ class Registry(Mapping[str, Entry]):
         may_open = allowed.other_models if entry.folder is None else allowed.folders
         return entry if may_open else None
 
+    def title(self, name: str) -> str:
+        """A model's title; the name of one that cannot be loaded here."""
+        entry = self.found(name)
+        return name if entry is None else entry.title
+
     def _described(self, name: str, allowed: Settings) -> Entry | None:
         known = self._entries | self._others
         known |= {entry.hub: entry for entry in self._others.values() if entry.hub is not None}

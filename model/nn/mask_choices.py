@@ -19,9 +19,8 @@ class Mask:
     title: str  # in a list of masks
     change: str  # in a list of changes
     shapes: tuple[Shape, ...]  # of the models that offer it
-    pattern: Callable[[int, int], NDArray[np.bool_]] | None = (
-        None  # (query, key): joins the own mask
-    )
+    # (query, key): joins the own mask
+    pattern: Callable[[int, int], NDArray[np.bool_]] | None = None
     lifts: bool = False  # whether it takes the model's own causal mask away
 
 

@@ -9,10 +9,8 @@ from viz.figures.chart import chart
 from viz.notation.labels import plotly_words
 from viz.notation.theme import rgba
 
-WIDE, HIGH = (
-    460.0,
-    400.0,
-)  # pixels that the widest array, and all arrays one below the other, may take
+# Pixels that the widest array, and all arrays one below the other, may take.
+WIDE, HIGH = 460.0, 400.0
 LINE = 26.0  # pixels of an array's name above it
 GAP = 3.0  # pixels between equal matrices
 APART = 48  # so many matrices stand apart at most; more of them touch

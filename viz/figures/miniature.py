@@ -17,6 +17,11 @@ def miniature(values: NDArray[np.floating], quantity: QuantityName) -> str:
     shares = table / (np.abs(table).max() or 1)
     draw = _bars if len(shares) == 1 else _cells
     width, height, paths = draw(shares, QUANTITIES[quantity].hue)
+    return address(width, height, paths)
+
+
+def address(width: int, height: int, paths: str) -> str:
+    """A picture of paths as an address, stretched to the place where it is shown."""
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'preserveAspectRatio="none" shape-rendering="crispEdges">{paths}</svg>'

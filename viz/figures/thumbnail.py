@@ -1,11 +1,11 @@
 """The weights of one head as a picture of a few hundred bytes, for a card."""
 
-import base64
 from collections.abc import Sequence
 
 import numpy as np
 
 from model.trace.arrays import Array
+from viz.figures.miniature import address
 
 LEVELS = 255  # steps from 0 to 1
 _FAINT = 6  # levels below this cannot be seen
@@ -26,7 +26,4 @@ def thumbnail(rows: Sequence[str]) -> str:
         for column, level in enumerate(line)
         if level >= _FAINT
     )
-    size = f'viewBox="0 0 {len(levels[0])} {len(levels)}" preserveAspectRatio="none"'
-    drawn = f'{size} shape-rendering="crispEdges">{cells}'
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {drawn}</svg>'
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+    return address(len(levels[0]), len(levels), cells)

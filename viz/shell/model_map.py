@@ -3,6 +3,7 @@
 The blocks that the open page shows are filled, and the tick of the chosen layer is lit.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,10 +57,10 @@ class ModelMap:
 def model_map(config: TransformerConfig, file: str) -> ModelMap:
     """Draws one line of blocks for each stack. file: the page that is open."""
     shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
-    named = config.shape == "encoder-decoder"
+    named, carried = config.shape == "encoder-decoder", carried_link()
     st.html(_filled(shown))
     with st.container(key="model-map", gap=None):
-        return ModelMap(tuple((rail, _rail(rail, named=named)) for rail in rails(config)))
+        return ModelMap(tuple((rail, _rail(rail, carried, named=named)) for rail in rails(config)))
 
 
 def _filled(shown: set[Kind]) -> str:
@@ -70,21 +71,20 @@ def _filled(shown: set[Kind]) -> str:
     return f"<style>.st-key-model-map :is({blocks}) {{ {colours} }}</style>"
 
 
-def _rail(rail: Rail, *, named: bool) -> "DeltaGenerator":
-    """The blocks of a stack. Returns the place of its ticks."""
+def _rail(rail: Rail, carried: Mapping[str, str], *, named: bool) -> "DeltaGenerator":
+    """The blocks of a stack. carried: what each link says of the view. Returns the place of its ticks."""
     with st.container(horizontal=True, gap=None, key=f"rail-{rail.stack}"):
         if named:
             st.caption(rail.stack.capitalize())
-        _blocks(rail, "before", rail.before)
+        _blocks(rail, "before", rail.before, carried)
         with st.container(horizontal=True, gap=None, width="content", key=f"layer-{rail.stack}"):
-            _blocks(rail, "layer", rail.layer)
+            _blocks(rail, "layer", rail.layer, carried)
             ticks = st.empty()
-        _blocks(rail, "after", rail.after)
+        _blocks(rail, "after", rail.after, carried)
     return ticks
 
 
-def _blocks(rail: Rail, part: str, blocks: tuple[Block, ...]) -> None:
-    carried = carried_link()
+def _blocks(rail: Rail, part: str, blocks: tuple[Block, ...], carried: Mapping[str, str]) -> None:
     for number, block in enumerate(blocks):
         with st.container(
             width="content", key=f"block-{rail.stack}-{part}-{number}-kind-{block.kind}"

@@ -43,9 +43,8 @@ from viz.tour import card as tour
 if TYPE_CHECKING:
     from model.run.model import Model
 
-CHECKED_AT_ONCE = (
-    2**23
-)  # attention weights of a run that is checked before its picture is sent: 0.1 s
+# Attention weights of a run that is checked before its picture is sent: 0.1 s.
+CHECKED_AT_ONCE = 2**23
 
 
 def look(

@@ -30,19 +30,24 @@ def until_waiting(runs: PageRuns, count: int) -> None:
         threading.Event().wait(0.001)
 
 
+def order_of(runs: PageRuns, *names: str) -> list[str]:
+    """The order of the turns of visitors who ask one after another while `busy` has one."""
+    order, go_on, asking = list[str](), threading.Event(), list[Waiting]()
+    with runs.turn("busy"):
+        for count, name in enumerate(names, 1):
+            asking.append(Waiting(runs, name, order, go_on))
+            until_waiting(runs, count)
+        go_on.set()
+    for one in asking:
+        one.thread.join()
+    return order
+
+
 def test_who_had_a_turn_lets_others_go_first():
-    runs, order, go_on = PageRuns(NEVER), list[str](), threading.Event()
+    runs = PageRuns(NEVER)
     with runs.turn("other"):
         pass
-    with runs.turn("busy"):
-        again = Waiting(runs, "busy", order, go_on)
-        until_waiting(runs, 1)
-        other = Waiting(runs, "other", order, go_on)
-        until_waiting(runs, 2)
-        go_on.set()
-    for one in (again, other):
-        one.thread.join()
-    assert order == ["other", "busy"]
+    assert order_of(runs, "busy", "other") == ["other", "busy"]
 
 
 def test_one_page_is_drawn_at_a_time():
@@ -95,18 +100,10 @@ def test_work_in_the_background_lets_pages_pass():
 
 
 def test_newcomers_come_after_those_who_are_there():
-    runs, order, go_on = PageRuns(NEVER), list[str](), threading.Event()
+    runs = PageRuns(NEVER)
     with runs.turn("pupil"):
         pass
     for number in range(ROUND):  # the pupil's turn is long ago
         with runs.turn(str(number)):
             pass
-    with runs.turn("busy"):
-        newcomer = Waiting(runs, "newcomer", order, go_on)
-        until_waiting(runs, 1)
-        pupil = Waiting(runs, "pupil", order, go_on)
-        until_waiting(runs, 2)
-        go_on.set()
-    for one in (newcomer, pupil):
-        one.thread.join()
-    assert order == ["pupil", "newcomer"]
+    assert order_of(runs, "newcomer", "pupil") == ["pupil", "newcomer"]

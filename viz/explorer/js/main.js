@@ -11,6 +11,7 @@ import { hasHead } from "./derive.js";
 import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
 import { contains, PLOTLY_TOKENS, windowAround, within } from "./geometry.js";
+import { CHOOSE, tellShown } from "./head_events.js";
 import { layersOf, remember, remembered } from "./held.js";
 import { followLecture } from "./lecture.js";
 import { unpacked } from "./message.js";
@@ -54,7 +55,7 @@ class Explorer {
     this.root.onkeydown = moveAmongRadios;
     this.controls = new Controls(this.parts, (change) => this.choose(change));
     this.asked = (event) => this.take(event);
-    window.addEventListener("choose-head", this.asked);
+    window.addEventListener(CHOOSE, this.asked);
     this.mountedUntil = new AbortController();
     followLecture(this, this.mountedUntil.signal);
   }
@@ -116,7 +117,7 @@ class Explorer {
     this.mountedUntil.abort();
     this.python.close();
     this.drawing.close();
-    window.removeEventListener("choose-head", this.asked);
+    window.removeEventListener(CHOOSE, this.asked);
     explorers.delete(this.parent);
   }
 
@@ -149,8 +150,7 @@ class Explorer {
 
   /** Tells the work bar which head this picture shows. */
   tellHead(place = this.layer.name) {
-    const detail = { place, head: this.state.head };
-    window.dispatchEvent(new CustomEvent("head-shown", { detail }));
+    tellShown({ place, head: this.state.head });
   }
 
   /** Tells Python of the choice: at once where Python must send what it is drawn from. */

@@ -1,16 +1,15 @@
 // The one choice of a head: a button that names it, and a panel with all heads, layers from top to bottom, each as
 // a small map of its weights. The arrow keys move the choice.
 //
-// A picture in the browser that can show the head at once takes the choice from the window's event CHOOSE; else
-// Python hears of it. Such a picture tells with SHOWN what it shows.
+// A picture in the browser that can show the head at once takes the choice; else Python hears of it. Such a
+// picture tells what it shows.
 
 import { paletteOf } from "../../explorer/js/colours.js";
 import { element } from "../../explorer/js/elements.js";
+import { isShownAtOnce, SHOWN } from "../../explorer/js/head_events.js";
 import { unpacked } from "../../explorer/js/message.js";
 import { paintPixels } from "../../explorer/js/paint.js";
 
-const CHOOSE = "choose-head"; // { place, head }; the picture that shows it prevents the default
-const SHOWN = "head-shown"; // { place, head }
 const HIDDEN = 255; // of the bytes of a map: no token of the block may be looked at
 const ONE = 250; // of the bytes of a map: a weight of 1
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -169,8 +168,7 @@ class Picker {
   /** What a click or a key chooses. */
   pick(detail) {
     this.choose(detail);
-    const event = new CustomEvent(CHOOSE, { detail, cancelable: true });
-    if (window.dispatchEvent(event)) this.trigger("head", detail);
+    if (!isShownAtOnce(detail)) this.trigger("head", detail);
   }
 
   move(event) {

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from model.analysis.heads.families import families
 from model.analysis.heads.ranking import STATISTICS, Statistic, scores
-from model.loading.registry import models
 from model.nn.config import Shape
 from model.nn.places import Head
 from model.serving.engine import Request
@@ -51,9 +50,3 @@ def _example(
     view = view_of(name, text, head, (query, int(weights[query].argmax())))
     words = f"{statistic.meaning} On this sentence: {share:.2f}."
     return SentenceExample(statistic.title, view, words), rows_of(weights)
-
-
-def title_of(name: str) -> str:
-    """A model's title; the name of one that is not listed."""
-    entry = models.found(name)
-    return name if entry is None else entry.title

@@ -201,12 +201,10 @@ def _say_kept() -> None:
     kept = kept_view()
     if kept is not None:
         text = kept.text if len(kept.text) <= _SHOWN else kept.text[: _SHOWN - 1] + "…"
-        entry = models.found(kept.model)
-        title = kept.model if entry is None else entry.title
         st.caption(
             plain(
                 "This page needs an encoder and a decoder, so it opened the translator. "
-                f"“{text}” and {title} are kept for the other pages."
+                f"“{text}” and {models.title(kept.model)} are kept for the other pages."
             )
         )
 

@@ -1,6 +1,7 @@
 // A list of every page, head and token, which gets shorter with each letter that is typed.
 
 import { element, span } from "../../../explorer/js/elements.js";
+import { isShownAtOnce } from "../../../explorer/js/head_events.js";
 
 const SHOWN = 60; // goals in the list; more are found by another letter
 const MOVES = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
@@ -74,9 +75,7 @@ export class Finder {
     const goal = this.found[at];
     if (!goal) return;
     this.dialog.close();
-    const choice = new CustomEvent("choose-head", { detail: goal.to, cancelable: true });
-    const here = goal.kind === "Head" && !window.dispatchEvent(choice); // a picture on this page shows it at once
-    if (!here) this.told.jump(goal.to);
+    if (goal.kind !== "Head" || !isShownAtOnce(goal.to)) this.told.jump(goal.to);
   }
 }
 
