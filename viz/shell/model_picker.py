@@ -20,7 +20,7 @@ from model.loading.registry import Entry, hub_models, models, others_allowed
 from viz.notation.markdown import plain
 from viz.shell.downloads import Download, Fetching
 from viz.state.engine import engine
-from viz.state.session import change_view, current, shown
+from viz.state.session import change_view, current, switch
 
 WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
 TYPED, NAMED = "picker-typed", "picker-named"
@@ -37,7 +37,7 @@ def choose_model() -> None:
         format_func=model_title,
         label_visibility="collapsed",
         width=180,
-        **shown("choose-model", current().model, open_model),
+        **switch("choose-model", current().model, open_model),
     )
     _tell_evictions()
     if others_allowed():

@@ -1,6 +1,7 @@
 """What Streamlit does otherwise than an app for many visitors needs, mended in one place."""
 
 import hashlib
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime import app_session, memory_media_file_storage
@@ -10,6 +11,7 @@ from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
 from viz.state.page_runs import page_runs
+from viz.state.way_back import marked
 
 
 def mend_streamlit() -> None:
@@ -48,7 +50,15 @@ def watch_nothing() -> None:
 
 
 class _InTurn(script_runner.ScriptRunner):
-    """Runs a page when its visitor's turn has come."""
+    """Runs a page when its visitor's turn has come, and knows Back and Forward though the request that said
+    so was overtaken."""
+
+    def __init__(self, *, session_id: str, initial_rerun_data: RerunData, **others: Any) -> None:
+        request = marked(session_id, initial_rerun_data)
+        super().__init__(session_id=session_id, initial_rerun_data=request, **others)
+
+    def request_rerun(self, rerun_data: RerunData) -> bool:
+        return super().request_rerun(marked(self._session_id, rerun_data))
 
     def _run_script(self, rerun_data: RerunData) -> None:
         with page_runs.turn(self._session_id):

@@ -11,6 +11,7 @@ from viz.explorer import forget
 from viz.state import url
 from viz.state.link import PARAMETERS, from_link, short_link, to_link
 from viz.state.view import View
+from viz.state.way_back import arrive, came_back
 from viz.telemetry.metrics import count_page
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
@@ -145,20 +146,21 @@ def adopt_link(page: str) -> tuple[str, ...]:
     link = url.read(PARAMETERS)
     before = st.session_state.get(_PAGE)
     moved = before not in (None, page)
-    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page or url.came_back()
-    if _is_ours(link, moved=moved):
-        if moved:
-            _bring_view(page, link)
-        return ()
-    view, problems = from_link(link)
-    open_view(view if link else _entered().get(page, view))
+    st.session_state[_PAGE], st.session_state[_ARRIVED] = page, before != page or came_back()
+    problems: tuple[str, ...] = ()
+    if not _is_ours(link, moved=moved):
+        view, problems = from_link(link)
+        open_view(view if link else _entered().get(page, view))
+    elif moved:
+        _bring_view(page, link)
+    arrive()
     return problems
 
 
 def _is_ours(link: dict[str, str], *, moved: bool) -> bool:
     """Whether the link is one that this session wrote, so that its view stays. moved: whether the reader
     comes from another page."""
-    if _VIEW not in st.session_state or url.came_back():
+    if _VIEW not in st.session_state or came_back():
         return False
     # The request may be late: it may hold what a page's menu carried, or what this page wrote, before.
     late, last = (_CARRIED, _LINK) if moved else (_LINK, _CARRIED)

@@ -9,7 +9,6 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 LATE = 5.0  # seconds for which a request may carry what has been replaced
 _PARTS = "address-parts"  # session state: a part's name -> _Part
@@ -71,12 +70,6 @@ def knows(part: str, written: Said) -> bool:
     """Whether the browser was told this last, or so shortly before that the request may not know better."""
     known = _parts().get(part)
     return known is not None and written in (known.said, *(said for said, _ in _recent(known)))
-
-
-def came_back() -> bool:
-    """Whether this run was asked for by the browser's Back or Forward."""
-    context = get_script_run_ctx()
-    return context is not None and context.is_history_navigation
 
 
 def _parts() -> dict[str, _Part]:

@@ -13,6 +13,7 @@ from viz.state import url
 from viz.state.intervention_words import parts
 from viz.state.session import current, kept_view, open_view, set_intervention
 from viz.state.view import View
+from viz.state.way_back import came_back
 from viz.tour.steps import NAMES, TOUR_STEPS, TourStep, on_tour_sentence, opened
 
 PARAMETER = "tour"
@@ -75,7 +76,7 @@ def adopt() -> None:
     """Takes the step from a link that was opened, then lets the link say where the tour stands."""
     written, known = url.read(_NAMES), progress()
     found = read(written.get(PARAMETER, ""))
-    late = url.knows(PARAMETER, written) and not url.came_back()
+    late = url.knows(PARAMETER, written) and not came_back()
     if found is not None and not late and known.link != found.link:
         known = replace(found, done=known.done)
         _keep(known)

@@ -1,11 +1,17 @@
 """What is mended in Streamlit, each held against Streamlit's own classes."""
 
+import asyncio
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
-from streamlit.runtime import memory_media_file_storage
+from streamlit.runtime import app_session, memory_media_file_storage
 from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.runtime.state import SessionState
 
 from model import Intervention, load_model
 from model.trace.trace import Trace
@@ -23,6 +29,7 @@ def mended() -> Iterator[None]:
     before = memory_media_file_storage._calculate_file_id
     mend_streamlit()
     yield
+    app_session.ScriptRunner = script_runner.ScriptRunner
     memory_media_file_storage._calculate_file_id = before
 
 
@@ -66,3 +73,28 @@ def test_a_byte_anywhere_in_a_large_file_gives_it_another_name() -> None:
         names.add(storage.load_and_get_id(bytes(plain), "a/b", MediaFileKind.DOWNLOADABLE, "c"))
         plain[place] ^= 1
     assert len(names) == 30
+
+
+def waits(session: str, request: RerunData) -> bool:
+    """Whether the run that waits in a new runner of a session is one of Back or Forward."""
+    loop = asyncio.new_event_loop()
+    runner = app_session.ScriptRunner(
+        session_id=session,
+        main_script_path="app.py",
+        session_state=SessionState(),
+        uploaded_file_mgr=mock.Mock(),
+        script_cache=ScriptCache(),
+        initial_rerun_data=request,
+        user_info={},
+        fragment_storage=mock.Mock(),
+        pages_manager=mock.Mock(),
+        event_loop=loop,
+    )
+    loop.close()
+    return runner._requests.on_scriptrunner_ready().rerun_data.is_history_navigation
+
+
+def test_a_runner_that_takes_the_place_of_backs_own_knows_that_it_came_back() -> None:
+    assert not waits("mine", RerunData(query_string="head=2"))
+    assert waits("mine", RerunData(query_string="head=2", is_history_navigation=True))
+    assert waits("mine", RerunData(query_string="head=2"))

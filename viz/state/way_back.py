@@ -1,0 +1,38 @@
+"""The browser's Back and Forward, until the page has opened what the address says.
+
+Streamlit marks the one request that they send. Where another request comes before its run has begun, that one
+runs in its place, for the same address but without the mark: the reader would seem to come by the menu.
+"""
+
+from dataclasses import replace
+
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+
+MANY = 1_000  # sessions: the oldest have ended, or will not miss it
+_asked: dict[str, tuple[str, str]] = {}  # session -> page and query that Back or Forward asked for
+
+
+def marked(session: str, request: RerunData) -> RerunData:
+    """The request, with the mark of one for the same address that it takes the place of."""
+    address = (f"{request.page_name}{request.page_script_hash}", request.query_string)
+    if request.is_history_navigation:
+        _asked[session] = address
+        while len(_asked) > MANY:
+            del _asked[next(iter(_asked))]
+    elif _asked.get(session) == address:
+        return replace(request, is_history_navigation=True)
+    return request
+
+
+def came_back() -> bool:
+    """Whether this run was asked for by the browser's Back or Forward."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def arrive() -> None:
+    """The page has opened what the address says: requests that come now are ordinary ones."""
+    context = get_script_run_ctx()
+    if context is not None:
+        _asked.pop(context.session_id, None)
