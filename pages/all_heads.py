@@ -22,22 +22,22 @@ Each layer has several **{glossary_link("head", "heads")}**. Each has its own sm
 {glossary_link("value", "values")} of its own or shared with a few others, so each can look for
 something else: the token before, what followed the same word earlier, the end of the sentence.
 
-Their {glossary_link("output", "outputs")} are laid side by side and multiplied by one matrix, W_O.
+Their {glossary_link("output", "outputs")} are concatenated and multiplied by one matrix, W_O.
 That is the same as multiplying each head's output by its own rows of W_O and adding up the results:
-heads do not mix before they add to the {glossary_link("residual stream")}.
+the heads do not mix before they add to the {glossary_link("residual stream")}.
 
-You need not open all of them. A **ranking** by what heads look at finds candidates. It says
-where a head looks, not why. **Leaving a head out** shows what the model loses without it, which
-is closer to the head's purpose. Means over heads and **rollout** are handy pictures, but nothing in
-the model computes them.
+You need not open all of them. A **ranking** by what heads attend to finds candidates. It says what a head
+attends to, not why. **Leaving a head out** shows what the model loses without it, which is closer to the
+purpose of the head. Means over heads and **rollout** are useful pictures, but nothing in the model
+computes them.
 """
     )
     config = seen.model.config
     formula.latex(concatenation(config))
     if config.groups_keys:
         formula.caption(
-            f"In this model {config.heads // config.key_head_count} heads of queries share each head of "
-            f"keys and values: {config.heads} heads have {config.key_head_count} of those."
+            f"In this model {config.heads // config.key_head_count} query heads share each head of "
+            f"keys and values: {config.heads} heads have {config.key_head_count} of these."
         )
 
 

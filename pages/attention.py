@@ -18,23 +18,23 @@ def idea() -> None:
     words.markdown(
         f"""
 Each token asks a question, its **{glossary_link("query")}**. Each token offers a
-**{glossary_link("key")}** to be found by, and a **{glossary_link("value")}** to hand over. The dot
+**{glossary_link("key")}** to be found by, and a **{glossary_link("value")}** to pass on. The dot
 product of a query and a key is a **{glossary_link("score")}**: how well the two match.
 
 Scores are {glossary_link("scaled score", "divided by √dₖ")}, because a sum of dₖ products grows
-with dₖ. A **{glossary_link("mask")}** closes what a token may not see, such as the future in a
+with dₖ. A **{glossary_link("mask")}** hides what a token may not see, such as the future in a
 {glossary_link("GPT")}. The {glossary_link("softmax")} turns each row of scores into
 **{glossary_link("weight", "weights")}** that sum to 1. The **{glossary_link("output")}** is the sum
 of the values, each times its weight.
 
-It is a soft look-up: a dictionary whose keys match by degree.
+This is a soft look-up: a dictionary in which every key matches to some degree.
 """
     )
     masked = seen.model.config.masks_future
     formula.latex(ATTENTION if masked else ATTENTION_WITHOUT_MASK)
     if not masked:
         formula.caption(
-            "This model is an encoder: every token may look at every other, so it adds no M."
+            "This model is an encoder: every token may attend to every other, so it adds no M."
         )
 
 

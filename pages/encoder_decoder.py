@@ -41,17 +41,25 @@ of the encoder.
     )
     st.latex(ATTENTION)
     for name, streams, words in (
-        ("Encoder self-attention", ("X", "X"), "The source looks at itself, in both directions."),
+        (
+            "Encoder self-attention",
+            ("X", "X"),
+            (
+                "Queries, keys and values all come from the source. Every word may attend to every "
+                "other."
+            ),
+        ),
         (
             "Masked decoder self-attention",
             ("Y", "Y"),
-            "The target looks at itself. The causal mask closes the words that are not written yet.",
+            "Queries, keys and values all come from the target. The causal mask hides the words "
+            "that are not yet written.",
         ),
         (
             "Cross-attention",
             ("Y", "E"),
-            "The target asks, the source answers: queries from the decoder, keys and values from the "
-            "encoder. No mask, for the whole source may be read.",
+            "Queries come from the decoder, keys and values from the encoder: the target asks, the "
+            "source answers. There is no mask, because the whole source may be read.",
         ),
     ):
         said, shown = st.columns([2, 3], vertical_alignment="center")
@@ -60,8 +68,8 @@ of the encoder.
     st.markdown(
         f"""
 The target starts with a mark for the start. At each step the likeliest word joins it
-({glossary_link("greedy decoding")}), until the mark for the end. In training the right target is
-known, and all its words are learned at once: that is {glossary_link("teacher forcing")}. Cross-attention
+({glossary_link("greedy decoding")}), until the mark for the end. In training the right target is known,
+and all its words are trained in parallel: that is {glossary_link("teacher forcing")}. Cross-attention
 often shows an **alignment**: to write a word, the decoder reads the word that it translates.
 """
     )

@@ -31,8 +31,8 @@ makes the vector wider, usually four times. The **activation** is a curve that i
 number. A second map brings the vector back to its width.
 
 **ReLU** cuts off what is below 0. **GELU** does so smoothly: it dips to −0.17 at x ≈ −0.75 and keeps
-some slope below 0. GPT-2 was trained with a tanh form of it. **SwiGLU** applies its curve to one map
-and multiplies the result by a second map: a gate.
+some slope below 0. GPT-2 was trained with an approximation of it that uses tanh. **SwiGLU** applies its
+curve to one map and multiplies the result by a second map: a gate.
 
 Each sub-layer **adds** its output to the token's vector, so both must have the same width. This sum is
 the **residual stream**. The shortcut around the sub-layer gives gradients a short way back.

@@ -34,13 +34,13 @@ Every part of attention is there for a reason. Take one away, and see what is lo
 - **Scaling** divides the scores by √dₖ. Without it most {glossary_link("weight", "weights")} are
   nearly 0 or 1.
 - The **{glossary_link("mask")}** hides the future. Without it a GPT can read the answer.
-- **Padding** fills up short texts. No token may look at it.
-- **Positions** tell the order. Attention alone reads a bag of words.
+- **Padding** fills up short texts. No token may attend to it.
+- **Positions** tell the order. Without them attention reads a bag of words.
 - **Heads** share the work. Some can be spared, others cannot.
 - **{glossary_link("Dropout")}** belongs to training only. Here you can see what it does.
 
-The model was trained with the parts that it has. Run without one it is a **counterfactual**: it never
-learned to work like that. You see what this model loses, not what a model trained that way would do.
+The model was trained with all its parts. Without one you see what this model loses, not what a model
+trained that way would do: a run of this kind is called a **counterfactual**.
 """
     )
     formula.latex(MASKED_ATTENTION)

@@ -16,14 +16,14 @@ def idea() -> None:
     words.markdown(
         """
 Sub-layer after sub-layer adds to a token's vector, so some vectors grow large and others stay small.
-A **layer norm** brings each one back to the same size. It looks at one token at a time: it
-subtracts the **mean** of the token's numbers and divides by their **standard deviation**.
+A **layer norm** brings each one back to the same size. It works on one token at a time: it subtracts the
+**mean** of the token's numbers and divides by their **standard deviation**.
 
 Then each dimension is multiplied by its own **γ** and shifted by its own **β**. Both are learned, and
 are the same for every token. The small **ε** inside the root keeps it from dividing by zero.
 
-**Batch norm** normalizes each dimension over the samples of a batch, so one sample's numbers depend on
-the others, and on padding. Layer norm mixes no samples and no tokens. Min–max scaling maps a known
+**Batch norm** normalizes each dimension over the samples of a batch, so the numbers of one sample depend
+on the others, and on padding. Layer norm mixes neither samples nor tokens. Min–max scaling maps a known
 range to 0 to 1 instead; it does not bring the mean to 0.
 
 The norm stands after the residual sum (**post-norm**: the 2017 transformer, BERT) or before each

@@ -24,14 +24,14 @@ def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
     words.markdown(
         """
-Attention looks at all tokens at once. By itself it does not know which comes first: “Lion kills
-tiger” and “Tiger kills lion” would be the same bag of words. So each token is told its **position**.
+Attention reads all tokens at once. By itself it does not know which comes first: “Lion kills tiger” and
+“Tiger kills lion” would be the same bag of words. So each token is given its **position**.
 
 - **Sinusoidal** positions come from a formula: pairs of sine and cosine, from fast to slow. A pair is
-  needed because a sine alone gives two positions the same value. With its cosine, moving on by a number
-  of positions is a rotation.
+  needed because a sine alone gives two positions the same value. With the cosine beside it, a shift by
+  some number of positions is a rotation.
 - **Learned** positions are a table like the embedding: one row for each position, found by training.
-  GPT-2 and BERT have them. There is no row beyond the longest text of the training.
+  GPT-2 and BERT have them. There is no row for positions beyond the longest text of the training.
 - **Rotary** positions add nothing. They turn each query and key by an angle that grows with the
   position, so that a score depends on the distance of the two tokens.
 

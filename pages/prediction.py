@@ -33,12 +33,13 @@ which sum to 1 over the whole vocabulary. They say what the model expects next a
 
 - **{glossary_link("Temperature")}** divides the logits first. Below 1 the likely tokens gain, above
   1 the unlikely ones.
-- **{glossary_link("Top-k")}** keeps the k likeliest tokens and removes the others. The probabilities
-  of those that stay are scaled up to sum to 1.
-- **{glossary_link("Top-p")}** keeps the fewest tokens whose probabilities together reach p.
-- **{glossary_link("Greedy decoding")}** takes the likeliest token. **Sampling** draws one at random.
+- **{glossary_link("Top-k")}** keeps the k most likely tokens and removes the others. The probabilities of
+  those that remain are scaled up to sum to 1.
+- **{glossary_link("Top-p")}** keeps the smallest set of most likely tokens whose probabilities reach p
+  together.
+- **{glossary_link("Greedy decoding")}** takes the most likely token. **Sampling** draws one at random.
 
-The chosen token joins the text, and the model reads everything again: that is how it writes a text.
+The chosen token is added to the text, and the model reads everything again: that is how it writes.
 The **{glossary_link("entropy")}** says how undecided the model is: 0 for one certain token, ln n for n
 equally likely ones.
 
@@ -55,7 +56,9 @@ The **{glossary_link("logit lens")}** asks what each earlier state would predict
 
 def live() -> None:
     if seen.trace.prediction is None:
-        say_encoder(seen, "reads a text and predicts no next token. A GPT does.")
+        say_encoder(
+            seen, "reads a text and predicts no next token. Choose a GPT to see a prediction."
+        )
         return
     beside_questions("prediction", seen, lambda: page.views(VIEWS, seen))
 

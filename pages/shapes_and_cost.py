@@ -41,7 +41,7 @@ def idea() -> None:
 Every operation gives a tensor of a certain shape. In attention a text of n
 {glossary_link("token", "tokens")} is projected, cut into h {glossary_link("head", "heads")} of width
 dₖ, turned into an n × n table of {glossary_link("score", "scores")} for each head, and brought back to
-its old shape.
+its original shape.
 
 So there are three kinds of cost. The **parameters** are the same however long the text is. The
 **operations** on single tokens grow with n. The tables of pairs grow with **n²**, in operations and in

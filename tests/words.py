@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import Element
+from streamlit.testing.v1.element_tree import ButtonGroup, Element
 
 from model.worked import examples
 from tests.pages.reading import visit
@@ -54,9 +54,14 @@ def _states(name: str) -> Iterator[tuple[str, AppTest]]:
     yield "as it opens", app
     for tab in app.tabs:
         yield f"tab “{tab.label}”", app  # AppTest draws what is in every tab
-    for control in [one for one in app.get("button_group") if one.label == "Show"]:
-        for option in control.options:
-            yield f"view “{option}”", control.set_value(option).run()
+    for option in [option for control in _shows(app) for option in control.options]:
+        (control,) = _shows(app)  # as drawn now: an older one belongs to the view before
+        yield f"view “{option}”", control.set_value(option).run()
+
+
+def _shows(app: AppTest) -> list[ButtonGroup[str]]:
+    """The control that chooses a view, if the page has views."""
+    return [one for one in app.get("button_group") if one.label == "Show"]
 
 
 def _texts(app: AppTest) -> Iterator[str]:

@@ -46,9 +46,9 @@ def test_each_kind_of_attention_opens_in_the_explorer(open_page: Callable[..., P
         show="The three attentions",
     )
     for kind, label in (
-        ("Encoder self-attention", "English looks at English"),
-        ("Masked decoder self-attention", "French looks at French"),
-        ("Cross-attention", "French (rows) looks at English (columns)"),
+        ("Encoder self-attention", "English attends to English"),
+        ("Masked decoder self-attention", "French attends to French"),
+        ("Cross-attention", "French (rows) attends to English (columns)"),
     ):
         show(page, kind)
         expect(page.get_by_text(label)).to_be_visible()

@@ -23,7 +23,7 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/feed_forward", model="stories", text=TEXT)
-    expect(page.get_by_text("the one that the activation bends most here")).to_be_visible()
+    expect(page.get_by_text("the one that the activation changes most here")).to_be_visible()
     click_mark(page, 4)
     expect(page.get_by_text("Token 4 ·dog, its strongest neuron")).to_be_visible()
     show(page, "On the curve")
@@ -37,7 +37,7 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     show(page, "pre-norm")
     expect(page.get_by_text("neither vanishes nor explodes")).to_be_visible()
     show(page, "Dropout")
-    expect(page.get_by_text("became 0, the rest was divided by")).to_be_visible()
+    expect(page.get_by_text("became 0; the others were divided by")).to_be_visible()
     show(page, "Evaluation")
     expect(page.get_by_text("Nothing changes")).to_be_visible()
 

@@ -46,7 +46,7 @@ def server(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def offered(page: Page, name: str) -> Locator:
     """The button that brings a model, once the picker has looked it up."""
-    box = page.get_by_label("Or any other id of the hub, or a folder")
+    box = page.get_by_label("Or enter any other hub id, or a folder")
     if not box.is_visible():
         page.get_by_text("Other models", exact=True).click()
     box.fill(name)
@@ -93,7 +93,7 @@ def test_a_folder_opens_by_its_path_and_a_wrong_name_is_told(
 ) -> None:
     page = open_page("/attention")
     offered(page, "nonsense")
-    expect(page.get_by_text("is no folder here")).to_be_visible()
+    expect(page.get_by_text("is neither a folder on this server")).to_be_visible()
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     offered(page, str(tmp_path))
     page.get_by_role("button", name="Open it", exact=True).click()

@@ -15,7 +15,7 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     expect(plots(page).filter(has_text="Scores")).to_have_count(1)
     show(page, "Parameters")
     expect(page.get_by_text("Difference: 0.")).to_be_visible()
-    choose(page, "Count for", "GPT-2 small")
+    choose(page, "Sizes of", "GPT-2 small")
     expect(page.get_by_text("124,439,808", exact=True).first).to_be_visible()
     show(page, "Growth")
     expect(plots(page).filter(has_text="equal at 6,549 tokens")).to_have_count(1)
@@ -26,7 +26,7 @@ def test_from_the_sentence_to_gpt_2_and_to_own_sizes_and_back_by_link(
     copy = open_page(page.url, on=fresh_page())
     expect(copy.get_by_role("spinbutton", name="Width")).to_have_value("1536")
     expect(plots(copy).filter(has_text="equal at 11,179 tokens")).to_have_count(1)
-    copy.get_by_role("button", name="Back to these sizes").click()
+    copy.get_by_role("button", name="Reset these sizes").click()
     expect(plots(copy).filter(has_text="equal at 6,549 tokens")).to_have_count(1)
 
 
@@ -46,7 +46,7 @@ def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
 
 def test_nothing_is_measured_before_the_button_is_pressed(open_page: Callable[..., Page]) -> None:
     page = open_page("/shapes_and_cost", **{"show": "Time"})
-    expect(page.get_by_role("button", name="Measure here and now")).to_be_visible()
+    expect(page.get_by_role("button", name="Measure now")).to_be_visible()
     expect(plots(page)).to_have_count(0)
 
 

@@ -69,8 +69,8 @@ def test_the_french_comes_out_word_by_word() -> None:
     assert marked(app) == "le chat noir dort ."
     assert marked(press(app, "Next")).endswith("end&gt;")
     assert next(button for button in app.button if button.label == "Next").disabled
-    assert "reads “" in said(app)
-    assert "gives the same logits to" in said(app)
+    assert "attends most to “" in said(app)
+    assert "gives the same logits, to within" in said(app)
 
 
 def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> None:
@@ -128,9 +128,9 @@ def test_french_of_ones_own_is_judged_word_by_word() -> None:
 def test_a_link_brings_the_target_and_the_other_views_show_it() -> None:
     linked = {"text": "the black cat sleeps", "target": "le chat blanc dort"}
     app = opened(show="Alignment", **linked)
-    assert "The French is your own" in said(app)
+    assert "This is your own French" in said(app)
     press(app, "Back to the model's French")
-    assert "The French is your own" not in said(app)
+    assert "This is your own French" not in said(app)
     app = opened(show="Your own French", **linked)
     assert "The least expected is “blanc”" in said(app)
     assert marked(opened(**linked)) == "le chat noir"
@@ -149,10 +149,10 @@ def test_unknown_words_are_named_with_words_like_them_and_a_way_on() -> None:
 
 def test_a_sentence_of_the_list_and_a_made_up_one_open_with_their_own_french() -> None:
     app = opened(target="le chat")
-    press(app, "A made-up sentence")
+    press(app, "Make up a sentence")
     assert app.text_area[0].value == made_up(1)
     assert "seed 1" in said(app)
-    press(app, "A made-up sentence")
+    press(app, "Make up a sentence")
     assert app.text_area[0].value == made_up(2)
     app.selectbox(key="encoder-sentence").set_value("the old house").run()
     assert app.text_area[0].value == "the old house"

@@ -76,7 +76,7 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(model: str) -> No
     token, at = np.unravel_index(bent.argmax(), bent.shape)
     assert bent[token, at] > 0.05
     assert control(app, "Token").value == token
-    assert f"bends most here, {listed[at]}:" in said(app)
+    assert f"changes most here, {listed[at]}:" in said(app)
     assert right_side(app, 1) == pytest.approx(float(record.hidden[token, listed[at]]), abs=6e-5)
     marked = pictures(app)[-1]
     assert marked["text"][-1] == f"neuron {listed[at]}"
@@ -86,7 +86,7 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(model: str) -> No
 def test_nothing_is_said_of_a_bend_where_relu_cuts_off_or_lets_through() -> None:
     app = opened(model="translate-en-fr")
     assert own("translate-en-fr").config.activation == "relu"
-    assert "bends most" not in said(app)
+    assert "changes most" not in said(app)
 
 
 def right_side(app: AppTest, number: int) -> float:
@@ -108,9 +108,9 @@ def test_the_bars_are_the_lengths_of_the_contributions(model: str) -> None:
         if len(trace.residual) > 1:
             choose(app, "Stream", stack)
         added = np.stack([lengths(part.added) for part in contributions(trace, stack, place)])
-        choose(app, "Whose lengths", 0)
+        choose(app, "Lengths for", 0)
         np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
-        choose(app, "Whose lengths", 1)
+        choose(app, "Lengths for", 1)
         np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
     assert ("all contributions from the last state" in said(app)) is (place == "pre")
 

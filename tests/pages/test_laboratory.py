@@ -103,7 +103,7 @@ def test_edges_are_cut_mended_and_cut_by_the_row() -> None:
     app = opened("Edges", query="3", key="1")
     widget(app, "laboratory-edge").click().run()
     assert intervention(app).blocked == {(3, 1)}
-    assert widget(app, "laboratory-edge").label == "Mend this edge"
+    assert widget(app, "laboratory-edge").label == "Restore this edge"
     widget(app, "laboratory-edge").click().run()
     assert intervention(app) == Intervention()
     widget(app, "laboratory-row").click().run()
@@ -125,7 +125,7 @@ def test_an_edge_that_the_mask_forbids_is_said_to_be_masked_and_cannot_be_cut() 
     assert (button.label, button.disabled) == ("Cut this edge", False)
     button.click().run()
     assert intervention(app).blocked == {(1, 3)}
-    assert widget(app, "laboratory-edge").label == "Mend this edge"
+    assert widget(app, "laboratory-edge").label == "Restore this edge"
 
 
 def test_an_edge_that_is_cut_where_the_mask_forbids_it_can_be_mended() -> None:

@@ -96,7 +96,7 @@ def test_the_views_draw_the_numbers_of_the_two_traces() -> None:
     for values, trace in zip(marks, (before, after), strict=True):
         np.testing.assert_allclose(values, trace.find("decoder.1.self").weights(2).max(-1))
     app = opened(show=NEXT, **link)
-    shown = re.findall(r"\*\*(\d\.(\d{2,4}))\*\* nats apart", said(app))
+    shown = re.findall(r"\*\*(\d\.(\d{2,4}))\*\* nats, over", said(app))
     ((whole, decimals),) = shown
     assert whole == f"{divergences(before, after)[-1]:.{len(decimals)}f}"
 

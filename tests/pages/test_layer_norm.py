@@ -89,7 +89,7 @@ def test_an_rms_norm_of_the_input_and_the_difference_are_drawn() -> None:
     trace = traced("stories")
     app, norm = opened("RMS norm beside it", text=trace.text), trace.norms[-1]
     choose(app, "Norm", norm.name)
-    choose(app, "Stage", "What an RMS norm would make of it")
+    choose(app, "Stage", "Result of an RMS norm")
     squares = np.square(norm.input).mean(-1, keepdims=True)
     expected = norm.input / np.sqrt(squares + norm.epsilon)
     np.testing.assert_allclose(drawn(app), expected, atol=1e-4)

@@ -10,7 +10,7 @@ from tests.pages.laboratory import assert_sound, linked
 from tests.pages.reading import numbers, said, tables, traces
 from viz.state.engine import engine
 
-POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "What to fill with")
+POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "Which mask value")
 TEXT = "Tom Hill saw a red ball"
 
 

@@ -194,7 +194,7 @@ def test_another_sentence_has_other_sizes() -> None:
 def test_nothing_is_measured_until_somebody_asks() -> None:
     app = opened("Time")
     assert not app.get("plotly_chart")
-    assert "Measure here and now" in [button.label for button in app.button]
+    assert "Measure now" in [button.label for button in app.button]
 
 
 def test_tokens_that_the_model_adds_are_told_from_those_that_were_typed() -> None:

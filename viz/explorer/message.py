@@ -249,5 +249,5 @@ def floats(array: Array) -> Array:
     Raises ValueError if a number in it is not finite.
     """
     if not np.isfinite(array).all():
-        raise ValueError("A vector of the attention layer holds a number that is not finite.")
+        raise ValueError("A vector of the attention layer contains a number that is not finite.")
     return np.array(array, dtype="<f4", order="C")

@@ -34,10 +34,10 @@ def stages(
     get weight.
     """
     causal = kind == "causal"
-    hidden = "; upper right = the future, not allowed" if causal else "; hatched = not allowed"
+    hidden = "; upper right = the future, masked" if causal else "; hatched = masked"
     hidden = hidden if masked else ""
     future = " The future is still visible here." if causal else ""
-    striped = f"A vertical stripe is a key that every query likes.{future}"
+    striped = f"A vertical stripe is a key that matches every query.{future}"
     found = (
         *_VECTORS,
         _matrix("scores", "Q·Kᵀ", ", not yet scaled or masked", striped),
@@ -55,7 +55,7 @@ def _vectors(
 ) -> Stage:
     """A stage with a row for each token and a column for each dimension."""
     rows: Axis = "query" if name in ("query", "output") else "key"
-    title = f"{title}, one column a dimension"
+    title = f"{title}, one column per dimension"
     step = "· V" if name == "output" else ""
     return Stage(name, label, cell, step, name, rows, "dimension", title, look)
 
@@ -65,31 +65,32 @@ _VECTORS = (
         "query",
         "Q",
         "query value",
-        "Queries of {head}: one row a token",
-        "Each row is what a token asks for. Rows with the same pattern ask for the same thing.",
+        "Queries of {head}: one row per token",
+        "Each row is the query of one token: what it looks for. Rows with the same pattern look "
+        "for the same thing.",
     ),
     _vectors(
         "key",
         "K",
         "key value",
-        "Keys of {head}: one row a token",
-        "Each row is what a token offers to be found by. A query scores high where its row and a key's row"
-        " agree in sign and are large.",
+        "Keys of {head}: one row per token",
+        "Each row is the key of one token. A key gets a high score from a query if both are large "
+        "in the same dimensions, with the same signs.",
     ),
     _vectors(
         "value",
         "V",
         "value",
-        "Values of {head}: one row a token",
-        "Each row is what a token hands over when it is looked at.",
+        "Values of {head}: one row per token",
+        "Each row is the value of one token: what it passes on to the tokens that attend to it.",
     ),
 )
 _OUTPUT = _vectors(
     "output",
     "output",
     "output",
-    "Output of {head}: one row a query token",
-    "Each row is a mixture of the rows of V, with the weights of that query.",
+    "Output of {head}: one row per query token",
+    "Each row is the sum of the rows of V, each times the weight that this query gives it.",
 )
 _CELLS = {
     "scores": "score",
@@ -108,12 +109,12 @@ def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
 
 
 def _weights_look(causal: bool) -> str:
-    strongest = "The strongest cells are where a token looks."
+    strongest = "Each row shows how much one token attends to each other token."
     if not causal:
-        return f"{strongest} Read along a row: its weights sum to 1."
+        return f"{strongest} The weights of a row sum to 1."
     return (
-        f"{strongest} A diagonal: at itself. One step below it: at the token before. The first column: at"
-        " nothing in particular."
+        f"{strongest} On the diagonal it attends to itself, just below to the token before. Weight "
+        "in the first column often means: to nothing in particular."
     )
 
 
@@ -121,18 +122,29 @@ def _scaled_look(scale: float) -> str:
     if scale == 1:
         return "The same as the scores: nothing is scaled here."
     if abs(scale) < 1:
-        return "The pattern of the scores, on a smaller range. Without this the softmax would be harder."
-    return "The pattern of the scores, on a larger range. Without this the softmax would be softer."
+        return (
+            "The same pattern in a smaller range. Without this the softmax would put more of the "
+            "weight on the largest scores."
+        )
+    return (
+        "The same pattern in a larger range. Without this the softmax would spread the weight "
+        "more evenly."
+    )
 
 
 def _masked_look(kind: str, masked: bool, leaks: bool) -> str:
     if not masked:
-        return "Every query may look at every key here, so this is the picture before, unchanged."
+        return "Every query may attend to every key here, so nothing changes."
     if leaks:
         return (
             "The mask value is a number, not minus infinity. "
             "A masked key can still get weight in the next step."
         )
     if kind == "causal":
-        return "The upper right is the future: a query may look at itself and at what came before."
-    return "Hatched keys are hidden from that query. They get no weight in the next step."
+        return (
+            "The upper right is the future: a query may attend only to itself and to earlier "
+            "tokens."
+        )
+    return (
+        "Hatched keys are hidden from the query of that row. They get no weight in the next step."
+    )

@@ -90,7 +90,7 @@ def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
         )
         for name, values, colour in (
             ("pairs of tokens: grows with n²", cost.quadratic * lengths**2, WEIGHT),
-            ("all else: grows with n", cost.linear * lengths, LINEAR),
+            ("everything else: grows with n", cost.linear * lengths, LINEAR),
         )
     ]
     if cost.crossing:

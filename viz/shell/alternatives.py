@@ -27,8 +27,10 @@ def warn_of_new_words(model: "Model", text: str, offers: Sequence[str]) -> None:
         return
     listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
     spelled = f"{'it' if len(words) == 1 else 'them'} byte by byte"
-    read = spelled if isinstance(model.tokenizer, GPT2Subset) else "a token for the unknown instead"
-    st.info(plain(f"New to this model: {listed}. It reads {read}."))
+    read = (
+        spelled if isinstance(model.tokenizer, GPT2Subset) else "a token for unknown text instead"
+    )
+    st.info(plain(f"This model does not know {listed}. It reads {read}."))
     offer_knowing(text, offers)
 
 

@@ -87,7 +87,7 @@ def choose_intervention(model: "Model") -> None:
             )
     with st.container():  # one place, whether there is something to say or not
         if replace(intervention, scale=None, mask="model").changes:
-            st.caption("More than this is changed: see the laboratory.")
+            st.caption("More is changed than shown here: see the laboratory.")
             page_link("pages/laboratory.py", "Open the laboratory →")
         if intervention.changes:
             st.caption(COUNTERFACTUAL)
@@ -119,7 +119,7 @@ def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
         offer_knowing(current().text, offers)
     words = getattr(model.tokenizer, "words", ())
     if words:
-        with st.expander(f"The {len(words)} words that it knows"):
+        with st.expander(f"The {len(words)} words that this model knows"):
             st.markdown(plain(" ".join(sorted(words))))
     sample = next((example for example in EXAMPLES if example.view.model == model.name), None)
     if sample and sample.view.text != current().text:

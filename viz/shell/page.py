@@ -256,7 +256,7 @@ def _say_unchanged(seen: Look) -> None:
         with st.container(width="content"):
             page_link("pages/laboratory.py", "See the change →", **carried_link())
         st.button(
-            "Take the change back",
+            "Undo the change",
             key="take-change-back",
             type="tertiary",
             on_click=set_intervention,

@@ -77,7 +77,7 @@ def table(
 def checked(seen: Look) -> None:
     """The check line of a page: how far the recomputed numbers lie from the recorded ones."""
     st.caption(
-        f"Check: attention outputs and norms, recomputed from what was recorded, differ from the "
+        "Check: attention outputs and norms, recomputed from the recorded vectors, differ from the "
         f"model's own by at most {difference(seen.trace.check())}. The pass ran on "
         f"{plain(seen.trace.device)}."
     )

@@ -30,7 +30,9 @@ def settle(model: "Model") -> None:
     st.session_state[_SETTLED] = model.name
     if view.place not in names:
         if view.place != View().place and not switched:
-            st.warning(plain(f"{model.name} has no layer “{view.place}”; the first one is shown."))
+            st.warning(
+                plain(f"{model.name} has no layer “{view.place}”, so the first one is shown.")
+            )
         view = replace(view, place=names[0])
     view = replace(view, head=min(view.head, model.config.heads - 1))
     change_view(replace(view, intervention=controls.fitting(view.intervention, model)))
@@ -62,7 +64,8 @@ def fit_intervention(model: "Model", text: str) -> None:
     if intervention != view.intervention:
         change_view(replace(view, intervention=intervention))
         st.info(
-            f"Parts of the change did not fit and were left out: this text has {counted(length, 'token')}."
+            f"Parts of the change do not fit this text of {counted(length, 'token')} and were left "
+            "out."
         )
 
 
@@ -74,8 +77,8 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
         length, context = len(model.tokens(text)), model.config.n_ctx
         title = plain(models[model.name].title)
         st.warning(
-            f"Your text is {counted(length, 'token')} long and {title} reads {context:,}: "
-            f"the first {context:,} are shown. Your text stays in the box."
+            f"Your text is {counted(length, 'token')} long, but {title} reads at most {context:,}, "
+            f"so only the first {context:,} are shown. Your text stays in the box."
         )
     alternatives.warn_of_new_words(model, kept, offers)
     return kept

@@ -15,7 +15,7 @@ from viz.notation.labels import numbered_labels
 from viz.notation.theme import QuantityName
 
 LISTED = 24  # characters of a token in a list
-HINT = "Click a mark on the left to fill the formula with that token's numbers."
+HINT = "Click a mark on the left to fill the formula with the numbers of that token."
 
 
 def pick_token(tokens: Sequence[Token], key: str) -> int:

@@ -48,7 +48,7 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/positions.py",
             "Positions",
-            "How a model knows which token comes first, and what is lost without.",
+            "How a model knows which token comes first, and what it loses without positions.",
         ),
         PageEntry(
             "pages/attention.py",
@@ -58,23 +58,23 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/all_heads.py",
             "All heads",
-            "Which head to look at, what each one writes, and what each is needed for.",
+            "What each head attends to, what it writes, and what the model loses without it.",
         ),
         PageEntry(
             "pages/layer_norm.py",
             "Layer norm",
-            "Between the sub-layers: each token's vector brought to the same size.",
+            "Between the sub-layers, the vector of each token is brought back to the same size.",
         ),
         PageEntry(
             "pages/feed_forward.py",
             "Feed-forward and stream",
-            "What each token's vector goes through alone, and what every sub-layer adds to it.",
+            "What happens to each token's vector alone, and what every sub-layer adds to it.",
             "Feed-forward and residual stream",
         ),
         PageEntry(
             "pages/prediction.py",
             "Prediction",
-            "From the last state of the stream to the next token, and on, token by token.",
+            "From the last state of the stream to the next token, and so on, token by token.",
         ),
         PageEntry(
             "pages/encoder_decoder.py",
@@ -87,40 +87,40 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/laboratory.py",
             "Laboratory",
-            "Change the mask, the scaling, positions or heads, and see what that does.",
+            "Change the mask, the scaling, the positions or the heads, and see the effect.",
             "Masks, scaling and other changes",
         ),
         PageEntry(
             "pages/training.py",
             "Training",
-            "Before all this: random numbers. How training turns them into heads that do a job.",
+            "How training turns random numbers into heads that do a job.",
             reads=False,
         ),
         PageEntry(
             "pages/shapes_and_cost.py",
             "Shapes and cost",
-            "How large everything is, what it costs, and how that grows with the text.",
+            "How large the arrays are, what they cost, and how both grow with the text.",
         ),
     ),
     "Reference": (
         PageEntry(
             "pages/worked_examples.py",
             "Worked examples",
-            "Every example of the notes, step by step, with numbers you can change.",
+            "Every calculation, step by step, with numbers that you can change.",
             reads=False,
             has_beats=False,
         ),
         PageEntry(
             "pages/examples.py",
             "Examples",
-            "Sentences worth opening, each with the head to look at and what is to be seen.",
+            "Sentences to open, each with a head and what to look for in it.",
             reads=False,
             has_beats=False,
         ),
         PageEntry(
             "pages/glossary.py",
             "Glossary",
-            "Each term in one sentence, and the page where it is used.",
+            "Each term in one sentence, with the page where it is used.",
             reads=False,
             has_beats=False,
         ),

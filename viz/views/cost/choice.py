@@ -28,8 +28,9 @@ PAPER_CONFIG = TransformerConfig("encoder-decoder", 37_000, 512, 512, 8, encoder
                                  qkv_bias=False, output_bias=False)  # fmt: skip
 _WALK = TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, d_mlp=2_048)
 _WALK_NOTE = (
-    "{} gives batch, length, width and heads of one attention layer. The vocabulary of 10,000 is that of "
-    f"{INTRODUCTION.at('Final layer')}; the feed-forward is four times as wide as the model."
+    "{} gives batch, length, width and heads of one attention layer. The vocabulary of 10,000 is "
+    f"that of {INTRODUCTION.at('Final layer')}; the feed-forward layer is four times as wide as "
+    "the model."
 )
 
 
@@ -75,7 +76,7 @@ def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
     note = f"Your sentence as {seen.model.name} reads it."
     own = Sizes(seen.model.config, lengths_of(seen.trace), note)
     name: str = st.selectbox(
-        "Count for", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params"
+        "Sizes of", (SENTENCE, *PRESETS), key="cost-preset", bind="query-params"
     )
     preset = own if name == SENTENCE else PRESETS[name]
     given = tuple(field.of(preset) for field in FIELDS)
@@ -88,8 +89,8 @@ def choose_sizes(seen: Look) -> tuple[Sizes, bool]:
     except ValueError as refusal:
         st.error(plain(str(refusal)))
         st.stop()
-    st.button("Back to these sizes as they were", key="cost-back", on_click=_forget)
-    st.caption(plain(f"Changed from: {name}."))
+    st.button("Reset these sizes", key="cost-back", on_click=_forget)
+    st.caption(plain(f"These sizes differ from: {name}."))
     return chosen, False
 
 

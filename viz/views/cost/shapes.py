@@ -63,8 +63,9 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
         look_for(_what_to_see(sizes.config))
         st.latex(formulas.head_width(sizes.config))
         st.caption(
-            "One sequence in one layer. All blocks have one scale: as high as the tokens, as wide as "
-            "the numbers of each token. Twice the area holds twice as many numbers."
+            "One sequence in one layer. All blocks are drawn to one scale: the height is the "
+            "number of tokens, the width is the count of numbers for each token. Twice the area "
+            "means twice as many numbers."
         )
     shown = [row for row in rows if row[0].place == place]
     with picture:
@@ -80,9 +81,9 @@ def shapes(seen: Look, sizes: Sizes, own: bool) -> None:
 
 def _what_to_see(config: TransformerConfig) -> str:
     said = (
-        "Only the scores and weights have two axes of tokens, queries and keys: their blocks are n × n, "
-        "one for each head. Double the length, and they become four times as large, all others twice. "
-        "Splitting into heads creates no new numbers."
+        "Only the scores and weights have two axes of tokens, queries and keys: their blocks are n "
+        "× n, one for each head. Double the length, and they become four times as large; all other "
+        "blocks only double. Splitting into heads creates no new numbers."
     )
     if config.groups_keys:
         said += (
@@ -159,13 +160,13 @@ def _check(seen: Look, rows: Sequence[Row]) -> None:
     words = len(seen.request.text.split())
     typed = sum(not token.special for token in seen.trace.tokens)
     said = (
-        f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of each "
-        "stack, are those of the formula, without the batch axis. A dash: a view of another array, or "
-        f"not kept. Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
-        f"{words / max(typed, 1):.2f} words per token."
+        f"Check: {sum(read)} of the {len(read)} shapes recorded in this run, in the first layer of "
+        "each stack, match the formula, apart from the batch axis. A dash means a view of another "
+        f"array, or an array that was not kept. Your text has {counted(words, 'word')} and "
+        f"{counted(typed, 'token')}: {words / max(typed, 1):.2f} words per token."
     )
     if added := len(seen.trace.tokens) - typed:
-        said += f" The model puts {added} of its own around it: {added + typed:,} in all."
+        said += f" The model adds {added} special ones: {added + typed:,} in all."
     st.caption(plain(said))
 
 
@@ -218,8 +219,8 @@ def what_adds(config: TransformerConfig) -> list[str]:
         none.append("heads")
     if config.positions == "learned":
         others.append(
-            f"Up to {config.n_ctx:,} tokens the length adds none; each further position adds a row of "
-            f"{config.d_model:,} to the table of positions."
+            f"Up to {config.n_ctx:,} tokens the length adds no parameters; each further position "
+            f"adds a row of {config.d_model:,} to the table of positions."
         )
     else:
         none.append("length")

@@ -27,7 +27,7 @@ from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes, resized
 
-BYTES = {"float32: 4 bytes a number": 4, "float16: 2 bytes a number": 2}
+BYTES = {"float32: 4 bytes per number": 4, "float16: 2 bytes per number": 2}
 Units = tuple[tuple[float, str, str], ...]
 MEMORY_UNITS: Units = (
     (2**10, "KiB", "kibibytes (2¹⁰ bytes)"),
@@ -59,12 +59,12 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
         st.latex(formulas.memory(config))
         said = (
             "Results and matrices are counted as if **every** result of a pass were kept, as in "
-            "training. A fused kernel never keeps the matrices."
+            "training. A fused kernel never stores the matrices."
         )
         if config.decoder_layers:
-            said += " The cache is what generating token by token keeps."
+            said += " The cache is what is kept when a text is generated token by token."
         if config.turns_positions:
-            said += " Q and K are counted once, not again after they are rotated by position."
+            said += " Q and K are counted once, not again after the rotary rotation."
         st.markdown(said)
     rows = {
         "Weights": (needed.weights, MASKED),
@@ -113,7 +113,7 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
     unit, short, long = _fitting(total, FLOP_UNITS)
     picture, words = st.columns([3, 2], gap="large")
     look_for(
-        "In a short text most operations are spent on single tokens. Lengthen the text until the "
+        "In a short text most operations are for single tokens. Make the text longer until the "
         "pairs of tokens cost more.",
         words,
     )
@@ -135,10 +135,10 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
         tokens = sizes.lengths.batch * sizes.lengths.tokens
         masked = " The masked half of a causal pass is counted." * sizes.config.masks_future
         st.caption(
-            f"{total / tokens / 1e6:,.2f} MFLOP per token of the text. A product and its sum count as "
-            "two operations, the scaling as one and a softmax as five a score; the formula above has "
-            "the products alone. Norms, activations, sums, look-ups and rotary positions grow only with the "
-            f"number of tokens and are left out.{masked}"
+            f"{total / tokens / 1e6:,.2f} MFLOP per token of the text. A product and its "
+            "addition count as two operations, the scaling as one and a softmax as five per score; "
+            "the formula above counts only the products. Norms, activations, sums, look-ups and "
+            f"rotary positions grow only with the number of tokens and are left out.{masked}"
         )
 
 
@@ -159,8 +159,8 @@ def growth_view(seen: Look, sizes: Sizes, own: bool) -> None:
         )
         if found.crossing:
             look_for(
-                f"Up to **{found.crossing:,.0f} tokens** the part that grows with the length costs more, "
-                "beyond it the pairs do."
+                f"Up to **{found.crossing:,.0f} tokens** the part that grows with the length costs "
+                "more; beyond that the pairs do."
             )
         pair = sizes.config.shape == "encoder-decoder"
         st.caption(
@@ -172,7 +172,7 @@ def growth_view(seen: Look, sizes: Sizes, own: bool) -> None:
         columns = {
             "length": lengths,
             "pairs": [f"{found.quadratic * length**2:,}" for length in lengths],
-            "all else": [f"{found.linear * length:,}" for length in lengths],
+            "everything else": [f"{found.linear * length:,}" for length in lengths],
         }
         table(columns, "cost-growth", decimals=0)
 
@@ -181,14 +181,14 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """One attention layer timed on this machine, when asked."""
     width, heads = sizes.config.d_model, sizes.config.heads
     st.markdown(
-        f"One attention layer of width {width:,} with {heads:,} heads, each with keys and values of its "
-        f"own, reads one sequence of {LENGTHS[0]:,} to {LENGTHS[-1]:,} tokens, several times each, on "
-        "this machine. That takes a few seconds. **What to look for.** How far the measured lines lie "
-        "from the dashed one, which follows from the operations alone; and what it costs to keep every "
-        "score."
+        f"One attention layer of width {width:,} with {heads:,} heads, each with keys and values "
+        f"of its own, reads sequences of {LENGTHS[0]:,} to {LENGTHS[-1]:,} tokens, several times "
+        "each, on this machine. This takes a few seconds. **What to look for.** See how far the "
+        "measured lines are from the dashed one, which is computed from the number of operations, "
+        "and what it costs to keep every score."
     )
     key = "cost-measured"
-    if st.button("Measure here and now", key="cost-measure", type="primary"):
+    if st.button("Measure now", key="cost-measure", type="primary"):
         st.session_state[key] = (width, heads)
     if st.session_state.get(key) != (width, heads):
         return
@@ -202,7 +202,7 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
     st.caption(
         plain(
             f"Measured on {found.machine}, {found.threads} threads: the median of several runs. "
-            "Other work on the machine makes it slower. It is kept until the server stops."
+            "Other work on the machine makes it slower. The result is kept until the server stops."
         )
     )
     columns = {
@@ -225,5 +225,5 @@ def _times(found: Measurement, width: int, heads: int) -> go.Figure:
             Timed("step by step, all kept", lengths, found.explicit, QUERY),
             Timed("fused kernel", lengths, found.fused, WEIGHT),
         ),
-        Timed("by the operations alone, set equal at the end", lengths, expected, LINEAR),
+        Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
     )

@@ -101,8 +101,8 @@ def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
     with words:
         st.latex(formulas.DROPOUT)
         st.markdown(
-            f"A row of weights sums to 1. After dropout the rows here sum to **{sums.min():.3f}** up "
-            f"to **{sums.max():.3f}**."
+            "A row of weights sums to 1. After dropout the sums of the rows run from "
+            f"**{sums.min():.3f}** to **{sums.max():.3f}**."
         )
     columns = dict(zip(numbered_labels(keys), found.values.T, strict=True))
     _derived(queries, columns | {"sum of the row": sums})
@@ -113,14 +113,14 @@ def _what_happened(
 ) -> None:
     """Shares and means over all values; cells that were never allowed are left out."""
     if rate == 0:
-        look_for("Nothing changes: with p = 0, and in evaluation, dropout is off.", said)
+        look_for("Nothing changes: dropout is off with p = 0 and in evaluation.", said)
         return
     allowed = np.ones(before.shape, bool) if blocked is None else ~blocked
     draws = int(np.clip(DRAWN // before.size, 4, 40))
     values = before[allowed]
     look_for(
-        f"{(~found.kept[allowed]).mean():.1%} of all {values.size:,} values became 0, the rest was "
-        f"divided by {1 - rate:.2g}. Their mean was {values.mean(dtype=np.float64):.5f} and is "
+        f"{(~found.kept[allowed]).mean():.1%} of all {values.size:,} values became 0; the others "
+        f"were divided by {1 - rate:.2g}. The mean was {values.mean(dtype=np.float64):.5f} and is "
         f"{found.values[allowed].mean():.5f} in this draw; over {draws} draws it is "
         f"{mean_over_draws(values, rate, draws):.5f}.",
         said,

@@ -81,9 +81,9 @@ def neurons(seen: Look) -> None:
         first = int(bent.max(1).argmax()) if bent.max() > BENT else peak
         token = one_listed("Token", labels, TOKEN, first=first, box=token_box)
     look_for(
-        "Which neurons are loud, and on which tokens? The strongest here is neuron "
-        f"{loudest} on token {peak} {bold_token(tokens[peak])} with {found.peak_value:.2f}; the mean "
-        f"size over all neurons and tokens is {found.mean_size:.3f}.",
+        "Which neurons have large activations, and on which tokens? The largest here is that of "
+        f"neuron {loudest} on token {peak} {bold_token(tokens[peak])} with {found.peak_value:.2f}; "
+        f"the mean |activation| over all neurons and tokens is {found.mean_size:.3f}.",
         said,
     )
     count = record.hidden.shape[1]
@@ -91,10 +91,14 @@ def neurons(seen: Look) -> None:
         _rows_of(record, tokens, listed)
     with words:
         named = f"Token {token} {bold_token(tokens[token])}"
-        shown = {f"{named}, its strongest neuron": int(np.abs(record.hidden[token]).argmax())}
+        shown = {
+            f"{named}, its neuron with the largest activation": int(
+                np.abs(record.hidden[token]).argmax()
+            )
+        }
         if bent[token].max() > BENT:
             most = int(listed[bent[token].argmax()])
-            shown["Of the neurons drawn, the one that the activation bends most here"] = most
+            shown["Of the neurons shown, the one that the activation changes most here"] = most
         _in_numbers(seen, record, token, shown)
         st.latex(formulas.feed_forward(seen.model.config))
         st.markdown(
@@ -165,7 +169,8 @@ def _check(activation: Activation, record: FeedForwardRecord) -> None:
     found = activation_check(activation, record.before, record.hidden)
     if found is None:
         st.caption(
-            "The gate's value is multiplied by that of a second map; the view of contributions checks both."
+            "The value of the gate is multiplied by that of a second map; the view “Contributions” "
+            "checks both."
         )
         return
     st.caption(

@@ -43,12 +43,12 @@ def contributions_view(seen: Look) -> None:
     found = np.stack([lengths(part.before) for part in parts])
     shown = one_of("Picture", (BARS, EVERY), "feed-forward-contributions", box=words)
     whose = ["The mean of all tokens", *numbered_labels(tokens, 24)]
-    token = one_listed("Whose lengths", whose, WHOSE, box=words, disabled=shown == EVERY) - 1
+    token = one_listed("Lengths for", whose, WHOSE, box=words, disabled=shown == EVERY) - 1
     largest = int(added.mean(1).argmax())
     look_for(
-        f"{names[largest]} adds most: a vector of length {added[largest].mean():.1f} on average, to a "
-        f"stream of length {found[largest].mean():.1f}. Vectors of different directions do not add up in "
-        "length.",
+        f"{names[largest]} adds most: on average a vector of length {added[largest].mean():.1f}, "
+        f"to a stream of length {found[largest].mean():.1f}. The lengths of vectors that point in "
+        "different directions do not add up.",
         said,
     )
     with picture:
@@ -67,8 +67,10 @@ def contributions_view(seen: Look) -> None:
 
 
 _HOW = {
-    "pre": "What a sub-layer adds is the difference of the stream after it and before it. The first "
-    "state and all contributions together are the last state.",
+    "pre": (
+        "What a sub-layer adds is the stream after it minus the stream before it. The first "
+        "state plus all contributions is the last state."
+    ),
     "post": "What a sub-layer adds is the norm's input minus the stream before it. The norm then "
     "rescales the sum, so the contributions do not sum to the last state.",
 }
@@ -107,9 +109,9 @@ def gradient_view() -> None:
     with_them = gradient_sizes(stack, shortcuts=True)
     without = gradient_sizes(stack, shortcuts=False)
     look_for(
-        "The left end. At the input of the stack the gradient has size "
-        f"**{with_them[0]:.2g}** with shortcuts and **{without[0]:.2g}** without, for a size of 1 at "
-        "the output.",
+        "Look at the left end of the curves. At the input of the stack the gradient has size "
+        f"**{with_them[0]:.2g}** with shortcuts and **{without[0]:.2g}** without, for a size of 1 "
+        "at the output.",
         said,
     )
     with picture:
@@ -118,10 +120,10 @@ def gradient_view() -> None:
         st.latex(formulas.CHAIN)
         st.markdown(_NORMS_DO[norms])
     st.caption(
-        f"Measured now with PyTorch's autograd, in double precision, on {depth} blocks of this app's "
-        f"own code with random weights (width {stack.width}, {stack.heads} heads, {stack.tokens} "
-        "tokens, Xavier): not on the model above. Both runs have the same weights. The loss is the "
-        "output times a fixed random direction."
+        f"Measured now with PyTorch's autograd, in double precision, on {depth} blocks of this "
+        f"app's own code with random weights (width {stack.width}, {stack.heads} heads, "
+        f"{stack.tokens} tokens, Xavier), not on the model above. Both runs have the same weights. "
+        "The loss is the output times a fixed random direction."
     )
     columns: dict[str, object] = {"blocks passed": range(len(without))}
     for name, sizes in (("with shortcuts", with_them), ("without", without)):
@@ -130,11 +132,16 @@ def gradient_view() -> None:
 
 
 _NORMS_DO: dict["Norms", str] = {
-    "none": "Without shortcuts the gradient passes every sub-layer and loses a little in each, until "
-    "nearly nothing is left. With them it does not vanish, but without norms it grows, as the stream "
-    "does. Choose pre-norm to see what norms do about it.",
+    "none": (
+        "Without shortcuts the gradient passes every sub-layer and loses a little in each, "
+        "until nearly nothing is left. With shortcuts it does not vanish, but without norms it "
+        "grows, as the stream does. Choose pre-norm to see how norms prevent this."
+    ),
     "pre": "Norms rescale what each sub-layer reads, so the gradient neither vanishes nor explodes. "
     "With shortcuts it keeps its size almost to the first block, and grows a little there.",
-    "post": "Here the norm stands on the shortcut too and rescales the gradient at every sub-layer. "
-    "With norms at this place, shortcuts make less of a difference to its size.",
+    "post": (
+        "Here the norm stands on the shortcut too and rescales the gradient at every "
+        "sub-layer. With norms in this position, shortcuts make less difference to the size of "
+        "the gradient."
+    ),
 }

@@ -26,15 +26,15 @@ def edges_editor(seen: Look) -> None:
     look = _allowed(seen)
     if len(seen.model.stacks()) > 1:
         st.caption(
-            f"Edges are cut in {layer_label(seen.place)}, the chosen layer, for the "
-            "sub-layers of this model join other tokens."
+            f"Edges are cut only in {layer_label(seen.place)}, the chosen layer, because the "
+            "sub-layers of this model connect different tokens."
         )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        query = _pick("Token that looks", queries, current().query)
-        key = _pick("may not look at", keys, current().key)
+        query = _pick("Query token", queries, current().query)
+        key = _pick("Key token", keys, current().key)
         cut, closed = (query, key) in current().intervention.blocked, not look[query, key]
         st.button(
-            "Mend this edge" if cut else "Already masked" if closed else "Cut this edge",
+            "Restore this edge" if cut else "Already masked" if closed else "Cut this edge",
             key="laboratory-edge",
             disabled=closed and not cut,
             on_click=lambda: toggle(seen, query, key),
@@ -49,7 +49,7 @@ def edges_editor(seen: Look) -> None:
             "Cut the whole row",
             key="laboratory-row",
             on_click=lambda: _take(seen, current().intervention.blocked | row),
-            help="Every key that this token may look at: a row with nothing to look at",
+            help="Cuts every key that this token may attend to, so its row has none left",
         )
     if chosen:
         _toggle_chosen(seen, look)
@@ -74,7 +74,7 @@ def _toggle_chosen(seen: Look, look: Mask) -> None:
     if view.query >= len(queries) or view.key >= len(keys):
         return
     if not look[view.query, view.key] and (view.query, view.key) not in view.intervention.blocked:
-        st.caption(f"{view.query} cannot see {view.key} in any case: the mask forbids it already.")
+        st.caption(f"{view.query} cannot attend to {view.key} anyway: the mask already forbids it.")
         return
     toggle(seen, view.query, view.key)
     st.rerun()
@@ -107,7 +107,9 @@ def _grid(seen: Look, queries: list[str], keys: list[str], look: Mask) -> None:
         clicked=clicked,
         width=min(30 * len(keys) + 140, 900),
     )
-    st.caption("Click a cell to cut its edge, click again to mend it. Grey: already masked.")
+    st.caption(
+        "Click a cell to cut its edge; click again to restore it. Grey cells are already masked."
+    )
 
 
 def _allowed(seen: Look) -> Mask:

@@ -45,7 +45,7 @@ def mask(seen: Look) -> None:
 
 def positions(seen: Look) -> None:
     """Whether the model is told the positions."""
-    off = "Off: added positions are zero, rotary angles are zero."
+    off = "Off: added positions or rotary angles are zero."
     st.toggle("Positions", help=off, **field("positions"))
     with st.container():  # one place, whether there is something to say or not
         if seen.model.config.positions == "none":
@@ -71,20 +71,20 @@ def _factor(seen: Look) -> None:
 def _mask_value(seen: Look) -> None:
     value_or_number(
         "fill",
-        "A masked score becomes, after scaling,",
+        "Mask value: what a masked score is set to, after scaling",
         {mask_value_name(mask_value): mask_value for mask_value in MASK_VALUES},
         other=("a number", -1.0),
         number=("Number", LARGEST_MASK_VALUE, 1.0),
     )
     if all(attention.mask is None for attention in seen.trace.attention):
         st.caption(
-            "Nothing is masked in this run, so the mask value is not used. Mask something first."
+            "Nothing is masked in this run, so the mask value has no effect. Mask something first."
         )
 
 
 def _padding(seen: Look) -> None:
     several(
-        "Treated as padding: no token may look at these",
+        "Treated as padding: no token may attend to these",
         range(len(seen.trace.tokens)),
         chosen=sorted(current().intervention.hidden),
         name=lambda at: f"{at} {plain(token_label(seen.trace.tokens[at].text, LABEL))}",
@@ -100,7 +100,7 @@ def _heads(seen: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width="content"):
             several(
-                f"Heads of {layer_label(place)} whose output is zero (another layer: in the list “Layer”)",
+                f"Heads of {layer_label(place)} whose output is set to zero",
                 heads,
                 chosen=seen.attention.ablated,
                 name=lambda head: head_label((place, head), full=True),
@@ -122,7 +122,7 @@ def _dropout(seen: Look) -> None:
     intervention = current().intervention
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.slider(
-            "Dropout on the weights: each becomes 0 with this probability, the rest is divided",
+            "Dropout: each weight becomes 0 with probability p, the others are divided by 1 − p",
             min_value=0.0,
             max_value=0.9,
             step=0.05,
@@ -143,14 +143,14 @@ def _what_dropped(seen: Look) -> None:
     weights, dropped = seen.attention.weights(seen.head), seen.attention.dropped(seen.head)
     seen_weights = weights > 0
     if np.array_equal(weights, dropped):
-        st.caption(f"{layer_label(seen.place)} is not among the sub-layers that are changed.")
+        st.caption(f"{layer_label(seen.place)} is not one of the changed sub-layers.")
         return
     gone, sums = int((dropped[seen_weights] == 0).sum()), dropped.sum(-1)
     st.caption(
         f"In {head_label((seen.place, seen.head), full=True)} {gone} of "
-        f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw; "
-        f"the rows now sum to {sums.min():.3f} up to {sums.max():.3f}, not to 1. The "
-        "picture shows the weights before dropout, and the output after it."
+        f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw. The sums of the rows "
+        f"now run from {sums.min():.3f} to {sums.max():.3f} instead of 1. The picture shows the "
+        "weights before dropout and the output after it."
     )
 
 
@@ -165,14 +165,14 @@ def _where(seen: Look) -> None:
         intervene(only=only or None)
 
     several(
-        "Only in these sub-layers (none chosen: in all)",
+        "Only in these sub-layers (none chosen means all)",
         names,
         chosen=sorted(current().intervention.only or ()),
         name=layer_label,
         key="laboratory-only",
         take=take,
     )
-    st.caption("Positions and heads that are off hold for the whole model in any case.")
+    st.caption("Switching off positions or heads always applies to the whole model.")
 
 
 class Editor(NamedTuple):

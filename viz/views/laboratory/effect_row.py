@@ -57,15 +57,28 @@ def effects(seen: Look, before: Trace, after: Trace) -> list[Effect]:
     layer = layer_label(seen.place)
     ours, theirs = (row_statistics(run.find(seen.place)) for run in (before, after))
     for name, old, new, meaning in (
-        ("Entropy", ours.entropy, theirs.entropy, "from 0, one token alone, to ln n, all alike"),
-        ("Top weight", ours.largest, theirs.largest, "1: the row attends to one token alone"),
+        (
+            "Entropy",
+            ours.entropy,
+            theirs.entropy,
+            "from 0 (one token has everything) to ln n (all n are equal)",
+        ),
+        (
+            "Top weight",
+            ours.largest,
+            theirs.largest,
+            "1 means that the row attends to one token only",
+        ),
     ):
         was, now = f"{row_mean(old, ours):.3f}", f"{row_mean(new, theirs):.3f}"
         said = f"The mean over all rows and heads of {layer}; {meaning}."
         found.append(Effect(f"{name}, {layer}", was, now, said))
     stack = seen.model.stacks()[-1]
     moved = movement(before, after, stack).share[-1].mean()
-    said = "How far each token's last vector lies from that of the unchanged run, as a share of its length."
+    said = (
+        "How far the last vector of each token is from that of the unchanged run, as a share "
+        "of its length."
+    )
     return [
         *found,
         Effect("Last vectors", "", f"{moved:.1%} away", f"{said} The mean of all tokens."),
@@ -85,7 +98,7 @@ def _on_the_prediction(seen: Look, before: Trace, after: Trace) -> list[Effect]:
     written = nats(apart, divergence_rounding(apart, 2 * error))
     was, now = expected
     found = [
-        Effect("Next token", was, now, "The likeliest token after the text, and its probability."),
+        Effect("Next token", was, now, "The most likely token after the text, and its probability."),
         Effect(
             "Prediction, KL", "", f"{written} nats",
             "The divergence (KL) of the two distributions after the last token.",
@@ -94,6 +107,9 @@ def _on_the_prediction(seen: Look, before: Trace, after: Trace) -> list[Effect]:
     count = len(after.tokens_of("decoder")) - 1
     if count > 0 and count * len(rows[0]) <= READ_AT_ONCE:
         was, now = (nats(float(losses(run).mean()), max(error, 5e-4)) for run in (before, after))
-        said = "The mean of −ln p over the text's own tokens, in nats: 0 where each is known for certain."
+        said = (
+            "The mean of −ln p over the text's own tokens, in nats: 0 where each token is "
+            "predicted with certainty."
+        )
         found.append(Effect("Loss per token", was, now, said))
     return found

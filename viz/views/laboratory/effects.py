@@ -48,9 +48,9 @@ def effect_on_prediction(seen: Look) -> None:
         ours, theirs = before.prediction.after(-1), after.prediction.after(-1)
         apart, (first, then) = _draw_expected(seen, ours, theirs, "next-tokens")
     words.markdown(
-        f"What the model expects after {last}. All tokens that are not listed share {first} before "
-        f"and {then} after the change. The two distributions are **{apart}** nats apart "
-        "(KL divergence over the whole vocabulary)."
+        f"What the model expects after {last}. The tokens that are not listed have {first} "
+        f"together before the change and {then} after it. The KL divergence of the two "
+        f"distributions, over the whole vocabulary, is **{apart}** nats."
     )
 
 
@@ -72,8 +72,8 @@ def _what_leaks(before: Trace, after: Trace) -> None:
     with words:
         st.latex(LOSS)
         said = (
-            "Without the mask a token may look at the very one that it is to predict. The loss, the mean "
-            f"over {len(old)} tokens, is **{old.mean():.{decimals}f}** nats before and "
+            "Without the mask a token may attend to the very token that it must predict. The mean "
+            f"loss over {len(old)} tokens is **{old.mean():.{decimals}f}** nats before and "
             f"**{new.mean():.{decimals}f}** after."
         )
         gained = old - new
@@ -85,8 +85,8 @@ def _what_leaks(before: Trace, after: Trace) -> None:
             )
         st.markdown(said)
         st.caption(
-            "The last token has no next one in the sentence. So what is expected after it, below, shows "
-            "no leak."
+            "The last token has no next token in the sentence, so the prediction after it, below, "
+            "shows no leak."
         )
 
 
@@ -108,12 +108,12 @@ def next_token_effect(seen: Look) -> None:
     ours, theirs = before.prediction.after(at), after.prediction.after(at)
     with picture:
         apart, (first, then) = _draw_expected(seen, ours, theirs, "laboratory-next")
-        st.caption(f"All other tokens share {first} before and {then} after.")
+        st.caption(f"All other tokens have {first} together before and {then} after.")
     with words:
         st.latex(DIVERGENCE)
         st.markdown(
-            f"After {bold_token(tokens[at].text)} the two distributions are **{apart}** nats "
-            f"apart, over the whole vocabulary of {len(ours):,} tokens."
+            f"After {bold_token(tokens[at].text)} the KL divergence of the two distributions is "
+            f"**{apart}** nats, over the whole vocabulary of {len(ours):,} tokens."
         )
         shares = st.column_config.NumberColumn(format=f"%.{settled(_error(before, after))}f")
         st.dataframe(
@@ -149,8 +149,8 @@ def _ranks(seen: Look, ours: Array, theirs: Array) -> pd.DataFrame:
             "next token": [token_label(token.text) for token in named],
             "before": [row.before for row in rows],
             "after": [row.after for row in rows],
-            "place before": [row.place_before for row in rows],
-            "place after": [row.place_after for row in rows],
+            "rank before": [row.place_before for row in rows],
+            "rank after": [row.place_after for row in rows],
         }
     )
 
@@ -163,7 +163,7 @@ def every_position(seen: Look) -> None:
         return
     tokens = [token.text for token in after.tokens_of("decoder")]
     if len(tokens) < 2:
-        st.info("One token has no next one to predict. Type a longer sentence.")
+        st.info("A single token has no next one to predict. Type a longer sentence.")
         return
     ours, theirs = losses(before), losses(after)
     apart, error = divergences(before, after), _error(before, after)
@@ -226,6 +226,6 @@ def _check(seen: Look, loss: float) -> None:
 def _no_prediction(seen: Look) -> None:
     say_encoder(
         seen,
-        "reads a text and predicts no next token. Its rows of weights and its stream show what a "
-        "change does. A GPT predicts.",
+        "reads a text and predicts no next token. Its weights and its stream show what a change "
+        "does. Choose a GPT to see a prediction.",
     )

@@ -45,9 +45,9 @@ def measured_points(seen: Look) -> None:
         "Why √dₖ": _why_scale,
         "Gradient through softmax": _gradient,
         "Two routes to a mask": two_routes,
-        "What to fill with": mask_values_compared,
+        "Which mask value": mask_values_compared,
     }
-    point = one_of("A point, measured", list(points), "laboratory-point")
+    point = one_of("Experiment", list(points), "laboratory-point")
     points[point](seen)
 
 
@@ -71,18 +71,18 @@ def _why_scale(seen: Look) -> None:
         seed = int(right.number_input("Seed", 0, LARGEST_SEED, 0, key="laboratory-draw"))
         st.latex(VARIANCE)
         look_for(
-            "A sum of dₖ products of variance 1 has variance dₖ. Divided by √dₖ it is 1 again, at every "
-            "width, so the weights stay as even as they were. Without, one key takes nearly everything, "
-            "and no gradient gets through."
+            "A sum of dₖ products of variance 1 has variance dₖ. After division by √dₖ the "
+            "variance is 1 again at every width, so the weights stay as even as before. Without "
+            "the division one key takes nearly everything, and no gradient gets through."
         )
     found = [_spread(width, keys, seed) for width in WIDTHS]
     with picture:
         chart(_by_width(found, name, unit, own), f"laboratory-spread-{name}")
     off = max(abs(one.scaled.variance - 1) for one in found)
     st.caption(
-        f"Sampled: 400 rows of {keys} keys at each width, independent standard normal numbers, seed "
-        f"{seed}. Dotted line: dₖ = {own}, this model's heads. Check: the scaled variance is 1 to "
-        f"within {off:.1%}, by chance."
+        f"Sampled: 400 rows of {keys} keys at each width, independent standard normal numbers, "
+        f"seed {seed}. Dotted line: dₖ = {own}, the width of this model's heads. Check: the scaled "
+        f"variance differs from 1 by at most {off:.1%}, by chance."
     )
     columns: dict[str, object] = {"dₖ": WIDTHS}
     for name in ("variance", "entropy", "largest"):
@@ -123,16 +123,17 @@ def _by_spread() -> None:
         st.latex(SLOPE)
         found = slopes_by_spread(DEVIATIONS, keys=keys)
         st.markdown(
-            f"Each weight moves with its own score by p(1 − p). {_band(found, keys)} Scores that "
-            "lie far apart let nearly nothing through: the softmax is saturated."
+            "The slope of each weight with respect to its own score is p(1 − p). "
+            f"{_band(found, keys)} Where scores are far apart the slope is nearly 0: the softmax "
+            "is saturated."
         )
     with picture:
         drawn = Curve(f"{keys} keys", found.tolist(), WEIGHT)
         axis = "standard deviation of the scores"
         chart(curves(DEVIATIONS, (drawn,), axis=axis, unit=unit, band=CLAIM), "laboratory-slopes")
     st.caption(
-        f"The exact mean for {keys} independent normal scores of each deviation. Blue band: "
-        f"{_CLAIMED}, which “{TWO_LAYERS.title}” calls frequent."
+        f"The exact mean for {keys} independent normal scores with each standard deviation. Blue "
+        f"band: {_CLAIMED}, which “{TWO_LAYERS.title}” calls frequent."
     )
     table({"standard deviation": DEVIATIONS, unit: found}, "laboratory-slopes")
 
@@ -143,7 +144,7 @@ def _band(found: np.ndarray, keys: int) -> str:
     inside = [at for at, value in zip(DEVIATIONS, found, strict=True) if low <= value <= high]
     equal = (1 - 1 / keys) / keys
     holds = (
-        f"for scores with a deviation from {inside[0]:.2g} to {inside[-1]:.2g}."
+        f"for scores with a standard deviation from {inside[0]:.2g} to {inside[-1]:.2g}."
         if inside
         else f"for no spread, and equal scores give {equal:.3f}."
     )
@@ -159,7 +160,7 @@ def _one_row() -> None:
     try:
         found = slopes(_numbers(written))
     except ValueError as refusal:
-        st.warning(f"{refusal} Write numbers with commas between them.")
+        st.warning(f"{refusal} Separate the numbers with commas.")
         return
     names = [str(at) for at in range(len(found.weights))]
     with picture:
@@ -185,7 +186,7 @@ def _numbers(written: str) -> list[float]:
     try:
         found = [float(part) for part in written.split(",") if part.strip()]
     except ValueError:
-        raise ValueError("This is not a row of numbers.") from None
+        raise ValueError("This is not a list of numbers.") from None
     if not 1 <= len(found) <= 12 or not all(abs(each) <= 1e6 for each in found):
-        raise ValueError("A row here has 1 to 12 numbers, none beyond a million.")
+        raise ValueError("Enter 1 to 12 numbers, none larger than a million.")
     return found

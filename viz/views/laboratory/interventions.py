@@ -52,7 +52,7 @@ def _listed(seen: Look) -> None:
             st.button(
                 f"{plain(part.words)} ✕",
                 key=f"laboratory-part-{number}",
-                help="Take this change back",
+                help="Undo this change",
                 on_click=set_intervention,
                 args=(part.without,),
             )

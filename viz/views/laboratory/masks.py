@@ -32,7 +32,8 @@ def _masked_head(seen: Look) -> tuple[Array, Mask]:
     scores, own = seen.attention.scores(head), seen.attention.mask_of(head)
     if own is None or own.all() or not own.any(-1).all():
         st.caption(
-            "This head's own mask hides nothing, or a whole row: a causal mask is used here."
+            "This head's own mask hides nothing, or hides a whole row, so a causal mask is used "
+            "here."
         )
         own = np.tri(*scores.shape, dtype=np.bool_)
     return scores, own
@@ -53,11 +54,15 @@ def two_routes(seen: Look) -> None:
         st.markdown(
             f"Largest difference between the two routes: **{difference(found.difference)}**. "
             + (
-                f"{lost} of {counted(len(mask), 'row')} {'is' if lost == 1 else 'are'} lost on the second "
-                "one: in float32 all allowed weights of such a row became 0, and nothing is left "
-                "to renormalize. The first route has no such trouble, which is why models use it."
+                f"{lost} of {counted(len(mask), 'row')} {'is' if lost == 1 else 'are'} lost on "
+                "the second one: in float32 all allowed weights of such a row became 0, and "
+                "nothing is left to renormalize. The first route does not have this problem, which "
+                "is why models use it."
                 if lost
-                else "They are equal up to rounding. Stretch the scores to see which one breaks."
+                else (
+                    "They are equal up to rounding. Multiply the scores to see which one "
+                    "breaks down."
+                )
             )
         )
     apart = found.after - found.before
@@ -108,15 +113,15 @@ def mask_values_compared(seen: Look) -> None:
     ]
     with words:
         look_for(
-            "A mask value of 0 hides nothing, for e⁰ = 1. In float32 all large negative mask "
-            "values give the same "
-            "weights as −∞, before scaling or after. They differ in a row with every key masked: −∞ "
-            "gives 0/0, a finite mask value a uniform row. In float16 −1e9 does not exist."
+            "A mask value of 0 hides nothing, because e⁰ = 1. In float32 all large negative mask "
+            "values give the same weights as −∞, whether they are set before or after scaling. "
+            "They differ only in a row with every key masked: −∞ gives 0/0, a finite mask value "
+            "gives a uniform row. float16 cannot represent −1e9."
         )
     st.dataframe(pd.DataFrame([_row(one) for one in found]), hide_index=True)
     st.caption(
-        "Computed now by PyTorch on this head's scores. Where a row has every key masked, the app "
-        "itself makes it 0 and never divides 0 by 0."
+        "Computed now by PyTorch on this head's scores. The app itself sets a row with every key "
+        "masked to 0 and never divides 0 by 0."
     )
 
 

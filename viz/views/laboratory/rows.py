@@ -49,9 +49,9 @@ def rows_effect(seen: Look) -> None:
         )
         if empty := int(theirs.empty[head].sum()):
             st.caption(
-                "1 row has every key masked: it is 0 and reads nothing."
+                "In 1 row every key is masked: it is 0 and reads nothing."
                 if empty == 1
-                else f"{empty} rows have every key masked: they are 0 and read nothing."
+                else f"In {empty} rows every key is masked: they are 0 and read nothing."
             )
         if seen.request.intervention.dropout:
             st.caption("These are the weights before dropout, whose rows sum to 1.")
@@ -105,7 +105,8 @@ def stream_effect(seen: Look) -> None:
         st.latex(MOVED)
         st.markdown(_where_it_moved(moved, names))
         st.caption(
-            f"Largest difference of any number of any state: {largest_difference(before, after):.3g}."
+            "Largest difference in any state of the stream: "
+            f"{largest_difference(before, after):.3g}."
         )
     columns = {
         "state": names,
@@ -119,8 +120,9 @@ def stream_effect(seen: Look) -> None:
 def _where_it_moved(moved: StreamMovement, names: tuple[str, ...]) -> str:
     changed = np.flatnonzero(moved.distance.max(-1) > 0)
     if not changed.size:
-        return "No number of this stream differs from the unchanged run."
+        return "This stream does not differ from that of the unchanged run in any number."
     return (
         f"The first state that differs: **{names[changed[0]]}**. After the last sub-layer the "
-        f"vectors lie **{moved.share[-1].mean():.1%}** of their length away, on average."
+        f"vectors are on average **{moved.share[-1].mean():.1%}** of their length away from the "
+        "unchanged ones."
     )

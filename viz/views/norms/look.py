@@ -137,8 +137,8 @@ def norm_check(norm: NormRecord) -> None:
     mean = f"the kernel's own mean differs by at most {difference(found.mean)}, its 1/√(σ²+ε)"
     size = mean if norm.kind == "layer" else "the recorded 1/√(ms+ε) differs"
     said = (
-        f"Check: recomputed in double precision from the recorded input, {size} by a share of at most "
-        f"{difference(found.inverse_deviation)}"
+        f"Check: recomputed in double precision from the recorded input, {size} by a relative "
+        f"error of at most {difference(found.inverse_deviation)}"
     )
     if found.output is not None:
         said += f", the recorded output by at most {difference(found.output)}"

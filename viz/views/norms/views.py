@@ -86,17 +86,20 @@ def _change_of_size(look: NormLook) -> str:
     shifts = look.seen.model.config.shifts
     then = "γ and β then stretch and shift" if shifts else "γ then stretches"
     if len(before) == 1:
-        return f"The token's {name} is {before[0]:.2f} before the norm, {after[0]:.2f} normalized."
+        return (
+            f"The token's {name} is {before[0]:.2f} before the norm and {after[0]:.2f} after "
+            "normalization."
+        )
     return (
-        f"Before the norm the tokens' {name}s {_span(before)}; normalized, they {_span(after)}. {then} "
-        "single dimensions."
+        f"Before the norm the {name}s of the tokens {_span(before)}; after normalization they "
+        f"{_span(after)}. {then} single dimensions."
     )
 
 
 def _span(values: np.ndarray) -> str:
     """From the smallest to the largest, or one number where both are printed alike."""
     least, most = f"{values.min():.2f}", f"{values.max():.2f}"
-    return f"are all {least}" if least == most else f"run from {least} to {most}"
+    return f"are all {least}" if least == most else f"range from {least} to {most}"
 
 
 def _statistics(look: NormLook) -> None:
@@ -117,8 +120,8 @@ def _statistics(look: NormLook) -> None:
 
 OWN: dict[NormKind, str] = {"layer": "The model's layer norm", "rms": "The model's RMS norm"}
 DERIVED: dict[NormKind, str] = {
-    "layer": "What a layer norm would make of it",
-    "rms": "What an RMS norm would make of it",
+    "layer": "Result of a layer norm",
+    "rms": "Result of an RMS norm",
 }
 
 
@@ -147,7 +150,7 @@ def two_variances(seen: Look) -> None:
         "token": [token_label(text) for text in look.tokens],
         "divided by d": squares / width,
         "divided by d − 1": squares / (width - 1),
-        "largest difference normalized": apart,
+        "largest difference after normalization": apart,
     }
     table(columns, "layer-norm-variances", decimals=5)
 
@@ -166,8 +169,8 @@ def beside(seen: Look) -> None:
     worst = int(apart.argmax())
     look_for(
         f"An RMS norm subtracts no mean. The two differ most on token {worst} "
-        f"{bold_token(look.tokens[worst])}: mean {found.mean[worst]:.3f} beside "
-        f"deviation {found.deviation[worst]:.3f}, and up to {apart[worst]:.3f} apart.",
+        f"{bold_token(look.tokens[worst])}: a mean of {found.mean[worst]:.3f} and a deviation of "
+        f"{found.deviation[worst]:.3f}; the results are up to {apart[worst]:.3f} apart.",
         said,
     )
     stages: dict[str, tuple[np.ndarray, QuantityName]] = {
@@ -195,8 +198,9 @@ def beside(seen: Look) -> None:
             f"Token {look.chosen}: {here}. The two norms differ most by **{apart[look.token]:.4f}** here."
         )
         st.caption(
-            f"Derived from the recorded input, before {_LEARNED[look.seen.model.config.shifts]} for the "
-            "model's own norm. Llama, for instance, has an RMS norm, because it saves the mean."
+            f"Derived from the recorded input, without {_LEARNED[look.seen.model.config.shifts]} "
+            "for the model's own norm. Llama, for instance, uses an RMS norm, which saves "
+            "computing the mean."
         )
     norm_check(norm)
     tokens = {"token": [token_label(text) for text in look.tokens]}
@@ -223,7 +227,7 @@ _USES: dict[NormKind, str] = {
     "layer": ", and so does this model.",
     "rms": ". This model uses neither: its RMS norm subtracts no mean.",
 }
-_LEARNED = {True: "γ and β: those were learned", False: "γ: that was learned"}
+_LEARNED = {True: "γ and β, which were learned", False: "γ, which was learned"}
 _PLACES = {
     "pre": "This model is **pre-norm**, as GPT-2 is: each sub-layer reads a normalized copy, and "
     "the stream itself is never rescaled. A pre-norm stack therefore ends with one more norm.",
@@ -243,7 +247,7 @@ def _reads(seen: Look, name: str) -> str:
     if ".final." in name:
         return "Its input is the last state of the stream, after every sub-layer has added to it."
     if config.norm_place == "pre":
-        return "Its input is x, the stream as the sub-layer finds it. f reads the norm's output."
+        return "Its input is x, the stream before the sub-layer. f reads the norm's output."
     return "Its input is x + f(x): the stream plus what the sub-layer adds to it."
 
 

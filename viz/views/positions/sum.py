@@ -12,8 +12,10 @@ from viz.state.look import Look
 from viz.views.positions.formulas import sum_of
 
 WITHOUT = {
-    "rotary": "This model adds no positions: it turns its queries and keys instead. "
-    "So the first state is the token's vector alone.",
+    "rotary": (
+        "This model adds no positions: it rotates its queries and keys instead. So the first "
+        "state is the token's vector alone."
+    ),
     "none": "This model has no positions at all. So the first state is the token's vector alone.",
 }
 
@@ -42,8 +44,8 @@ def position_sum(seen: Look) -> None:
         chart(summands(parts, total), "positions-sum-picture")
         where = "what the norm after the embeddings reads" if found.into else "the first state"
         st.caption(
-            f"Check: over all tokens and dimensions the sum, computed anew, differs from {where}, "
-            f"as recorded in this pass, by at most {difference(found.check())}."
+            f"Check: over all tokens and dimensions the recomputed sum differs from {where}, as "
+            f"recorded in this pass, by at most {difference(found.check())}."
         )
     columns = {NAMES[name]: values for name, values in parts.items()} | {"= sum": total}
     table(columns, "positions-sum", index="dimension")
@@ -53,9 +55,9 @@ def _look(seen: Look, found: Sum) -> str:
     if "positions" not in found.parts:
         return WITHOUT[seen.model.config.positions]
     said = (
-        "The same token at another place gets another sum, because another row is added. "
-        "From here on word and place are one vector."
+        "The same token at another position gets a different sum, because a different row is "
+        "added. From here on word and position are one vector."
     )
     if "segments" in found.parts:
-        said += " The segment tells two sentences of a pair apart; here there is only one."
+        said += " The segment tells the two sentences of a pair apart; here there is only one."
     return said

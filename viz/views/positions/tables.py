@@ -34,20 +34,33 @@ OWN: dict[PositionKind, str] = {
     "none": "no positions at all",
 }
 TABLE_LOOK: dict[Kind, str] = {
-    "sinusoidal": "The left columns change from one position to the next, the right ones hardly at "
-    "all: fast and slow hands of one clock. Together they tell every position apart.",
-    "learned": "Nobody wrote this table: it was learned. Look for columns that change slowly along "
-    "the positions, and for rows unlike all others.",
-    "rotary": "Nothing is added here. Each pair of a query and of a key is turned by an angle that "
-    "grows with the position: fast in the left columns, slowly in the right ones.",
+    "sinusoidal": (
+        "The left columns change from one position to the next, the right ones hardly at all, "
+        "like the fast and slow hands of a clock. Together they give every position its own "
+        "row."
+    ),
+    "learned": (
+        "This table was learned. Look for columns that change slowly from position to "
+        "position, and for rows that differ from all others."
+    ),
+    "rotary": (
+        "Nothing is added here. Each pair of numbers in a query or key is rotated by an angle "
+        "that grows with the position: fast in the left columns, slowly in the right ones."
+    ),
 }
 LIKENESS_LOOK: dict[Kind, str] = {
-    "sinusoidal": "Stripes along the diagonal: how alike two positions are depends on their "
-    "distance alone.",
-    "learned": "Is there a band along the diagonal? Then neighbours were learned to be alike, "
-    "though nothing told the model that position 3 comes after position 2.",
-    "rotary": "Stripes along the diagonal: the turn between two positions depends on their distance "
-    "alone. Sinusoids as wide as the turned part of a head, with the same base, make this picture too.",
+    "sinusoidal": (
+        "Stripes along the diagonal: how similar two positions are depends only on their distance."
+    ),
+    "learned": (
+        "Is there a band along the diagonal? Then the model has learned that neighbours are "
+        "similar, although nothing told it that position 3 comes after position 2."
+    ),
+    "rotary": (
+        "Stripes along the diagonal: the rotation between two positions depends only on their "
+        "distance. Sinusoidal positions with the same base, as wide as the rotated part of a "
+        "head, give the same picture."
+    ),
 }
 LONGEST, FIRST_DRAWN, FEWEST = 256, 64, 8  # positions drawn
 FIRST_COLUMNS = (0, 4, 10, 20)
@@ -143,8 +156,8 @@ def _opened(
         with picture:
             st.info(
                 plain(
-                    f"{seen.model.name} has {OWN[own]}, and a learned table cannot be computed from a "
-                    "formula. The stories model has one."
+                    f"{seen.model.name} has {OWN[own]}. A learned table cannot be computed from a "
+                    "formula; the model “Stories” has one."
                 )
             )
             offer_model("stories")
@@ -230,8 +243,8 @@ def _said(seen: Look, whole: PositionTable) -> str:
     used = seen.trace.positions
     if not whole.own or used is None:
         return plain(
-            f"{seen.model.name} has {OWN[config.positions]}. Drawn here: the formula, for its "
-            f"{'head width' if whole.kind == 'rotary' else 'width'} of {width}."
+            f"{seen.model.name} has {OWN[config.positions]}. This picture shows the formula, for "
+            f"its {'head width' if whole.kind == 'rotary' else 'width'} of {width}."
         )
     largest = float(np.abs(whole.values[: len(used)] - used).max())
     return plain(

@@ -53,7 +53,7 @@ def word_order(seen: Look) -> None:
                 for way in ways
             }
         except ValueError as refusal:
-            st.markdown(plain(f"These two sentences cannot be laid side by side. {refusal}"))
+            st.markdown(plain(f"These two sentences cannot be compared. {refusal}"))
             return
         look_for(_look(found), above)
         key, names = f"positions-way-{len(ways)}", {way: SHORT[way].capitalize() for way in ways}
@@ -65,7 +65,9 @@ def word_order(seen: Look) -> None:
             st.markdown(f"{name}: largest difference **{size}**, {equal}.")
         st.caption(_why(seen, found))
         st.latex(ORDER_BLIND)
-        st.caption("P puts the tokens in another order. What obeys this is blind to order.")
+        st.caption(
+            "P puts the tokens in another order. A function with this property ignores the order."
+        )
     tokens = [token.text for token in traced(_request(seen, texts[0], ON)).tokens]
     with picture:
         chart(_figure(found, drawn, tokens), "positions-word-pairs")
@@ -89,12 +91,12 @@ def _look(found: dict[str, Reordered]) -> str:
     """What these two runs show, each way."""
     on, off, last = (_is_equal(found[way]) for way in (ON, OFF, list(found)[-1]))
     if on or not last:
-        return "The largest differences say which way tells the two sentences apart."
+        return "The largest differences show in which case the model tells the two sentences apart."
     if LIFTED in found and not off:
         return (
-            "Without positions this model still tells the two sentences apart: its causal mask lets "
-            "each token see only those before it, and that carries the order. Lift the mask too, "
-            "and the pairs of rows become equal."
+            "Without positions this model still tells the two sentences apart: its causal mask "
+            "shows each token only the earlier ones, and this carries the order. Lift the mask "
+            "too, and the pairs of rows become equal."
         )
     return (
         "Without positions the two rows of a word are equal: who does what to whom is lost. "
@@ -120,7 +122,8 @@ def _sentences(seen: Look) -> tuple[str, str]:
     fed = _as_fed(seen.model, (one, other))
     if fed != (one, other):
         st.caption(
-            "Both are read with a space in front: a word at the very beginning would be another token."
+            "Both are read with a space in front, because a word at the very beginning would be a "
+            "different token."
         )
     return fed
 
@@ -165,12 +168,16 @@ def _why(seen: Look, found: dict[str, Reordered]) -> str:
         return "This model has no positions: switching them off changes nothing."
     if LIFTED in found:
         return (
-            "Switching positions off alone does not make a GPT blind to order. The first token sees "
-            "itself only, the second sees two, and so on: the mask is a kind of position."
+            "Switching off positions alone does not make a GPT ignore the order. The first token "
+            "sees only itself, the second sees two, and so on: the mask is itself a kind of "
+            "position."
         )
-    said = "Without positions and without a mask attention treats a text as a bag of words."
+    said = "Without positions and without a mask, attention treats a text as a bag of words."
     if _is_equal(found[OFF]):
-        said += " Differences of that size come from rounding: sums are taken in another order."
+        said += (
+            " Differences of this size come from rounding: the sums are computed in a "
+            "different order."
+        )
     return said
 
 
@@ -178,20 +185,22 @@ def _drawn(drawn: str, width: int, tokens: list[str]) -> str:
     """What the picture shows, and what of it."""
     if drawn == DIFFERENCES:
         said = (
-            "Each token's last state in the second sentence minus that in the first, one row a token. "
-            "An empty row: no difference beyond rounding."
+            "Each token's last state in the second sentence minus that in the first, one row per "
+            "token. An empty row means no difference beyond rounding."
         )
     else:
         said = (
-            f"{drawn}: each token's last state in the first sentence, and below it in the second."
+            f"{drawn}: the last state of each token in the first sentence, and below it in the "
+            "second."
         )
-    said += " All ways have one scale of colours."
+    said += " All pictures use one colour scale."
     if width > DIMENSIONS:
         said += (
-            f" Drawn: the first {DIMENSIONS} of {width} dimensions; the differences are over all."
+            f" The picture shows the first {DIMENSIONS} of {width} dimensions; the differences are "
+            "over all of them."
         )
     if len(tokens) > PAIRS:
-        said += f" Drawn: the first {PAIRS} of {len(tokens)} tokens."
+        said += f" The picture shows the first {PAIRS} of {len(tokens)} tokens."
     return said
 
 

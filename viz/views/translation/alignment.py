@@ -48,7 +48,9 @@ def show_alignment(seen: Look) -> None:
     known = seen_in(look.request.text, look.request.model) if current().target is None else ""
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        look_for(known or "Do lines cross? There the two languages put the words in another order.")
+        look_for(
+            known or "Where lines cross, the two languages put the words in a different order."
+        )
         whose_french()
         other_sentences(seen)
         attention, head = choose_cross_head(trace, links)
@@ -72,8 +74,8 @@ def show_alignment(seen: Look) -> None:
         )
         chart(figure, "encoder-alignment")
         st.caption(
-            "A word's lines are the row of the query that writes it, which stands one word earlier. "
-            "Each row sums to 1; weights under 0.02 are not drawn."
+            "The lines of a word show the row of weights of the query that writes it, one position "
+            "earlier. Each row sums to 1; weights below 0.02 are not drawn."
         )
         table(_columns(weights, links, source, target), "encoder-alignment")
     checked(look)
@@ -87,16 +89,16 @@ def _shares(weights: Array, links: Links, source: Sequence[str], target: Sequenc
     shares = shares_on_reference(weights, links)
     count = sum(share is not None for share in shares)
     st.markdown(
-        f"On the reference words lies **{mean:.4f}** of this head's weight, the mean of "
+        f"This head puts **{mean:.4f}** of its weight on the reference words, the mean of "
         f"{counted(count, 'word')}."
     )
     for one, other in crossings(links):
         said = " ".join(source[at] for at in sorted({*links[one], *links[other]}))
         st.markdown(
             plain(
-                f"“{said}” becomes “{target[one]} {target[other]}”: the reference lines cross. On "
-                "the reference: "
-                f"“{target[one]}” {shares[one] or 0:.4f}, “{target[other]}” {shares[other] or 0:.4f}."
+                f"“{said}” becomes “{target[one]} {target[other]}”: the reference lines cross. "
+                f"Weight on the reference: “{target[one]}” {shares[one] or 0:.4f}, "
+                f"“{target[other]}” {shares[other] or 0:.4f}."
             )
         )
 
@@ -106,13 +108,11 @@ def _grammar(source: tuple[str, ...], target: tuple[str, ...]) -> None:
     phrase = reference_phrase(source)
     if phrase is None:
         st.caption(
-            "The grammar has no such sentence, so there is no reference to lay beneath the lines."
+            "The grammar cannot make this sentence, so there is no reference to compare with."
         )
     elif phrase.french != target:
         french = " ".join(phrase.french)
-        st.caption(
-            plain(f"The grammar says “{french}”. The words that both have keep their reference.")
-        )
+        st.caption(plain(f"The grammar gives “{french}”. Words in both keep their reference."))
 
 
 def _columns(
@@ -122,7 +122,7 @@ def _columns(
     most = weights.argmax(-1)
     columns: dict[str, object] = {
         "word": [token_label(word) for word in target],
-        "reads most": [token_label(source[at]) for at in most],
+        "attends most to": [token_label(source[at]) for at in most],
         "weight": weights[np.arange(len(target)), most],
     }
     if links is not None:
@@ -153,20 +153,20 @@ KINDS = (
         "Encoder self-attention",
         "encoder",
         "self",
-        "English looks at English, in both directions: nothing is masked.",
+        "English attends to English, in both directions: nothing is masked.",
     ),
     Kind(
         "Masked decoder self-attention",
         "decoder",
         "self",
-        "French looks at French. The grey cells are the future, which is not allowed.",
+        "French attends to French. The grey cells are the future, which is masked.",
     ),
     Kind(
         "Cross-attention",
         "decoder",
         "cross",
-        "French (rows) looks at English (columns): queries from the decoder, keys and values from "
-        "the encoder. The row of a word is what is read to write the next one.",
+        "French (rows) attends to English (columns): queries from the decoder, keys and values "
+        "from the encoder. The row of a word shows what is read to write the next one.",
     ),
 )
 

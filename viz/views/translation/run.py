@@ -39,7 +39,7 @@ def whose_french() -> None:
     """Says that the reader's own French is shown, and leads back to the model's."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if current().target is not None:
-            st.caption("The French is your own.")
+            st.caption("This is your own French.")
             st.button(
                 "Back to the model's French",
                 key="encoder-own-target",
@@ -70,7 +70,7 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
         return f"{name}: {shares[head]:.3f} on the reference" if head in shares else name
 
     st.selectbox(
-        "Layer and head" + (", by their weight on the reference" if shares else ""),
+        "Layer and head" + (", ordered by their weight on the reference" if shares else ""),
         heads,
         format_func=label,
         **shown("encoder-cross-head", (current().place, current().head), open_cross_head),

@@ -30,15 +30,18 @@ SENTENCES = {  # English: what there is to see in its translation
     "the tired doctor opens the red door": "Two pairs change places: “tired doctor” and “red door”.",
     "the old house": "“vieille” stays before its noun, so no lines cross; but “la” and “vieille” "
     "are feminine because of “house”.",
-    "the beautiful white dress": "One adjective stays before the noun, the other goes behind it.",
+    "the beautiful white dress": "One adjective stays before the noun, the other goes after it.",
     "the student does not read the letter.": "“ne” and “pas” both come from “not”; “does” has "
     "no word in French.",
     "an old man and a young woman are not very tired": "“vieil” instead of “vieux” before a vowel; "
     "“fatigués” agrees with both.",
-    "my white dog eats a small apple.": "“blanc” goes behind its noun, “petite” stays before it.",
-    "this young woman sees the old tree": "“this” becomes “cette”: the choice needs “woman”, two words on.",
-    "these three brown dogs": "Not a phrase that the grammar makes: it has no reference, and the model "
-    "leaves a word out.",
+    "my white dog eats a small apple.": "“blanc” goes after its noun, “petite” stays before it.",
+    "this young woman sees the old tree": (
+        "“this” becomes “cette”: the choice depends on “woman”, two words later."
+    ),
+    "these three brown dogs": (
+        "The grammar cannot make this phrase: it has no reference, and the model leaves a word out."
+    ),
 }
 FIRST = next(iter(SENTENCES))
 
@@ -96,7 +99,7 @@ def advise(text: str, groups: Groups, language: str) -> None:
     listed = ", ".join(f"“{word}”" for word in words[:NAMED])
     listed += " and more" if len(words) > NAMED else ""
     alike = [
-        f"for “{word}” perhaps " + " or ".join(f"“{found}”" for found in near(word, groups))
+        f"for “{word}”, perhaps " + " or ".join(f"“{found}”" for found in near(word, groups))
         for word in words[:NAMED]
         if near(word, groups)
     ]
@@ -152,7 +155,7 @@ def other_sentences(seen: Look | None = None) -> None:
         st.rerun()
     with st.popover("Other sentences", icon=":material/translate:", key="encoder-sentences"):
         open_one(
-            "Sentences that show something",
+            "Sentences with a point",
             list(SENTENCES),
             "encoder-sentence",
             placeholder="Choose an English sentence",
@@ -161,12 +164,12 @@ def other_sentences(seen: Look | None = None) -> None:
         number, draw = st.columns([1, 2], vertical_alignment="bottom")
         st.session_state.setdefault(_SEED, 1)
         number.number_input("Seed", 0, 999_999, step=1, key=_SEED)
-        draw.button("A made-up sentence", key="encoder-made-up", on_click=_draw, width="stretch")
+        draw.button("Make up a sentence", key="encoder-made-up", on_click=_draw, width="stretch")
         if current().model == TRANSLATOR:
             known_words(english_groups(), "English")
     drawn: tuple[int, str] = st.session_state.get(_DRAWN, (0, ""))
     if drawn[1] and drawn[1] == current().text:
-        st.caption(f"Drawn from the grammar with seed {drawn[0]}.")
+        st.caption(f"Made by the grammar with seed {drawn[0]}.")
     _say_kept()
 
 

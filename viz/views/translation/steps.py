@@ -54,7 +54,7 @@ def _step(seen: Look, *, timed: bool) -> None:
         french_line(seen.model.tokenizer.named(ids[:step]))
         look_for(
             seen_in(seen.request.text, seen.request.model)
-            or "Each step adds the marked word, and reads the source for it."
+            or "Each step adds the marked word; to write it, the model reads the source."
         )
         other_sentences(seen)
         attention, head = choose_cross_head(seen.trace, links_of(seen.trace))
@@ -104,7 +104,7 @@ def _read(lines: DeltaGenerator, seen: Look, weights: Array, ids: tuple[int, ...
         chart(figure, "encoder-reads")
     row, named = weights[-1], [token_label(word) for word in source]
     most, new = int(row.argmax()), token_label(texts[-1])
-    read = plain(f"“{new}” it reads “{named[most]}” most")
+    read = plain(f"“{new}” it attends most to “{named[most]}”")
     st.caption(f"To write {read}: weight {row[most]:.4f} of {row.sum():.4f}.")
     table({"to write": new, "it reads": named, "weight": row}, "encoder-reads")
 
@@ -118,7 +118,7 @@ def _alike(seen: Look, before: tuple[int, ...]) -> None:
         return
     apart = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
     st.caption(
-        "Check: the decoder was run once over the whole French. Run over the words before this one "
-        f"alone, it gives the same logits to {difference(apart)}. The masked self-attention makes "
-        "sure of that: no word sees a later one."
+        "Check: the decoder ran once over the whole French sentence. Run only over the words "
+        f"before this one, it gives the same logits, to within {difference(apart)}. The masked "
+        "self-attention ensures this: no word sees a later one."
     )

@@ -38,21 +38,21 @@ def own_target(seen: Look) -> None:
     lines, words = st.columns([3, 2], gap="large")
     with words:
         look_for(
-            "Write French of your own, right or wrong. The model is asked at each word what it "
-            "expected there. A word that it did not expect has a short bar."
+            "Write your own French, right or wrong. The bars show the probability that the model "
+            "gave to each word. A word that it did not expect has a short bar."
         )
         _box(seen)
         other_sentences(seen)
     typed = st.session_state[_BOX]
     refusal = _refusal(seen, typed) if typed.strip() else ""
     if refusal:
-        words.error(plain(f"{refusal} Until then the model's own French stays."))
+        words.error(plain(f"{refusal} Until then the model's own French is shown."))
         return
     look = with_target(seen, current().target)
     given, error = _given(look), rounding(look.trace)
     with words:
         if look.request.target is None:
-            st.caption("There is no French of yours yet: this is the model's own.")
+            st.caption("You have not written any French yet; this is the model's own.")
         trace = look.trace
         links, target = links_of(trace), target_words(trace)
         attention, head = choose_cross_head(trace, links)
@@ -94,7 +94,7 @@ def _box(seen: Look) -> None:
     take, clear = st.columns(2)
     take.button("Take the model's", key="encoder-take", width="stretch",
                 on_click=_set, args=(models_own, models_own))  # fmt: skip
-    clear.button("Leave it to the model", key="encoder-clear", width="stretch",
+    clear.button("Use the model's own again", key="encoder-clear", width="stretch",
                  on_click=_set, args=("", None), disabled=current().target is None and not typed)  # fmt: skip
     if seen.model.name == TRANSLATOR:
         known_words(french_groups(), "French")
