@@ -61,7 +61,8 @@ def _states(name: str) -> Iterator[tuple[str, AppTest]]:
 
 def _shows(app: AppTest) -> list[ButtonGroup[str]]:
     """The control that chooses a view, if the page has views."""
-    return [one for one in app.get("button_group") if one.label == "Show"]
+    found = [one for one in app.get("button_group") if isinstance(one, ButtonGroup)]
+    return [one for one in found if one.label == "Show"]
 
 
 def _texts(app: AppTest) -> Iterator[str]:

@@ -25,7 +25,7 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     page = open_page("/feed_forward", model="stories", text=TEXT)
     expect(page.get_by_text("the one that the activation changes most here")).to_be_visible()
     click_mark(page, 4)
-    expect(page.get_by_text("Token 4 ·dog, its strongest neuron")).to_be_visible()
+    expect(page.get_by_text("Token 4 ·dog, its neuron with the largest activation")).to_be_visible()
     show(page, "On the curve")
     expect(page.get_by_text("of the values arrive below 0")).to_be_visible()
     show(page, "Contributions")

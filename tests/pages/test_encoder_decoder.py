@@ -75,7 +75,7 @@ def test_the_french_comes_out_word_by_word() -> None:
 
 def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> None:
     app = opened(show="Alignment")
-    assert "On the reference words lies **0.99" in said(app)
+    assert "This head puts **0.99" in said(app)
     assert "“tired doctor” becomes “médecin fatigué”: the reference lines cross" in said(app)
     heads = next(box for box in app.selectbox if box.label.startswith("Layer and head"))
     shares = [float(option.split()[1]) for option in heads.options]
@@ -87,7 +87,7 @@ def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> No
 def test_what_the_grammar_cannot_say_has_no_reference_and_what_differs_is_told() -> None:
     assert "there is no reference" in said(opened(show="Alignment", text="these three dogs"))
     other = said(opened(show="Alignment", text="the cat eats the apple in the garden"))
-    assert "The grammar says “le chat mange la pomme dans le jardin”" in other
+    assert "The grammar gives “le chat mange la pomme dans le jardin”" in other
 
 
 def test_the_layers_are_those_of_the_chosen_attention() -> None:
@@ -140,7 +140,7 @@ def test_unknown_words_are_named_with_words_like_them_and_a_way_on() -> None:
     app = opened(text="the hungry doctr <b>x</b> $y$ *z*")
     assert not app.exception
     assert "“hungry”" in app.error[0].value
-    assert "for “doctr” perhaps “doctor”" in said(app)
+    assert "for “doctr”, perhaps “doctor”" in said(app)
     assert "**Adjectives:** old, young" in said(app)
     press(app, "Open “the black cat sleeps”")
     assert not app.error

@@ -63,7 +63,7 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     app, record = opened(), traced("stories").feed_forward[0]
     choose(app, "Token", 2)
     neuron = int(np.abs(record.hidden[2]).argmax())
-    assert f"its strongest neuron, {neuron}:" in said(app)
+    assert f"its neuron with the largest activation, {neuron}:" in said(app)
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 

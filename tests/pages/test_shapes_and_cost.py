@@ -201,7 +201,7 @@ def test_tokens_that_the_model_adds_are_told_from_those_that_were_typed() -> Non
     app = opened(model="minilm", text="The cat sat")
     assert sizes(app)[1] == 5
     assert "3 words and 3 tokens" in said(app)
-    assert "puts 2 of its own around it: 5 in all" in said(app)
+    assert "adds 2 special ones: 5 in all" in said(app)
 
 
 def test_grouped_keys_have_their_own_shapes_in_the_table_and_the_picture() -> None:

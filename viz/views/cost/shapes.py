@@ -160,7 +160,7 @@ def _check(seen: Look, rows: Sequence[Row]) -> None:
     words = len(seen.request.text.split())
     typed = sum(not token.special for token in seen.trace.tokens)
     said = (
-        f"Check: {sum(read)} of the {len(read)} shapes recorded in this run, in the first layer of "
+        f"Check: {sum(read)} of {len(read)} shapes recorded in this run, in the first layer of "
         "each stack, match the formula, apart from the batch axis. A dash means a view of another "
         f"array, or an array that was not kept. Your text has {counted(words, 'word')} and "
         f"{counted(typed, 'token')}: {words / max(typed, 1):.2f} words per token."

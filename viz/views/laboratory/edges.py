@@ -74,7 +74,7 @@ def _toggle_chosen(seen: Look, look: Mask) -> None:
     if view.query >= len(queries) or view.key >= len(keys):
         return
     if not look[view.query, view.key] and (view.query, view.key) not in view.intervention.blocked:
-        st.caption(f"{view.query} cannot attend to {view.key} anyway: the mask already forbids it.")
+        st.caption(f"{view.query} cannot attend to {view.key}: the mask already forbids it.")
         return
     toggle(seen, view.query, view.key)
     st.rerun()
