@@ -28,6 +28,12 @@ def explorer(page: Page) -> Locator:
     return page.get_by_test_id("explorer")
 
 
+def listening(page: Page) -> Page:
+    """The page, once it hears the keys."""
+    expect(page.locator(".keys[data-ready=true]")).to_be_attached()
+    return page
+
+
 def go_to(page: Page, name: str) -> None:
     page.keyboard.press("Control+k")
     box = page.get_by_role("combobox", name="Page, head or token")
@@ -38,7 +44,7 @@ def go_to(page: Page, name: str) -> None:
 
 
 def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page]) -> None:
-    page = open_page("/attention")
+    page = listening(open_page("/attention"))
     expect(explorer(page)).to_have_attribute("data-ready", "true")
     go_to(page, "L0H2")
     expect(page.get_by_test_id("title")).to_contain_text("L0H2")
@@ -65,7 +71,7 @@ def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page])
 def test_the_keys_are_listed_and_letters_are_left_to_the_sentence(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/glossary")
+    page = listening(open_page("/glossary"))
     listed = page.get_by_role("dialog", name="Keys")
     page.keyboard.press("?")
     expect(listed).to_be_visible()
@@ -91,7 +97,7 @@ def test_the_keys_are_listed_and_letters_are_left_to_the_sentence(
 def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/attention")
+    page = listening(open_page("/attention"))
     expect(explorer(page)).to_have_attribute("data-ready", "true")
     whole = page.get_by_test_id("figure").bounding_box()
     page.keyboard.press("p")

@@ -18,6 +18,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
     jump: (goal) => setTriggerValue("jump", goal),
     look: () => setTriggerValue("look", Date.now()),
   });
+  root.dataset.ready = "true";
   const mounted = (keyboard.mounted = {});
   // Where data follow each other quickly, Streamlit ends the earlier mount after the later one.
   return () => {
