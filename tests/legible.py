@@ -66,10 +66,14 @@ class Walk:
         """Looks at what is shown now at each width. The one it has comes first: to turn a page over takes
         the browser longer than to look at it."""
         for width in sorted(self.widths, key=lambda one: one != self.width):
-            if width != self.width:
-                self.page.set_viewport_size(WIDTHS[width])
-                self.width = width
+            self.turn(width)
             self.glance(place)
+
+    def turn(self, width: str) -> None:
+        """Gives the page this width."""
+        if width != self.width:
+            self.page.set_viewport_size(WIDTHS[width])
+            self.width = width
 
     def glance(self, place: str) -> None:
         """Looks at what is shown now, at the width it has."""

@@ -1,45 +1,12 @@
-"""The frame: the picture is near the top of every page, and the map leads through the model."""
+"""The frame: the map leads through the model. test_legible.py measures where each page's picture begins."""
 
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from viz.state.menu import PAGES
-
-# The first of these on a page is its first picture; a page of words alone begins with its words.
-INSIDE = (
-    ".js-plotly-plot",
-    ".arc-line",
-    ".explorer .strip",
-    ".player",
-    "[data-testid=stDataFrame]",
-    "[data-testid=stHtml]",  # the tokens in boxes
-    "canvas",
-)
-PICTURE = ", ".join(f".st-key-page {picture}" for picture in INSIDE)
-WORDS = ".st-key-page p, .st-key-page input"
-LOWEST = {(1440, 900): 250, (390, 844): 420}  # pixels from the top at which it begins
 PRE_NORM = ["norm", "attention", "+", "norm", "feed-forward", "+"]
 DECODER = ["tokens", "+ positions", *PRE_NORM, "norm", "logits", "next token"]
-
-
-@pytest.mark.parametrize("size", LOWEST, ids=["wide", "phone"])
-def test_the_first_picture_is_near_the_top_of_every_page(
-    open_page: Callable[..., Page], fresh_page: Callable[..., Page], size: tuple[int, int]
-) -> None:
-    width, height = size
-    page = fresh_page(viewport={"width": width, "height": height})
-    tops = {}
-    for entry in PAGES:
-        open_page(f"/{entry.address}", on=page)
-        shows = entry.reads or entry.has_beats  # the others begin with words
-        first = page.locator(PICTURE if shows else WORDS).locator("visible=true").first
-        expect(first).to_be_visible()
-        box = first.bounding_box()
-        assert box is not None
-        tops[entry.title] = round(box["y"])
-    assert {title: top for title, top in tops.items() if top > LOWEST[size]} == {}
 
 
 @pytest.mark.parametrize(

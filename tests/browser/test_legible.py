@@ -10,14 +10,6 @@ from model.worked import examples
 from tests.legible import STILL, WIDTHS, Walk, faults, walk
 from viz.state.menu import PAGES, PageEntry
 
-# Two stacks are looked at at each width; the others where there is least room. Stories has the views of
-# House GPT, with fewer heads.
-MODELS = {
-    "translate-en-fr": tuple(WIDTHS),
-    "smollm2-135m-instruct": ("phone",),
-    "minilm": ("phone",),
-    "induction": ("phone",),
-}
 WITH_A_MODEL = (
     "attention",
     "all_heads",
@@ -29,6 +21,27 @@ WITH_A_MODEL = (
     "prediction",
     "shapes_and_cost",
 )
+# Two stacks are looked at at each width; the others where there is least room, a large one on the pages that
+# its kind changes. Stories has the views of House GPT, with fewer heads.
+MODELS = {
+    "translate-en-fr": (tuple(WIDTHS), WITH_A_MODEL),
+    "smollm2-135m-instruct": (("phone",), ("attention", "all_heads", "positions", "layer_norm")),
+    "minilm": (("phone",), ("attention", "all_heads", "laboratory", "layer_norm", "prediction")),
+    "induction": (("phone",), WITH_A_MODEL),
+}
+# The first of these on a page is its first picture; a page of words alone begins with its words.
+INSIDE = (
+    ".js-plotly-plot",
+    ".arc-line",
+    ".explorer .strip",
+    ".player",
+    "[data-testid=stDataFrame]",
+    "[data-testid=stHtml]",  # the tokens in boxes
+    "canvas",
+)
+PICTURE = ", ".join(f".st-key-page {picture}" for picture in INSIDE)
+WORDS = ".st-key-page p, .st-key-page input"
+LOWEST = {"wide": 250, "phone": 420}  # pixels from the top at which it begins
 PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
 <div data-testid=stMain style='overflow:auto;height:100vh'><div data-testid=stMainBlockContainer>
 <p>a page</p>{}</div></div></body>"""
@@ -93,13 +106,28 @@ def test_the_look_lets_pass_what_is_meant(page: Page) -> None:
 
 @pytest.mark.timeout(900)  # a page takes ten seconds on a free machine
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.address or "home")
-def test_every_view_of_a_page_can_be_read(
+def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
     page: Page, open_page: Callable[..., Page], entry: PageEntry
 ) -> None:
     on = Walk(page)
     open_page(f"/{entry.address}")
+    assert {
+        width: top for width in WIDTHS if (top := first_picture(on, width, entry)) > LOWEST[width]
+    } == {}
     walk(on, entry.title)
     assert on.told() == []
+
+
+def first_picture(on: Walk, width: str, entry: PageEntry) -> float:
+    """Pixels from the top at which the first picture of the open page begins."""
+    on.turn(width)
+    shows = entry.reads or entry.has_beats  # the others begin with words
+    first = on.page.locator(PICTURE if shows else WORDS).locator("visible=true").first
+    expect(first).to_be_visible()
+    on.page.evaluate(STILL)
+    box = first.bounding_box()
+    assert box is not None
+    return box["y"]
 
 
 @pytest.mark.timeout(900)
@@ -107,8 +135,9 @@ def test_every_view_of_a_page_can_be_read(
 def test_every_view_of_a_model_can_be_read(
     page: Page, open_page: Callable[..., Page], model: str
 ) -> None:
-    on = Walk(page, MODELS[model])
-    for address in WITH_A_MODEL:
+    widths, addresses = MODELS[model]
+    on = Walk(page, widths)
+    for address in addresses:
         open_page(f"/{address}", model=model)
         walk(on, address, beats=False, switches=False)
     assert on.told() == []
