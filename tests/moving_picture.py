@@ -1,11 +1,10 @@
-"""The pictures of the README: the attention page acted on, one frame an act, and a run that is changed.
+"""The pictures of the README: one row of scores becomes weights and an output, and a run that is changed.
 
 `python -m tests.moving_picture` writes docs/moving.webp and docs/attention-changed.png.
 """
 
 import io
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
@@ -13,52 +12,23 @@ from playwright.sync_api import Page
 
 from tests.bench.chromium import PATIENCE, browsing
 from tests.bench.server import serving
-from tests.browser.controls import close_heads, pick_head
 from tests.screens import compact, settled_picture
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MOVING, CHANGED = DOCS / "moving.webp", DOCS / "attention-changed.png"
-SCREEN = {"width": 1440, "height": 1110}
-TALLER = 1250  # pixels, for what the change does
-MILLISECONDS = 1800  # a frame
-
-
-def clicked(testid: str) -> Callable[[Page], None]:
-    """Clicks a part of the explorer."""
-    return lambda page: page.get_by_test_id(testid).click()
-
-
-def picked(head: int) -> Callable[[Page], None]:
-    """Chooses a head of this layer in the work bar."""
-
-    def act(page: Page) -> None:
-        pick_head(page, head)
-        close_heads(page)
-
-    return act
-
-
-def unmasked(page: Page) -> None:
-    """Lifts the causal mask above the picture."""
-    page.get_by_test_id("stRadio").get_by_text("none: all may look", exact=True).click()
-
-
-ACTS: tuple[Callable[[Page], None], ...] = (
-    clicked("stage-scores"),
-    clicked("stage-scaled"),
-    clicked("stage-masked"),
-    clicked("stage-weights"),
-    picked(2),
-    picked(7),
-    unmasked,
-)
+SCREEN = {"width": 1440, "height": 900}
+BEATS, STEPS = 6, 8  # of Play, and moments of each that are drawn
+PASSING, RESTING = 90, 1800  # milliseconds of a moment, and of the end of a beat, which is read
+MOVE = "(slider, moment) => { slider.value = moment; slider.dispatchEvent(new Event('input')); }"
 
 
 def frames(page: Page) -> list[Image.Image]:
-    """The first view, and one picture after each act."""
-    pictures = [settled_picture(page)]
-    for act in ACTS:
-        act(page)
+    """The page at the moments of Play, one after another."""
+    page.get_by_test_id("open-play").click()
+    slider = page.get_by_test_id("scrub")
+    pictures = []
+    for moment in range(1, BEATS * STEPS + 1):
+        slider.evaluate(MOVE, moment / STEPS)
         pictures.append(settled_picture(page))
     return [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
 
@@ -78,13 +48,14 @@ def main() -> None:
             MOVING,
             save_all=True,
             append_images=others,
-            duration=MILLISECONDS,
+            duration=[
+                PASSING if moment % STEPS else RESTING for moment in range(1, BEATS * STEPS + 1)
+            ],
             loop=0,
             lossless=True,  # a colour means one thing: none may be mixed with its neighbours'
             quality=100,  # of the packing
             method=6,
         )
-        page.set_viewport_size(SCREEN | {"height": TALLER})
         page.goto("/attention?mask=none")
         CHANGED.write_bytes(compact(settled_picture(page)))
     for written in (MOVING, CHANGED):
