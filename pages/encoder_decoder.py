@@ -67,7 +67,7 @@ of the encoder.
         shown.latex(projections(*streams, bias=seen.model.config.qkv_bias))
     st.markdown(
         f"""
-The target starts with a mark for the start. At each step the likeliest word joins it
+The target starts with a mark for the start. At each step the most likely word is added
 ({glossary_link("greedy decoding")}), until the mark for the end. In training the right target is known,
 and all its words are trained in parallel: that is {glossary_link("teacher forcing")}. Cross-attention
 often shows an **alignment**: to write a word, the decoder reads the word that it translates.

@@ -61,7 +61,7 @@ def rotary_positions(
     sheet: Sheet, query: Array, key: Array, m: float, n: float, shift: float, rate: float
 ) -> None:
     turned = np.stack([positions.rotated(query, m * rate), positions.rotated(key, n * rate)])
-    title = "Query and key, each turned by its position"
+    title = "Query and key, each rotated by its position"
     rows = (f"query at {m:g}", f"key at {n:g}")
     sheet.step(title, r"R_{m\theta}\, q,\quad R_{n\theta}\, k", turned, rows, "dim")
     line = r"\cos(@) \cdot @ - \sin(@) \cdot @ = @"

@@ -52,7 +52,7 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     page.get_by_test_id("stage-masked").click()
     expect(explorer(page)).to_have_attribute("data-stage", "masked")
     in_link(page, scale="1.0", mask="causal", head="8", stage="masked", query="2", model="minilm")
-    expect(page.get_by_test_id("legend")).to_contain_text("not allowed")
+    expect(page.get_by_test_id("legend")).to_contain_text("masked")
 
     copy = open_page("/attention?" + urlsplit(page.url).query, on=fresh_page())
     expect(box(copy)).to_have_value(SENTENCE)

@@ -83,7 +83,7 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     expect(curves).to_contain_text("training loss 0.21")
     expect(page.get_by_test_id("movement")).to_contain_text("84 %")
     page.get_by_test_id("map").press("ArrowDown")
-    expect(page.get_by_test_id("cell")).to_contain_text("1 3 looks at 0 k: 0.")
+    expect(page.get_by_test_id("cell")).to_contain_text("1 3 attends to 0 k: 0.")
     page.get_by_text("The numbers as a table").click()
     expect(page.get_by_test_id("player-table").locator("tbody tr, tr")).to_have_count(21)
     with page.expect_download() as saved:

@@ -19,10 +19,10 @@ LABELS = ("First sentence", "The same words in another order")
 
 def test_without_positions_minilm_gives_equal_rows() -> None:
     app = opened("positions", "Word order", model="minilm")
-    control(app, "Draw").set_value("Positions off").run()
+    control(app, "Picture").set_value("Positions off").run()
     rows = drawn(app)
     np.testing.assert_allclose(rows[0::3], rows[1::3], atol=1e-4)
-    control(app, "Draw").set_value("Positions on").run()
+    control(app, "Picture").set_value("Positions on").run()
     rows = drawn(app)
     assert np.abs(rows[0::3] - rows[1::3]).max() > 1e-2
 
@@ -116,7 +116,7 @@ def test_each_kind_of_positions_is_drawn_and_named() -> None:
     assert drawn(app).shape == (20, 128)
     control(app, "Kind of positions").set_value("rotary").run()
     assert drawn(app).shape == (20, 16)
-    control(app, "Draw as").set_value("Curves").run()
+    control(app, "Picture").set_value("Curves").run()
     control(app, "Pairs").set_value([3]).run()
     (curve,) = traces(app)
     angles = np.arange(20) / 10_000 ** (2 * 3 / 32)

@@ -58,7 +58,7 @@ def test_two_tokenizers_give_two_lists() -> None:
     app = opened("tokens", "Two tokenizers", text="embeddings are vectors")
     assert "50,257 tokens" in said(app)
     assert "756 tokens" in said(app)
-    control(app, "Beside GPT-2's").set_value("minilm").run()
+    control(app, "Compare GPT-2's tokenizer with that of").set_value("minilm").run()
     assert "30,522 tokens" in said(app)
     assert "##" in strip(app)
     assert "[CLS]" in strip(app)

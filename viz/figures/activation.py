@@ -61,7 +61,7 @@ def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
         x=(met.edges[:-1] + met.edges[1:]) / 2,
         y=100 * met.shares,
         width=np.diff(met.edges),
-        name="values met",
+        name="values of this run",
         marker={"color": rgba(MASKED, 0.45), "line": {"width": 0}},
         yaxis="y2",
         hovertemplate="around %{x:.2f}: %{y:.2f} % of the values<extra></extra>",

@@ -47,7 +47,7 @@ def contribution_lengths(
         showlegend=True,
     )
     stream_line = line(
-        *(positions, found, f"the stream it finds, {whose}", STREAM),
+        *(positions, found, f"the stream before it, {whose}", STREAM),
         mode="lines+markers",
         width=2,
         hover="stream %{y:.4f}",

@@ -157,7 +157,7 @@ def variance_gap(width: int) -> go.Figure:
         range=[np.log10(1.7), np.log10(9000)],
     )
     return chart(
-        traces, across, titled("unbiased is smaller by, %", rangemode="tozero"), height=360
+        traces, across, titled("unbiased result smaller by, %", rangemode="tozero"), height=360
     )
 
 

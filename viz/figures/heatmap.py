@@ -38,7 +38,7 @@ def heatmap(
     """values (row, column) as a heatmap. Weights lie on 0-1; all else diverges around 0.
 
     quantity None draws plain tiles, for numbers that no colour can compare. blocked: True where a
-    cell is not allowed: drawn grey and hatched, without a number. limit: end of a diverging scale; None: the
+    cell is masked: drawn grey and hatched, without a number. limit: end of a diverging scale; None: the
     largest value. words: what stands in the cells, as Plotly may draw it; None: the numbers, where
     they fit. Equal labels keep their own rows and columns. The last trace is the heatmap itself.
     Raises ValueError if labels and values do not fit.
@@ -140,7 +140,7 @@ def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
 def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
     grey = rgba(MASKED, 0.14 if max(blocked.shape) <= SEPARATED else 0.35)
     closed = np.where(blocked, 1.0, np.nan).astype(np.float32)
-    says = {"showscale": False, "hovertemplate": "not allowed<extra></extra>"}
+    says = {"showscale": False, "hovertemplate": "masked<extra></extra>"}
     return _cells(closed, [[0, grey], [1, grey]], xgap=1, ygap=1, **says)
 
 

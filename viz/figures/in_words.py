@@ -42,8 +42,8 @@ def _heatmap(figure: go.Figure, drawn: go.Heatmap) -> str:
     if is_open.all():
         return said
     closed = int((~is_open).sum())
-    forbidden = any("not allowed" in str(trace.hovertemplate) for trace in figure.data)
-    are = f"{'is' if closed == 1 else 'are'} {'not allowed' if forbidden else 'left empty'}"
+    forbidden = any("masked" in str(trace.hovertemplate) for trace in figure.data)
+    are = f"{'is' if closed == 1 else 'are'} {'masked' if forbidden else 'left empty'}"
     return f"{said} {counted(closed, 'cell')} {are}."
 
 

@@ -81,6 +81,6 @@ def _in_words(before: Spread, after: Spread, measure: str) -> str:
     """The picture for those who cannot see it."""
     first, then = (f"{reach.min():.2f} to {reach.max():.2f}" for _, reach in (before, after))
     return (
-        f"Two rows of bars, one a token. {measure[0].upper()}{measure[1:]}: "
+        f"Two rows of bars, one per token. {measure[0].upper()}{measure[1:]}: "
         f"{first} before the norm, {then} after it."
     )

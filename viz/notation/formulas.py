@@ -94,9 +94,9 @@ def _vector(letter: str, matrix: str, colour: str, projection: Projection) -> Fo
         latex, words = rf"\text{{norm}}({latex})", f"norm({words})"
     general = rf"{row} = {latex}"
     if projection.turned:
-        turned = r"R_i &: \text{turn by the angles of position } i"
+        turned = r"R_i &: \text{rotation by the angles of position } i"
         general = _aligned(rf"{row} &= R_i\,({latex})", turned)
-        words = f"R_i ({words}), R_i: turn by the angles of position i"
+        words = f"R_i ({words}), R_i: rotation by the angles of position i"
     cell, vector = (_coloured(colour, f"{letter}_{{{at}}}") for at in ("@row@,@column@", "@row@"))
     numeric = _aligned(rf"{cell} &= @value@", rf"\lVert {vector} \rVert &= @length@")
     return Formula(general=general, plain=f"{letter}_i = {words}", numeric={"cell": numeric})
@@ -146,10 +146,10 @@ def _masked(mask_value: float) -> Formula:
     cell = _cell("masked")
     return Formula(
         general=(
-            r"\text{masked}_{ij} = \begin{cases} \text{scaled}_{ij} & \text{if } i \text{ may look at } j"
+            r"\text{masked}_{ij} = \begin{cases} \text{scaled}_{ij} & \text{if } i \text{ may attend to } j"
             rf" \\ {becomes} & \text{{if not}} \end{{cases}}"
         ),
-        plain=f"masked_ij = scaled_ij where i may look at j, else {becomes}".replace(
+        plain=f"masked_ij = scaled_ij where i may attend to j, else {becomes}".replace(
             r"\infty", "∞"
         ),
         numeric={

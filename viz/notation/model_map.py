@@ -99,7 +99,7 @@ def _layer(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
 
 def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
     mask = " + M" if stack == "decoder" else ""
-    turned = ", Q and K turned by position" if config.turns_positions else ""
+    turned = ", Q and K rotated by position" if config.turns_positions else ""
     yield _vectors(config, "attention", "attention", f"softmax(QKᵀ/√d_k{mask}) V · W_O{turned}")
     if stack == "decoder" and config.encoder_layers:
         formula = "softmax(QKᵀ/√d_k) V · W_O, K and V from the encoder"

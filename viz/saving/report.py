@@ -48,7 +48,7 @@ def report(subject: Subject, picture: HeadPicture) -> bytes:
         f"<p>Check: weights · V of {html.escape(subject.attention.name)}, recomputed from the recorded "
         f"Q, K and V, differ from the model's own output by at most {own}; over the whole run, norms "
         f"too, the largest difference is {whole}. Row = query, column = key; a row of weights sums to "
-        "1; grey cells are not allowed.</p>",
+        "1; grey cells are masked.</p>",
     ]
     return standalone(picture.title, "".join(body), picture_figures(picture))
 

@@ -41,12 +41,12 @@ def test_a_masked_cell_is_called_so_everywhere_and_never_zero(stage: Stage) -> N
     stage.send(record(6), Selection(0, "weights", 1, 4))
     assert np.isnan(stage.drawn()[1, 4])
     stage.part("figure").hover(position=middle(stage, 1, 4, 6, 6))
-    expect(stage.part("tooltip")).to_contain_text("not allowed")
-    expect(stage.part("legend")).to_contain_text("not allowed")
-    expect(stage.part("chip-query-4")).to_have_attribute("title", "query 4 “·cat”: not allowed")
+    expect(stage.part("tooltip")).to_contain_text("masked")
+    expect(stage.part("legend")).to_contain_text("masked")
+    expect(stage.part("chip-query-4")).to_have_attribute("title", "query 4 “·cat”: masked")
     stage.part("table").locator("summary").click()
     expect(stage.part("table").locator("tbody tr").nth(1).locator("td").nth(4)).to_have_text(
-        "not allowed"
+        "masked"
     )
     stage.part("stage-masked").click()
     expect(stage.part("details")).to_contain_text("comes later than")
@@ -55,7 +55,7 @@ def test_a_masked_cell_is_called_so_everywhere_and_never_zero(stage: Stage) -> N
 def test_scores_before_the_mask_show_the_future_too(stage: Stage) -> None:
     stage.send(record(6), Selection(0, "scores", 1, 4))
     assert np.isfinite(stage.drawn()).all()
-    expect(stage.part("legend")).not_to_contain_text("not allowed")
+    expect(stage.part("legend")).not_to_contain_text("masked")
 
 
 def test_a_masked_key_that_still_gets_weight_shows_it(stage: Stage) -> None:
@@ -72,7 +72,7 @@ def test_a_row_whose_every_key_is_masked_is_said_to_be_so(stage: Stage, name: st
     mask = np.tri(6, dtype=bool)
     mask[3] = False
     stage.send(record(6, mask=mask), Selection(0, name, 3, 1))
-    expect(stage.part("top-keys")).to_contain_text("may look at no key")
+    expect(stage.part("top-keys")).to_contain_text("Every key of this query is masked")
     if name == "weights":
         expect(stage.part("details")).to_contain_text("all weights are 0")
 

@@ -188,7 +188,7 @@ def test_a_cell_that_one_run_masks_has_no_difference_of_masked_scores(stage: Sta
     assert np.isnan(stage.drawn(2)[1, 4])
     assert np.isfinite(stage.drawn(2)[4, 1])
     stage.part("figure").hover(position=middle(stage, 1, 4, 6, 6))
-    expect(stage.part("tooltip")).to_contain_text("baseline: not allowed")
+    expect(stage.part("tooltip")).to_contain_text("baseline: masked")
 
 
 def test_equal_runs_are_said_to_be_equal(stage: Stage) -> None:

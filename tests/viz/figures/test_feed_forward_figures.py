@@ -40,7 +40,7 @@ def test_the_bars_behind_the_curve_are_shares_of_all_values() -> None:
     values = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
     met = histogram(values)
     figure = curve_over_values(CURVES["gelu"], met)
-    assert np.sum(named(figure, "values met").y) == pytest.approx(100 * met.shares.sum())
+    assert np.sum(named(figure, "values of this run").y) == pytest.approx(100 * met.shares.sum())
     assert f"{met.outside:,} of {met.total:,}" in figure.layout.xaxis.title.text
 
 

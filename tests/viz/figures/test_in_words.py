@@ -24,7 +24,7 @@ def test_a_heatmap_tells_where_its_largest_number_stands() -> None:
     said = in_words(figure)
     assert "2 × 2 cells: rows query, columns key" in said
     assert "Largest 0.75 at query <b>&, key <b>&; smallest 0.1." in said
-    assert "1 cell is not allowed" in said
+    assert "1 cell is masked" in said
 
 
 def test_bars_tell_the_largest_and_whose_it_is() -> None:

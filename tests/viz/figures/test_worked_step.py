@@ -66,7 +66,7 @@ def test_masked_cells_are_hatched_and_hold_no_colour() -> None:
     step = Step("x", "x", np.array([[1.0, 0.0], [0.5, 0.5]]), quantity="weight", blocked=blocked)
     figure = worked_step(step)
     assert np.isnan(cells(figure).z[0, 1])
-    assert "not allowed" in figure.data[0].hovertemplate
+    assert "masked" in figure.data[0].hovertemplate
     (hatching,) = [shape for shape in figure.layout.shapes if shape.type == "path"]
     assert hatching.path.count("M") == 3
 

@@ -38,7 +38,7 @@ def test_turned_positions_are_no_block_and_stand_in_the_formula_of_attention():
     (rail,) = rails(load_model("smollm2-135m-instruct").config)
     assert kinds(rail)[0] == ["tokens"]
     attention = next(block for block in rail.layer if block.kind == "attention")
-    assert "turned by position" in attention.formula
+    assert "rotated by position" in attention.formula
     assert {block.name for block in rail.blocks if block.kind == "norm"} == {"RMS norm"}
 
 

@@ -73,9 +73,9 @@ export class ChipLine {
   }
 }
 
-const WORDS = { masked: "not allowed", leftout: "hidden here" };
+const WORDS = { masked: "masked", leftout: "hidden here" };
 
-/** The weight that shades a chip; "masked" where no query may look, "leftout" where the first token is hidden. */
+/** The weight that shades a chip; "masked" where no query may attend, "leftout" where the first token is hidden. */
 function shownWeight({ layer, derived, side, groups, chosen, withoutFirst }, number) {
   const positions = (axis, numbers) => numbers.flatMap((one) => groups[axis][one]);
   const isRead = side === "reads";

@@ -181,7 +181,7 @@ export function topPositions(row, count) {
 }
 
 /** after − before, cell by cell. The difference of two equal infinities is 0. That of a number and an infinity is
- *  NaN, which a picture leaves empty: between a score and "not allowed" there is no number. */
+ *  NaN, which a picture leaves empty: between a score and "masked" there is no number. */
 export function difference(before, after) {
   const gaps = new Float32Array(after.length);
   for (let cell = 0; cell < after.length; cell++) {

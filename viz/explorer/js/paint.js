@@ -39,12 +39,12 @@ export function isHidden(panel, cell) {
   return hidingMask(panel)?.[cell] === 1;
 }
 
-/** A cell's number, or "not allowed" where the mask hides it. */
+/** A cell's number, or "masked" where the mask hides it. */
 export function cellText(panel, row, column, written = precise) {
   const cell = row * panel.columns + column;
   const value = panel.values[cell];
   if (panel.masked?.[cell] !== 1) return written(value);
-  return panel.leaks && value !== 0 ? `${written(value)} (masked)` : "not allowed";
+  return panel.leaks && value !== 0 ? `${written(value)} (masked)` : "masked";
 }
 
 /** The cells of a sample as a small canvas, one pixel a cell; masked ones are transparent. */

@@ -99,8 +99,8 @@ function drawDetails(holder, scene) {
 
 const DETAILS = {
   query: (scene) => vectorDetails(scene, "query", "q, which is compared with every key: the scores."),
-  key: (scene) => vectorDetails(scene, "key", "k, which is what every query is compared with: the scores."),
-  value: (scene) => vectorDetails(scene, "key", "v, which is what this token gives to those that look at it."),
+  key: (scene) => vectorDetails(scene, "key", "k, which is compared with every query: the scores."),
+  value: (scene) => vectorDetails(scene, "key", "v, which this token passes on to the tokens that attend to it."),
   scores: productDetails,
   scaled: scaledDetails,
   masked: verdictDetails,
@@ -136,8 +136,8 @@ function scaledDetails({ layer, derived, cell }) {
       `It takes ${precise(derived.scores[at])} to ${precise(derived.scaled[at])}.`,
     ),
     paragraph(
-      "A sum of d_k products grows with d_k. Dividing by √d_k keeps it of one size, so that the softmax",
-      " stays soft.",
+      "A sum of d_k products grows with d_k. Dividing by √d_k keeps its size the same, so that the softmax",
+      " does not saturate.",
     ),
   ];
 }
@@ -147,13 +147,13 @@ function verdictDetails(scene) {
   const at = cell.query * layer.keys + cell.key;
   const [query, key] = [tokenName(scene, "query"), tokenName(scene, "key")];
   if (!derived.hidden?.[at]) {
-    const stays = `${sentenceCase(query)} may look at ${key}. The score stays as it is.`;
-    return [verdict("may look", "allowed"), paragraph(stays)];
+    const stays = `${sentenceCase(query)} may attend to ${key}. The score stays as it is.`;
+    return [verdict("not masked", "allowed"), paragraph(stays)];
   }
   const isLater = layer.kind === "causal" && cell.key > cell.query;
   const becomes = layer.mask_value === -Infinity ? "−∞" : String(layer.mask_value);
   return [
-    verdict("not allowed", "forbidden"),
+    verdict("masked", "forbidden"),
     paragraph(
       `${sentenceCase(key)} ${isLater ? "comes later than" : "is hidden from"} ${query}. `,
       `The score ${precise(derived.scaled[at])} becomes ${becomes}.`,
@@ -183,7 +183,7 @@ function drawTopKeys(holder, scene) {
     element("h3", {}, `Top keys of ${tokenName(scene, "query")}`),
     items.length
       ? element("ol", {}, ...items)
-      : paragraph("This query may look at no key: its weights are all 0."),
+      : paragraph("Every key of this query is masked, so all its weights are 0."),
   );
 }
 

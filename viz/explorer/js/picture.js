@@ -155,7 +155,7 @@ export class Picture {
     const colour = leaks ? "; colour shows the weight it gets all the same" : "";
     this.parts.legend.replaceChildren(
       ...shown.map((panel) => this.scale(panel, panels.length > 1)),
-      ...(masked ? [span("scale", element("i", { class: "swatch" }), `not allowed${colour}`)] : []),
+      ...(masked ? [span("scale", element("i", { class: "swatch" }), `masked${colour}`)] : []),
       ...(shown[0].low < 0 ? [this.spanSwitch()] : []),
     );
   }

@@ -76,7 +76,7 @@ export class Sentence {
       several ? null : "Token ",
       this.name,
       choice("side", "Direction", sides, side, (chosen) => change({ side: chosen, several: null })),
-      hasWords ? choice("unit", "What counts as one", units, unit, (chosen) => change({ unit: chosen })) : null,
+      hasWords ? choice("unit", "Unit", units, unit, (chosen) => change({ unit: chosen })) : null,
       side === "reads" ? toggle("several", "Choose several tokens", several !== null, picks) : null,
       toggle("hide-first", "Hide the first token", withoutFirst, (on) => change({ withoutFirst: on })),
     ];

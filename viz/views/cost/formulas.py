@@ -6,7 +6,7 @@ keys and values where they are fewer.
 
 from model.nn.config import TransformerConfig
 
-GROWTH = r"\text{cost}(n) = \underbrace{a\, n^2}_{\text{pairs}} + \underbrace{b\, n}_{\text{all else}}, \qquad n^* = \frac{b}{a}"  # noqa: E501
+GROWTH = r"\text{cost}(n) = \underbrace{a\, n^2}_{\text{pairs}} + \underbrace{b\, n}_{\text{everything else}}, \qquad n^* = \frac{b}{a}"  # noqa: E501
 ATTENTION_SHAPES = (
     r"\underbrace{B \times h \times n \times d_k}_{Q,\,K,\,V} \;\to\;"
     r" \underbrace{B \times h \times n \times n}_{\text{scores, weights}} \;\to\;"

@@ -50,7 +50,7 @@ def say_absent(name: str) -> None:
 
 
 def _picture(rows: Sequence[str], name: str) -> str:
-    said = html.escape(f"Weights of {name}: one row a query, one column a key", quote=True)
+    said = html.escape(f"Weights of {name}: one row per query, one column per key", quote=True)
     return (
         f'<div class="head-thumbnail" role="img" aria-label="{said}" '
         f'style="--head: url({thumbnail(rows)})"></div>'

@@ -59,7 +59,7 @@ def _on_activations(seen: Look, draw: Draw, places: Places) -> None:
     found, listed = dropped(hidden, *draw), strongest(hidden, SHOWN)
     _what_happened(hidden, found, draw.rate, said)
     tokens = tokens_of(seen, record)
-    name = f"the strongest {len(listed)} of {hidden.shape[1]:,} neurons"
+    name = f"the {len(listed)} of {hidden.shape[1]:,} neurons with the largest values"
     with picture:
         figure = after_dropout(
             found.values[:, listed],

@@ -115,7 +115,7 @@ def _rows_of(record: FeedForwardRecord, tokens: list[str], listed: NDArray[np.in
     """Token × listed neurons, with marks that choose the token."""
     rule = (
         f"the {len(listed)} of {record.hidden.shape[1]:,} neurons with the largest<br>"
-        "|activation| on any token, strongest first"
+        "|activation| on any token, largest first"
     )
     values = record.hidden[:, listed]
     choosable_rows(

@@ -170,7 +170,7 @@ def every_position(seen: Look) -> None:
     picture, words = st.columns([3, 2], gap="large")
     with words:
         kinds = ("Probability", "Loss")
-        kind = one_of("Draw", kinds, "laboratory-loss")
+        kind = one_of("Picture", kinds, "laboratory-loss")
         st.latex(LOSS)
         st.markdown(
             f"Loss of the sentence, the mean over {counted(len(ours), 'token')}: "

@@ -48,7 +48,7 @@ def two_routes(seen: Look) -> None:
             "Scores times", (1, 2, 5, 10, 20, 50, 100), key="laboratory-stretch"
         )
         found = routes(scores * np.float32(seen.attention.scale * factor), mask)
-        kind = one_of("Draw", (BEFORE, AFTER, APART), "laboratory-route", default=APART)
+        kind = one_of("Picture", (BEFORE, AFTER, APART), "laboratory-route", default=APART)
         st.latex(ROUTES)
         lost = int(found.lost.sum())
         st.markdown(

@@ -38,7 +38,7 @@ def rows_effect(seen: Look) -> None:
     queries, _ = seen.labels
     picture, words = st.columns([3, 2], gap="large")
     with words:
-        sharp = one_of("Draw", (SHARP, EVEN), "laboratory-rows") == SHARP
+        sharp = one_of("Picture", (SHARP, EVEN), "laboratory-rows") == SHARP
         head = seen.head
         st.latex(LARGEST if sharp else ENTROPY)
         st.markdown(

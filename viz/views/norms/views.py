@@ -133,8 +133,9 @@ def two_variances(seen: Look) -> None:
     unbiased = layer_normalized(norm.input, norm.epsilon, unbiased=True)
     apart = np.abs(biased - unbiased).max(-1)
     look_for(
-        f"{'On' if norm.kind == 'layer' else 'In a layer norm, on'} token {look.chosen} the two differ "
-        f"most, of {width} dimensions, by **{apart[token]:.5f}**. At width 4 they are 13.4 % apart.",
+        f"{'On' if norm.kind == 'layer' else 'In a layer norm, on'} token {look.chosen} the results "
+        f"with the two variances differ by at most **{apart[token]:.5f}**, over its {width} dimensions. "
+        "At width 4 they would be 13.4 % apart.",
         said,
     )
     with picture:

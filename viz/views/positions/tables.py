@@ -201,7 +201,7 @@ def _cut(whole: PositionTable) -> PositionTable:
 
 def _drawn_columns(found: PositionTable) -> list[int] | None:
     """The columns drawn as curves; None for the heatmap of all."""
-    drawn = one_of("Draw as", ("Heatmap", "Curves"), "positions-draw")
+    drawn = one_of("Picture", ("Heatmap", "Curves"), "positions-draw")
     if drawn == "Heatmap":
         return None
     count = found.values.shape[1]

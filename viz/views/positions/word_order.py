@@ -57,7 +57,7 @@ def word_order(seen: Look) -> None:
             return
         look_for(_look(found), above)
         key, names = f"positions-way-{len(ways)}", {way: SHORT[way].capitalize() for way in ways}
-        drawn = one_of("Draw", (DIFFERENCES, *ways), key, named=lambda way: names.get(way, way))
+        drawn = one_of("Picture", (DIFFERENCES, *ways), key, named=lambda way: names.get(way, way))
         for name, run in found.items():
             size, equal = f"{run.largest:.4f}", "different"
             if _is_equal(run):

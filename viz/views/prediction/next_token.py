@@ -138,9 +138,9 @@ def _sums(row: Row, ids: Sequence[int]) -> str:
     equal = "=" if sign(" + ".join(parts), whole) == "=" else "≈"
     sentence = (
         f"Listed {parts[0]} + other {parts[1]} {equal} {whole}, over all "
-        f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} can come next. Entropy "
-        f"{nats(undecided, undecided * blur)} nats: as undecided as among "
-        f"{rounded(alike, alike * undecided * blur, 1)} equal tokens"
+        f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} of them can come next. Entropy "
+        f"{nats(undecided, undecided * blur)} nats: as uncertain as a choice among "
+        f"{rounded(alike, alike * undecided * blur, 1)} equally likely tokens"
     )
     if row.sampling == UNCHANGED:
         return f"{sentence}."

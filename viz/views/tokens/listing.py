@@ -18,7 +18,7 @@ from viz.state.look import Look
 
 UNKNOWN = "[UNK]"  # of word pieces
 MANY = 90  # tokens; a longer row scrolls
-GPT2_NAME = "GPT-2, all its byte pairs"
+GPT2_NAME = "GPT-2, its whole vocabulary"
 _ROW = "display:flex;flex-wrap:wrap;gap:4px;padding:0;margin:0;list-style:none"
 _BOX = (
     "display:flex;flex-direction:column;align-items:center;padding:4px 7px;margin:0;"
@@ -58,7 +58,12 @@ def two_tokenizers(seen: Look) -> None:
     chosen = "own"
     if len(offered) > 1:
         names = list(offered)
-        chosen = one_of("Beside GPT-2's", names, "tokens-beside", named=offered.__getitem__)
+        chosen = one_of(
+            "Compare GPT-2's tokenizer with that of",
+            names,
+            "tokens-beside",
+            named=offered.__getitem__,
+        )
     tokens, size = seen.trace.tokens, seen.model.tokenizer.size
     if chosen == WORD_PIECES and others is not None:
         tokens, size = others.tokens(text), others.size

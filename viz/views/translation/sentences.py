@@ -155,7 +155,7 @@ def other_sentences(seen: Look | None = None) -> None:
         st.rerun()
     with st.popover("Other sentences", icon=":material/translate:", key="encoder-sentences"):
         open_one(
-            "Sentences with a point",
+            "Example sentences",
             list(SENTENCES),
             "encoder-sentence",
             placeholder="Choose an English sentence",

@@ -45,7 +45,7 @@ export class Finder {
     this.found = found.slice(0, SHOWN);
     this.list.replaceChildren(...this.found.map(optionOf));
     const more = found.length - this.found.length;
-    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "Nothing is called so.";
+    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "No page, head or token has this name.";
     this.choose(0);
   }
 

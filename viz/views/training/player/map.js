@@ -1,4 +1,4 @@
-// One head's map on a canvas: weights, what is not allowed, and the framed cells of a known pattern.
+// One head's map on a canvas: weights, what is masked, and the framed cells of a known pattern.
 
 import { inkedColour } from "../../../explorer/js/colours.js";
 import { context2d, hatchPattern } from "../../../explorer/js/paint.js";

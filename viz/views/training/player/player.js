@@ -184,14 +184,14 @@ class Player {
     }
     const [row, column] = cell;
     this.parts.cell.textContent =
-      `${row} ${data.queries[row]} looks at ${column} ${data.keys[column]}: ${this.written(row, column)}`;
+      `${row} ${data.queries[row]} attends to ${column} ${data.keys[column]}: ${this.written(row, column)}`;
   }
 
   /** The weight of a cell as text. */
   written(row, column) {
     const at = row * this.data.keys.length + column;
     const masked = this.data.allowed !== null && !this.data.allowed[at];
-    return masked ? "not allowed" : numeral(this.weights[at], 4);
+    return masked ? "masked" : numeral(this.weights[at], 4);
   }
 
   drawLegend() {
