@@ -31,11 +31,12 @@ def idea() -> None:
         f"""
 Every part of attention is there for a reason. Take one away, and see what is lost:
 
-- **Scaling** divides the scores by √dₖ. Without it most {glossary_link("weight", "weights")} are
-  nearly 0 or 1.
+- **Scaling** divides the scores by √dₖ. Without it the {glossary_link("weight", "weights")} pile
+  up on single tokens.
 - The **{glossary_link("mask")}** hides the future. Without it a GPT can read the answer.
 - **Padding** fills up short texts. No token may attend to it.
-- **Positions** tell the order. Without them attention reads a bag of words.
+- **Positions** tell the order. Without them, and without a mask, attention reads a bag of
+  words.
 - **Heads** share the work. Some can be spared, others cannot.
 - **{glossary_link("Dropout")}** belongs to training only. Here you can see what it does.
 

@@ -10,7 +10,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePath
+from unittest.mock import patch
 
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import ButtonGroup, Element
 
@@ -52,11 +54,18 @@ def _states(name: str) -> Iterator[tuple[str, AppTest]]:
     """The page as it opens, then each of its tabs and views."""
     app = visit(name)
     yield "as it opens", app
-    for tab in app.tabs:
-        yield f"tab “{tab.label}”", app  # AppTest draws what is in every tab
+    for beat in [tab.label for tab in app.tabs]:
+        yield f"tab “{beat}”", _opened_on(name, beat)
     for option in [option for control in _shows(app) for option in control.options]:
         (control,) = _shows(app)  # as drawn now: an older one belongs to the view before
         yield f"view “{option}”", control.set_value(option).run()
+
+
+def _opened_on(name: str, beat: str) -> AppTest:
+    """The page as it opens with this tab in front: only the tab in front is drawn."""
+    tabs = st.tabs
+    with patch.object(st, "tabs", lambda names, **more: tabs(names, **more | {"default": beat})):
+        return visit(name)
 
 
 def _shows(app: AppTest) -> list[ButtonGroup[str]]:

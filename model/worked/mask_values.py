@@ -57,7 +57,7 @@ def fill_values(sheet: Sheet, scores: Array, mask: Array, d_k: int) -> None:
     sheet.step(title, formula, differences, _WRITTEN, "key")
     sheet.numbers(r"\sqrt{d_k} = @", root)
     sheet.remark(
-        "With −∞ the order makes no difference, and with mask values this low none that shows."
+        "With −∞ the order makes no difference, and with mask values this low none that can be seen."
     )
 
     title = "Weights with −∞, filled after scaling"
@@ -109,4 +109,6 @@ def fully_masked_row(sheet: Sheet, scores: Array, mask_value: float) -> None:
     weights = attention.softmax(hidden)
     sheet.step(title, formula, weights, "key", quantity="weight", blocked=blocked)
     sheet.numbers(r"a = 0\ \text{instead of}\ \tfrac{0}{0}")
-    sheet.remark("A row with no open key attends to nothing: all its weights and its output are 0.")
+    sheet.remark(
+        "A row with every key masked attends to nothing: all its weights and its output are 0."
+    )

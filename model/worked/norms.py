@@ -185,7 +185,8 @@ def houses(sheet: Sheet, houses: Array, prices: Array, epsilon: float) -> None:
 @worked(
     "§9",
     "Pixels from 0–255 to 0–1",
-    "Min–max scaling moves a known range onto 0 to 1. A z-score asks how far from the mean.",
+    "Min–max scaling moves a known range onto 0 to 1. A z-score is a distance from the mean, "
+    "in standard deviations.",
     given("pixels", "Pixels (chosen here)", [0, 64, 128, 255], "pixel", lowest=0, highest=255),
     given("lowest", "Low end", 0, lowest=-1000, highest=1000),
     given("highest", "High end", 255, lowest=-1000, highest=1000),

@@ -30,7 +30,7 @@ def two_keys_scaled(sheet: Sheet, query: Array, keys: Array) -> None:
 @worked(
     "§2",
     "A lead of nine: softmax of 10 and 1",
-    "The softmax looks at differences of scores. A difference of 9 leaves almost nothing "
+    "The softmax depends only on differences of scores. A difference of 9 leaves almost nothing "
     "for the smaller score.",
     given("scores", "Scores", [10, 1], _SCORES),
 )

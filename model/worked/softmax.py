@@ -14,7 +14,7 @@ _SOFTMAX = r"a_j = \frac{e^{s_j}}{\sum_m e^{s_m}}"
 @worked(
     "§3",
     "Softmax of three scores",
-    "Take e to each score, add them up, and divide each by the sum.",
+    "Raise e to each score, add up the results, and divide each by the sum.",
     given("scores", "Scores", [0.9, -1.5, 3.2], "score"),
 )
 def softmax_of_three(sheet: Sheet, scores: Array) -> None:

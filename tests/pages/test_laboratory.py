@@ -69,7 +69,7 @@ def test_a_switch_shows_its_state_and_so_does_what_stands_behind_a_button() -> N
     assert widget(app, "laboratory-positions").value is False
     states = {caption.value for caption in app.caption}
     assert {"2 off", "1 token", "1 cut", "mask value, where"} <= states
-    assert {"all on", "no tokens", "none cut", "as it was"} <= {
+    assert {"all on", "no tokens", "none cut", "unchanged"} <= {
         caption.value for caption in opened().caption
     }
 

@@ -198,7 +198,7 @@ export class Picture {
 
   windowWords(window, isPositive) {
     if (window.exact) {
-      const whole = button("whole", this.actions.leave, {}, "Back to the whole");
+      const whole = button("whole", this.actions.leave, {}, "Back to the whole picture");
       return [`${sentenceCase(spanned(window))}, every cell. `, whole];
     }
     const { rowBlock, columnBlock } = window;

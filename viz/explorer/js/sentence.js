@@ -88,7 +88,7 @@ export class Sentence {
     const arcs =
       "An arc is as wide as its weight. Above: what the token attends to. Below: what attends to it.";
     const left = "The first token is hidden here, so what is shown of a row no longer sums to 1.";
-    const words = "The weights on a word's tokens are added; of a word's own tokens the mean is shown.";
+    const words = "Weights on the tokens of one word are added up; where the chosen word has several tokens, the mean of their rows is shown.";
     const shades = `The tokens are shaded by weight${side === "reads" ? "" : ": what each gives to the chosen one"}.`;
     return [this.arcs ? arcs : shades, unit === "word" && words, withoutFirst && left].filter(Boolean).join(" ");
   }

@@ -157,7 +157,7 @@ def _show(seen: Look, found: Ablations) -> None:
     decimals = _decimals(measure, float(np.abs(change).max()), rounding(seen.trace))
     shown, key = min(decimals, 3), f"{measure}-{watched}"
     said = _largest(seen, found, measure, watched, names, shown)
-    look_for(f"{said} Shown is {MEANINGS[measure]}")
+    look_for(f"{said} The picture shows {MEANINGS[measure]}")
     picture, one = st.columns([3, 2], gap="large")
     with picture:
         kind = map_or_list("ablation")

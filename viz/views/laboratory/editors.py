@@ -202,7 +202,7 @@ def _rest_state(intervention: Intervention) -> str:
         "dropout": intervention.dropout > 0,
         "where": intervention.only is not None,
     }
-    return ", ".join(name for name, is_changed in changed.items() if is_changed) or "as it was"
+    return ", ".join(name for name, is_changed in changed.items() if is_changed) or "unchanged"
 
 
 EDITORS = {

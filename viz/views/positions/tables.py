@@ -123,7 +123,7 @@ def position_likeness(seen: Look) -> None:
         st.latex(ROTARY_LIKENESS if whole.turned else LIKENESS)
         found = _cut(whole)
         if not whole.turned:
-            st.caption("1: the same direction. 0: a right angle. -1: opposite.")
+            st.caption("1 means the same direction, 0 a right angle, −1 opposite directions.")
     alike = (rotary_likeness if whole.turned else likeness)(found.values)
     with picture:
         chart(likeness_map(alike), "positions-likeness")

@@ -105,7 +105,7 @@ def advise(text: str, groups: Groups, language: str) -> None:
     ]
     st.info(
         plain(
-            f"Not {language} words that the translator knows: {listed}. It was trained on "
+            f"The translator does not know the {language} words {listed}. It was trained on "
             f"{len(_each(groups.values()))} {language} words; the list shows them all."
             + (f" Try {'; '.join(alike)}." if alike else "")
         )

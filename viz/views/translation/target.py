@@ -143,8 +143,8 @@ def _product(look: Look, given: tuple[Given, ...], own: Look) -> None:
     error = rounding(look.trace)
     loss = -_logarithm(given) / len(given)
     sentence = (
-        f"The product of all: **{product_in_words(given, error)}**, a loss of {nats(loss, error)} nats per "
-        "word."
+        f"The product of all probabilities: **{product_in_words(given, error)}**, "
+        f"a loss of {nats(loss, error)} nats per word."
     )
     if look.request.target is not None:
         french = look.model.tokenizer.decode([token.id for token in own.trace.target_tokens])
