@@ -31,6 +31,7 @@ FLOORS = {
         "analysis",
         "hub",
         "loading",
+        "code",
         "training",
         "serving",
     ),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from model.hub.extra_parameters import extra_parameters
 from model.hub.hooks import hook_model
+from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
 from model.nn.config import Shape, TransformerConfig
 from model.nn.places import Place
@@ -112,6 +113,10 @@ class HubTransformer(nn.Module):
     def attentions(self) -> Sequence[HubAttention]:
         """Every attention sub-layer, in order of execution."""
         return self._attentions
+
+    def named_weights(self) -> dict[str, Tensor]:
+        """Every weight that a pass uses, under the names of our own transformer."""
+        return named_weights(self.body, self._anatomy, self.config)
 
     def extra_parameters(self) -> dict[str, int]:
         """Parameters by part, beside those that follow from the sizes of the config."""

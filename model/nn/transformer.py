@@ -124,6 +124,10 @@ class Transformer(nn.Module):
         """Every attention sub-layer, in order of execution."""
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
 
+    def named_weights(self) -> dict[str, Tensor]:
+        """Every weight by its name."""
+        return self.state_dict()
+
     def extra_parameters(self) -> dict[str, int]:
         """Parameters that do not follow from the config: none."""
         return {}

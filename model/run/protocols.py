@@ -66,6 +66,11 @@ class Runnable(Protocol):
 
     def attentions(self) -> Sequence[AttentionLayer]: ...
 
+    def named_weights(self) -> dict[str, Tensor]:
+        """Every weight that a pass uses, under the names of our own transformer. Raises ValueError, with a
+        sentence, for a layout that has no such names."""
+        ...
+
     def extra_parameters(self) -> dict[str, int]:
         """Parameters by part that do not follow from the config."""
         ...

@@ -111,6 +111,13 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             has_beats=False,
         ),
         PageEntry(
+            "pages/code.py",
+            "Code",
+            "The open model as one listing of PyTorch, with the shapes of your sentence.",
+            "The model as code",
+            has_beats=False,
+        ),
+        PageEntry(
             "pages/examples.py",
             "Examples",
             "Sentences to open, each with a head and what to look for in it.",

@@ -1,0 +1,25 @@
+"""Writes a model as a script, and its weights: `python -m model.code MODEL SENTENCE -o FOLDER`."""
+
+import argparse
+from pathlib import Path
+
+from model.code.script import model_script, stem, weights_file
+from model.loading.registry import load_model
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="a name in the list of models, a hub id, or a folder")
+    parser.add_argument("sentence")
+    parser.add_argument("-o", "--output", type=Path, default=Path())
+    given = parser.parse_args()
+    model = load_model(given.model)
+    given.output.mkdir(parents=True, exist_ok=True)
+    script = given.output / f"{stem(model)}.py"
+    script.write_text(model_script(model, model.trace(given.sentence)), encoding="utf-8")
+    script.with_suffix(".pt").write_bytes(weights_file(model))
+    print(f"Wrote {script} and {script.with_suffix('.pt')}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The listing as a script: with a sentence's ids and the saved weights it prints the model's result."""
+
+import io
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.code.line import Length
+from model.code.listing import lines, written
+from model.code.run import last_row
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+SHOWN = 5  # most probable tokens, or numbers of an encoder's first vector
+_NEXT_TOKENS = """
+# The most probable tokens after the last one: id, text, probability
+names = {names}
+probabilities = forward({ids})[-1].softmax(-1)
+for number in probabilities.topk({shown}).indices.tolist():
+    print(number, ascii(names[number]), f"{{probabilities[number]:.4f}}")
+"""
+_VECTOR = """
+# The vector of the first token: its first numbers
+for number in forward({ids})[0, :{shown}].tolist():
+    print(f"{{number:.4f}}")
+"""
+
+
+def lengths(trace: Trace, name: str = "") -> dict[Length, int]:
+    """How many tokens each letter of a shape stands for in an attention sub-layer: this one, or the first."""
+    attention = trace.find(name or trace.attention[0].name)
+    return {
+        "n": len(trace.queries_of(attention)),
+        "m": len(trace.keys_of(attention)),
+        "source": len(trace.tokens),
+        "target": len(trace.target_tokens),
+    }
+
+
+def model_script(model: "Model", trace: Trace) -> str:
+    """A script that needs PyTorch and the file of `weights_file` only. It prints what `printed` says."""
+    listed = lines(model.config, model.module.named_weights())
+    two = bool(trace.target_tokens)  # then one function serves sub-layers of several lengths
+    known = {key: size for key, size in lengths(trace).items() if not two or key not in ("n", "m")}
+    names = _read(trace)
+    given = "".join(
+        f"{name} = torch.tensor({[token.id for token in tokens]})\n"
+        for name, tokens in names.items()
+    )
+    ids = ", ".join(["ids", "w", *list(names)[1:]])
+    template = _VECTOR if trace.prediction is None else _NEXT_TOKENS
+    told = (
+        {token.id: token.text for token in model.tokenizer.named(likely(trace))}
+        if trace.prediction
+        else {}
+    )
+    ending = template.format(ids=ids, shown=SHOWN, names=ascii(told))
+    file = f'w = torch.load("{stem(model)}.pt")\n'
+    return f"{written(listed, known)}\n\n{given}{file}{ending}"
+
+
+def printed(model: "Model", trace: Trace) -> str:
+    """What the script prints, from the model's own numbers."""
+    if trace.prediction is None:
+        vector = trace.residual["encoder"][-1][0]
+        return "\n".join(f"{number:.4f}" for number in vector[:SHOWN].tolist())
+    probabilities = _probabilities(trace)
+    return "\n".join(
+        f"{token.id} {token.text!a} {probabilities[token.id]:.4f}"
+        for token in model.tokenizer.named(likely(trace))
+    )
+
+
+def likely(trace: Trace) -> list[int]:
+    """The ids of the most probable next tokens, the most probable first."""
+    ids: list[int] = _probabilities(trace).topk(SHOWN).indices.tolist()
+    return ids
+
+
+def _probabilities(trace: Trace) -> Tensor:
+    return torch.tensor(np.array(last_row(trace))).softmax(-1)
+
+
+def weights_file(model: "Model") -> bytes:
+    """The weights of a model by name, as `torch.load` reads them."""
+    file = io.BytesIO()
+    torch.save(
+        {name: one.cpu().clone() for name, one in model.module.named_weights().items()}, file
+    )
+    return file.getvalue()
+
+
+def weights_bytes(model: "Model") -> int:
+    """How many bytes of numbers the file of its weights holds."""
+    return sum(weight.nbytes for weight in model.module.named_weights().values())
+
+
+def stem(model: "Model") -> str:
+    """The name of the files of a model, without their endings."""
+    return re.sub(r"[^\w.-]+", "-", model.name, flags=re.ASCII).strip("-.") or "model"
+
+
+def _read(trace: Trace) -> Mapping[str, tuple[object, ...]]:
+    named = {"ids": trace.tokens, "target": trace.target_tokens}
+    return {name: tokens for name, tokens in named.items() if tokens}

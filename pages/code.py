@@ -1,0 +1,8 @@
+"""Code: the open model as one readable listing of PyTorch, with live shapes, and a script that runs alone."""
+
+from viz.shell import page
+from viz.views.code.views import model_as_code
+
+page.open_page("pages/code.py")
+seen = page.look(head=True)
+model_as_code(seen)

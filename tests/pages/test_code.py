@@ -1,0 +1,95 @@
+"""The page of the model as code: its listing, where its lines lead, its check, and what can be taken away."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from model.code.script import printed
+from tests.pages.reading import own, said, visit
+from viz.state.menu import PAGES
+from viz.views.code.lines import coloured
+
+TEXTS = {
+    "house-gpt": "Tom Hill saw a red ball",
+    "minilm": "the animal was too tired",
+    "translate-en-fr": "the black cat sleeps",
+}
+
+
+def page_html(model: str, text: str, **more: str) -> str:
+    app = visit("code", model=model, text=text, **more)
+    return "".join(str(part.proto.body) for part in app.get("html"))
+
+
+def test_each_line_that_computes_leads_to_the_page_with_its_numbers() -> None:
+    shown = page_html("house-gpt", TEXTS["house-gpt"], place="decoder.2.self", head="3")
+    links = re.findall(r'class="part-(\w+)"><code><a href="([^"]*)">(.*?)</a>', shown)
+    pages = {entry.address for entry in PAGES}
+    led = {}
+    for part, link, _ in links:
+        address = urlsplit(link.replace("&amp;", "&"))
+        assert address.path.removeprefix("/") in pages
+        led[part] = address.path
+        assert parse_qs(address.query)["place"] == ["decoder.2.self"]
+        assert parse_qs(address.query)["text"] == [TEXTS["house-gpt"]]
+    assert led["norm"] == "/layer_norm"
+    assert led["attention"] == "/attention"
+    assert led["logits"] == "/prediction"
+    (scores,) = [link for _, link, code in links if code.startswith("    scores =")]
+    assert "stage=scores" in scores
+    assert "<span>(8, 6, 6)</span>" in shown
+
+
+@pytest.mark.parametrize("place", ["encoder.0.self", "decoder.1.self", "decoder.1.cross"])
+def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(place: str) -> None:
+    text = TEXTS["translate-en-fr"]
+    shown = page_html("translate-en-fr", text, place=place)
+    attention = own("translate-en-fr").trace(text).find(place)
+    (scores,) = re.findall(r"scores = .*?<span>(.*?)</span>", shown)
+    assert scores == str(attention.weights(0).shape).replace("(", "(4, ")
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_page_runs_the_listing_and_says_what_the_script_prints(model: str) -> None:
+    app = visit("code", model=model, text=TEXTS[model])
+    (off,) = re.findall(r"they differ by at most (\S+) of", said(app))
+    assert float(off) <= 1e-5
+    trace = own(model).trace(TEXTS[model])
+    assert printed(own(model), trace) in [code.value for code in app.code]
+
+
+def test_a_large_model_runs_its_listing_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz.views.code.views.AT_ONCE", 0)
+    monkeypatch.setattr("viz.views.code.views.DOWNLOADED", 0)
+    app = visit("code", text=TEXTS["house-gpt"])
+    assert "Check" not in said(app)
+    assert "python -m model.code house-gpt SENTENCE" in [code.value for code in app.code]
+    (button,) = [one for one in app.button if one.label == "Run the listing"]
+    button.click().run()
+    assert "the listing gives the model's own logits" in said(app)
+
+
+def test_a_listing_that_is_wrong_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz.views.code.views.largest_difference", lambda given, trace: 0.2)
+    app = visit("code", text=TEXTS["house-gpt"])
+    assert "does not give the model's own logits" in app.warning[0].value
+
+
+def test_a_model_that_cannot_be_written_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(self: object) -> None:
+        raise ValueError("its tokens attend to a window of the last ones only")
+
+    monkeypatch.setattr("model.nn.transformer.Transformer.named_weights", refuse)
+    app = visit("code", text=TEXTS["house-gpt"])
+    assert "cannot be written as code" in said(app)
+
+
+def test_words_and_texts_of_a_line_have_their_colours() -> None:
+    line = coloured('    return x @ w["a<b"].T  # for two')
+    assert line == (
+        '    <b class="word">return</b> x @ w[<b class="text">&quot;a&lt;b&quot;</b>].T  '
+        '<b class="note"># for two</b>'
+    )

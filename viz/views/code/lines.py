@@ -1,0 +1,54 @@
+"""The listing as HTML: each line with its number, its shape, and a link to the page with its numbers."""
+
+import html
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from model.code.line import Length, Line
+
+STYLE = Path(__file__).with_name("listing.css")
+_COLOURED = re.compile(
+    r"""(?P<text>f?"{3}.*?"{3}|f?".*?")|(?P<note>#.*)|(?P<word>\b(?:def|return|for|in|if|is|import|from)\b)"""
+)
+# A line lights its block of the map above, and a block its lines.
+_LIT = """
+.stApp:has(.listing .part-{0}:is(:hover, :focus-within)) .st-key-model-map [class*="-kind-{0}"] a {{
+  --filled: var(--strong); --said: var(--paper);
+}}
+.stApp:has(.st-key-model-map [class*="-kind-{0}"] a:is(:hover, :focus-visible)) .listing .part-{0} {{
+  background: var(--lit);
+}}
+"""
+
+
+def listing_html(
+    listed: Iterable[Line], lengths: Mapping[Length, int], link: Callable[[Line], str]
+) -> str:
+    """link: the address of the page with a line's numbers."""
+    rows = "".join(_row(line, lengths, link) for line in listed)
+    return f'<ol class="listing" aria-label="The model as code">{rows}</ol>'
+
+
+def lit_style(listed: Iterable[Line]) -> str:
+    """The style by which lines and blocks of the map light each other."""
+    parts = sorted({line.part for line in listed if line.part is not None})
+    return f"<style>{''.join(map(_LIT.format, parts))}</style>"
+
+
+def _row(line: Line, lengths: Mapping[Length, int], link: Callable[[Line], str]) -> str:
+    part = f' class="part-{line.part}"' if line.part else ""
+    code, shape = coloured(line.code), html.escape(line.shaped(lengths))
+    if line.shape is not None:
+        code = f'<a href="{html.escape(link(line))}">{code}</a>'
+    return f"<li{part}><code>{code}</code><span>{shape}</span></li>"
+
+
+def coloured(code: str) -> str:
+    """HTML: a line of Python, with its words and texts in their colours."""
+    made, done = [], 0
+    for found in _COLOURED.finditer(code):
+        made.append(html.escape(code[done : found.start()]))
+        made.append(f'<b class="{found.lastgroup}">{html.escape(found[0])}</b>')
+        done = found.end()
+    return "".join([*made, html.escape(code[done:])])

@@ -1,0 +1,119 @@
+"""What the page of the model as code shows: the listing, its check, and what can be taken away."""
+
+import streamlit as st
+
+from model.code.line import Line
+from model.code.listing import lines, listing
+from model.code.run import largest_difference, run_listing
+from model.code.script import lengths, model_script, printed, stem, weights_bytes, weights_file
+from model.system.settings import MEGABYTE
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
+from viz.shell.model_map import PAGES
+from viz.state.engine import engine
+from viz.state.held import loaded
+from viz.state.link import address
+from viz.state.look import Look
+from viz.state.menu import entry
+from viz.state.session import carried_link
+from viz.views.code.lines import STYLE, listing_html, lit_style
+
+AT_ONCE = 2**29  # weights × tokens of a listing that runs with the page: about 0.2 s
+DOWNLOADED = 128 * MEGABYTE  # of weights; more are written by a command
+CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
+
+
+def model_as_code(seen: Look) -> None:
+    """The listing at the left; what it gives and what can be taken away at the right."""
+    attention = seen.attention
+    try:
+        listed = lines(seen.model.config, seen.model.module.named_weights(), attention.place)
+    except ValueError as refusal:
+        st.info(plain(f"{seen.model.name} cannot be written as code: {refusal}."))
+        return
+    code, side = st.columns([7, 3], gap="large")
+    carried = carried_link()
+
+    def link(line: Line) -> str:
+        stage = {"stage": line.stage} if line.stage else {}
+        return address(f"/{entry(PAGES[line.part or 'tokens']).address}", carried | stage)
+
+    with code:
+        st.html(STYLE)
+        st.html(lit_style(listed))
+        st.html(listing_html(listed, lengths(seen.trace, attention.name), link))
+    with side:
+        _about(seen)
+        _check(seen)
+        _take_away(seen)
+
+
+def _about(seen: Look) -> None:
+    st.markdown(
+        "**This is the whole open model in plain PyTorch**, written from its configuration. At the right "
+        "of each line stands the shape of its result for your sentence. Each line leads to the page that "
+        "shows its numbers; point at it, and its block lights up in the model above."
+    )
+    if seen.model.config.shape == "encoder-decoder":
+        st.caption(
+            "One function serves all three kinds of attention. Its shapes are those of the chosen layer."
+        )
+
+
+@st.fragment
+def _check(seen: Look) -> None:
+    """Runs the listing and says how far its result is from the model's; asks before a long run."""
+    tokens = len(seen.trace.tokens) + len(seen.trace.target_tokens)
+    if weights_bytes(seen.model) // 4 * tokens > AT_ONCE and not st.button("Run the listing"):
+        return
+    with engine().turn(lambda ahead: None):
+        given = run_listing(listing(seen.model), seen.model, seen.trace)
+    off = largest_difference(given, seen.trace)
+    what = "vector" if seen.trace.prediction is None else "logits"
+    if off > CLOSE:
+        st.warning(
+            f"Run on your sentence, the listing does not give the model's own {what} for the last token: "
+            f"they differ by up to {difference(off)} of the largest number. The listing lacks something that "
+            "this model does."
+        )
+        return
+    st.caption(
+        f"Check: run on your sentence, the listing gives the model's own {what} for the last token; they "
+        f"differ by at most {difference(off)} of the largest number."
+    )
+
+
+def _take_away(seen: Look) -> None:
+    """The script, the file of weights that it reads, and what it prints."""
+    opened_model = seen.model.name
+    name, size = stem(seen.model), weights_bytes(seen.model)
+    script = model_script(seen.model, seen.trace)
+    with st.container(horizontal=True):
+        st.download_button(
+            "Script",
+            script,
+            file_name=f"{name}.py",
+            mime="text/x-python",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        if size <= DOWNLOADED:
+            st.download_button(
+                f"Weights, {max(size / MEGABYTE, 0.1):.1f} MB",
+                lambda: weights_file(loaded(opened_model)),
+                file_name=f"{name}.pt",
+                mime="application/octet-stream",
+                icon=":material/download:",
+                on_click="ignore",
+            )
+    if size > DOWNLOADED:
+        st.caption(
+            f"The weights take {size / MEGABYTE:,.0f} MB, too much to download here. This command writes "
+            "both files:"
+        )
+        st.code(f"python -m model.code {seen.model.name} SENTENCE", language=None, wrap_lines=True)
+    st.markdown(f"In one folder, `python {name}.py` needs PyTorch only, and prints:")
+    st.code(printed(seen.model, seen.trace), language=None)
+    opened = st.expander("The script, to copy", key="code-script", on_change="rerun")
+    if opened.open:
+        opened.code(script, language="python")
