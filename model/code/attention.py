@@ -107,7 +107,7 @@ def rotate(model: Model) -> Iterator[Line]:
     yield Line("def rotate(x):", None, "attention")
     yield line('"""Turns each pair of dimensions by an angle that grows with the position."""')
     power = f"torch.arange(0, {width}, 2) / {width}"
-    yield line(f"frequencies = 1 / {config.rotary_base!r} ** ({power})", width // 2)
+    yield line(f"frequencies = 1 / {config.rotary_base:.10g} ** ({power})", width // 2)
     where = "torch.arange(x.shape[-2])[:, None]"
     yield line(f"angles = {where} * frequencies", "n", width // 2)
     if part_turns:

@@ -25,12 +25,12 @@ def norm(model: Model) -> Iterator[Line]:
         yield line('"""Layer norm: each token\'s vector brought to mean 0 and variance 1."""')
         yield line("mean = x.mean(-1, keepdim=True)", "n", 1)
         yield line("variance = (x - mean).square().mean(-1, keepdim=True)", "n", 1)
-        root = f"(variance + {config.epsilon!r}).sqrt()"
+        root = f"(variance + {config.epsilon:.6g}).sqrt()"
         yield line(f"normalized = (x - mean) / {root}", "n", width)
     else:
         yield line('"""RMS norm: each token\'s vector divided by the root of its mean square."""')
         yield line("mean_square = x.square().mean(-1, keepdim=True)", "n", 1)
-        yield line(f"normalized = x / (mean_square + {config.epsilon!r}).sqrt()", "n", width)
+        yield line(f"normalized = x / (mean_square + {config.epsilon:.6g}).sqrt()", "n", width)
     yield line(f'return normalized * w["gamma"]{shift}', "n", width)
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _PART = """
 def part(w, name):
     \"""The weights of one part of the model: those whose names begin with its name.\"""
-    return {key.removeprefix(name + "."): w[key] for key in w if key.startswith(name + ".")}
+    start = name + "."
+    return {key.removeprefix(start): w[key] for key in w if key.startswith(start)}
 """
 
 
@@ -41,7 +42,7 @@ def lines(
     Raises ValueError, with a sentence, for a model that cannot be written so.
     """
     model = Model(config, frozenset(names), place)
-    functions = [_of_text(_PART)]
+    functions: list[list[Line]] = []
     if model.reads_two:
         functions.append(list(_embed(model)))
     if config.positions == "sinusoidal" and not model.has("positions.weight"):
@@ -52,7 +53,7 @@ def lines(
     if config.d_mlp:
         functions.append(list(layer.feed_forward(model)))
     functions += [list(layer.layer(model, stack)) for stack in _stacks(config)]
-    functions.append(list(_forward(model)))
+    functions += [list(_forward(model)), _of_text(_PART)]
     listed = list(_imports(config))
     for function in functions:
         listed += [Line(""), Line(""), *function]

@@ -23,7 +23,7 @@ _NEXT_TOKENS = """
 names = {names}
 probabilities = forward({ids})[-1].softmax(-1)
 for number in probabilities.topk({shown}).indices.tolist():
-    print(number, ascii(names[number]), f"{{probabilities[number]:.4f}}")
+    print(number, repr(names[number]), f"{{probabilities[number]:.4f}}")
 """
 _VECTOR = """
 # The vector of the first token: its first numbers
@@ -60,7 +60,7 @@ def model_script(model: "Model", trace: Trace) -> str:
         if trace.prediction
         else {}
     )
-    ending = template.format(ids=ids, shown=SHOWN, names=ascii(told))
+    ending = template.format(ids=ids, shown=SHOWN, names=repr(told))
     file = f'w = torch.load("{stem(model)}.pt")\n'
     return f"{written(listed, known)}\n\n{given}{file}{ending}"
 
@@ -72,7 +72,7 @@ def printed(model: "Model", trace: Trace) -> str:
         return "\n".join(f"{number:.4f}" for number in vector[:SHOWN].tolist())
     probabilities = _probabilities(trace)
     return "\n".join(
-        f"{token.id} {token.text!a} {probabilities[token.id]:.4f}"
+        f"{token.id} {token.text!r} {probabilities[token.id]:.4f}"
         for token in model.tokenizer.named(likely(trace))
     )
 

@@ -24,7 +24,7 @@ def page_html(model: str, text: str, **more: str) -> str:
 
 def test_each_line_that_computes_leads_to_the_page_with_its_numbers() -> None:
     shown = page_html("house-gpt", TEXTS["house-gpt"], place="decoder.2.self", head="3")
-    links = re.findall(r'class="part-(\w+)"><code><a href="([^"]*)">(.*?)</a>', shown)
+    links = re.findall(r'class="part-(\w+)"><code> *<a href="([^"]*)">(.*?)</a>', shown)
     pages = {entry.address for entry in PAGES}
     led = {}
     for part, link, _ in links:
@@ -36,7 +36,7 @@ def test_each_line_that_computes_leads_to_the_page_with_its_numbers() -> None:
     assert led["norm"] == "/layer_norm"
     assert led["attention"] == "/attention"
     assert led["logits"] == "/prediction"
-    (scores,) = [link for _, link, code in links if code.startswith("    scores =")]
+    (scores,) = [link for _, link, code in links if code.startswith("scores =")]
     assert "stage=scores" in scores
     assert "<span>(8, 6, 6)</span>" in shown
 

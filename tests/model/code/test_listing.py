@@ -193,8 +193,8 @@ def test_the_script_runs_alone_and_prints_what_the_model_gave(name: str, tmp_pat
     (file,) = re.findall(r'torch\.load\("(.*)"\)', script)
     (tmp_path / file).write_bytes(weights_file(model))
     (tmp_path / "script.py").write_text(script, encoding="utf-8")
-    command = [sys.executable, "-I", "script.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-I", "-X", "utf8", "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True)
     made, own = done.stdout.split(), printed(model, trace).split()
     assert len(made) == len(own)
     for one, other in zip(made, own, strict=True):

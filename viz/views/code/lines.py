@@ -38,10 +38,12 @@ def lit_style(listed: Iterable[Line]) -> str:
 
 def _row(line: Line, lengths: Mapping[Length, int], link: Callable[[Line], str]) -> str:
     part = f' class="part-{line.part}"' if line.part else ""
-    code, shape = coloured(line.code), html.escape(line.shaped(lengths))
+    bare = line.code.lstrip()
+    code, shape = coloured(bare), html.escape(line.shaped(lengths))
     if line.shape is not None:
         code = f'<a href="{html.escape(link(line))}">{code}</a>'
-    return f"<li{part}><code>{code}</code><span>{shape}</span></li>"
+    room = " " * (len(line.code) - len(bare))
+    return f"<li{part}><code>{room}{code}</code><span>{shape}</span></li>"
 
 
 def coloured(code: str) -> str:
