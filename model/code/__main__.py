@@ -17,7 +17,7 @@ def main() -> None:
     given.output.mkdir(parents=True, exist_ok=True)
     script = given.output / f"{stem(model)}.py"
     script.write_text(model_script(model, model.trace(given.sentence)), encoding="utf-8")
-    script.with_suffix(".pt").write_bytes(weights_file(model))
+    script.with_suffix(".safetensors").write_bytes(weights_file(model))
     print(f"Wrote {script} and {script.with_suffix('.pt')}.")
 
 

@@ -38,8 +38,10 @@ class Line:
         """The shape as it is written, (8, 13, 32); with letters for lengths that are not given."""
         if self.shape is None:
             return ""
-        known: Mapping[int | Length, int] = {**(lengths or {})}
-        sizes = ", ".join(str(known.get(size, size)) for size in self.shape)
+        known = lengths or {}
+        sizes = ", ".join(
+            str(size if isinstance(size, int) else known.get(size, size)) for size in self.shape
+        )
         return f"({sizes},)" if len(self.shape) == 1 else f"({sizes})"
 
     def written(self, lengths: Mapping[Length, int] | None = None) -> str:

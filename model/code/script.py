@@ -1,22 +1,37 @@
 """The listing as a script: with a sentence's ids and the saved weights it prints the model's result."""
 
-import io
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+import safetensors.numpy
 import torch
 from torch import Tensor
 
 from model.code.line import Length
 from model.code.listing import lines, written
-from model.code.run import last_row
+from model.trace.records import Token
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
+_LOAD = """
+
+def load(file):
+    \"""The weights of a file: the length of its header, the header in JSON, then the numbers.\"""
+    data = bytearray(open(file, "rb").read())
+    start = 8 + int.from_bytes(data[:8], "little")
+    weights = {}
+    for name, one in json.loads(data[8:start]).items():
+        first, count = start + one["data_offsets"][0], math.prod(one["shape"])
+        numbers = torch.frombuffer(data, dtype=torch.float32, count=count, offset=first)
+        weights[name] = numbers.view(one["shape"])
+    return weights
+
+
+"""
 SHOWN = 5  # most probable tokens, or numbers of an encoder's first vector
 _NEXT_TOKENS = """
 # The most probable tokens after the last one: id, text, probability
@@ -61,8 +76,8 @@ def model_script(model: "Model", trace: Trace) -> str:
         else {}
     )
     ending = template.format(ids=ids, shown=SHOWN, names=repr(told))
-    file = f'w = torch.load("{stem(model)}.pt")\n'
-    return f"{written(listed, known)}\n\n{given}{file}{ending}"
+    file = f'w = load("{stem(model)}.safetensors")\n'
+    return f"import json\nimport math\n\n{written(listed, known)}{_LOAD}{given}{file}{ending}"
 
 
 def printed(model: "Model", trace: Trace) -> str:
@@ -84,16 +99,15 @@ def likely(trace: Trace) -> list[int]:
 
 
 def _probabilities(trace: Trace) -> Tensor:
-    return torch.tensor(np.array(last_row(trace))).softmax(-1)
+    return torch.tensor(np.array(trace.require_prediction().after(-1))).softmax(-1)
 
 
 def weights_file(model: "Model") -> bytes:
-    """The weights of a model by name, as `torch.load` reads them."""
-    file = io.BytesIO()
-    torch.save(
-        {name: one.cpu().clone() for name, one in model.module.named_weights().items()}, file
+    """The weights of a model by name, as safetensors of float32."""
+    named = model.module.named_weights()
+    return safetensors.numpy.save(
+        {name: np.ascontiguousarray(one.cpu().float().numpy()) for name, one in named.items()}
     )
-    return file.getvalue()
 
 
 def weights_bytes(model: "Model") -> int:
@@ -106,6 +120,6 @@ def stem(model: "Model") -> str:
     return re.sub(r"[^\w.-]+", "-", model.name, flags=re.ASCII).strip("-.") or "model"
 
 
-def _read(trace: Trace) -> Mapping[str, tuple[object, ...]]:
+def _read(trace: Trace) -> Mapping[str, tuple[Token, ...]]:
     named = {"ids": trace.tokens, "target": trace.target_tokens}
     return {name: tokens for name, tokens in named.items() if tokens}

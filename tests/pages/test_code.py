@@ -51,29 +51,28 @@ def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(place: str) -> None:
 
 
 @pytest.mark.parametrize("model", TEXTS)
-def test_the_page_runs_the_listing_and_says_what_the_script_prints(model: str) -> None:
+def test_the_page_checks_the_listing_and_says_what_the_script_prints(model: str) -> None:
     app = visit("code", model=model, text=TEXTS[model])
-    (off,) = re.findall(r"they differ by at most (\S+) of", said(app))
+    (off,) = re.findall(r"by at most (\S+) of the largest number", said(app))
     assert float(off) <= 1e-5
     trace = own(model).trace(TEXTS[model])
     assert printed(own(model), trace) in [code.value for code in app.code]
 
 
-def test_a_large_model_runs_its_listing_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz.views.code.views.AT_ONCE", 0)
+def test_weights_too_large_for_a_download_are_written_by_a_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("viz.views.code.views.DOWNLOADED", 0)
     app = visit("code", text=TEXTS["house-gpt"])
-    assert "Check" not in said(app)
     assert "python -m model.code house-gpt SENTENCE" in [code.value for code in app.code]
-    (button,) = [one for one in app.button if one.label == "Run the listing"]
-    button.click().run()
-    assert "the listing gives the model's own logits" in said(app)
+    assert [button.label for button in app.get("download_button")] == ["Script"]
 
 
-def test_a_listing_that_is_wrong_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz.views.code.views.largest_difference", lambda given, trace: 0.2)
-    app = visit("code", text=TEXTS["house-gpt"])
-    assert "does not give the model's own logits" in app.warning[0].value
+def test_a_listing_that_does_not_give_the_models_numbers_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("viz.views.code.views.largest_difference", lambda model, trace: 0.2)
+    assert "cannot be written as code" in said(visit("code", text=TEXTS["house-gpt"]))
 
 
 def test_a_model_that_cannot_be_written_is_refused_in_a_sentence(

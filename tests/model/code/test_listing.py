@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from model import Model, load_model
-from model.code import lines, listing, model_script, run_listing
+from model import Intervention, Model, load_model
+from model.code import largest_difference, lines, listing, model_script
 from model.code.script import lengths, printed, weights_file
 from model.trace.trace import Trace
 from tests.model.hub_models import FAMILIES, TEXT, loaded
@@ -31,6 +31,17 @@ HUB = [family for family in FAMILIES if family != "mistral"]
 CLOSE = 1e-5  # of the largest number of a result
 LONGEST = 120  # lines
 Frame = tuple[str, dict[str, Any], Any]  # a function, its names when it ends, its result
+
+
+def run_listing(text: str, model: Model, trace: Trace) -> torch.Tensor:
+    """What a listing gives for the tokens of a trace."""
+    names: dict[str, Any] = {}
+    exec(compile(text, "<listing>", "exec"), names)
+    read = [tokens for tokens in (trace.tokens, trace.target_tokens) if tokens]
+    ids = [torch.tensor([token.id for token in tokens]) for tokens in read]
+    with torch.inference_mode():
+        result: torch.Tensor = names["forward"](ids[0], model.module.named_weights(), *ids[1:])
+    return result
 
 
 def opened(name: str) -> tuple[Model, Trace]:
@@ -190,7 +201,7 @@ def test_every_line_belongs_to_a_block_of_the_map(name: str) -> None:
 def test_the_script_runs_alone_and_prints_what_the_model_gave(name: str, tmp_path: Path) -> None:
     model, trace = opened(name)
     script = model_script(model, trace)
-    (file,) = re.findall(r'torch\.load\("(.*)"\)', script)
+    (file,) = re.findall(r'= load\("(.*)"\)', script)
     (tmp_path / file).write_bytes(weights_file(model))
     (tmp_path / "script.py").write_text(script, encoding="utf-8")
     command = [sys.executable, "-I", "-X", "utf8", "script.py"]
@@ -206,6 +217,31 @@ def test_a_token_of_the_sentence_is_no_code_in_the_script() -> None:
     model = load_model("house-gpt", device="cpu")
     trace = model.trace('"""\n# \')\nimport os; os.abort() "')
     assert "os.abort" not in model_script(model, trace)
+
+
+@pytest.mark.parametrize("name", [*OWN, *HUB])
+def test_the_check_of_the_page_passes_where_the_listing_is_right(name: str) -> None:
+    assert largest_difference(*opened(name)) <= CLOSE
+
+
+def test_the_check_notices_weights_under_a_wrong_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, trace = opened("gpt_neox")
+    named = model.module.named_weights()
+    one, other = (f"decoder.blocks.1.self_attention.{name}.weight" for name in ("key", "value"))
+    wrong = {**named, one: named[other], other: named[one]}
+    monkeypatch.setattr(type(model.module), "named_weights", lambda module: wrong)
+    assert largest_difference(model, trace) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"scale": 1.0}, "√d_k"), ({"blocked": frozenset({(3, 1)})}, "masks its scores")],
+)
+def test_other_steps_of_attention_are_refused(changed: dict[str, Any], said: str) -> None:
+    model = load_model("house-gpt", device="cpu")
+    trace = model.trace("The cat sat on the mat", intervention=Intervention(**changed))
+    with pytest.raises(ValueError, match=said):
+        largest_difference(model, trace)
 
 
 def test_a_window_of_attention_is_refused_in_a_sentence() -> None:

@@ -2,15 +2,14 @@
 
 import streamlit as st
 
+from model.code.check import largest_difference
 from model.code.line import Line
-from model.code.listing import lines, listing
-from model.code.run import largest_difference, run_listing
+from model.code.listing import lines
 from model.code.script import lengths, model_script, printed, stem, weights_bytes, weights_file
 from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.shell.model_map import PAGES
-from viz.state.engine import engine
 from viz.state.held import loaded
 from viz.state.link import address
 from viz.state.look import Look
@@ -18,7 +17,6 @@ from viz.state.menu import entry
 from viz.state.session import carried_link
 from viz.views.code.lines import STYLE, listing_html, lit_style
 
-AT_ONCE = 2**29  # weights × tokens of a listing that runs with the page: about 0.2 s
 DOWNLOADED = 128 * MEGABYTE  # of weights; more are written by a command
 CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
 
@@ -28,6 +26,9 @@ def model_as_code(seen: Look) -> None:
     attention = seen.attention
     try:
         listed = lines(seen.model.config, seen.model.module.named_weights(), attention.place)
+        off = largest_difference(seen.model, seen.trace)
+        if not off <= CLOSE:
+            raise ValueError("its weights do not give its numbers in the way of such a listing")
     except ValueError as refusal:
         st.info(plain(f"{seen.model.name} cannot be written as code: {refusal}."))
         return
@@ -44,7 +45,11 @@ def model_as_code(seen: Look) -> None:
         st.html(listing_html(listed, lengths(seen.trace, attention.name), link))
     with side:
         _about(seen)
-        _check(seen)
+        logits = "" if seen.trace.prediction is None else " and the last token's logits"
+        st.caption(
+            f"Check: with the weights as the listing reads them, each layer's values{logits} differ from "
+            f"the model's own by at most {difference(off)} of the largest number."
+        )
         _take_away(seen)
 
 
@@ -58,29 +63,6 @@ def _about(seen: Look) -> None:
         st.caption(
             "One function serves all three kinds of attention. Its shapes are those of the chosen layer."
         )
-
-
-@st.fragment
-def _check(seen: Look) -> None:
-    """Runs the listing and says how far its result is from the model's; asks before a long run."""
-    tokens = len(seen.trace.tokens) + len(seen.trace.target_tokens)
-    if weights_bytes(seen.model) // 4 * tokens > AT_ONCE and not st.button("Run the listing"):
-        return
-    with engine().turn(lambda ahead: None):
-        given = run_listing(listing(seen.model), seen.model, seen.trace)
-    off = largest_difference(given, seen.trace)
-    what = "vector" if seen.trace.prediction is None else "logits"
-    if off > CLOSE:
-        st.warning(
-            f"Run on your sentence, the listing does not give the model's own {what} for the last token: "
-            f"they differ by up to {difference(off)} of the largest number. The listing lacks something that "
-            "this model does."
-        )
-        return
-    st.caption(
-        f"Check: run on your sentence, the listing gives the model's own {what} for the last token; they "
-        f"differ by at most {difference(off)} of the largest number."
-    )
 
 
 def _take_away(seen: Look) -> None:
@@ -101,7 +83,7 @@ def _take_away(seen: Look) -> None:
             st.download_button(
                 f"Weights, {max(size / MEGABYTE, 0.1):.1f} MB",
                 lambda: weights_file(loaded(opened_model)),
-                file_name=f"{name}.pt",
+                file_name=f"{name}.safetensors",
                 mime="application/octet-stream",
                 icon=":material/download:",
                 on_click="ignore",
