@@ -109,7 +109,7 @@ def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[.
     foot = page.locator(".st-key-path")
     foot.get_by_role("link", name="← Examples").press("Enter")
     expect(page.get_by_role("heading", name="Examples", level=1)).to_be_visible()
-    expect(foot.get_by_role("link", name="← Worked examples")).to_be_focused()
+    expect(foot.get_by_role("link", name="← Code")).to_be_focused()
     assert menu.evaluate_all(
         "links => links.length > 0 && links.every((link, at) => link === window.menuBefore[at])"
     )
