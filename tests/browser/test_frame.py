@@ -34,17 +34,23 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     page = open_page("/attention", place="decoder.2.self", text="The cat saw the dog")
     ticks = page.locator(".ticks")
     assert filled(page) == ["attention"]
+    model_map = page.get_by_role("navigation", name="The parts of the model")
+    here = model_map.locator("[aria-current=page]").locator("visible=true")
+    expect(here).to_have_text(["attention"])
     expect(ticks).to_have_attribute("aria-label", "4 layers, layer 2 is chosen")
     page.get_by_test_id("head-picker").click()
     page.get_by_role("gridcell", name="L0H3").click()
     expect(page.get_by_test_id("title")).to_contain_text("L0H3")
     expect(ticks).to_have_attribute("aria-label", "4 layers, layer 0 is chosen")
     page.keyboard.press("Escape")
-    link = page.locator(".st-key-model-map").get_by_role("link", name="feed-forward")
+    link = model_map.get_by_role("link", name="feed-forward")
     link.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Feed-forward")
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value("The cat saw the dog")
     expect(link).to_be_focused()
+    expect(page.get_by_role("tooltip").last).to_contain_text("f(x W_in) W_out")
+    expect(here).to_have_text(["+", "feed-forward", "+"])
+    expect(model_map.get_by_role("link", name="add to the residual stream")).to_have_count(2)
     assert filled(page) == ["+", "feed-forward", "+"]
 
 

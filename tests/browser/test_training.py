@@ -82,8 +82,11 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     expect(play).to_have_text("▶ Play")
     expect(curves).to_contain_text("training loss 0.21")
     expect(page.get_by_test_id("movement")).to_contain_text("84 %")
-    page.get_by_test_id("map").press("ArrowDown")
-    expect(page.get_by_test_id("cell")).to_contain_text("1 3 attends to 0 k: 0.")
+    weights = Archive().traces(shipped_training_run("induction"), LIST).weights("decoder.1.self", 2)
+    told = f"L1H2 · x → k · step 1000 · weight {weights[-1, 19, 10]:.4f}"
+    expect(page.get_by_test_id("readout")).to_have_text(told)
+    page.get_by_test_id("map").press("ArrowRight")
+    expect(page.get_by_test_id("readout")).to_contain_text("x → 3 · step 1000 · weight 0.")
     page.get_by_text("The numbers as a table").click()
     expect(page.get_by_test_id("player-table").locator("tbody tr, tr")).to_have_count(21)
     with page.expect_download() as saved:
@@ -91,7 +94,6 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     lines = saved.value.path().read_text().splitlines()
     assert len(lines) == 1 + 7 * (20 * 21) // 2
     assert lines[1] == '0,0,"k",0,"k",1'
-    weights = Archive().traces(shipped_training_run("induction"), LIST).weights("decoder.1.self", 2)
     saved_weights = [np.float32(line.rpartition(",")[2]) for line in lines[1:]]
     assert np.array_equal(saved_weights, weights[:, np.tri(20, dtype=bool)].ravel())
     box = curves.locator(".chart > svg").first.bounding_box()

@@ -4,6 +4,7 @@ A file is made when it is asked for.
 """
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
@@ -106,8 +107,11 @@ def save_view(seen: "Look") -> None:
         st.code(drawn.link, language=None, wrap_lines=True)
 
 
-def save_figure(figure: go.Figure, key: str) -> None:
-    """A small button under any other picture: the picture as a page, which has PNG and SVG in it."""
+def save_figure(make: Callable[[], go.Figure], key: str) -> None:
+    """A small button under any other picture: the picture as a page, which has PNG and SVG in it.
+
+    make: is called when the file is asked for. An open page keeps it, so it holds no trace.
+    """
     view, stem = current(), PurePath(urlsplit(st.context.url or "").path).name
     titles = {PurePath(page.file).stem: page.title for page in PAGES}
     title = ": ".join(filter(None, (titles.get(stem, "Attention visualizer"), view.show)))
@@ -115,7 +119,7 @@ def save_figure(figure: go.Figure, key: str) -> None:
     link = f"<p><code>{html.escape(_link())}</code></p>"
     st.download_button(
         "Save picture",
-        lambda: standalone(title, said + link, {title: figure}),
+        lambda: standalone(title, said + link, {title: make()}),
         file_name=f"{key}.html",
         mime="text/html",
         key=f"save-{key}",

@@ -33,18 +33,30 @@ def without_sentence() -> None:
 def chart(figure: go.Figure, key: str) -> None:
     """A figure, and a button that saves it."""
     plot(figure, key)
-    save_figure(figure, key)
+    save_figure(lambda: figure, key)
 
 
 def readout_of(
-    attention: Attention, head: int, queries: Sequence[str], keys: Sequence[str]
+    attention: Attention,
+    head: int,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    query: int | None = None,
 ) -> None:
-    """The line below a head's weights: the numbers of the chosen cell, to be copied."""
-    chosen = current().selection.clamped(
-        heads=attention.heads, queries=len(queries), keys=len(keys)
-    )
-    words = readout(attention, head, chosen.query, chosen.key, queries=queries, keys=keys)
-    st.code(words, language=None, wrap_lines=True)
+    """The line below a head's weights: the numbers of one cell, to be copied.
+
+    query: the row whose largest weight is told; None: the chosen cell.
+    """
+    if query is None:
+        chosen = current().selection.clamped(
+            heads=attention.heads, queries=len(queries), keys=len(keys)
+        )
+        query, key = chosen.query, chosen.key
+    else:
+        key = int(attention.weights(head)[query].argmax())
+    words = readout(attention, head, query, key, queries=queries, keys=keys)
+    st.code(words, language=None, wrap_lines=True)  # a line: viz/shell/style.css
 
 
 @st.fragment

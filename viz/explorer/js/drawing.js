@@ -15,7 +15,7 @@ import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
 import { Play } from "./play.js";
 import { REPORTED } from "./python.js";
-import { Readout } from "./readout.js";
+import { Readout, readoutOf } from "./readout.js";
 import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
@@ -144,7 +144,7 @@ export class Drawing {
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
     this.panel.draw(scene);
-    this.readout.draw(scene, explorer.headName);
+    this.readout.say(readoutOf(scene, explorer.headName));
     if (!this.parts.play.hidden) this.play.draw(scene);
     this.sentence.draw(scene);
     this.drawCheck();

@@ -1,12 +1,12 @@
-// The chosen cell in one line that can be copied: from the score to the weight.
+// One cell of a picture in a line that can be copied.
 
 import { element, write } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
 
-/** “L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861”. */
-function readoutOf({ layer, derived, cell, queries, keys }, headName) {
+/** From the score to the weight: “L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861”. */
+export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
   const at = cell.query * layer.keys + cell.key;
   const masked = derived.hidden?.[at];
   const parts = [
@@ -27,8 +27,8 @@ export class Readout {
     holder.replaceChildren(this.line, this.button);
   }
 
-  draw(scene, headName) {
-    write(this.line, readoutOf(scene, headName));
+  say(words) {
+    write(this.line, words);
   }
 
   async copy() {

@@ -72,7 +72,7 @@ def clickable(figure: go.Figure, heads: Sequence[Head], key: str, alt: str) -> N
     view = current()
     fresh = f"{key}-{view.place}-{view.head}"  # nothing stays selected in a new picture
     plot(figure, fresh, alt=alt, clicked=lambda place: open_head(heads[place]))
-    save_figure(figure, key)
+    save_figure(lambda: figure, key)
 
 
 def map_or_list(view: str, *, first: str = MAP) -> str:

@@ -1,8 +1,12 @@
 """Home's picture: which token attends to which, and what the model expects next."""
 
+from functools import partial
+
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.tokens.prediction import probabilities
+from model.serving.engine import Request
 from viz.elements.drawing import drawing
 from viz.figures.arc_line import WIDTHS, arc_line
 from viz.figures.heatmap import weights_of_head
@@ -10,7 +14,8 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.saving.save import save_figure
 from viz.shell import pictures
-from viz.state.look import Look
+from viz.state.held import traced
+from viz.state.look import Look, labels_of
 from viz.state.session import current
 
 MOST = 60  # tokens with arcs; a longer text, and one that attends to another, is shown as a heatmap
@@ -20,9 +25,8 @@ def hero(seen: Look) -> None:
     """The sentence with the arcs of the chosen head, or its weights as a heatmap."""
     queries, keys = seen.labels
     attention, head = seen.attention, seen.head
-    heatmap = weights_of_head(attention, head, queries=queries, keys=keys)
     if attention.kind == "cross" or len(queries) > MOST:
-        pictures.chart(heatmap, "home")
+        pictures.chart(_heatmap(seen.request, attention.name, head), "home")
         pictures.readout_of(attention, head, queries, keys)
         return
     chosen = min(current().query, len(queries) - 1)
@@ -37,7 +41,15 @@ def hero(seen: Look) -> None:
         "to. The wider an arc, the larger its weight. Point at another token to see its arcs."
     )
     pictures.readout_of(attention, head, queries, keys)
-    save_figure(heatmap, "home")
+    save_figure(partial(_heatmap, seen.request, attention.name, head), "home")
+
+
+def _heatmap(request: Request, place: str, head: int) -> go.Figure:
+    """The weights of a head. An open page keeps what it is made of, so that is a request, no trace."""
+    trace = traced(request)
+    attention = trace.find(place)
+    queries, keys = labels_of(trace, attention)
+    return weights_of_head(attention, head, queries=queries, keys=keys)
 
 
 def _expected(seen: Look) -> str:

@@ -129,7 +129,7 @@ def norm_spread(look: NormLook) -> None:
         st.session_state[TOKEN] = token
 
     plot(figure, f"layer-norm-spread-{look.token}", clicked=take)
-    save_figure(figure, "layer-norm-spread")
+    save_figure(lambda: figure, "layer-norm-spread")
 
 
 def norm_check(norm: NormRecord) -> None:

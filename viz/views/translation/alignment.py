@@ -33,6 +33,7 @@ from viz.views.translation.run import (
     best_cross_head,
     choose_cross_head,
     open_cross_head,
+    readout_of_lines,
     whose_french,
     with_target,
 )
@@ -73,6 +74,7 @@ def show_alignment(seen: Look) -> None:
             names=NAMES,
         )
         chart(figure, "encoder-alignment")
+        readout_of_lines(trace, attention, head, max(chosen, 0))
         st.caption(
             "The lines of a word show the row of weights of the query that writes it, one position "
             "earlier. Each row sums to 1; weights below 0.02 are not drawn."

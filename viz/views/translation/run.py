@@ -12,7 +12,8 @@ from model.trace.trace import Trace
 from model.training.alignment import Links, aligning_head, heads_by_reference
 from viz.notation.labels import token_label
 from viz.notation.theme import WEIGHT, rgba
-from viz.state.look import Look
+from viz.shell.pictures import readout_of
+from viz.state.look import Look, labels_of
 from viz.state.session import change_view, current, shown, write_link
 
 _LINE = "font-size:1.15rem; line-height:1.7; overflow-wrap:anywhere; margin:0"
@@ -76,6 +77,11 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
         **shown("encoder-cross-head", (current().place, current().head), open_cross_head),
     )
     return trace.find(current().place), current().head
+
+
+def readout_of_lines(trace: Trace, attention: Attention, head: int, row: int) -> None:
+    """The line below the lines of a head: what the query of a row attends to most."""
+    readout_of(attention, head, *labels_of(trace, attention), query=row)
 
 
 def open_cross_head(head: tuple[str, int]) -> None:

@@ -20,7 +20,7 @@ from viz.state.look import Look
 from viz.state.session import change_view, current
 from viz.state.view import TEXT_LIMIT
 from viz.views.translation.formulas import FORCED
-from viz.views.translation.run import choose_cross_head, with_target
+from viz.views.translation.run import choose_cross_head, readout_of_lines, with_target
 from viz.views.translation.sentences import (
     TRANSLATOR,
     advise,
@@ -72,6 +72,7 @@ def own_target(seen: Look) -> None:
         weights, source = attention.weights(head)[: len(target)], source_words(trace)
         figure = alignment(weights, source=source, target=target, reference=links, names=NAMES)
         chart(figure, "encoder-forced-lines")
+        readout_of_lines(trace, attention, head, 0)
     checked(look)
 
 

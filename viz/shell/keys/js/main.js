@@ -2,6 +2,7 @@
 
 import { Finder } from "./finder.js";
 import { Lecture } from "./lecture.js";
+import { ModelMap } from "./map.js";
 import { Draft, focusSentence, sendsSentence } from "./sentence.js";
 
 const SINGLE = "single-keys"; // in the browser's storage: "off" where keys without Ctrl do nothing
@@ -14,6 +15,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
     keyboard?.close();
     keyboards.set(parentElement, (keyboard = new Keyboard(root)));
   }
+  keyboard.map.follow();
   keyboard.finder.take(data, {
     jump: (goal) => setTriggerValue("jump", goal),
     look: () => setTriggerValue("look", Date.now()),
@@ -33,6 +35,7 @@ class Keyboard {
     const part = (name) => root.querySelector(`.${name}`);
     this.root = root;
     this.finder = new Finder(part("finder"));
+    this.map = new ModelMap();
     this.lecture = new Lecture(part("project"), part("leave"));
     this.list = part("list");
     this.single = part("single");
@@ -48,6 +51,7 @@ class Keyboard {
   }
 
   close() {
+    this.map.close();
     this.listening.abort();
   }
 

@@ -102,6 +102,7 @@ def message(
     return {
         "key": training_run.key,
         "title": f"Head {head_label((place, head), full=True)}",
+        "head": head_label((place, head)),
         "steps": list(traces.steps),
         "lastStep": planned or traces.steps[-1],
         "weights": _base64((weights if mask is None else weights[:, mask]).astype("<f4")),

@@ -4,6 +4,7 @@
 
 import { paletteOf } from "../../../explorer/js/colours.js";
 import { element, span, table } from "../../../explorer/js/elements.js";
+import { Readout } from "../../../explorer/js/readout.js";
 import { chartOf, movementOf, numeral } from "./chart.js";
 import { cellAt, drawMap, layoutOf } from "./map.js";
 import { saveNumbers, savePicture } from "./save.js";
@@ -29,6 +30,7 @@ class Player {
     this.root = parent.querySelector(".player");
     const part = (name) => this.root.querySelector(`.${name}`);
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
+    this.readout = new Readout(this.parts.readout);
     this.cell = null;
     this.at = 0;
     this.resize = new ResizeObserver(() => this.schedule());
@@ -54,13 +56,13 @@ class Player {
       const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
       if (!move) return;
       event.preventDefault();
-      const [row, column] = this.cell ?? [0, 0];
+      const [row, column] = this.told;
       const within = (value, count) => Math.min(Math.max(value, 0), count - 1);
       this.pick([
         within(row + move[0], this.data.queries.length),
         within(column + move[1], this.data.keys.length),
       ]);
-      this.parts.unseen.textContent = this.parts.cell.textContent;
+      this.parts.unseen.textContent = this.readout.line.textContent;
     };
   }
 
@@ -176,15 +178,18 @@ class Player {
     return this.data.measures.map(({ name, values }) => `${name} ${numeral(values[this.at], 4)}`);
   }
 
+  /** The cell that the readout tells: the one that is pointed at, or what the last query attends to most. */
+  get told() {
+    if (this.cell) return this.cell;
+    const row = this.weights.subarray(-this.data.keys.length);
+    return [this.data.queries.length - 1, row.indexOf(Math.max(...row))];
+  }
+
   drawCell() {
-    const { data, cell } = this;
-    if (!cell) {
-      this.parts.cell.textContent = "";
-      return;
-    }
-    const [row, column] = cell;
-    this.parts.cell.textContent =
-      `${row} ${data.queries[row]} attends to ${column} ${data.keys[column]}: ${this.written(row, column)}`;
+    const { data, told, step } = this;
+    const [query, key] = told;
+    const tokens = `${data.queries[query]} → ${data.keys[key]}`;
+    this.readout.say([data.head, tokens, `step ${step}`, `weight ${this.written(query, key)}`].join(" · "));
   }
 
   /** The weight of a cell as text. */
