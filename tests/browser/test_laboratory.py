@@ -34,6 +34,9 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
     expect(page.locator(COMPARED)).to_be_visible()
     expect(page.get_by_text("counterfactual")).to_be_visible()
+    strip = page.locator(".explorer .strip").bounding_box()
+    assert strip is not None
+    assert strip["y"] <= 250  # also below the row of effects
     page.keyboard.press("Escape")
     page.locator(".st-key-laboratory-switches").get_by_text("Positions", exact=True).click()
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()

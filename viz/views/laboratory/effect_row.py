@@ -47,7 +47,7 @@ def effect_row(seen: Look) -> None:
                 delta_color="off",
                 delta_arrow="off",
                 help=effect.meaning,
-                width=102,
+                width="content",
             )
 
 

@@ -19,7 +19,13 @@ from viz.state.held import traced
 from viz.state.look import Look
 from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.token_by_token import GREEDY
-from viz.views.translation.run import choose_cross_head, french_line, readout_of_lines, with_target, written_ids
+from viz.views.translation.run import (
+    choose_cross_head,
+    french_line,
+    readout_of_lines,
+    with_target,
+    written_ids,
+)
 from viz.views.translation.sentences import other_sentences, seen_in
 
 LISTED = 5
