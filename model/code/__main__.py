@@ -17,8 +17,9 @@ def main() -> None:
     given.output.mkdir(parents=True, exist_ok=True)
     script = given.output / f"{stem(model)}.py"
     script.write_text(model_script(model, model.trace(given.sentence)), encoding="utf-8")
-    script.with_suffix(".safetensors").write_bytes(weights_file(model))
-    print(f"Wrote {script} and {script.with_suffix('.pt')}.")
+    weights = given.output / f"{stem(model)}.safetensors"
+    weights.write_bytes(weights_file(model))
+    print(f"Wrote {script} and {weights}.")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import torch
 
 from model import Intervention, Model, load_model
 from model.code import largest_difference, lines, listing, model_script
+from model.code.__main__ import main
 from model.code.script import lengths, printed, weights_file
 from model.trace.trace import Trace
 from tests.model.hub_models import FAMILIES, TEXT, loaded
@@ -211,6 +212,19 @@ def test_the_script_runs_alone_and_prints_what_the_model_gave(name: str, tmp_pat
     for one, other in zip(made, own, strict=True):
         if one != other:  # rounded the other way
             assert float(one) == pytest.approx(float(other), abs=1.01e-4)
+
+
+def test_the_command_writes_the_script_and_the_file_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = OWN["induction"]
+    monkeypatch.setattr(sys, "argv", ["code", "induction", text, "-o", str(tmp_path)])
+    main()
+    model, trace = opened("induction")
+    script, weights = tmp_path / "induction.py", tmp_path / "induction.safetensors"
+    assert capsys.readouterr().out == f"Wrote {script} and {weights}.\n"
+    assert script.read_text(encoding="utf-8") == model_script(model, trace)
+    assert weights.read_bytes() == weights_file(model)
 
 
 def test_a_token_of_the_sentence_is_no_code_in_the_script() -> None:
