@@ -113,7 +113,7 @@ def _weights_look(causal: bool) -> str:
     if not causal:
         return f"{strongest} The weights of a row sum to 1."
     return (
-        f"{strongest} On the diagonal it attends to itself, just below to the token before. Weight "
+        f"{strongest} On the diagonal it attends to itself, just below it to the token before. Weight "
         "in the first column often means: to nothing in particular."
     )
 

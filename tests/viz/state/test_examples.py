@@ -33,7 +33,7 @@ LINES = {
     "A list of words said again": Line(-2, (4, 7), ((3, 3),)),
     "Only itself": Line(0, (0, 13)),
     "An induction head": Line(-4, (6, 10), ((5, 2),)),
-    "What an induction head depends on": Line(-1, (1, 7)),
+    "What an induction head needs": Line(-1, (1, 7)),
     "Rows of letters": Line(-6, (7, 13)),
     "The word before, in an encoder": Line(-1, (1, 11)),
     "The word after": Line(1, (1, 4), ((5, 0),)),
