@@ -11,7 +11,7 @@ from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
 from viz.state.page_runs import page_runs
-from viz.state.way_back import marked
+from viz.state.way_back import way_back
 
 
 def mend_streamlit() -> None:
@@ -54,11 +54,11 @@ class _InTurn(script_runner.ScriptRunner):
     so was overtaken."""
 
     def __init__(self, *, session_id: str, initial_rerun_data: RerunData, **others: Any) -> None:
-        request = marked(session_id, initial_rerun_data)
+        request = way_back.marked(session_id, initial_rerun_data)
         super().__init__(session_id=session_id, initial_rerun_data=request, **others)
 
     def request_rerun(self, rerun_data: RerunData) -> bool:
-        return super().request_rerun(marked(self._session_id, rerun_data))
+        return super().request_rerun(way_back.marked(self._session_id, rerun_data))
 
     def _run_script(self, rerun_data: RerunData) -> None:
         with page_runs.turn(self._session_id):

@@ -11,7 +11,7 @@ from viz.explorer import forget
 from viz.state import url
 from viz.state.link import PARAMETERS, from_link, short_link, to_link
 from viz.state.view import View
-from viz.state.way_back import arrive, came_back
+from viz.state.way_back import came_back, way_back
 from viz.telemetry.metrics import count_page
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
@@ -153,7 +153,7 @@ def adopt_link(page: str) -> tuple[str, ...]:
         open_view(view if link else _entered().get(page, view))
     elif moved:
         _bring_view(page, link)
-    arrive()
+    way_back.arrive()
     return problems
 
 

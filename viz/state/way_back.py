@@ -10,29 +10,39 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
 MANY = 1_000  # sessions: the oldest have ended, or will not miss it
-_asked: dict[str, tuple[str, str]] = {}  # session -> page and query that Back or Forward asked for
 
 
-def marked(session: str, request: RerunData) -> RerunData:
-    """The request, with the mark of one for the same address that it takes the place of."""
-    address = (f"{request.page_name}{request.page_script_hash}", request.query_string)
-    if request.is_history_navigation:
-        _asked[session] = address
-        while len(_asked) > MANY:
-            del _asked[next(iter(_asked))]
-    elif _asked.get(session) == address:
-        return replace(request, is_history_navigation=True)
-    return request
+class WayBack:
+    """Which sessions wait for an address that Back or Forward asked for. many: sessions at most."""
+
+    def __init__(self, many: int = MANY) -> None:
+        self._asked: dict[
+            str, int
+        ] = {}  # session -> the address, as a number: no word of a visitor
+        self._many = many
+
+    def marked(self, session: str, request: RerunData) -> RerunData:
+        """The request, with the mark of one for the same address that it takes the place of."""
+        address = hash((request.page_script_hash, request.page_name, request.query_string))
+        if request.is_history_navigation:
+            self._asked[session] = address
+            while len(self._asked) > self._many:
+                del self._asked[next(iter(self._asked))]
+        elif self._asked.get(session) == address:
+            return replace(request, is_history_navigation=True)
+        return request
+
+    def arrive(self) -> None:
+        """The page has opened what the address says: requests that come now are ordinary ones."""
+        context = get_script_run_ctx()
+        if context is not None:
+            self._asked.pop(context.session_id, None)
+
+
+way_back = WayBack()
 
 
 def came_back() -> bool:
     """Whether this run was asked for by the browser's Back or Forward."""
     context = get_script_run_ctx()
     return context is not None and context.is_history_navigation
-
-
-def arrive() -> None:
-    """The page has opened what the address says: requests that come now are ordinary ones."""
-    context = get_script_run_ctx()
-    if context is not None:
-        _asked.pop(context.session_id, None)
