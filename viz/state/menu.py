@@ -111,7 +111,7 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             has_beats=False,
         ),
         PageEntry(
-            "pages/code.py",
+            "pages/model_as_code.py",
             "Code",
             "The open model as one listing of PyTorch, with the shapes of your sentence.",
             "The model as code",

@@ -3,6 +3,6 @@
 from viz.shell import page
 from viz.views.code.views import model_as_code
 
-page.open_page("pages/code.py")
+page.open_page("pages/model_as_code.py")
 seen = page.look(head=True)
 model_as_code(seen)

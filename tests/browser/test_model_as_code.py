@@ -10,7 +10,9 @@ DARK = "rgba(0, 0, 0, 0)"
 def test_a_line_lights_its_block_leads_to_its_numbers_and_the_script_is_saved(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/code", text="Tom Hill saw a red ball", place="decoder.2.self", head=3)
+    page = open_page(
+        "/model_as_code", text="Tom Hill saw a red ball", place="decoder.2.self", head=3
+    )
     listing, blocks = page.locator(".listing"), page.locator(".st-key-model-map")
     attention = blocks.get_by_role("link", name="attention")
     norm = blocks.get_by_role("link", name="norm").first

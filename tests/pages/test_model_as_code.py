@@ -18,7 +18,7 @@ TEXTS = {
 
 
 def page_html(model: str, text: str, **more: str) -> str:
-    app = visit("code", model=model, text=text, **more)
+    app = visit("model_as_code", model=model, text=text, **more)
     return "".join(str(part.proto.body) for part in app.get("html"))
 
 
@@ -52,7 +52,7 @@ def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(place: str) -> None:
 
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_page_checks_the_listing_and_says_what_the_script_prints(model: str) -> None:
-    app = visit("code", model=model, text=TEXTS[model])
+    app = visit("model_as_code", model=model, text=TEXTS[model])
     (off,) = re.findall(r"by at most (\S+) of the largest number", said(app))
     assert float(off) <= 1e-5
     trace = own(model).trace(TEXTS[model])
@@ -63,7 +63,7 @@ def test_weights_too_large_for_a_download_are_written_by_a_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("viz.views.code.views.DOWNLOADED", 0)
-    app = visit("code", text=TEXTS["house-gpt"])
+    app = visit("model_as_code", text=TEXTS["house-gpt"])
     assert "python -m model.code house-gpt SENTENCE" in [code.value for code in app.code]
     assert [button.label for button in app.get("download_button")] == ["Script"]
 
@@ -72,7 +72,7 @@ def test_a_listing_that_does_not_give_the_models_numbers_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("viz.views.code.views.largest_difference", lambda model, trace: 0.2)
-    assert "cannot be written as code" in said(visit("code", text=TEXTS["house-gpt"]))
+    assert "cannot be written as code" in said(visit("model_as_code", text=TEXTS["house-gpt"]))
 
 
 def test_a_model_that_cannot_be_written_is_refused_in_a_sentence(
@@ -82,7 +82,7 @@ def test_a_model_that_cannot_be_written_is_refused_in_a_sentence(
         raise ValueError("its tokens attend to a window of the last ones only")
 
     monkeypatch.setattr("model.nn.transformer.Transformer.named_weights", refuse)
-    app = visit("code", text=TEXTS["house-gpt"])
+    app = visit("model_as_code", text=TEXTS["house-gpt"])
     assert "cannot be written as code" in said(app)
 
 
