@@ -4,11 +4,14 @@
 its place and the keyboard its link. A page that runs by itself draws it too.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.nn.places import Head
 from viz.notation.markdown import plain
@@ -52,7 +55,7 @@ class Frame:
         """The sentence and what it is fed to, where they do not stand in the work bar yet."""
         if not self.has_controls:
             self.has_controls = True
-            with self.bar:
+            with _of_every_page(), self.bar:
                 sentence_box()
                 st.html(_REST)
                 choose_model()
@@ -60,7 +63,7 @@ class Frame:
     def draw_map(self, model: "Model") -> None:
         """The map of the model, where it could not be drawn before the model was loaded."""
         if self.model_map is None:
-            with self.map:
+            with _of_every_page(), self.map:
                 self.model_map = model_map(model.config, self.page.file)
             self.light_layer()
 
@@ -107,6 +110,18 @@ def frame() -> Frame:
     """The frame of the open page."""
     drawn: Frame = st.session_state[_FRAME]
     return drawn
+
+
+@contextmanager
+def _of_every_page() -> Iterator[None]:
+    """What is drawn meanwhile belongs to the frame, also where a page draws it. A page's own parts
+    go when another page opens, and with them the keyboard's place."""
+    context = get_script_run_ctx()
+    if context is None:
+        yield
+        return
+    with context.run_with_active_hash(context.pages_manager.main_script_hash):
+        yield
 
 
 def _frame(file: str) -> "DeltaGenerator":
