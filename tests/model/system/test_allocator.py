@@ -22,16 +22,16 @@ def tables():
 if sys.argv[1] == "reuse":
     allocator.reuse()
 faults = []
-for _ in range(3):
+for _ in range(8):
     thread = threading.Thread(target=tables)
     thread.start()
     thread.join()
-print(faults[-1])
+print(sum(faults[2:]))
 """
 
 
 def new_pages(how: str) -> int:
-    """How many pages the third of three threads asked the system for."""
+    """How many pages the last six of eight threads asked the system for."""
     ran = subprocess.run(
         [sys.executable, "-c", TWO_PASSES, how],
         cwd=REPOSITORY,
@@ -45,7 +45,7 @@ def new_pages(how: str) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="this is about glibc")
 def test_large_tables_are_made_in_memory_that_was_freed() -> None:
     table = 5_000_000 * 4 // resource.getpagesize()  # pages; where one ends up is not ours to say
-    assert new_pages("reuse") < 2.5 * table < 3.5 * table < new_pages("as it is")
+    assert new_pages("reuse") < 10 * table < new_pages("as it is")
 
 
 GAPS = """
