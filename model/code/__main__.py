@@ -3,22 +3,33 @@
 import argparse
 from pathlib import Path
 
+from model.code.check import checked_difference
 from model.code.script import model_script, stem, weights_file
 from model.loading.registry import load_model
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m model.code", description=__doc__)
     parser.add_argument("model", help="a name in the list of models, a hub id, or a folder")
     parser.add_argument("sentence")
     parser.add_argument("-o", "--output", type=Path, default=Path())
     given = parser.parse_args()
-    model = load_model(given.model)
+    try:
+        model = load_model(given.model)
+        trace = model.trace(given.sentence)
+    except ValueError as refusal:
+        parser.error(str(refusal))
+    try:
+        named = model.module.named_weights()
+        text = model_script(model, trace, named)
+        checked_difference(model, trace, named)
+    except ValueError as refusal:
+        parser.error(f"{given.model} cannot be written as code: {refusal}.")
     given.output.mkdir(parents=True, exist_ok=True)
     script = given.output / f"{stem(model)}.py"
-    script.write_text(model_script(model, model.trace(given.sentence)), encoding="utf-8")
+    script.write_text(text, encoding="utf-8")
     weights = given.output / f"{stem(model)}.safetensors"
-    weights.write_bytes(weights_file(model))
+    weights.write_bytes(weights_file(named))
     print(f"Wrote {script} and {weights}.")
 
 

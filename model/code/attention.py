@@ -2,49 +2,49 @@
 
 from collections.abc import Iterator
 
-from model.code.line import Line, Model, Part, inside, linear
+from model.code.line import Line, Part, Plan, inside, linear
 from model.nn.config import RotaryPairs
 
 
-def attention(model: Model) -> Iterator[Line]:
+def attention(plan: Plan) -> Iterator[Line]:
     """The function `attention`. Queries come from x; so do keys and values, except in cross-attention."""
-    config, part = model.config, _part(model)
-    given = "x, source, w, causal=False" if model.reads_two else "x, w"
+    config, part = plan.config, _part(plan)
+    given = "x, source, w, causal=False" if plan.reads_two else "x, w"
     line = inside(part)
     yield Line(f"def attention({given}):", None, part)
     yield line('"""Each token mixes the values of the tokens that it attends to."""')
-    yield from _vectors(model)
-    heads, width, keys = config.heads, config.head_width, "m" if model.reads_two else "n"
+    yield from _vectors(plan)
+    heads, width, keys = config.heads, config.head_width, "m" if plan.reads_two else "n"
     all_weights = (heads, "n", keys)
     yield line("scores = q @ k.transpose(-2, -1)", *all_weights, stage="scores")
     yield line(f"scaled = scores / {width}**0.5", *all_weights, stage="scaled")
-    yield from _mask(model)
+    yield from _mask(plan)
     masked = "masked" if config.shape == "decoder" else "scaled"
     yield line(f"weights = {masked}.softmax(-1)", *all_weights, stage="weights")
     yield line("output = weights @ v", heads, "n", width, stage="output")
     joined = "output = output.transpose(-3, -2).flatten(-2)"
     yield line(joined, "n", heads * width, stage="output")
-    result = linear(model, "output", "output", "self_attention.")
+    result = linear(plan, "output", "output", "self_attention.")
     yield line(f"return {result}", "n", config.d_model, stage="output")
 
 
-def _part(model: Model) -> Part:
-    return "cross" if model.place is not None and model.place.kind == "cross" else "attention"
+def _part(plan: Plan) -> Part:
+    return "cross" if plan.place is not None and plan.place.kind == "cross" else "attention"
 
 
-def _vectors(model: Model) -> Iterator[Line]:
+def _vectors(plan: Plan) -> Iterator[Line]:
     """Queries, keys and values, split into heads, as the scores read them."""
-    config, line = model.config, inside(_part(model))
+    config, line = plan.config, inside(_part(plan))
     heads, groups, width = config.heads, config.key_head_count, config.head_width
-    source = "source" if model.reads_two else "x"
-    of_keys = "m" if model.reads_two else "n"
+    source = "source" if plan.reads_two else "x"
+    of_keys = "m" if plan.reads_two else "n"
     rows = (
         ("q", "x", "query", heads, "n"),
         ("k", source, "key", groups, of_keys),
         ("v", source, "value", groups, of_keys),
     )
     for letter, read, name, count, length in rows:
-        made = linear(model, read, name, "self_attention.")
+        made = linear(plan, read, name, "self_attention.")
         yield line(f"{letter} = {made}", length, count * width, stage=name)
     for letter, _, name, count, length in rows:
         split = f"{letter} = {letter}.unflatten(-1, ({count}, {width})).transpose(-3, -2)"
@@ -54,30 +54,30 @@ def _vectors(model: Model) -> Iterator[Line]:
             normed = f'{letter} = norm({letter}, part(w, "{name}_norm"))'
             yield line(normed, count, length, width, stage=name)
     if config.turns_positions:
-        before = "if source is x: " if model.reads_two else ""
+        before = "if source is x: " if plan.reads_two else ""
         for letter, _, name, count, length in rows[:2]:
             turned = f"{before}{letter} = rotate({letter})"
             yield line(turned, count, length, width, stage=name)
     if config.groups_keys:
         shared = heads // groups
         yield Line(
-            f"    # {shared} heads of queries share a head of keys and values", None, _part(model)
+            f"    # {shared} heads of queries share a head of keys and values", None, _part(plan)
         )
         for letter, _, name, _, length in rows[1:]:
             repeated = f"{letter} = {letter}.repeat_interleave({shared}, -3)"
             yield line(repeated, heads, length, width, stage=name)
 
 
-def _mask(model: Model) -> Iterator[Line]:
+def _mask(plan: Plan) -> Iterator[Line]:
     """The look-ahead mask: none in an encoder; in an encoder–decoder where it is asked for."""
-    line, heads = inside(_part(model)), model.config.heads
+    line, heads = inside(_part(plan)), plan.config.heads
     future = "torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)"
     filled = 'masked_fill(future, float("-inf"))'
-    if model.config.shape == "decoder":
+    if plan.config.shape == "decoder":
         yield line(f"future = {future}", "n", "n", stage="masked")
         yield line(f"masked = scaled.{filled}", heads, "n", "n", stage="masked")
-    elif model.reads_two:
-        masks = model.place is not None and model.place.kind == "causal"
+    elif plan.reads_two:
+        masks = plan.place is not None and plan.place.kind == "causal"
         sizes = ("n", "m") if masks else ()
         yield line("if causal:")
         yield line(f"    future = {future}", *sizes, stage="masked")
@@ -92,10 +92,10 @@ _HALVES: dict[RotaryPairs, tuple[str, str]] = {
 }
 
 
-def rotate(model: Model) -> Iterator[Line]:
+def rotate(plan: Plan) -> Iterator[Line]:
     """The function `rotate`, where positions turn queries and keys. Raises ValueError for pairs of dimensions
     that have no simple rule."""
-    config = model.config
+    config = plan.config
     if config.rotary_pairs not in _HALVES:
         raise ValueError(
             "it turns its queries and keys in a way that this app cannot write as code"

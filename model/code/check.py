@@ -1,36 +1,46 @@
 """Checks that a listing fits its model, without running it: scale, masks, and the weights it reads."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from model.analysis.attribution.head_maps import read_by
+from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
+from model.code.line import logits_table
+from model.nn.config import TransformerConfig
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from model.run.model import Model
 
+Weights = Mapping[str, Tensor]  # by name
 
-def largest_difference(model: "Model", trace: Trace) -> float:
-    """How far each layer's values and the last token's logits, recomputed with the weights as the listing
-    reads them, are from the model's own, at most, relative to the largest number.
 
-    Raises ValueError, with a sentence, for attention that scales or masks in another way than a listing.
+def checked_difference(model: "Model", trace: Trace, weights: Weights) -> float:
+    """`largest_difference` of a model that can be written as code. Raises ValueError, with the rest of a
+    sentence, for one that cannot."""
+    off = largest_difference(model, trace, weights)
+    if not off <= CLOSE:
+        raise ValueError("its weights do not give its numbers in the way of such a listing")
+    return off
+
+
+def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
+    """How far each layer's queries, keys and values and the last token's logits, recomputed with the weights
+    as the listing reads them, are from the model's own, at most, relative to the largest number.
+
+    Raises ValueError, with the rest of a sentence, for attention that scales or masks in another way than a
+    listing.
     """
-    weights = model.module.named_weights()
     found = []
     for attention in trace.attention:
         _check_steps(attention)
-        kind = "cross" if attention.kind == "cross" else "self"
-        name = f"{attention.stack}.blocks.{attention.layer}.{kind}_attention.value"
-        own = attention.vectors[2]  # (key head, token, d_v)
-        made = _mapped(read_by(model, trace, attention, "key"), weights, name)
-        found.append(_gap(made, np.moveaxis(own, 0, 1).reshape(own.shape[1], -1)))
+        found.append(_vectors_gap(model, trace, attention, weights))
     if trace.prediction is not None:
         found.append(_gap(_logits(trace, weights), trace.prediction.after(-1)))
     return max(found)
@@ -52,22 +62,69 @@ def _check_steps(attention: Attention) -> None:
         raise ValueError(refusal)
 
 
-def _logits(trace: Trace, weights: "dict[str, Tensor]") -> Array:
+def _vectors_gap(model: "Model", trace: Trace, attention: Attention, weights: Weights) -> float:
+    """How far a sub-layer's queries, keys and values are from the recorded ones: mapped, split into heads,
+    normed, turned."""
+    kind = "cross" if attention.kind == "cross" else "self"
+    within = f"{attention.stack}.blocks.{attention.layer}.{kind}_attention"
+    found = []
+    for name, own in zip(("query", "key", "value"), attention.vectors, strict=True):
+        read = read_by(model, trace, attention, "query" if name == "query" else "key")
+        made = _mapped(read, weights, f"{within}.{name}")
+        heads, tokens, width = own.shape
+        made = made.reshape(tokens, heads, width).swapaxes(0, 1)  # (head, token, d_k)
+        if name != "value":
+            made = _normed(made, weights, f"{within}.{name}_norm", model.config)
+            made = _turned(model, made) if attention.projection.turned else made
+        found.append(_gap(made, own))
+    return max(found)
+
+
+def _normed(vectors: Array, weights: Weights, name: str, config: TransformerConfig) -> Array:
+    """The vectors of each head after the norm of this name, where queries and keys are normed."""
+    if not config.projection.normed:
+        return vectors
+    letters = ("gamma", "beta") if config.shifts else ("gamma",)
+    parts = [weights.get(f"{name}.{letter}") for letter in letters]
+    if any(part is None or part.shape != vectors.shape[-1:] for part in parts):
+        raise ValueError("its queries and keys have norms that this app cannot write as code")
+    centred = vectors - vectors.mean(-1, keepdims=True) if config.centres else vectors
+    variance = np.square(centred).mean(-1, keepdims=True)
+    made: Array = (
+        centred / np.sqrt(variance + np.float32(config.epsilon)) * _array(weights[f"{name}.gamma"])
+    )
+    return made + _array(weights[f"{name}.beta"]) if config.shifts else made
+
+
+def _turned(model: "Model", vectors: Array) -> Array:
+    """(head, token, d_k): vectors turned by the angles of their positions."""
+    length = vectors.shape[1]
+    angles = model.module.embedding.angles(length, torch.device("cpu"))
+    if angles is None:
+        raise ValueError("its layers turn queries and keys by angles of several kinds")
+    turn = Turn(angles.numpy().astype(np.float64), model.config.rotary_pairs)
+    return turn.of(vectors.astype(np.float64), np.arange(length)).astype(np.float32)
+
+
+def _logits(trace: Trace, weights: Weights) -> Array:
     """The logits of the last token, from its last state."""
     state = trace.residual["decoder"][-1][-1]
     for norm in trace.norms:
         if norm.name == "decoder.final.norm":
             state = norm.output[-1]
-    tables = ("output", "embedding.tokens", "decoder.embedding.tokens")
-    table = next(name for name in tables if f"{name}.weight" in weights)
-    return _mapped(state, weights, table, "output.bias")
+    return _mapped(state, weights, logits_table(weights), "output.bias")
 
 
-def _mapped(read: Array, weights: "dict[str, Tensor]", name: str, bias: str = "") -> Array:
+def _mapped(read: Array, weights: Weights, name: str, bias: str = "") -> Array:
     """x @ W.T + b, with the weights of this name. bias: its name, where it is another one."""
-    made: Array = read @ weights[f"{name}.weight"].cpu().numpy().T
+    made: Array = read @ _array(weights[f"{name}.weight"]).T
     shift = weights.get(bias or f"{name}.bias")
-    return made if shift is None else made + shift.cpu().numpy()
+    return made if shift is None else made + _array(shift)
+
+
+def _array(weight: Tensor) -> Array:
+    array: Array = weight.cpu().numpy()
+    return array
 
 
 def _gap(made: Array, own: Array) -> float:

@@ -51,7 +51,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Model:
+class Plan:
     """What a listing is written from: the config, and the names of the weights.
 
     place: the attention sub-layer whose lengths are shown, where one function serves several.
@@ -80,7 +80,14 @@ def inside(part: Part) -> Callable[..., Line]:
     return line
 
 
-def linear(model: Model, read: str, name: str, within: str = "") -> str:
+def linear(plan: Plan, read: str, name: str, within: str = "") -> str:
     """x @ W.T + b in code. within: what stands before the name among the names of all weights."""
-    bias = f' + w["{name}.bias"]' if model.has(f"{within}{name}.bias") else ""
+    bias = f' + w["{name}.bias"]' if plan.has(f"{within}{name}.bias") else ""
     return f'{read} @ w["{name}.weight"].T{bias}'
+
+
+def logits_table(names: Collection[str]) -> str:
+    """The name of the matrix that makes the logits: the token table where the two are tied. names: of all
+    weights."""
+    tables = ("output", "embedding.tokens", "decoder.embedding.tokens")
+    return next(name for name in tables if f"{name}.weight" in names)

@@ -1,7 +1,7 @@
 """The listing as a script: with a sentence's ids and the saved weights it prints the model's result."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +38,7 @@ _NEXT_TOKENS = """
 names = {names}
 probabilities = forward({ids})[-1].softmax(-1)
 for number in probabilities.topk({shown}).indices.tolist():
-    print(number, repr(names[number]), f"{{probabilities[number]:.4f}}")
+    print(number, repr(names.get(number, "?")), f"{{probabilities[number]:.4f}}")
 """
 _VECTOR = """
 # The vector of the first token: its first numbers
@@ -58,17 +58,20 @@ def lengths(trace: Trace, name: str = "") -> dict[Length, int]:
     }
 
 
-def model_script(model: "Model", trace: Trace) -> str:
-    """A script that needs PyTorch and the file of `weights_file` only. It prints what `printed` says."""
-    listed = lines(model.config, model.module.named_weights())
+def model_script(model: "Model", trace: Trace, names: Iterable[str]) -> str:
+    """A script that needs PyTorch and the file of `weights_file` only. It prints what `printed` says.
+
+    names: of the model's weights.
+    """
+    listed = lines(model.config, names)
     two = bool(trace.target_tokens)  # then one function serves sub-layers of several lengths
     known = {key: size for key, size in lengths(trace).items() if not two or key not in ("n", "m")}
-    names = _read(trace)
+    texts = _read(trace)
     given = "".join(
         f"{name} = torch.tensor({[token.id for token in tokens]})\n"
-        for name, tokens in names.items()
+        for name, tokens in texts.items()
     )
-    ids = ", ".join(["ids", "w", *list(names)[1:]])
+    ids = ", ".join(["ids", "w", *list(texts)[1:]])
     template = _VECTOR if trace.prediction is None else _NEXT_TOKENS
     told = (
         {token.id: token.text for token in model.tokenizer.named(likely(trace))}
@@ -102,17 +105,11 @@ def _probabilities(trace: Trace) -> Tensor:
     return torch.tensor(np.array(trace.require_prediction().after(-1))).softmax(-1)
 
 
-def weights_file(model: "Model") -> bytes:
-    """The weights of a model by name, as safetensors of float32."""
-    named = model.module.named_weights()
+def weights_file(weights: Mapping[str, Tensor]) -> bytes:
+    """Weights by name, as safetensors of float32."""
     return safetensors.numpy.save(
-        {name: np.ascontiguousarray(one.cpu().float().numpy()) for name, one in named.items()}
+        {name: np.ascontiguousarray(one.cpu().float().numpy()) for name, one in weights.items()}
     )
-
-
-def weights_bytes(model: "Model") -> int:
-    """How many bytes of numbers the file of its weights holds."""
-    return sum(weight.nbytes for weight in model.module.named_weights().values())
 
 
 def stem(model: "Model") -> str:

@@ -1,4 +1,5 @@
-"""The weights of a hub model under the names that our own transformer gives them, without copies.
+"""The weights of a hub model under the names that our own transformer gives them, without copies, except
+where a matrix mixes them group by group.
 
 Libraries name and lay out their maps in many ways. Here a query map is a query map, whatever it was part of.
 """
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.analysis.attribution.modules import is_map, weight_and_bias
+from model.analysis.attribution.modules import is_map, matrix_and_bias, weight_and_bias
 from model.hub.feed_forward import FeedForwardParts
 from model.hub.parts import Anatomy, AttentionPart, BlockPart, NormPart, StackPart
 from model.hub.probe import is_norm
@@ -90,12 +91,6 @@ def _map(name: str, matrix: Tensor, bias: Tensor | None) -> Named:
         yield f"{name}.bias", bias
 
 
-def _matrix(part: nn.Module) -> tuple[Tensor, Tensor | None]:
-    """(out, in) and a bias: GPT-2's matrix lies on its side."""
-    weight, bias = weight_and_bias(part)
-    return (weight if isinstance(part, nn.Linear) else weight.T), bias
-
-
 def _attention(part: AttentionPart) -> Named:
     described = getattr(part.module, "config", None)
     window = getattr(part.module, "sliding_window", getattr(described, "sliding_window", None))
@@ -107,7 +102,7 @@ def _attention(part: AttentionPart) -> Named:
         yield from _fused(part, *maps[0])
     elif sorted(name[:1] for name, _ in maps) == sorted(_LETTERS):
         for name, one in maps:
-            yield from _map(_LETTERS[name[0]], *_matrix(one))
+            yield from _map(_LETTERS[name[0]], *matrix_and_bias(one))
     else:
         raise ValueError("its maps to queries, keys and values cannot be told apart")
     for name, one in inner:
@@ -115,12 +110,12 @@ def _attention(part: AttentionPart) -> Named:
             yield from _norm(
                 f"{_LETTERS[name[0]]}_norm", NormPart(name, one, "rms", 0.0, part.norm.offset)
             )
-    yield from _map("output", *_matrix(part.output))
+    yield from _map("output", *matrix_and_bias(part.output))
 
 
 def _fused(part: AttentionPart, name: str, fused: nn.Module) -> Named:
     """Queries, keys and values out of one matrix: one after the other, or group by group (GPT-NeoX)."""
-    matrix, bias = _matrix(fused)
+    matrix, bias = matrix_and_bias(fused)
     shared, width = part.heads // part.key_heads, part.head_width
     in_groups = name == "query_key_value"
     sizes = (shared, 1, 1) if in_groups else (part.heads, part.key_heads, part.key_heads)
@@ -143,7 +138,7 @@ def _feed_forward(block: BlockPart, parts: FeedForwardParts) -> Named:
         for one in block.module.modules()
         if is_map(one) and id(one) not in attention and one not in (parts.before, parts.w_out)
     ]
-    matrix, bias = _matrix(parts.before)
+    matrix, bias = matrix_and_bias(parts.before)
     if parts.half != "all":  # both maps of a gated layer are one matrix
         order = ("gate", "w_in") if parts.half == "first" else ("w_in", "gate")
         biases = [None, None] if bias is None else bias.chunk(2)
@@ -151,10 +146,10 @@ def _feed_forward(block: BlockPart, parts: FeedForwardParts) -> Named:
             yield from _map(name, half, shift)
     elif others:
         yield from _map("gate", matrix, bias)
-        yield from _map("w_in", *_matrix(others[0]))
+        yield from _map("w_in", *matrix_and_bias(others[0]))
     else:
         yield from _map("w_in", matrix, bias)
-    yield from _map("w_out", *_matrix(parts.w_out))
+    yield from _map("w_out", *matrix_and_bias(parts.w_out))
 
 
 def _output(body: Any, config: TransformerConfig) -> Named:

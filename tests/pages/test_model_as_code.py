@@ -1,11 +1,14 @@
 """The page of the model as code: its listing, where its lines lead, its check, and what can be taken away."""
 
 import re
+import shutil
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from model.code.script import printed
+from tests.model.hub_models import saved
 from tests.pages.reading import own, said, visit
 from viz.state.menu import PAGES
 from viz.views.code.lines import coloured
@@ -41,6 +44,15 @@ def test_each_line_that_computes_leads_to_the_page_with_its_numbers() -> None:
     assert "<span>(8, 6, 6)</span>" in shown
 
 
+def test_lines_lead_nowhere_where_a_link_cannot_carry_the_view() -> None:
+    app = visit("model_as_code", text=TEXTS["house-gpt"], second_text="a ball " * 200)
+    shown = "".join(str(part.proto.body) for part in app.get("html"))
+    assert 'class="listing"' in shown
+    assert "<a " not in re.findall('<ol class="listing".*</ol>', shown)[0]
+    assert "leads to the page" not in said(app)
+    assert "leads to the page" in said(visit("model_as_code", text=TEXTS["house-gpt"]))
+
+
 @pytest.mark.parametrize("place", ["encoder.0.self", "decoder.1.self", "decoder.1.cross"])
 def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(place: str) -> None:
     text = TEXTS["translate-en-fr"]
@@ -68,10 +80,19 @@ def test_weights_too_large_for_a_download_are_written_by_a_command(
     assert [button.label for button in app.get("download_button")] == ["Script"]
 
 
+def test_the_command_can_be_pasted_where_the_name_has_a_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(saved("llama"), tmp_path / "my model")
+    monkeypatch.setattr("viz.views.code.views.DOWNLOADED", 0)
+    app = visit("model_as_code", model=str(folder), text="the cat saw the dog")
+    assert f"python -m model.code '{folder}' SENTENCE" in [code.value for code in app.code]
+
+
 def test_a_listing_that_does_not_give_the_models_numbers_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("viz.views.code.views.largest_difference", lambda model, trace: 0.2)
+    monkeypatch.setattr("model.code.check.largest_difference", lambda *given: 0.2)
     assert "cannot be written as code" in said(visit("model_as_code", text=TEXTS["house-gpt"]))
 
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from model.analysis.attribution.modules import (
     is_map,
+    matrix_and_bias,
     parts_around,
     path_of,
     weight_and_bias,
@@ -22,7 +23,6 @@ from model.analysis.attribution.modules import (
     wide,
 )
 from model.analysis.attribution.stream_parts import Positions, Wide
-from model.analysis.stream.stream import contributions
 from model.nn.config import RotaryPairs, Stack
 from model.nn.places import Place
 from model.trace.arrays import Array
@@ -44,16 +44,20 @@ class Turn:
     pairs: RotaryPairs
 
     def of(self, vectors: Wide, tokens: Positions) -> Wide:
-        """(len(tokens), D): each vector turned by the angles of its token."""
+        """(…, len(tokens), D): each vector turned by the angles of its token."""
         angles = self.angles[tokens]
         cosine, sine = np.cos(angles), np.sin(angles)
         width = 2 * angles.shape[-1]
         halves = self.pairs == "halves"
-        first = vectors[:, : width // 2] if halves else vectors[:, :width:2]
-        second = vectors[:, width // 2 : width] if halves else vectors[:, 1:width:2]
+        first = vectors[..., : width // 2] if halves else vectors[..., :width:2]
+        second = vectors[..., width // 2 : width] if halves else vectors[..., 1:width:2]
         both = [first * cosine - second * sine, second * cosine + first * sine]
-        turned = np.concatenate(both, -1) if halves else np.stack(both, -1).reshape(-1, width)
-        return np.concatenate([turned, vectors[:, width:]], -1)
+        turned = (
+            np.concatenate(both, -1)
+            if halves
+            else np.stack(both, -1).reshape(*first.shape[:-1], width)
+        )
+        return np.concatenate([turned, vectors[..., width:]], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +129,9 @@ def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> A
         return norms[name].output
     if before is None:
         return trace.residual[stack][-1]
-    parts = contributions(trace, stack, model.config.norm_place)
-    return next(part.before for part in parts if part.name == before)
+    places = [Place.named(norm) for norm in norms]  # each with a state before it
+    layers = [one.name for one in places if one.stack == stack and one.layer is not None]
+    return trace.residual[stack][layers.index(before)]
 
 
 def _turn(model: "Model", attention: Attention, length: int) -> Turn | None:
@@ -147,8 +152,7 @@ def _blocks(
     """Every (D, C) block of rows of a map that may be the head's, with its bias (D,)."""
     width = attention.vectors[0].shape[-1]
     for part in filter(is_map, parts):
-        weight, bias = weight_and_bias(part)
-        matrix = weight if isinstance(part, nn.Linear) else weight.T  # GPT-2's lies on its side
+        matrix, bias = matrix_and_bias(part)
         for start in _starts(len(matrix) // width, attention, head, side):
             rows = slice(start * width, (start + 1) * width)
             shift = torch.zeros(width) if bias is None else bias[rows]

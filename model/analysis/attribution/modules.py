@@ -65,6 +65,12 @@ def weight_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:
     return parameters["weight"], parameters.get("bias")
 
 
+def matrix_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """(out, in) and (out,): the matrix of a map, and its bias if it has one. GPT-2's lies on its side."""
+    weight, bias = weight_and_bias(part)
+    return (weight if isinstance(part, nn.Linear) else weight.T), bias
+
+
 def wide(tensor: Tensor) -> NDArray[np.float64]:
     """A tensor in numpy and float64."""
     return tensor.detach().cpu().numpy().astype(np.float64)

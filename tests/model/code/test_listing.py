@@ -12,24 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from model import Intervention, Model, load_model
-from model.code import largest_difference, lines, listing, model_script
+from model import Model, load_model
+from model.code import lines, listing, model_script
 from model.code.__main__ import main
-from model.code.script import lengths, printed, weights_file
+from model.code.script import SHOWN, lengths, printed, weights_file
 from model.trace.trace import Trace
-from tests.model.hub_models import FAMILIES, TEXT, loaded
+from tests.model.code.code_models import CLOSE, HUB, OWN, opened, variant
+from tests.model.hub_models import TEXT, loaded, saved
 from viz.notation.model_map import rails
 
-OWN = {
-    "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
-    "stories": "Tom Hill saw a red ball. Anna gave the ball to Tom",
-    "induction": "q f m b q f m b q",
-    "translate-en-fr": "the black cat sees the dog",
-    "minilm": "The animal was too tired to cross the street",
-    "smollm2-135m-instruct": "The animal was too tired to cross the street",
-}
-HUB = [family for family in FAMILIES if family != "mistral"]
-CLOSE = 1e-5  # of the largest number of a result
 LONGEST = 120  # lines
 Frame = tuple[str, dict[str, Any], Any]  # a function, its names when it ends, its result
 
@@ -43,11 +34,6 @@ def run_listing(text: str, model: Model, trace: Trace) -> torch.Tensor:
     with torch.inference_mode():
         result: torch.Tensor = names["forward"](ids[0], model.module.named_weights(), *ids[1:])
     return result
-
-
-def opened(name: str) -> tuple[Model, Trace]:
-    model = loaded(name) if name in HUB else load_model(name, device="cpu")
-    return model, model.trace(OWN.get(name, TEXT), record="full")
 
 
 def frames(model: Model, trace: Trace) -> list[Frame]:
@@ -196,18 +182,23 @@ def test_every_line_belongs_to_a_block_of_the_map(name: str) -> None:
     assert blocks - parts <= {"cross", "next_token"}  # one function for each kind of attention
 
 
+def run_script(script: str, model: Model, folder: Path) -> str:
+    """What a script prints that has nothing but the file of weights."""
+    (file,) = re.findall(r'= load\("(.*)"\)', script)
+    (folder / file).write_bytes(weights_file(model.module.named_weights()))
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-I", "-X", "utf8", "script.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=True)
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     "name", ["house-gpt", "minilm", "translate-en-fr", "induction", "gpt_neox"]
 )
 def test_the_script_runs_alone_and_prints_what_the_model_gave(name: str, tmp_path: Path) -> None:
     model, trace = opened(name)
-    script = model_script(model, trace)
-    (file,) = re.findall(r'= load\("(.*)"\)', script)
-    (tmp_path / file).write_bytes(weights_file(model))
-    (tmp_path / "script.py").write_text(script, encoding="utf-8")
-    command = [sys.executable, "-I", "-X", "utf8", "script.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True)
-    made, own = done.stdout.split(), printed(model, trace).split()
+    script = model_script(model, trace, model.module.named_weights())
+    made, own = run_script(script, model, tmp_path).split(), printed(model, trace).split()
     assert len(made) == len(own)
     for one, other in zip(made, own, strict=True):
         if one != other:  # rounded the other way
@@ -223,42 +214,50 @@ def test_the_command_writes_the_script_and_the_file_that_it_reads(
     model, trace = opened("induction")
     script, weights = tmp_path / "induction.py", tmp_path / "induction.safetensors"
     assert capsys.readouterr().out == f"Wrote {script} and {weights}.\n"
-    assert script.read_text(encoding="utf-8") == model_script(model, trace)
-    assert weights.read_bytes() == weights_file(model)
+    assert script.read_text(encoding="utf-8") == model_script(
+        model, trace, model.module.named_weights()
+    )
+    assert weights.read_bytes() == weights_file(model.module.named_weights())
+
+
+def test_the_command_refuses_a_model_that_cannot_be_written_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "files"
+    for model, said in {
+        str(
+            saved("mistral")
+        ): "cannot be written as code: its tokens attend to a window of the last",
+        "nobody": "There is no model 'nobody'",
+    }.items():
+        monkeypatch.setattr(sys, "argv", ["code", model, TEXT, "-o", str(output)])
+        with pytest.raises(SystemExit):
+            main()
+        assert said in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_a_token_that_comes_up_in_the_script_alone_is_printed_without_its_text(
+    tmp_path: Path,
+) -> None:
+    """Where two tokens are nearly as probable, rounding decides which one is the last of the five."""
+    model, trace = opened("induction")
+    script = model_script(model, trace, model.module.named_weights())
+    untold = re.sub("^names = .*$", "names = {}", script, flags=re.MULTILINE)
+    assert run_script(untold, model, tmp_path).count(" '?' ") == SHOWN
+
+
+def test_a_model_without_a_final_norm_has_none_in_its_listing(tmp_path: Path) -> None:
+    model, trace = variant(tmp_path, "opt", "OPT", _remove_final_layer_norm=True)
+    text = listing(model)
+    assert "final_norm" not in text
+    assert "final_norm" in listing(loaded("opt"))
+    assert trace.logits is not None
+    off = np.abs(run_listing(text, model, trace).numpy() - trace.logits).max()
+    assert off <= CLOSE * np.abs(trace.logits).max()
 
 
 def test_a_token_of_the_sentence_is_no_code_in_the_script() -> None:
     model = load_model("house-gpt", device="cpu")
     trace = model.trace('"""\n# \')\nimport os; os.abort() "')
-    assert "os.abort" not in model_script(model, trace)
-
-
-@pytest.mark.parametrize("name", [*OWN, *HUB])
-def test_the_check_of_the_page_passes_where_the_listing_is_right(name: str) -> None:
-    assert largest_difference(*opened(name)) <= CLOSE
-
-
-def test_the_check_notices_weights_under_a_wrong_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, trace = opened("gpt_neox")
-    named = model.module.named_weights()
-    one, other = (f"decoder.blocks.1.self_attention.{name}.weight" for name in ("key", "value"))
-    wrong = {**named, one: named[other], other: named[one]}
-    monkeypatch.setattr(type(model.module), "named_weights", lambda module: wrong)
-    assert largest_difference(model, trace) > 0.1
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [({"scale": 1.0}, "√d_k"), ({"blocked": frozenset({(3, 1)})}, "masks its scores")],
-)
-def test_other_steps_of_attention_are_refused(changed: dict[str, Any], said: str) -> None:
-    model = load_model("house-gpt", device="cpu")
-    trace = model.trace("The cat sat on the mat", intervention=Intervention(**changed))
-    with pytest.raises(ValueError, match=said):
-        largest_difference(model, trace)
-
-
-def test_a_window_of_attention_is_refused_in_a_sentence() -> None:
-    model = loaded("mistral")
-    with pytest.raises(ValueError, match="window"):
-        listing(model)
+    assert "os.abort" not in model_script(model, trace, model.module.named_weights())

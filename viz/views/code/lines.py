@@ -23,9 +23,9 @@ _LIT = """
 
 
 def listing_html(
-    listed: Iterable[Line], lengths: Mapping[Length, int], link: Callable[[Line], str]
+    listed: Iterable[Line], lengths: Mapping[Length, int], link: Callable[[Line], str] | None
 ) -> str:
-    """link: the address of the page with a line's numbers."""
+    """link: the address of the page with a line's numbers; None: lines lead nowhere."""
     rows = "".join(_row(line, lengths, link) for line in listed)
     return f'<ol class="listing" aria-label="The model as code">{rows}</ol>'
 
@@ -36,11 +36,11 @@ def lit_style(listed: Iterable[Line]) -> str:
     return f"<style>{''.join(map(_LIT.format, parts))}</style>"
 
 
-def _row(line: Line, lengths: Mapping[Length, int], link: Callable[[Line], str]) -> str:
+def _row(line: Line, lengths: Mapping[Length, int], link: Callable[[Line], str] | None) -> str:
     part = f' class="part-{line.part}"' if line.part else ""
     bare = line.code.lstrip()
     code, shape = coloured(bare), html.escape(line.shaped(lengths))
-    if line.shape is not None:
+    if line.shape is not None and link is not None:
         code = f'<a href="{html.escape(link(line))}">{code}</a>'
     room = " " * (len(line.code) - len(bare))
     return f"<li{part}><code>{room}{code}</code><span>{shape}</span></li>"

@@ -1,63 +1,81 @@
 """What the page of the model as code shows: the listing, its check, and what can be taken away."""
 
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+
 import streamlit as st
 
-from model.code.check import largest_difference
+from model.code.check import Weights, checked_difference
 from model.code.line import Line
 from model.code.listing import lines
-from model.code.script import lengths, model_script, printed, stem, weights_bytes, weights_file
+from model.code.script import lengths, model_script, printed, stem, weights_file
 from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.shell.model_map import PAGES
 from viz.state.held import loaded
-from viz.state.link import address
+from viz.state.link import address, to_link
 from viz.state.look import Look
 from viz.state.menu import entry
-from viz.state.session import carried_link
+from viz.state.session import carried_link, current
 from viz.views.code.lines import STYLE, listing_html, lit_style
 
 DOWNLOADED = 128 * MEGABYTE  # of weights; more are written by a command
-CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
 
 
 def model_as_code(seen: Look) -> None:
     """The listing at the left; what it gives and what can be taken away at the right."""
     attention = seen.attention
     try:
-        listed = lines(seen.model.config, seen.model.module.named_weights(), attention.place)
-        off = largest_difference(seen.model, seen.trace)
-        if not off <= CLOSE:
-            raise ValueError("its weights do not give its numbers in the way of such a listing")
+        weights = seen.model.module.named_weights()
+        listed = lines(seen.model.config, weights, attention.place)
+        off = checked_difference(seen.model, seen.trace, weights)
     except ValueError as refusal:
         st.info(plain(f"{seen.model.name} cannot be written as code: {refusal}."))
         return
     code, side = st.columns([7, 3], gap="large")
-    carried = carried_link()
-
-    def link(line: Line) -> str:
-        stage = {"stage": line.stage} if line.stage else {}
-        return address(f"/{entry(PAGES[line.part or 'tokens']).address}", carried | stage)
-
+    link = _link()
     with code:
         st.html(STYLE)
         st.html(lit_style(listed))
         st.html(listing_html(listed, lengths(seen.trace, attention.name), link))
     with side:
-        _about(seen)
+        _about(seen, leads=link is not None)
         logits = "" if seen.trace.prediction is None else " and the last token's logits"
         st.caption(
-            f"Check: with the weights as the listing reads them, each layer's values{logits} differ from "
-            f"the model's own by at most {difference(off)} of the largest number."
+            "Check: with the weights as the listing reads them, each layer's queries, keys and values"
+            f"{logits} differ from the model's own by at most {difference(off)} of the largest number."
         )
-        _take_away(seen)
+        _take_away(seen, weights)
 
 
-def _about(seen: Look) -> None:
+def _link() -> Callable[[Line], str] | None:
+    """The address of the page with a line's numbers. None where a link cannot carry the whole view: it opens
+    a session of its own, which would begin with another sentence."""
+    carried = carried_link()
+    if carried != to_link(replace(current(), show="")):
+        return None
+
+    def link(line: Line) -> str:
+        stage = {"stage": line.stage} if line.stage else {}
+        return address(f"/{entry(PAGES[line.part or 'tokens']).address}", carried | stage)
+
+    return link
+
+
+def _about(seen: Look, *, leads: bool) -> None:
+    """leads: whether lines lead to the pages with their numbers."""
+    led = (
+        "Such a line leads to the page that shows its numbers; point at it, and its block lights up in the "
+        "model above."
+        if leads
+        else "Point at such a line, and its block lights up in the model above."
+    )
     st.markdown(
         "**This is the whole open model in plain PyTorch**, written from its configuration. At the right "
-        "of each line stands the shape of its result for your sentence. Each line leads to the page that "
-        "shows its numbers; point at it, and its block lights up in the model above."
+        "of a line that computes something stands the shape of its result for your sentence. "
+        f"{led}"
     )
     if seen.model.config.shape == "encoder-decoder":
         st.caption(
@@ -65,11 +83,11 @@ def _about(seen: Look) -> None:
         )
 
 
-def _take_away(seen: Look) -> None:
+def _take_away(seen: Look, weights: Weights) -> None:
     """The script, the file of weights that it reads, and what it prints."""
-    opened_model = seen.model.name
-    name, size = stem(seen.model), weights_bytes(seen.model)
-    script = model_script(seen.model, seen.trace)
+    opened_model, name = seen.model.name, stem(seen.model)
+    size = sum(weight.nbytes for weight in weights.values())
+    script = model_script(seen.model, seen.trace, weights)
     with st.container(horizontal=True):
         st.download_button(
             "Script",
@@ -82,7 +100,7 @@ def _take_away(seen: Look) -> None:
         if size <= DOWNLOADED:
             st.download_button(
                 f"Weights, {max(size / MEGABYTE, 0.1):.1f} MB",
-                lambda: weights_file(loaded(opened_model)),
+                lambda: weights_file(loaded(opened_model).module.named_weights()),
                 file_name=f"{name}.safetensors",
                 mime="application/octet-stream",
                 icon=":material/download:",
@@ -93,7 +111,8 @@ def _take_away(seen: Look) -> None:
             f"The weights take {size / MEGABYTE:,.0f} MB, too much to download here. This command writes "
             "both files:"
         )
-        st.code(f"python -m model.code {seen.model.name} SENTENCE", language=None, wrap_lines=True)
+        command = f"python -m model.code {shlex.quote(opened_model)} SENTENCE"
+        st.code(command, language=None, wrap_lines=True)
     st.markdown(f"In one folder, `python {name}.py` needs PyTorch only, and prints:")
     st.code(printed(seen.model, seen.trace), language=None)
     opened = st.expander("The script, to copy", key="code-script", on_change="rerun")

@@ -1,0 +1,32 @@
+"""The models whose listings are tried: our own, tiny ones of the hub's families, and variants of these."""
+
+from pathlib import Path
+from typing import Any
+
+from model import Model, load_model
+from model.trace.trace import Trace
+from tests.model.hub_models import FAMILIES, TEXT, build, loaded, save
+
+OWN = {
+    "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
+    "stories": "Tom Hill saw a red ball. Anna gave the ball to Tom",
+    "induction": "q f m b q f m b q",
+    "translate-en-fr": "the black cat sees the dog",
+    "minilm": "The animal was too tired to cross the street",
+    "smollm2-135m-instruct": "The animal was too tired to cross the street",
+}
+HUB = [family for family in FAMILIES if family != "mistral"]
+CLOSE = 1e-5  # of the largest number of a result
+
+
+def opened(name: str) -> tuple[Model, Trace]:
+    model = loaded(name) if name in HUB else load_model(name, device="cpu")
+    return model, model.trace(OWN.get(name, TEXT), record="full")
+
+
+def variant(folder: Path, family: str, kind: str, **choices: Any) -> tuple[Model, Trace]:
+    """A model with the sizes of a family and choices of its own. kind: its class, without the ending."""
+    sizes = FAMILIES[family][2]
+    body = build(f"{kind}ForCausalLM", f"{kind}Config", {**sizes, **choices})
+    model = load_model(str(save(folder, body, adds=False)), device="cpu")
+    return model, model.trace(TEXT, record="full")

@@ -1,0 +1,73 @@
+"""The check of a listing: it passes where the listing is the model, and notices what a listing cannot say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model import Intervention, Model, load_model
+from model.code import checked_difference, largest_difference, lines, listing
+from model.trace.trace import Trace
+from tests.model.code.code_models import CLOSE, HUB, OWN, opened, variant
+from tests.model.hub_models import loaded
+
+
+def difference(model: Model, trace: Trace) -> float:
+    return largest_difference(model, trace, model.module.named_weights())
+
+
+@pytest.mark.parametrize("name", [*OWN, *HUB])
+def test_the_check_passes_where_the_listing_is_right(name: str) -> None:
+    off = difference(*opened(name))
+    print(f"{name}: {off:.1e}")
+    assert off <= CLOSE
+
+
+@pytest.mark.parametrize("pair", [("query", "key"), ("key", "value"), ("query", "value")])
+@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
+def test_the_check_notices_weights_under_a_wrong_name(name: str, pair: tuple[str, str]) -> None:
+    model, trace = opened(name)
+    named = model.module.named_weights()
+    stack = trace.attention[0].stack
+    one, other = (f"{stack}.blocks.1.self_attention.{part}.weight" for part in pair)
+    wrong = {**named, one: named[other], other: named[one]}
+    assert largest_difference(model, trace, wrong) > 0.1
+    with pytest.raises(ValueError, match="do not give its numbers"):
+        checked_difference(model, trace, wrong)
+
+
+@pytest.mark.parametrize("name", ["query_norm", "key_norm"])
+def test_the_check_notices_a_wrong_norm_of_queries_or_keys(name: str) -> None:
+    model, trace = opened("qwen3")
+    named = model.module.named_weights()
+    gamma = f"decoder.blocks.2.self_attention.{name}.gamma"
+    assert largest_difference(model, trace, {**named, gamma: named[gamma] * 1.01}) > 1e-3
+    rest = {key: weight for key, weight in named.items() if key != gamma}
+    with pytest.raises(ValueError, match="norms"):
+        largest_difference(model, trace, rest)
+
+
+def test_layers_that_turn_and_layers_that_do_not_are_refused(tmp_path: Path) -> None:
+    """SmolLM3: every fourth layer has no rotary positions, and a listing has one `attention` for all."""
+    model, trace = variant(tmp_path, "llama", "SmolLM3", num_hidden_layers=4)
+    weights = model.module.named_weights()
+    assert lines(model.config, weights)
+    with pytest.raises(ValueError, match="do not give its numbers"):
+        checked_difference(model, trace, weights)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"scale": 1.0}, "√d_k"), ({"blocked": frozenset({(3, 1)})}, "masks its scores")],
+)
+def test_other_steps_of_attention_are_refused(changed: dict[str, Any], said: str) -> None:
+    model = load_model("house-gpt", device="cpu")
+    trace = model.trace("The cat sat on the mat", intervention=Intervention(**changed))
+    with pytest.raises(ValueError, match=said):
+        difference(model, trace)
+
+
+def test_a_window_of_attention_is_refused_in_a_sentence() -> None:
+    model = loaded("mistral")
+    with pytest.raises(ValueError, match="window"):
+        listing(model)
