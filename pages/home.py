@@ -13,9 +13,9 @@ seen = page.look(head=True)
 hero(seen)
 page.what_to_look_for()
 st.markdown(
-    "Each token gives the others attention weights that sum to 1. A recurrent network reads one "
-    "word after another; attention lets each token read all the others at once, so the same word "
-    "gets a different vector in each sentence."
+    "Each token gives itself and the tokens that it may attend to weights that sum to 1. A recurrent "
+    "network reads one word after another; attention lets a token read them all at once, so the same "
+    "word gets a different vector in each sentence."
 )
 with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
     page_link("pages/attention.py", "See how these weights come about →")

@@ -1,7 +1,7 @@
 """What on a page cannot be read as it should, found by going through its views at both widths.
 
-`faults` looks at a page as it is; `walk` opens beats and views one after another and looks at each, wide and
-on a phone, and at what is chosen in a view at one of the two. legible.js says what a fault is.
+`faults` looks at a page as it is; `walk` opens beats and views one after another. It looks at the first view of
+a beat wide and on a phone, and at all else on a phone, where there is least room. legible.js says what a fault is.
 """
 
 import re
@@ -35,7 +35,7 @@ STILL = """async () => {
     const explored = (place) => place.shadowRoot?.querySelector(".explorer")?.dataset.ready ?? "true";
     const done = () => [...main.querySelectorAll(".js-plotly-plot")].every(drawn)
         && [...main.querySelectorAll("*")].every((one) => explored(one) === "true");
-    const frame = () => new Promise((seen) => setTimeout(() => requestAnimationFrame(seen), 50));
+    const frame = () => new Promise((seen) => setTimeout(() => requestAnimationFrame(seen), 25));
     for (let before = "", same = 0; same < 2; ) {
         const now = places(main);
         same = now === before && done() ? same + 1 : 0;
@@ -63,9 +63,9 @@ class Walk:
         return new
 
     def look(self, place: str) -> None:
-        """Looks at what is shown now at each width. The one it has comes first: to turn a page over takes
-        the browser longer than to look at it."""
-        for width in sorted(self.widths, key=lambda one: one != self.width):
+        """Looks at what is shown now at each width, the phone's last: to turn a page over takes the browser
+        longer than to look at it."""
+        for width in self.widths:
             self.turn(width)
             self.glance(place)
 
@@ -125,9 +125,9 @@ def _views(on: Walk, title: str, *, switches: bool) -> None:
         on.look(title)
         _stages(on, title)
         return
-    for view in _choices(rows.first):
+    for at, view in enumerate(_choices(rows.first)):
         name = f"{title} · {_open(on, view)}"
-        on.look(name)
+        on.glance(name) if at else on.look(name)
         if not switches:
             continue
         _stages(on, name)
@@ -143,7 +143,7 @@ def _stages(on: Walk, name: str) -> None:
         if not on.is_new(stage.inner_text()):
             return
         stage.click()
-        on.look(f"{name} · {stage.inner_text()}")
+        on.glance(f"{name} · {stage.inner_text()}")
 
 
 def _steps(on: Walk, name: str) -> None:

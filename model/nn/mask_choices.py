@@ -26,7 +26,9 @@ class Mask:
 
 MASKS: dict[MaskChoice, Mask] = {
     "model": Mask("the model's own", "", ("decoder", "encoder", "encoder-decoder")),
-    "none": Mask("none: nothing is masked", "no mask", ("decoder", "encoder-decoder"), lifts=True),
+    "none": Mask(
+        "none: the future is not masked", "no mask", ("decoder", "encoder-decoder"), lifts=True
+    ),
     "causal": Mask(
         "causal: no future",
         "causal mask",

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import wait_until_settled
+
 LEAST = 18  # pixels of a label in the lecture view
 # The letters that one sees, each with its size in pixels on the screen.
 LETTERS = """root => {
@@ -41,6 +43,7 @@ def go_to(page: Page, name: str) -> None:
     box.fill(name)
     box.press("Enter")
     expect(box).to_be_hidden()
+    wait_until_settled(page)
 
 
 def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page]) -> None:

@@ -25,8 +25,8 @@ WITH_A_MODEL = (
 # its kind changes. Stories has the views of House GPT, with fewer heads.
 MODELS = {
     "translate-en-fr": (tuple(WIDTHS), WITH_A_MODEL),
-    "smollm2-135m-instruct": (("phone",), ("attention", "all_heads", "positions", "layer_norm")),
-    "minilm": (("phone",), ("attention", "all_heads", "laboratory", "layer_norm", "prediction")),
+    "smollm2-135m-instruct": (("phone",), ("attention", "positions", "layer_norm")),
+    "minilm": (("phone",), ("attention", "layer_norm", "prediction")),
     "induction": (("phone",), WITH_A_MODEL),
 }
 # The first of these on a page is its first picture; a page of words alone begins with its words.

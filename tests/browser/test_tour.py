@@ -96,7 +96,7 @@ def own_scale(page: Page) -> Locator:
 
 
 def no_mask(page: Page) -> Locator:
-    return page.get_by_test_id("stRadio").get_by_text("none: nothing is masked", exact=True)
+    return page.get_by_test_id("stRadio").get_by_text("none: the future is not masked", exact=True)
 
 
 def tokens(page: Page) -> None:

@@ -109,7 +109,7 @@ def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
 
 
 def _weights_look(causal: bool) -> str:
-    strongest = "Each row shows how much one token attends to each other token."
+    strongest = "Each row shows how much one token attends to each token of the columns."
     if not causal:
         return f"{strongest} The weights of a row sum to 1."
     return (

@@ -56,7 +56,8 @@ def readout_of(
     else:
         key = int(attention.weights(head)[query].argmax())
     words = readout(attention, head, query, key, queries=queries, keys=keys)
-    st.code(words, language=None, wrap_lines=True)  # a line: viz/shell/style.css
+    with st.container(key="readout"):  # one line: viz/shell/style.css
+        st.code(words, language=None, wrap_lines=True)
 
 
 @st.fragment

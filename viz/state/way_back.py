@@ -27,7 +27,7 @@ class WayBack:
         if request.is_history_navigation:
             self._asked[session] = address
             while len(self._asked) > self._many:
-                del self._asked[next(iter(self._asked))]
+                self._asked.pop(next(iter(self._asked), ""), None)
         elif self._asked.get(session) == address:
             return replace(request, is_history_navigation=True)
         return request

@@ -31,7 +31,8 @@ class Player {
     const part = (name) => this.root.querySelector(`.${name}`);
     this.parts = new Proxy({}, { get: (found, name) => (found[name] ??= part(name)) });
     this.readout = new Readout(this.parts.readout);
-    this.cell = null;
+    this.readout.line.ariaLive = "off"; // `unseen` says it
+    this.cell = this.kept = null; // pointed at, clicked
     this.at = 0;
     this.resize = new ResizeObserver(() => this.schedule());
     this.resize.observe(this.parts.picture);
@@ -51,7 +52,8 @@ class Player {
     play.onclick = () => (this.timer ? this.pause() : this.play());
     numbers.ontoggle = () => this.drawTable();
     map.onpointermove = (event) => this.pick(cellAt(this.layout, event.offsetX, event.offsetY));
-    map.onpointerleave = () => this.pick(null);
+    map.onclick = () => (this.kept = this.cell);
+    map.onpointerleave = () => this.pick(this.kept);
     map.onkeydown = (event) => {
       const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
       if (!move) return;
@@ -62,6 +64,7 @@ class Player {
         within(row + move[0], this.data.queries.length),
         within(column + move[1], this.data.keys.length),
       ]);
+      this.kept = this.cell;
       this.parts.unseen.textContent = this.readout.line.textContent;
     };
   }
@@ -73,7 +76,7 @@ class Player {
     if (data.weights !== known?.weights || data.key !== known?.key) {
       const [allowed, framed] = [data.allowed, data.framed].map((text) => text && decoded(text));
       this.data = { ...data, allowed, framed, maps: weightsOf(data.weights, allowed) };
-      this.cell = null;
+      this.cell = this.kept = null;
     }
     this.received = data;
     Object.assign(this.data, { charts: data.charts, movement: data.movement, measures: data.measures });
