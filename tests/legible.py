@@ -1,7 +1,8 @@
 """What on a page cannot be read as it should, found by going through its views at both widths.
 
-`faults` looks at a page as it is; `walk` opens beats and views one after another. It looks at the first view of
-a beat wide and on a phone, and at all else on a phone, where there is least room. legible.js says what a fault is.
+`faults` looks at a page as it is; `walk` opens beats and views one after another. It looks at the first view
+of a beat wide and on a phone, and at all else on a phone, where there is least room. legible.js says what a
+fault is.
 """
 
 import re
