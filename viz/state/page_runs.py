@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from model.system.fair_queue import ROUND, FairQueue
 from viz.state.shares import Shares
 
-LONGEST_WAIT = 2.0  # seconds that one waits for one's share
+LONGEST_WAIT = 3.0  # seconds that one waits for one's share
 LONG = 0.15  # seconds: a longer run loads a model or waits for a pass, and the others go on
 
 
@@ -63,8 +63,8 @@ class PageRuns:
 
     def _wait_for_share(self, visitor: Hashable) -> None:
         until = time.monotonic() + LONGEST_WAIT
-        while (seconds := min(self._shares.wait(visitor), until - time.monotonic())) > 0:
-            time.sleep(seconds)
+        while seconds := self._shares.take(visitor, waited=time.monotonic() >= until):
+            time.sleep(min(seconds, max(until - time.monotonic(), 0.0)))
 
     def _want(self, more: int) -> None:
         with self._changed:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 AT_ONCE, AT_ONCE_NEWCOMERS = 0.5, 3.0  # seconds of one core
 LEAST, SHARE_NEWCOMERS = 0.05, 0.1  # of the time
+USUAL = 0.05  # seconds of a page that has begun, until it is known how long it took
 PRESENT = 10.0  # seconds
 KEPT = 10_000  # visitors that are remembered
 
@@ -41,20 +42,37 @@ class Shares:
     def wait(self, visitor: Hashable) -> float:
         """Seconds until this visitor's next page may be drawn."""
         with self._changing:
-            share = self._share(visitor)
-            at_once = AT_ONCE if self.knows(visitor) else AT_ONCE_NEWCOMERS
-            return 0.0 if share == 1.0 else max(self._used(visitor, share) - at_once, 0.0) / share
+            return self._wait(visitor)
+
+    def take(self, visitor: Hashable, *, waited: bool) -> float:
+        """The same; at 0, or where the visitor has waited long enough, the page begins and is charged as a
+        usual one. Else all who wait together would begin together."""
+        with self._changing:
+            wait = 0.0 if waited else self._wait(visitor)
+            if wait == 0:
+                self._add(visitor, USUAL)
+            return wait
 
     def charge(self, visitor: Hashable, seconds: float) -> None:
-        """A page of this visitor took so many seconds of one core."""
+        """A page of this visitor that had begun took so many seconds of one core."""
         with self._changing:
-            account = Account(self._used(visitor, self._share(visitor)) + seconds, self._clock())
-            if not self.knows(visitor):
-                self._newcomers, account = account, Account(0.0, self._clock())
-            self._of[visitor] = account
+            self._add(visitor, seconds - USUAL)
+            self._of.setdefault(visitor, Account(0.0, self._clock()))
             self._of.move_to_end(visitor)
             if len(self._of) > KEPT:
                 self._of.popitem(last=False)
+
+    def _wait(self, visitor: Hashable) -> float:
+        share = self._share(visitor)
+        at_once = AT_ONCE if self.knows(visitor) else AT_ONCE_NEWCOMERS
+        return 0.0 if share == 1.0 else max(self._used(visitor, share) - at_once, 0.0) / share
+
+    def _add(self, visitor: Hashable, seconds: float) -> None:
+        account = Account(self._used(visitor, self._share(visitor)) + seconds, self._clock())
+        if self.knows(visitor):
+            self._of[visitor] = account
+        else:
+            self._newcomers = account
 
     def _used(self, visitor: Hashable, share: float) -> float:
         account = self._of.get(visitor, self._newcomers)
