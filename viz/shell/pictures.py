@@ -56,8 +56,7 @@ def readout_of(
     else:
         key = int(attention.weights(head)[query].argmax())
     words = readout(attention, head, query, key, queries=queries, keys=keys)
-    with st.container(key="readout"):  # one line: viz/shell/style.css
-        st.code(words, language=None, wrap_lines=True)
+    st.code(words, language=None, wrap_lines=True)  # one line: viz/shell/style.css
 
 
 @st.fragment

@@ -47,7 +47,8 @@ def model_as_code(seen: Look) -> None:
             "Check: with the weights as the listing reads them, each layer's queries, keys and values"
             f"{logits} differ from the model's own by at most {difference(off)} of the largest number."
         )
-        _take_away(seen, weights)
+        with st.container(key="code-to-take"):
+            _take_away(seen, weights)
 
 
 def _link() -> Callable[[Line], str] | None:
