@@ -22,7 +22,7 @@ BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
 STEP = "[class*=st-key-stepper-] [data-testid=stSelectbox] input"
 PATIENCE = 5.0  # seconds until what is found counts
-MANY = 10  # tokens of a text, more than these, look alike: the longest and the last are enough
+MANY = 4  # choices of a kind, more than these, look alike: the longest and the last are enough
 STILL = """async () => {
     const main = document.querySelector("[data-testid=stMain]") ?? document.body;
     const places = (root) => [...root.querySelectorAll("*")].map((one) => {

@@ -25,7 +25,7 @@ WITH_A_MODEL = (
 # its kind changes. Stories has the views of House GPT, with fewer heads.
 MODELS = {
     "translate-en-fr": (tuple(WIDTHS), WITH_A_MODEL),
-    "smollm2-135m-instruct": (("phone",), ("attention", "positions", "layer_norm")),
+    "smollm2-135m-instruct": (("phone",), ("attention", "layer_norm")),
     "minilm": (("phone",), ("attention", "layer_norm", "prediction")),
     "induction": (("phone",), WITH_A_MODEL),
 }
