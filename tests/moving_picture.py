@@ -18,6 +18,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 MOVING, CHANGED = DOCS / "moving.webp", DOCS / "attention-changed.png"
 SCREEN = {"width": 1440, "height": 900}
 BEATS, STEPS = 6, 8  # of Play, and moments of each that are drawn
+MOMENTS = range(1, BEATS * STEPS + 1)
 PASSING, RESTING = 90, 1800  # milliseconds of a moment, and of the end of a beat, which is read
 MOVE = "(slider, moment) => { slider.value = moment; slider.dispatchEvent(new Event('input')); }"
 
@@ -27,7 +28,7 @@ def frames(page: Page) -> list[Image.Image]:
     page.get_by_test_id("open-play").click()
     slider = page.get_by_test_id("scrub")
     pictures = []
-    for moment in range(1, BEATS * STEPS + 1):
+    for moment in MOMENTS:
         slider.evaluate(MOVE, moment / STEPS)
         pictures.append(settled_picture(page))
     return [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
@@ -48,9 +49,7 @@ def main() -> None:
             MOVING,
             save_all=True,
             append_images=others,
-            duration=[
-                PASSING if moment % STEPS else RESTING for moment in range(1, BEATS * STEPS + 1)
-            ],
+            duration=[PASSING if moment % STEPS else RESTING for moment in MOMENTS],
             loop=0,
             lossless=True,  # a colour means one thing: none may be mixed with its neighbours'
             quality=100,  # of the packing

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from model.code.line import Line, Part, Plan, inside, linear
+from model.code.line import Line, Plan, inside, linear
 from model.nn.config import RotaryPairs
+from model.nn.places import Part
 
 
 def attention(plan: Plan) -> Iterator[Line]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
@@ -85,15 +86,14 @@ def _normed(vectors: Array, weights: Weights, name: str, config: TransformerConf
     if not config.projection.normed:
         return vectors
     letters = ("gamma", "beta") if config.shifts else ("gamma",)
-    parts = [weights.get(f"{name}.{letter}") for letter in letters]
-    if any(part is None or part.shape != vectors.shape[-1:] for part in parts):
+    width = vectors.shape[-1:]
+    given = [weights.get(f"{name}.{letter}") for letter in letters]
+    parts = [part.detach().cpu() for part in given if part is not None and part.shape == width]
+    if len(parts) < len(letters):
         raise ValueError("its queries and keys have norms that this app cannot write as code")
-    centred = vectors - vectors.mean(-1, keepdims=True) if config.centres else vectors
-    variance = np.square(centred).mean(-1, keepdims=True)
-    made: Array = (
-        centred / np.sqrt(variance + np.float32(config.epsilon)) * _array(weights[f"{name}.gamma"])
-    )
-    return made + _array(weights[f"{name}.beta"]) if config.shifts else made
+    norm = F.layer_norm if config.centres else F.rms_norm
+    made = norm(torch.from_numpy(vectors), width, parts[0], eps=config.epsilon)
+    return _array(sum(parts[1:], made))
 
 
 def _turned(model: "Model", vectors: Array) -> Array:

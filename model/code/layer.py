@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from model.code.line import Length, Line, Part, Plan, inside, linear
+from model.code.line import Length, Line, Plan, inside, linear
 from model.nn.config import Activation, Stack
+from model.nn.places import Part
 
 ACTIVATION: Mapping[Activation, tuple[str, str]] = {  # what is imported, and how it is called
     "relu": ("relu", "relu({})"),

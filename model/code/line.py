@@ -5,20 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from model.nn.config import TransformerConfig
-from model.nn.places import Place
+from model.nn.places import Part, Place
 
-Part = Literal[
-    "tokens",
-    "positions",
-    "norm",
-    "attention",
-    "cross",
-    "feed_forward",
-    "add",
-    "memory",
-    "vectors",
-    "logits",
-]
 Length = Literal["n", "m", "source", "target"]  # tokens: n of the queries, m of the keys
 Shape = tuple[int | Length, ...]
 INDENT = "    "

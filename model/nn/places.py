@@ -12,6 +12,18 @@ from typing import Literal, cast
 from model.nn.config import Stack
 
 Kind = Literal["self", "causal", "cross", "feed_forward", "embedding", "final", "output"]
+Part = Literal[  # of a model, as a token goes through it
+    "tokens",
+    "positions",
+    "norm",
+    "attention",
+    "cross",
+    "feed_forward",
+    "add",
+    "memory",
+    "vectors",
+    "logits",
+]
 Head = tuple[str, int]  # an attention sub-layer's name, and a head of it: ("decoder.3.self", 5)
 _NAME = re.compile(
     r"(encoder|decoder)(?:\.(\d+))?\.(self|cross|feed_forward|embedding|final|output)(?:\.norm)?",

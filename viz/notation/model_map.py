@@ -5,20 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from model.nn.config import Stack, TransformerConfig
+from model.nn.places import Part
 
-Kind = Literal[
-    "tokens",
-    "positions",
-    "norm",
-    "attention",
-    "cross",
-    "feed_forward",
-    "add",
-    "memory",
-    "vectors",
-    "logits",
-    "next_token",
-]
+Kind = Part | Literal["next_token"]
 
 
 @dataclass(frozen=True)

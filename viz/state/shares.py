@@ -33,7 +33,7 @@ class Shares:
         self._clock = clock
         self._of: OrderedDict[Hashable, Account] = OrderedDict()  # who drew last stands last
         self._newcomers = Account(0.0, clock())
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()
 
     def knows(self, visitor: Hashable) -> bool:
         """Whether a page was drawn for this visitor before."""
@@ -42,13 +42,15 @@ class Shares:
     def wait(self, visitor: Hashable) -> float:
         """Seconds until this visitor's next page may be drawn."""
         with self._changing:
-            return self._wait(visitor)
+            share = self._share(visitor)
+            at_once = AT_ONCE if self.knows(visitor) else AT_ONCE_NEWCOMERS
+            return 0.0 if share == 1.0 else max(self._used(visitor, share) - at_once, 0.0) / share
 
     def take(self, visitor: Hashable, *, waited: bool) -> float:
         """The same; at 0, or where the visitor has waited long enough, the page begins and is charged as a
         usual one. Else all who wait together would begin together."""
         with self._changing:
-            wait = 0.0 if waited else self._wait(visitor)
+            wait = 0.0 if waited else self.wait(visitor)
             if wait == 0:
                 self._add(visitor, USUAL)
             return wait
@@ -61,11 +63,6 @@ class Shares:
             self._of.move_to_end(visitor)
             if len(self._of) > KEPT:
                 self._of.popitem(last=False)
-
-    def _wait(self, visitor: Hashable) -> float:
-        share = self._share(visitor)
-        at_once = AT_ONCE if self.knows(visitor) else AT_ONCE_NEWCOMERS
-        return 0.0 if share == 1.0 else max(self._used(visitor, share) - at_once, 0.0) / share
 
     def _add(self, visitor: Hashable, seconds: float) -> None:
         account = Account(self._used(visitor, self._share(visitor)) + seconds, self._clock())

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -96,6 +96,16 @@ def test_every_result_of_the_listing_is_the_traces(name: str) -> None:
     assert off[worst] <= CLOSE, worst
 
 
+def run_watched(watch: Callable[..., Any], text: str, model: Model, trace: Trace) -> None:
+    """Runs a listing; Python tells `watch` of every frame on the way."""
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        run_listing(text, model, trace)
+    finally:
+        sys.settrace(before)
+
+
 @pytest.mark.parametrize("name", [*OWN, *HUB])
 def test_the_listing_is_short_and_has_no_line_that_never_runs(name: str) -> None:
     model, trace = opened(name)
@@ -108,12 +118,7 @@ def test_the_listing_is_short_and_has_no_line_that_never_runs(name: str) -> None
         ran.add(frame.f_lineno)
         return watch
 
-    before = sys.gettrace()
-    sys.settrace(watch)
-    try:
-        run_listing(text, model, trace)
-    finally:
-        sys.settrace(before)
+    run_watched(watch, text, model, trace)
     written = text.splitlines()
     assert len(written) <= LONGEST
     never = [
@@ -162,12 +167,7 @@ def shapes(text: str, model: Model, trace: Trace) -> dict[int, set[str]]:
 
         return line
 
-    before = sys.gettrace()
-    sys.settrace(watch)
-    try:
-        run_listing(text, model, trace)
-    finally:
-        sys.settrace(before)
+    run_watched(watch, text, model, trace)
     return found
 
 
