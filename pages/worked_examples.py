@@ -1,5 +1,7 @@
 """Worked examples: every example of the notes, step by step, with inputs to change; and the notes' errata."""
 
+from functools import partial
+
 import streamlit as st
 
 from model.worked import DOCUMENTS, Erratum, errata
@@ -18,6 +20,7 @@ from viz.views.worked.choice import (
     chosen,
     write_link,
 )
+from viz.views.worked.errata import one_erratum, step_of
 from viz.views.worked.inputs import with_own_numbers
 
 
@@ -42,29 +45,13 @@ def every_erratum() -> None:
         if found:
             st.header(f"{topic[1:]} · {title}", anchor=False)
         for number, erratum in enumerate(found):
-            one_erratum(erratum, f"erratum-{topic}-{number}")
-
-
-def one_erratum(erratum: Erratum, key: str) -> None:
-    example = worked_example(erratum.example)
-    with st.container(border=True):
-        notes, arithmetic, why = st.columns([3, 3, 4])
-        notes.markdown(f"**The notes say**  \n{plain(erratum.notes_say)}")
-        notes.caption(plain(str(erratum.source)))
-        arithmetic.markdown(f"**The arithmetic gives**  \n{plain(erratum.arithmetic_gives)}")
-        why.markdown(plain(erratum.why))
-        why.button(
-            f"See it in “{plain(example.title)}”",
-            key=key,
-            type="tertiary",
-            on_click=open_erratum,
-            args=(erratum,),
-        )
+            label = f"See it in “{plain(worked_example(erratum.example).title)}”"
+            key = f"erratum-{topic}-{number}"
+            one_erratum(erratum, key, label, partial(open_erratum, erratum))
 
 
 def open_erratum(erratum: Erratum) -> None:
-    titles = [step.title for step in worked_example(erratum.example).steps]
-    choose(erratum.example, titles.index(erratum.step) if erratum.step else 0)
+    choose(erratum.example, step_of(erratum, worked_example(erratum.example)))
     st.session_state[TAB] = STEPS
 
 

@@ -56,12 +56,13 @@ class Printed:
 class Erratum:
     """One erratum: what the notes say, what the arithmetic gives, why, and the example that shows it.
 
-    `source` is where the notes say it; `step` is the title of the step that holds both figures, None
-    for an erratum of words or code.
+    `source` is where the notes say it, `quotation` their own words there; `step` is the title of the
+    step that holds both figures, None for an erratum of words or code.
     """
 
     section: str
     source: Source
+    quotation: str
     notes_say: str
     arithmetic_gives: str
     why: str

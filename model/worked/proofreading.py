@@ -59,6 +59,7 @@ def of_figures(examples: Iterable[Example]) -> tuple[Erratum, ...]:
         Erratum(
             example.section,
             step.notes.source,
+            step.notes.quotation,
             f"{step.title}: {_figures(step, np.array(step.notes.figures))}",
             _figures(step, _computed(step, step.notes)),
             step.remark,

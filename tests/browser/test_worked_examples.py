@@ -61,7 +61,7 @@ def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back
     expect(page.get_by_text("Scores has an empty cell.")).to_be_visible()
     type_into_cell(page, "4000")
     expect(page.get_by_text("Scores holds 4000, which is outside -100 to 100.")).to_be_visible()
-    page.get_by_role("button", name="Reset to the numbers of the notes").click()
+    page.get_by_role("button", name="Reset to the starting numbers").click()
     expect(number(page)).to_have_text("27.2153")
 
 

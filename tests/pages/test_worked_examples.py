@@ -5,7 +5,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
-from tests.pages.reading import visit
+from tests.pages.reading import said, visit
 from viz.views.glossary.glossary import TERMS
 from viz.views.worked.by_hand import worked_example
 from viz.views.worked.choice import TOPICS, names_of
@@ -140,6 +140,22 @@ def test_every_erratum_is_told_and_leads_to_its_step() -> None:
     erratum = next(erratum for erratum in errata() if erratum.section == "§5")
     titles = [step.title for step in worked_example(erratum.example).steps]
     assert titles[step_of(app, erratum.example)] == erratum.step
+
+
+def test_what_the_notes_have_otherwise_is_told_behind_the_step_and_the_example() -> None:
+    app = visit("worked_examples", example="layer-norm-by-hand", step="5")
+    kinds = [part.type for part in app.main if part.type in ("latex", "warning", "expander")]
+    assert kinds == ["expander", "latex", "latex", "expander", "warning", "expander"]
+    app.session_state["errata-layer-norm-by-hand"] = True
+    app.run()
+    assert not app.exception
+    shown = said(app)
+    for erratum in errata():
+        if erratum.example == "layer-norm-by-hand":
+            assert erratum.quotation in shown
+            assert erratum.why in shown
+    app.button(key="erratum-layer-norm-by-hand-0").click().run()
+    assert step_of(app, "layer-norm-by-hand") == 4
 
 
 def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:

@@ -1,8 +1,9 @@
-"""What a step says that the notes print, held against quotations from them.
+"""What a step or an erratum says that the notes have, held against quotations from them.
 
-`quotations.json` was made from the documents and every fragment was found in them word for word
-(blanks and line ends apart). For each step it names the document, and for each run of figures the
-words they stand among: `_` is a cell that the document leaves out.
+`quotations.json` and `quotations_of_words.json` were made from the documents: every fragment was
+found in its document, in the part named here, word for word (blanks and line ends apart). For each
+step the first gives each run of figures with the words they stand among: `_` is a cell that the
+document leaves out. The second gives the words of each erratum that is not of figures.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ QUOTATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (entry["example"], entry["step"]): entry
     for entry in json.loads(Path(__file__).with_name("quotations.json").read_text("utf-8"))
 }
+OF_WORDS = [
+    tuple(entry)
+    for entry in json.loads(Path(__file__).with_name("quotations_of_words.json").read_text("utf-8"))
+]
 STEPS = {(example.name, step.title): step for example in examples() for step in example.steps}
 BOTH = sorted(QUOTATIONS.keys() & STEPS.keys())
 
@@ -71,7 +76,7 @@ def test_a_step_names_the_document_and_quotes_it(key: tuple[str, str]) -> None:
     entry, notes = QUOTATIONS[key], STEPS[key].notes
     assert notes.source.document.title == entry["document"]
     assert notes.source.document in DOCUMENTS
-    assert notes.source.part
+    assert notes.source.part == entry["part"]
     assert notes.quotation in [fragment for fragment, _ in entry["quoted"]]
 
 
@@ -106,6 +111,19 @@ def test_every_erratum_of_figures_quotes_the_notes() -> None:
             assert set(found) <= set(quoted)
 
 
+def test_every_erratum_of_words_quotes_the_notes() -> None:
+    """Each has its own words there, few of them, in the document and the part that it names."""
+    said = [
+        (each.example, each.source.document.title, each.source.part, each.quotation)
+        for each in errata()
+        if each.step is None
+    ]
+    assert sorted(said) == sorted(OF_WORDS)
+    assert len(set(said)) == len(said)
+    for *_, quotation in said:
+        assert len(re.findall(r"[A-Za-z]{3,}", quotation)) <= 9
+
+
 def step(example: str, title: str) -> Step:
     return STEPS[example, title]
 
@@ -113,6 +131,8 @@ def step(example: str, title: str) -> Step:
 def test_what_the_notes_leave_out_is_not_claimed() -> None:
     assert step("fill-values", "Weights with −∞").printed is None
     assert step("embedding-plus-position", "Embedding plus position").printed is None
+    drawing = step("embedding-plus-position", "Positional encoding of positions 0, 1, 2").printed
+    assert np.isnan(drawing[2]).all()
     assert step("houses", "Batch norm: each column").printed is None
     assert step("houses", "Layer norm: each row").printed is None
     assert step("gelu-minimum", "GELU there").printed is None

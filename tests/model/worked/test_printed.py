@@ -25,6 +25,7 @@ DISAGREEING = {
     ("four-by-four-masked", "Weights"),
     ("sinusoidal-table", "Exponent of each dimension"),
     ("sinusoidal-table", "Positional encoding"),
+    ("embedding-plus-position", "Positional encoding of positions 0, 1, 2"),
     ("layer-norm-by-hand", "Normalized"),
 }
 SOURCE = DOCUMENTS[0].at("a part")

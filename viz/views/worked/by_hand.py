@@ -14,6 +14,7 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import number, numbers
 from viz.shell.pictures import chart, table
 from viz.state.navigation import page_link
+from viz.views.worked.errata import errata_of
 from viz.views.worked.printed_table import printed_table
 
 WORKED_PAGE = "pages/worked_examples.py"
@@ -32,7 +33,7 @@ def worked_example(name: str) -> Example:
 
 
 def by_hand(*names: str) -> None:
-    """A worked example with the numbers of the notes, and the link to change them.
+    """A worked example with the numbers it opens with, and the link to change them.
 
     Where there are several, the reader chooses one.
     """
@@ -58,9 +59,10 @@ def introduce(example: Example) -> None:
 
 @st.fragment
 def work_through(example: Example, moved: Callable[[int], None] | None = None) -> None:
-    """One step at a time: the result beside its formula, and what the notes print.
+    """One step at a time: the result beside its formula, and behind it what the notes print.
 
-    moved: is called with the number of the open step, counted from 0.
+    Below the steps stand the errata of the notes. moved: is called with the number of the open step,
+    counted from 0.
     """
     position = _stepper(example)
     if moved is not None:
@@ -72,10 +74,13 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
         _result(step, key)
     with formula:
         st.latex(step.formula)
-        _verdict(step)
+        if step.comment:
+            st.caption(plain(step.comment))
     if step.numbers:
         st.latex(step.numbers)
     _plain_table(step, key)
+    _verdict(step)
+    errata_of(example, lambda at: open_step(example.name, at))
 
 
 def open_step(name: str, position: int) -> None:
@@ -133,18 +138,15 @@ def _result(step: Step, key: str) -> None:
 
 
 def _verdict(step: Step) -> None:
-    """What the notes print beside the result, whether it agrees, and the reason of the step."""
-    remark = plain(step.remark or "")
+    """What the notes print for the step, and whether it agrees."""
     if step.notes is None or step.differing is None:
-        if remark:
-            st.caption(remark)
         return
     if step.agrees:
-        st.success(f"The notes give the same result. {remark}")
+        st.success("The notes give the same result.")
     else:
         count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
         where = "" if size == 1 else f" in {count} of {size} figures"
-        st.warning(f"The notes give a different result{where}. {remark}")
+        st.warning(f"The notes give a different result{where}. {plain(step.notes.erratum or '')}")
     st.html(printed_table(step))
     st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
     page_link(WORKED_PAGE, "What the notes are →", **{SHOW: NOTES})

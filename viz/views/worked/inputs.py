@@ -63,11 +63,12 @@ def _round(name: str) -> int:
 def _way_back(name: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Reset to the numbers of the notes",
+            "Reset to the starting numbers",
             key=f"notes-{name}",
             on_click=lambda: _put_back(name),
         )
-        st.caption("You changed the numbers, so the results of the notes are not shown.")
+        if any(step.notes for step in worked_example(name).steps):
+            st.caption("You changed the numbers, so the results of the notes are not shown.")
 
 
 def _put_back(name: str) -> None:
