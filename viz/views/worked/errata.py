@@ -1,6 +1,7 @@
 """The errata of the notes: what they say, what is right, and why; those of an example stand below it."""
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -26,7 +27,7 @@ def errata_of(example: Example, opened: Callable[[int], None]) -> None:
             at = step_of(erratum, example)
             button = f"Open step {at + 1}" if erratum.step else ""
             key = f"erratum-{example.name}-{number}"
-            one_erratum(erratum, key, button, lambda at=at: opened(at))
+            one_erratum(erratum, key, button, partial(opened, at))
 
 
 def one_erratum(erratum: Erratum, key: str, button: str, leads: Callable[[], None]) -> None:
