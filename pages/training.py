@@ -1,6 +1,7 @@
 """Training: heads that form along the checkpoints, and a model trained while you look on."""
 
 from viz.shell import page
+from viz.views.training.choice import TRAIN_HERE, draw_map
 from viz.views.training.here import here
 from viz.views.training.views import beside, idea, watch
 from viz.views.worked.by_hand import by_hand
@@ -8,7 +9,7 @@ from viz.views.worked.by_hand import by_hand
 VIEWS = {
     "Watch it form": watch,
     "Untrained beside trained": beside,
-    "Train one here": here,
+    TRAIN_HERE: here,
 }
 BY_HAND = (
     "most-probable-word",
@@ -25,4 +26,5 @@ def live() -> None:
 
 
 page.open_page("pages/training.py")
+draw_map()
 page.beats(idea=idea, hand=lambda: by_hand(*BY_HAND), live=live)

@@ -18,6 +18,20 @@ from tests.browser.conftest import wait_until_settled
 
 WIDTHS = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
 MAIN = "[data-testid=stMain]"
+# The first of these on a page is its first picture.
+PICTURE = ", ".join(
+    f".st-key-page {picture}"
+    for picture in (
+        ".js-plotly-plot",
+        ".arc-line",
+        ".explorer .strip",
+        ".player",
+        "[data-testid=stDataFrame]",
+        "[data-testid=stHtml]",  # the tokens in boxes
+        "canvas",
+    )
+)
+LOWEST = {"wide": 250, "phone": 420}  # pixels from the top at which it begins
 BEATS = f"{MAIN} [data-testid=stTabs] [role=tab]"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
 STEP = "[class*=st-key-stepper-] [data-testid=stSelectbox] input"
@@ -56,6 +70,9 @@ class Walk:
     found: dict[str, str] = field(default_factory=dict)
     looked_at: int = 0
     known: set[str] = field(default_factory=set)  # what was gone through on this page
+    begins: dict[str, float] = field(
+        default_factory=dict
+    )  # where the first picture of a view begins
 
     def is_new(self, what: str) -> bool:
         """Whether this is met for the first time on a page: the same switch stands in several views."""
@@ -99,6 +116,16 @@ def faults(page: Page, patience: float = PATIENCE) -> list[str]:
         page.wait_for_timeout(200)
 
 
+def picture_top(page: Page) -> float | None:
+    """Pixels from the top of the page at which its first picture begins; None where there is none."""
+    first = page.locator(PICTURE).locator("visible=true")
+    box = first.first.bounding_box() if first.count() else None
+    if box is None:
+        return None
+    scrolled: float = page.locator(MAIN).evaluate("main => main.scrollTop")
+    return box["y"] + scrolled
+
+
 def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> None:
     """All beats of the open page, and their views. beats: also those that show no model. switches:
     also the explorer's stages, and what else can be chosen in a view among a few."""
@@ -129,6 +156,8 @@ def _views(on: Walk, title: str, *, switches: bool) -> None:
     for at, view in enumerate(_choices(rows.first)):
         name = f"{title} · {_open(on, view)}"
         on.glance(name) if at else on.look(name)
+        if (top := picture_top(on.page)) is not None:
+            on.begins[name] = top
         if not switches:
             continue
         _stages(on, name)

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import HANDLED, wait_until_settled
 from tests.browser.controls import show
+from tests.legible import LOWEST, STILL, picture_top
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
 MIDDLE = """number => {
@@ -52,7 +53,12 @@ def test_a_tile_opens_its_head_and_the_link_leads_to_the_explorer(
 
 def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., Page]) -> None:
     page = open_page("/all_heads", model="stories", text=TEXT)
+    show(page, "Ranking")
+    expect(page.get_by_text("Highest here:")).to_be_visible()
+    assert_opens_on_its_picture(page)
     show(page, "From word to word")
+    expect(page.get_by_text("puts the largest weight from")).to_be_visible()
+    assert_opens_on_its_picture(page)
     page.get_by_role("radiogroup", name="Query token").get_by_role("radio").nth(10).click()
     page.get_by_role("radiogroup", name="Key token").get_by_role("radio").nth(6).click()
     expect(
@@ -60,14 +66,28 @@ def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., P
     ).to_be_visible()
     show(page, "Leave one out")
     expect(page.get_by_text("goes from 0.99")).to_be_visible()
+    assert_opens_on_its_picture(page)
     click_head(page, 1)
     expect(page.get_by_text("Leave out L0H1 in the laboratory")).to_be_visible()
     show(page, "What heads write")
     expect(page.get_by_text("All heads together add")).to_be_visible()
+    assert_opens_on_its_picture(page)
     show(page, "All parts")
     expect(page.get_by_text("direct effect")).to_be_visible()
+    assert_opens_on_its_picture(page)
+    show(page, "Two sentences or models")
+    expect(page.get_by_text("Both pictures use the same scale")).to_be_visible()
+    assert_opens_on_its_picture(page)
     show(page, "Averages and rollout")
     expect(page.get_by_text("Not a quantity of the model.")).to_be_visible()
+    assert_opens_on_its_picture(page)
+
+
+def assert_opens_on_its_picture(page: Page) -> None:
+    page.evaluate(STILL)
+    top = picture_top(page)
+    assert top is not None
+    assert top <= LOWEST["wide"]
 
 
 def test_a_grid_of_many_heads_on_a_long_text_is_a_light_page(

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model.worked import examples
-from tests.legible import STILL, WIDTHS, Walk, faults, walk
+from tests.legible import LOWEST, PICTURE, STILL, WIDTHS, Walk, faults, walk
 from viz.state.menu import PAGES, PageEntry
 
 WITH_A_MODEL = (
@@ -29,19 +29,7 @@ MODELS = {
     "minilm": (("phone",), ("attention", "layer_norm", "prediction")),
     "induction": (("phone",), WITH_A_MODEL),
 }
-# The first of these on a page is its first picture; a page of words alone begins with its words.
-INSIDE = (
-    ".js-plotly-plot",
-    ".arc-line",
-    ".explorer .strip",
-    ".player",
-    "[data-testid=stDataFrame]",
-    "[data-testid=stHtml]",  # the tokens in boxes
-    "canvas",
-)
-PICTURE = ", ".join(f".st-key-page {picture}" for picture in INSIDE)
-WORDS = ".st-key-page p, .st-key-page input"
-LOWEST = {"wide": 250, "phone": 420}  # pixels from the top at which it begins
+WORDS = ".st-key-page p, .st-key-page input"  # a page of words alone begins with them
 PLAIN = """<body style='margin:0;font:16px/1.2 sans-serif'>
 <div data-testid=stMain style='overflow:auto;height:100vh'><div data-testid=stMainBlockContainer>
 <p>a page</p>{}</div></div></body>"""
@@ -116,6 +104,8 @@ def test_every_view_of_a_page_can_be_read_and_its_picture_is_near_the_top(
     } == {}
     walk(on, entry.title)
     assert on.told() == []
+    live = {view: top for view, top in on.begins.items() if "· On your sentence ·" in view}
+    assert {view: top for view, top in live.items() if top > LOWEST["phone"]} == {}
 
 
 def first_picture(on: Walk, width: str, entry: PageEntry) -> float:

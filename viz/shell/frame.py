@@ -23,8 +23,10 @@ from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation
 from viz.state.engine import engine
 from viz.state.held import loaded
+from viz.state.link import to_link
 from viz.state.menu import HOME, PAGES, PageEntry, entry
-from viz.state.session import adopt_link, current
+from viz.state.session import adopt_link, carried_link, current
+from viz.state.view import View
 from viz.tour import card as tour
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Frame:
     said: "DeltaGenerator"  # what is said on the way to a run, above the heading
     card: "DeltaGenerator"  # of the tour
     model_map: ModelMap | None = None
+    mapped: str = ""  # the model of the map
     has_controls: bool = False
     head: Head | None = None  # that the work bar names
 
@@ -60,17 +63,27 @@ class Frame:
                 st.html(_REST)
                 choose_model()
 
-    def draw_map(self, model: "Model") -> None:
-        """The map of the model, where it could not be drawn before the model was loaded."""
-        if self.model_map is None:
-            with _of_every_page(), self.map:
-                self.model_map = model_map(model.config, self.page.file)
-            self.light_layer()
+    def draw_map(self, model: "Model", view: View | None = None) -> None:
+        """The map of the model, where it could not be drawn before the model was loaded.
 
-    def light_layer(self) -> None:
-        """Lights the tick of the chosen layer on the map."""
+        view: what its links open, where the page shows another model than the open one.
+        """
+        if self.model_map is None:
+            carried = carried_link() if view is None else to_link(view)
+            with _of_every_page(), self.map:
+                self.model_map = model_map(model.config, self.page.file, carried)
+            self.mapped = model.name
+            self.light_layer((view or current()).place)
+
+    def light_layer(self, place: str) -> None:
+        """Lights the tick of a layer on the map. place: the name of a sub-layer of it."""
         if self.model_map is not None:
-            self.model_map.light(current().place)
+            self.model_map.light(place)
+
+    def follow_model(self, name: str) -> None:
+        """After a choice in a part of the page of another model than the map's: shows that one's."""
+        if self.mapped not in ("", name):
+            st.rerun()
 
     def follow_head(self) -> None:
         """After a click in a part of the page that may have chosen another head: shows that one."""

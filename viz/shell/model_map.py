@@ -13,7 +13,6 @@ from model.nn.config import TransformerConfig
 from viz.notation.markdown import plain
 from viz.notation.model_map import Block, Kind, Rail, rails
 from viz.state.navigation import page_link
-from viz.state.session import carried_link
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -54,10 +53,11 @@ class ModelMap:
                 drawn.html(_ticks(rail, place))
 
 
-def model_map(config: TransformerConfig, file: str) -> ModelMap:
-    """Draws one line of blocks for each stack. file: the page that is open."""
+def model_map(config: TransformerConfig, file: str, carried: Mapping[str, str]) -> ModelMap:
+    """Draws one line of blocks for each stack. file: the page that is open. carried: what each link says of
+    the view."""
     shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
-    named, carried = config.shape == "encoder-decoder", carried_link()
+    named = config.shape == "encoder-decoder"
     st.html(_filled(shown))
     with st.container(key="model-map", gap=None):
         return ModelMap(tuple((rail, _rail(rail, carried, named=named)) for rail in rails(config)))
@@ -72,7 +72,7 @@ def _filled(shown: set[Kind]) -> str:
 
 
 def _rail(rail: Rail, carried: Mapping[str, str], *, named: bool) -> "DeltaGenerator":
-    """The blocks of a stack. carried: what each link says of the view. Returns the place of its ticks."""
+    """The blocks of a stack. Returns the place of its ticks."""
     with st.container(horizontal=True, gap=None, key=f"rail-{rail.stack}"):
         if named:
             st.caption(rail.stack.capitalize())

@@ -72,7 +72,7 @@ def look(
             model = _loaded(current().model)
             settle(model)
             around.draw_map(model)
-            around.light_layer()
+            around.light_layer(current().place)
             seen = _run(Look(run_of(model, readable(model, offers), changed, full)))
             if not changed:
                 _say_unchanged(seen)

@@ -95,6 +95,7 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "Training",
             "How training turns random numbers into heads that do a job.",
             reads=False,
+            lends=True,
         ),
         PageEntry(
             "pages/shapes_and_cost.py",

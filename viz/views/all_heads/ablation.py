@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.ablations import Ablations, Measure, ablate_each
 from model.analysis.run_comparison import divergence_rounding, rounding
@@ -27,8 +28,8 @@ from viz.state.navigation import view_link
 from viz.state.session import current
 from viz.views.all_heads.choice import (
     MAP,
+    beside_chosen_head,
     choose_family,
-    chosen_head,
     list_of_heads,
     map_of_heads,
     map_or_list,
@@ -149,7 +150,26 @@ def _under_way(seen: Look, run: AblationRun, heads: int) -> None:
 
 
 def _show(seen: Look, found: Ablations) -> None:
-    measure, watched = _measure(seen, found)
+    with beside_chosen_head(seen):
+        picture = st.container()
+        measure, watched = _measure(seen, found)
+        _effects(seen, found, measure, watched, picture)
+        st.latex(ABLATION)
+        st.caption(
+            "The model runs once for each head, with the output of that head set to zero. The "
+            "model was not trained this way. Heads can replace one another, so a small effect does "
+            "not mean that a head does nothing."
+        )
+        head = current().place, current().head
+        without = Intervention(ablated=frozenset({head}))
+        label = f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →"
+        view_link("pages/laboratory.py", label, replace(current(), show="", intervention=without))
+
+
+def _effects(
+    seen: Look, found: Ablations, measure: Measure, watched: int, picture: DeltaGenerator
+) -> None:
+    """What changes without each head: as a map or as a list, and in words."""
     change, values = found.change(measure, watched), found.measures[measure]
     values = values[:, watched] if values.ndim > 1 else values
     order = np.argsort(-np.abs(change), kind="stable")
@@ -157,13 +177,8 @@ def _show(seen: Look, found: Ablations) -> None:
     decimals = _decimals(measure, float(np.abs(change).max()), rounding(seen.trace))
     shown, key = min(decimals, 3), f"{measure}-{watched}"
     said = _largest(seen, found, measure, watched, names, shown)
+    family, kind = choose_family(seen), map_or_list("ablation")
     look_for(f"{said} The picture shows {MEANINGS[measure]}")
-    picture, one = st.columns([3, 2], gap="large")
-    with picture:
-        kind = map_or_list("ablation")
-    with one:
-        family = choose_family(seen)
-        chosen_head(seen)
     with picture:
         if kind == MAP:
             effects = dict(zip(found.heads, change, strict=True))
@@ -187,16 +202,6 @@ def _show(seen: Look, found: Ablations) -> None:
                 head="head left out",
                 decimals=shown,
             )
-        st.latex(ABLATION)
-        st.caption(
-            "The model runs once for each head, with the output of that head set to zero. The "
-            "model was not trained this way. Heads can replace one another, so a small effect does "
-            "not mean that a head does nothing."
-        )
-        head = current().place, current().head
-        without = Intervention(ablated=frozenset({head}))
-        label = f"Leave out {name_of(seen, head)} in the laboratory, alone or with others →"
-        view_link("pages/laboratory.py", label, replace(current(), show="", intervention=without))
 
 
 def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:

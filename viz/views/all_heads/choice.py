@@ -133,7 +133,7 @@ def list_of_heads(
         lambda row: open_head(heads[row]),
         decimals=decimals,
         helps=helps,
-        height=min(36 * len(frame) + 40, 460),
+        height=min(36 * len(frame) + 40, 340),
         hide_index=True,
     )
 

@@ -1,10 +1,8 @@
 """The same head on two sentences, or a head of one model beside one of another."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.families import Family, family_of
 from model.analysis.heads.statistics import distance, entropy
@@ -37,29 +35,29 @@ class Side:
 
 def compare(seen: Look) -> None:
     """Two heatmaps on one scale, of heads that are chosen above them."""
-    look_for(
-        "A head that attends by position shows the same pattern for every sentence; a head that "
-        "attends by content changes with the words."
-    )
-    family = choose_family(seen)
-    left, right = st.columns([2, 1])
-    model = _second_model(seen, right)
-    text = _second_text(seen, model, left)
+    left, right = st.columns(2, gap="large")
+    with right:
+        picture = st.container()
+        family = choose_family(seen)
+        model = _second_model(seen)
+        text = _second_text(seen, model)
+        other = _there(seen, family, model, text)
+        if other is not None:
+            with picture:
+                _picture(other, "there")
     attention, head = seen.attention, seen.head
     here = f"{name_of(seen, (attention.name, head))} on your sentence"
-    one = Side(seen.trace, attention, head, here)
-    other = _there(seen, family, model, text, st.columns(2))
-    for box, side, key in zip(
-        st.columns(2, gap="large"), (one, other), ("here", "there"), strict=True
-    ):
-        if side is not None:
-            with box:
-                _picture(side, key)
-    st.caption("Both pictures use the same scale from 0 to 1.")
+    with left:
+        _picture(Side(seen.trace, attention, head, here), "here")
+        look_for(
+            "Both pictures use the same scale from 0 to 1. A head that attends by position shows "
+            "the same pattern for every sentence; a head that attends by content changes with the "
+            "words."
+        )
     write_link()
 
 
-def _second_model(seen: Look, box: DeltaGenerator) -> str:
+def _second_model(seen: Look) -> str:
     """The model on the right: the same one unless another is chosen."""
     own, chosen = seen.model.name, current().second_model
     here = [name for name, entry in hub_models.items() if others_allowed() and is_on_disk(entry)]
@@ -69,7 +67,7 @@ def _second_model(seen: Look, box: DeltaGenerator) -> str:
         change_view(replace(current(), second_model="" if picked == own else picked))
 
     start = chosen if chosen in names else own
-    model: str = box.selectbox(
+    model: str = st.selectbox(
         "Model on the right",
         names,
         format_func=model_title,
@@ -78,7 +76,7 @@ def _second_model(seen: Look, box: DeltaGenerator) -> str:
     return model
 
 
-def _second_text(seen: Look, model: str, box: DeltaGenerator) -> str:
+def _second_text(seen: Look, model: str) -> str:
     """The sentence on the right: the visitor's; else the same one for another model, and for the same model
     another one: an example of its own, or the words in reverse order."""
     start = text = seen.request.text
@@ -87,7 +85,7 @@ def _second_text(seen: Look, model: str, box: DeltaGenerator) -> str:
             one.view.text for one in EXAMPLES if one.view.model == model and one.view.text != text
         ]
         start = others[0] if others else " ".join(reversed(text.split()))
-    return box.text_input(
+    return st.text_input(
         "Sentence on the right",
         max_chars=TEXT_LIMIT,
         **shown(
@@ -98,9 +96,7 @@ def _second_text(seen: Look, model: str, box: DeltaGenerator) -> str:
     )
 
 
-def _there(
-    seen: Look, family: Family, model: str, text: str, boxes: Sequence[DeltaGenerator]
-) -> Side | None:
+def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
     """The head on the right: the same one, or in another model one that is chosen there."""
     try:
         trace = _second_trace(seen, model, text)
@@ -112,6 +108,7 @@ def _there(
         title = f"{name_of(seen, (attention.name, head))} on the sentence on the right"
         return Side(trace, attention, head, title)
     known = [one for one in trace.attention if family_of(one) == family] or list(trace.attention)
+    boxes = st.columns(2)
     names = [one.name for one in known]
     attention = known[one_listed("Layer on the right", names, _LAYER, box=boxes[0])]
     heads = [str(head) for head in range(attention.heads)]

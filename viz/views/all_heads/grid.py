@@ -36,22 +36,23 @@ def scores_of(request: Request, family: Family) -> Scores:
 
 def grid(seen: Look) -> None:
     """Every head as a small tile; a click on a tile shows it large."""
-    pictures = st.container()
-    family = choose_family(seen)
-    found, known = tiles_of(seen.request, family), scores_of(seen.request, family)
-    names = [name_of(seen, head) for head in known.heads]
-    with pictures, beside_chosen_head(seen, (5, 3)):
+    with beside_chosen_head(seen, (5, 3)):
+        picture = st.container()
+        family = choose_family(seen)
+        found, known = tiles_of(seen.request, family), scores_of(seen.request, family)
+        names = [name_of(seen, head) for head in known.heads]
         words = [
             f"{name}<br>{_role(known, head)}" for name, head in zip(names, known.heads, strict=True)
         ]
-        clickable(
-            head_grid(found, chosen=cell_of(seen, family), words=words),
-            known.heads,
-            "all-heads-grid",
-            f"Grid of {len(known.heads)} heads; rows are layers, columns are heads.",
-        )
+        with picture:
+            clickable(
+                head_grid(found, chosen=cell_of(seen, family), words=words),
+                known.heads,
+                "all-heads-grid",
+                f"Grid of {len(known.heads)} heads; rows are layers, columns are heads.",
+            )
+        look_for(_look_for(seen, known))
         st.caption(f"{_how_to_read(found)} Click a tile to enlarge it.")
-    look_for(_look_for(seen, known))
     checked(seen)
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
     table({"head": names, **columns}, "all-heads-grid")

@@ -70,21 +70,26 @@ def _parts(request: Request, position: int, token: int) -> tuple[tuple[StreamPar
 
 def head_results(seen: Look) -> None:
     """Length, effect on one logit, or everything that adds up to it."""
-    box, *boxes = st.columns([5, 2, 3], vertical_alignment="bottom")
-    shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as", box=box, quiet=True)
-    if shown == LENGTH:
-        _lengths_view(seen)
-    elif seen.trace.prediction is None:
-        say_encoder(
-            seen,
-            "predicts no next token, so there is no logit to add to. Choose “Length” to see what "
-            "its heads write, or choose a GPT to see both.",
-        )
-    else:
-        _effect_view(seen, _which_logit(seen, seen.trace.prediction, boxes), shown == PARTS)
+    with beside_chosen_head(seen):
+        picture = st.container()
+        prediction = seen.trace.prediction
+        if prediction is None:
+            _lengths_view(seen, picture)
+            say_encoder(
+                seen,
+                "predicts no next token, so there is no logit to add to. The map shows how long "
+                "the vectors are that its heads write.",
+            )
+            return
+        shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as", quiet=True)
+        if shown == LENGTH:
+            _lengths_view(seen, picture)
+        else:
+            of = _which_logit(seen, prediction, st.columns([2, 3]))
+            _effect_view(seen, of, shown == PARTS, picture)
 
 
-def _lengths_view(seen: Look) -> None:
+def _lengths_view(seen: Look, picture: DeltaGenerator) -> None:
     family = choose_family(seen)
     lengths, apart = _lengths(seen.request, family)
     means = lengths.mean(1).astype(np.float64)
@@ -96,7 +101,7 @@ def _lengths_view(seen: Look) -> None:
         f"shortest come from {shortest}: {means.min():.2f}. A head with a sharp pattern of weights "
         "can still write next to nothing."
     )
-    with beside_chosen_head(seen):
+    with picture:
         map_of_heads(
             seen,
             family,
@@ -107,16 +112,16 @@ def _lengths_view(seen: Look) -> None:
             key="all-heads-lengths",
             alt="Mean length of what each head writes.",
         )
-        st.latex(concatenation(seen.model.config))
-        st.caption(
-            "Check: what the heads write, each through its rows of W_O"
-            f"{', together with the bias,' if seen.model.config.output_bias else ''} adds up to what the "
-            f"stream received; the largest difference is {difference(apart)}."
-        )
+    st.latex(concatenation(seen.model.config))
+    st.caption(
+        "Check: what the heads write, each through its rows of W_O"
+        f"{', together with the bias,' if seen.model.config.output_bias else ''} adds up to what the "
+        f"stream received; the largest difference is {difference(apart)}."
+    )
     table({"head": names, "mean length": means}, "all-heads-lengths")
 
 
-def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
+def _effect_view(seen: Look, of: Logit, every_part: bool, picture: DeltaGenerator) -> None:
     parts, apart = _parts(seen.request, of.position, of.token)
     heads = [part for part in parts if part.kind == "head"]
     effects = np.array([part.effect for part in heads])
@@ -127,7 +132,7 @@ def _effect_view(seen: Look, of: Logit, every_part: bool) -> None:
         f"{effects.max():+.2f}. All heads together add {together:+.2f}, everything else adds "
         f"{of.value - together:+.2f}."
     )
-    (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}")
+    (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}", picture)
     st.caption(
         "Check: the sum of all parts, each passed through the norms with their recorded "
         f"{_held(seen)}, differs from the model's own logit by {difference(apart)}."
@@ -163,7 +168,7 @@ def _which_logit(seen: Look, prediction: Logits, boxes: Sequence[DeltaGenerator]
     return Logit(position, likely[place], plain(labels[place]), float(logits[likely[place]]))
 
 
-def _map(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
+def _map(seen: Look, parts: tuple[StreamPart, ...], key: str, picture: DeltaGenerator) -> None:
     family = choose_family(seen)
     effects = {(part.name, part.head): part.effect for part in parts}
     if family.stack != "decoder":
@@ -172,7 +177,7 @@ def _map(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
             "effect is part of what the cross-attention heads write. Choose heads of the decoder."
         )
         return
-    with beside_chosen_head(seen):
+    with picture:
         map_of_heads(
             seen,
             family,
@@ -183,28 +188,26 @@ def _map(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
             key=f"all-heads-effect-{key}",
             alt="What each head adds to the logit.",
         )
-        st.latex(logit(seen.model.config))
+    st.latex(logit(seen.model.config))
 
 
-def _bars(seen: Look, parts: tuple[StreamPart, ...], key: str) -> None:
+def _bars(seen: Look, parts: tuple[StreamPart, ...], key: str, picture: DeltaGenerator) -> None:
     ranked = sorted(parts, key=lambda part: -abs(part.effect))
     bars = {_part_name(seen, part): part.effect for part in ranked[:BARS]}
     if rest := ranked[BARS:]:
         bars[f"{len(rest)} smaller parts"] = sum(part.effect for part in rest)
-    picture, words = st.columns([3, 2], gap="large")
     with picture:
         figure = part_bars(list(bars), list(bars.values()), title=TITLE)
         chart(figure, f"all-heads-parts-{key}")
-    with words:
-        st.latex(logit(seen.model.config))
-        beta = ", and each norm's β is a separate part" if seen.model.config.shifts else ""
-        st.markdown(
-            "The stream is a sum, and the norms on the way to the logit are linear once the "
-            f"{_held(seen)} of each token are fixed at their values in this run. So each summand "
-            "*p* has its own part in the logit; *u* is the row of the output matrix for the token "
-            f"*t*{beta}. This is the **direct effect**: what a head changes in later layers is "
-            "counted there."
-        )
+    st.latex(logit(seen.model.config))
+    beta = ", and each norm's β is a separate part" if seen.model.config.shifts else ""
+    st.markdown(
+        "The stream is a sum, and the norms on the way to the logit are linear once the "
+        f"{_held(seen)} of each token are fixed at their values in this run. So each summand "
+        "*p* has its own part in the logit; *u* is the row of the output matrix for the token "
+        f"*t*{beta}. This is the **direct effect**: what a head changes in later layers is "
+        "counted there."
+    )
 
 
 def _held(seen: Look) -> str:

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from model.analysis.heads.families import Family
 from model.analysis.heads.ranking import looking
 from model.trace.records import Token
 from viz.notation.head_formulas import PAIR
@@ -24,49 +27,65 @@ from viz.views.all_heads.choice import (
     name_of,
 )
 
+Weights = NDArray[np.float64]  # (head of a family,): what each puts from the one token on the other
 CLICKABLE = 64  # up to so many tokens each has a button; beyond that a list is quicker
 
 
 def from_word_to_word(seen: Look) -> None:
     """Two tokens, and every head's weight from the one to the other."""
-    pictures = st.container()
-    family = choose_family(seen)
-    queries, keys = family.queries(seen.trace), family.keys(seen.trace)
-    query, key = pick_pair(queries, keys)
-    found, heads = looking(seen.trace, family, query, key), family.heads(seen.trace)
-    one, other = bold_token(queries[query].text, query), bold_token(keys[key].text, key)
-    first = seen.trace.find(heads[0][0])
-    if first.mask is not None and not first.mask[query, key]:
-        st.markdown(
-            f"{one} may not attend to {other}: the mask forbids it, so every weight is 0. Choose a "
-            "key token further left."
-        )
-    else:
-        leading, several = led_by([name_of(seen, head) for head in heads], found, decimals=3)
-        put, each = ("put", " each") if several else ("puts", "")
-        look_for(
-            f"{leading} {put} the largest weight from {one} on {other}: {found.max():.3f}{each}. "
-            f"The mean of all {len(heads)} heads is {found.mean():.3f}."
-        )
-    with pictures, beside_chosen_head(seen):
-        if map_or_list("pairs") == MAP:
-            map_of_heads(
-                seen,
-                family,
-                found,
-                quantity="weight",
-                title="weight",
-                words="weight {:.4f}".format,
-                key=f"all-heads-pairs-{query}-{key}",
-                alt=f"Weight of every head; the highest is {found.max():.3f}.",
-            )
+    with beside_chosen_head(seen):
+        picture = st.container()
+        family = choose_family(seen)
+        queries, keys = family.queries(seen.trace), family.keys(seen.trace)
+        query, key = pick_pair(queries, keys)
+        found, kind = looking(seen.trace, family, query, key), map_or_list("pairs")
+        with picture:
+            (_map if kind == MAP else _list)(seen, family, found, f"{query}-{key}")
+        one, other = bold_token(queries[query].text, query), bold_token(keys[key].text, key)
+        if _may_attend(seen, family, query, key):
+            look_for(_largest(seen, family, found, f"from {one} on {other}"))
         else:
-            order = sorted(range(len(heads)), key=lambda place: -found[place])
-            ranked = [heads[place] for place in order]
-            list_of_heads(
-                seen, ranked, {"weight": found[order]}, f"all-heads-pairs-list-{query}-{key}"
+            st.markdown(
+                f"{one} may not attend to {other}: the mask forbids it, so every weight is 0. "
+                "Choose a key token further left."
             )
         st.latex(PAIR)
+
+
+def _may_attend(seen: Look, family: Family, query: int, key: int) -> bool:
+    mask = family.members(seen.trace)[0].mask
+    return mask is None or bool(mask[query, key])
+
+
+def _largest(seen: Look, family: Family, found: Weights, where: str) -> str:
+    """Which heads put the largest weight, and the mean of all."""
+    names = [name_of(seen, head) for head in family.heads(seen.trace)]
+    leading, several = led_by(names, found, decimals=3)
+    put, each = ("put", " each") if several else ("puts", "")
+    return (
+        f"{leading} {put} the largest weight {where}: {found.max():.3f}{each}. "
+        f"The mean of all {len(names)} heads is {found.mean():.3f}."
+    )
+
+
+def _map(seen: Look, family: Family, found: Weights, pair: str) -> None:
+    map_of_heads(
+        seen,
+        family,
+        found,
+        quantity="weight",
+        title="weight",
+        words="weight {:.4f}".format,
+        key=f"all-heads-pairs-{pair}",
+        alt=f"Weight of every head; the highest is {found.max():.3f}.",
+    )
+
+
+def _list(seen: Look, family: Family, found: Weights, pair: str) -> None:
+    heads = family.heads(seen.trace)
+    order = sorted(range(len(heads)), key=lambda place: -found[place])
+    ranked = [heads[place] for place in order]
+    list_of_heads(seen, ranked, {"weight": found[order]}, f"all-heads-pairs-list-{pair}")
 
 
 def pick_pair(queries: Sequence[Token], keys: Sequence[Token]) -> tuple[int, int]:

@@ -31,20 +31,22 @@ SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
 
 def ranking(seen: Look) -> None:
     """One statistic at a time: what it means, the heads by it, and the chosen head."""
-    pictures = st.container()
-    family = choose_family(seen)
-    known = scores_of(seen.request, family)
-    statistic = _statistic(known)
-    st.markdown(
-        f"**{statistic.title}.** {statistic.meaning} **What to look for.** "
-        f"{_highest(seen, known, statistic)} {_called(seen, known, statistic)}"
-    )
-    with pictures, beside_chosen_head(seen):
-        if map_or_list("ranking", first=LIST) == LIST:
-            _list(seen, known, statistic)
-        else:
-            _map(seen, family, known, statistic)
+    with beside_chosen_head(seen):
+        picture = st.container()
+        family = choose_family(seen)
+        known = scores_of(seen.request, family)
+        statistic = _statistic(known)
+        kind = map_or_list("ranking", first=LIST)
+        st.markdown(
+            f"**{statistic.title}.** {statistic.meaning} **What to look for.** "
+            f"{_highest(seen, known, statistic)} {_called(seen, known, statistic)}"
+        )
         _left_out(seen, known)
+        with picture:
+            if kind == LIST:
+                _list(seen, known, statistic)
+            else:
+                _map(seen, family, known, statistic)
 
 
 def _highest(seen: Look, known: Scores, statistic: Statistic) -> str:

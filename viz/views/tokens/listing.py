@@ -84,11 +84,11 @@ def _side(name: str, vocabulary: int, found: Sequence[Piece], text: str, key: st
     typed = sum(not piece.token.special for piece in found)
     share = f", {len(text) / typed:.2f} characters each on average" if typed else ""
     st.markdown(f"**{name}**")
+    _strip(found, key, name)
     st.caption(
         f"{counted(typed, 'token')} for {counted(len(text), 'character')}{share}. "
         f"The vocabulary has {vocabulary:,} tokens."
     )
-    _strip(found, key, name)
     _table(found, key)
 
 

@@ -21,8 +21,11 @@ from model.training.induction import SYMBOLS
 from model.training.workshop import Workshop
 from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
+from viz.shell.frame import frame
 from viz.state.engine import engine
+from viz.state.held import loaded
 from viz.state.session import current
+from viz.state.view import View
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {
@@ -42,6 +45,9 @@ ROLES = {
     "alignment": "aligns best",
 }
 OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+KEY = "training"  # of the choice, and of the link's parameter
+HERE = "induction"  # the model that a visitor can train, and whose training is shown first
+TRAIN_HERE = "Train one here"  # the view in which a visitor trains it
 SAID_TWICE = 10  # symbols of a random list
 CHARACTERS = 500  # of the text: it stands in the link, whose room it shares with the sentence
 
@@ -78,6 +84,16 @@ def workshop() -> Workshop:
     return Workshop(turn=turn)
 
 
+def draw_map() -> None:
+    """The map of the model whose training is shown; its links open that model."""
+    titles = {TITLES.get(name, name): name for name in shipped_training_runs()}
+    # What a link says of the choice is known here before the choice is drawn.
+    asked = titles.get(st.query_params.get(KEY, ""), HERE)
+    name = HERE if current().show == TRAIN_HERE else st.session_state.get(KEY, asked)
+    text = st.session_state.get(_text_key(name), TEXTS.get(name, OTHER_TEXT))
+    frame().draw_map(loaded(name), View(model=name, text=text))
+
+
 def seen_training() -> Seen | None:
     """What the visitor chose; None where a sentence on the page says why it cannot be read."""
     which, box, head = st.columns([9, 10, 8], vertical_alignment="bottom")
@@ -86,24 +102,30 @@ def seen_training() -> Seen | None:
     name = one_of(
         "Which model's training",
         names,
-        "training",
+        KEY,
         named=lambda one: TITLES.get(one, one),
         box=which,
         bind="query-params",
     )
+    frame().follow_model(name)
     view = current()
     text, first = TEXTS.get(name, OTHER_TEXT), None
     if view.model == name:  # the visitor's own
         text, first = view.text, (view.place, view.head)
     with box:
-        text = text_box(f"training-text-{name}", text, listed=name == "induction")
+        text = text_box(_text_key(name), text, listed=name == HERE)
     training_run = shipped_training_run(name)
     traces = read(training_run, text)
     if traces is None:
         return None
     with head:
         place, number = choose_head(f"training-head-{name}", training_run, traces, first=first)
+    frame().light_layer(place)
     return Seen(training_run, traces, place, number)
+
+
+def _text_key(name: str) -> str:
+    return f"training-text-{name}"
 
 
 def text_box(key: str, default: str, *, listed: bool) -> str:

@@ -7,9 +7,10 @@ from model.training.checkpoints import TrainingRun
 from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
 from viz.notation.markdown import plain
+from viz.shell.frame import frame
 from viz.shell.pictures import look_for
 from viz.state.engine import visitor
-from viz.views.training.choice import LIST, archive, read, text_box, workshop
+from viz.views.training.choice import HERE, LIST, archive, read, text_box, workshop
 from viz.views.training.player import message, player
 from viz.views.training.views import checked, say_what_is_cut
 
@@ -43,6 +44,7 @@ def here() -> None:
     with st.container():
         if REFUSAL in st.session_state:
             st.error(plain(st.session_state.pop(REFUSAL)))
+    frame().follow_model(HERE)
     report = _own_report()
     _choices(training=report is not None and not report.over)
     every = None if report is None or report.over else EVERY

@@ -116,6 +116,7 @@ def watch() -> None:
 
 def beside() -> None:
     """The same head at step 0 and at the end, on the same scale."""
+    pictures = st.container()
     seen = seen_training()
     if seen is None:
         return
@@ -129,7 +130,7 @@ def beside() -> None:
     keys = [token.text for token in seen.traces.keys(seen.place)]
     numbers = measures(seen.traces, seen.place, seen.head)
     for column, at, which in zip(
-        st.columns(2, gap="large"), (0, -1), ("untrained", "trained"), strict=True
+        pictures.columns(2, gap="large"), (0, -1), ("untrained", "trained"), strict=True
     ):
         attention = seen.traces.checkpoints[at].attention[seen.place]
         with column:
