@@ -1,0 +1,95 @@
+"""The tables of the docs tell the truth: their links open something, and what they count is there."""
+
+import ast
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from model.worked import errata, examples
+from viz.state.link import from_link
+from viz.state.menu import PAGES
+from viz.views.glossary.glossary import term
+from viz.views.worked.by_hand import NOTES
+from viz.views.worked.choice import EXAMPLE, SHOW, STEP
+
+ROOT = Path(__file__).resolve().parents[1]
+COVERAGE = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+QUOTATIONS = json.loads((ROOT / "tests/model/worked/quotations.json").read_text(encoding="utf-8"))
+STEPS = {example.name: example.steps for example in examples()}
+LINKS = sorted(set(re.findall(r"`(/[a-z_]*(?:\?[^`]*)?)`", COVERAGE)))
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the table under a heading, without its head."""
+    table = COVERAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def views(page: str) -> set[str]:
+    """Every text that stands in a page's file or in the folders of views that it imports from."""
+    file = ROOT / "pages" / f"{page}.py"
+    found = re.findall(r"from viz\.views\.(\w+)", file.read_text(encoding="utf-8"))
+    files = [file, *(each for name in found for each in (ROOT / "viz/views" / name).glob("*.py"))]
+    nodes = (node for each in files for node in ast.walk(ast.parse(each.read_text("utf-8"))))
+    return {node.value for node in nodes if isinstance(node, ast.Constant)}
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_link_leads_to_a_page_and_says_what_it_can_open(link: str) -> None:
+    address, parameters = urlsplit(link), dict(parse_qsl(urlsplit(link).query))
+    page = address.path.removeprefix("/")
+    assert page in {entry.address for entry in PAGES}
+    if page == "worked_examples":
+        assert parameters.keys() <= {EXAMPLE, STEP, SHOW}
+        assert parameters.get(SHOW, NOTES) == NOTES
+        if EXAMPLE in parameters:
+            assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
+    elif page == "glossary":
+        assert term(parameters["term"])
+    else:
+        view, problems = from_link(parameters)
+        assert not problems
+        assert not view.show or view.show in views(page)
+
+
+def test_every_item_has_a_place_or_a_reason_and_a_way_to_try_it_unless_there_is_nothing_yet() -> (
+    None
+):
+    items = [
+        row
+        for heading in ("Statements about the notes that were false", "Code",
+                        "Missing or weak, document by document",
+                        "Errors of the notes that had no name", "Provenance")
+        for row in rows(heading)
+    ]  # fmt: skip
+    assert len(items) > 70
+    for item, place, *link in items:
+        assert item
+        assert place
+        assert (link and link[0]) or place.startswith("not yet"), item
+
+
+def test_the_table_of_printed_figures_is_that_of_the_quotations() -> None:
+    found = rows("What the notes print, and where")
+    assert len(found) == len(QUOTATIONS)
+    for (link, source, quotation, verdict), entry in zip(found, QUOTATIONS, strict=True):
+        opened = dict(parse_qsl(urlsplit(link.strip("`")).query))
+        step = STEPS[opened[EXAMPLE]][int(opened.get(STEP, 1)) - 1]
+        assert (opened[EXAMPLE], step.title) == (entry["example"], entry["step"])
+        assert source == f"{entry['document']}, {entry['part']}"
+        assert quotation.strip("`") in [fragment for fragment, _ in entry["quoted"]]
+        assert verdict == {True: "agrees", False: "differs"}[step.agrees]
+
+
+def test_the_counts_are_right() -> None:
+    agreeing = sum(row[-1] == "agrees" for row in rows("What the notes print, and where"))
+    of_words = sum(erratum.step is None for erratum in errata())
+    assert (
+        f"{len(QUOTATIONS)} steps show what the notes print; {agreeing} of them agree with the "
+        f"arithmetic, {len(QUOTATIONS) - agreeing} do not. With {of_words} errata of words "
+        f"and code the notes have {len(errata())} errata."
+    ) in " ".join(COVERAGE.split())
