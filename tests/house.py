@@ -24,6 +24,7 @@ FLOORS = {
         "system",
         "nn",
         "trace",
+        "snippets",
         "download",
         "arithmetic",
         "run",

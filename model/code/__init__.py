@@ -3,5 +3,6 @@
 from model.code.check import checked_difference, largest_difference
 from model.code.listing import lines, listing
 from model.code.script import model_script
+from model.snippets import script
 
-__all__ = ["checked_difference", "largest_difference", "lines", "listing", "model_script"]
+__all__ = ["checked_difference", "largest_difference", "lines", "listing", "model_script", "script"]

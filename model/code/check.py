@@ -41,7 +41,10 @@ def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
     found = []
     for attention in trace.attention:
         _check_steps(attention)
-        found.append(_vectors_gap(model, trace, attention, weights))
+        length = attention.query.shape[1]
+        angles = model.module.embedding.angles(length, torch.device("cpu"))
+        turns = None if angles is None else angles.numpy()
+        found.append(vectors_gap(model, trace, attention, weights, turns))
     if trace.prediction is not None:
         found.append(_gap(_logits(trace, weights), trace.prediction.after(-1)))
     return max(found)
@@ -63,9 +66,15 @@ def _check_steps(attention: Attention) -> None:
         raise ValueError(refusal)
 
 
-def _vectors_gap(model: "Model", trace: Trace, attention: Attention, weights: Weights) -> float:
+def vectors_gap(
+    model: "Model",
+    trace: Trace,
+    attention: Attention,
+    weights: Weights,
+    angles: Array | None,
+) -> float:
     """How far a sub-layer's queries, keys and values are from the recorded ones: mapped, split into heads,
-    normed, turned."""
+    normed, turned by the angles of rotary positions. Relative to the largest number."""
     kind = "cross" if attention.kind == "cross" else "self"
     within = f"{attention.stack}.blocks.{attention.layer}.{kind}_attention"
     found = []
@@ -76,7 +85,7 @@ def _vectors_gap(model: "Model", trace: Trace, attention: Attention, weights: We
         made = made.reshape(tokens, heads, width).swapaxes(0, 1)  # (head, token, d_k)
         if name != "value":
             made = _normed(made, weights, f"{within}.{name}_norm", model.config)
-            made = _turned(model, made) if attention.projection.turned else made
+            made = _turned(model, angles, made) if attention.projection.turned else made
         found.append(_gap(made, own))
     return max(found)
 
@@ -96,14 +105,12 @@ def _normed(vectors: Array, weights: Weights, name: str, config: TransformerConf
     return _array(sum(parts[1:], made))
 
 
-def _turned(model: "Model", vectors: Array) -> Array:
+def _turned(model: "Model", angles: Array | None, vectors: Array) -> Array:
     """(head, token, d_k): vectors turned by the angles of their positions."""
-    length = vectors.shape[1]
-    angles = model.module.embedding.angles(length, torch.device("cpu"))
     if angles is None:
         raise ValueError("its layers turn queries and keys by angles of several kinds")
-    turn = Turn(angles.numpy().astype(np.float64), model.config.rotary_pairs)
-    return turn.of(vectors.astype(np.float64), np.arange(length)).astype(np.float32)
+    turn = Turn(angles.astype(np.float64), model.config.rotary_pairs)
+    return turn.of(vectors.astype(np.float64), np.arange(vectors.shape[1])).astype(np.float32)
 
 
 def _logits(trace: Trace, weights: Weights) -> Array:

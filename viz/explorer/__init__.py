@@ -15,6 +15,7 @@ from dataclasses import asdict
 
 import streamlit as st
 
+from model.snippets import Origin
 from model.trace.records import Attention
 from viz.explorer import assets, bundle
 from viz.explorer.claim import Claim
@@ -46,15 +47,14 @@ def explorer(
     run: str = "",
     device: str = "",
     mount: str = "explorer",
+    origin: Origin | None = None,
 ) -> Selection:
-    """Draws one attention layer with the selected cell, and returns the cell: the nearest one that exists.
+    """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
 
-    attention, queries, keys, check, baseline: as `payload` takes them. layers: names of the layers to choose
-    among, none where the page has them elsewhere. claims: what is to be seen in some of the run's heads.
-    `select` and `open_layer` are called with what the reader
-    chooses, before the page runs again. run: a name of the run, by which the browser knows its layers again.
-    device: what the run was made on. mount: a name for this place on the page.
-    Raises ValueError if the tokens are not as many as the rows and columns.
+    attention, queries, keys, check, baseline, origin: as `payload` takes them, which raises ValueError.
+    layers: names of the layers to choose among, if any. claims: what is to be seen in some of the run's
+    heads. `select` and `open_layer` take what the reader chooses, before the page runs again. run: a name by
+    which the browser knows its layers again. device: what it ran on. mount: a name for this place on the page.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(
@@ -66,12 +66,13 @@ def explorer(
         baseline=baseline,
         stage=chosen.stage,
         layers=layers,
+        origin=origin,
     )
-    beside: Json = {"mount": mount, "run": run, "device": device, "assets": assets.addresses()}
-    beside |= {"claims": [asdict(claim) for claim in claims]}
     shown = show(chosen, mount)
-    start = {"selection": asdict(shown.start), "revision": shown.revision}
-    data = packed(without_arrays(message, _held()) | beside | start)
+    beside: Json = {"mount": mount, "run": run, "device": device, "assets": assets.addresses()}
+    beside |= {"selection": asdict(shown.start), "revision": shown.revision}
+    beside |= {"claims": [asdict(claim) for claim in claims]}
+    data = packed(without_arrays(message, _held()) | beside)
     _hold(parts(message))
     _component(
         key=mount,

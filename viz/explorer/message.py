@@ -17,7 +17,9 @@ from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from model.nn.places import Place
+from model.snippets import Origin, code_of
 from model.trace.records import Attention
+from viz.explorer.code import code_json
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
@@ -48,6 +50,7 @@ def payload(
     baseline: Attention | None = None,
     stage: str = "weights",
     layers: Sequence[str] = (),
+    origin: Origin | None = None,
 ) -> Json:
     """All the browser draws from except the selection. Arrays are numpy's; `packed` packs them.
 
@@ -55,7 +58,8 @@ def payload(
     one message, only a block of heads with this one is sent. check: largest difference between recomputed
     and recorded numbers of the whole trace; None: not known yet. baseline: the same layer of the unchanged
     run, for comparison. stage: the chosen stage, which decides whether the values of a large layer are
-    sent. layers: names of the layers to choose from.
+    sent. layers: names of the layers to choose from. origin: how queries, keys and values are made, and
+    the intervention, for the code; None: not known.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
     """
     _check_counts(attention, queries, keys, "attention")
@@ -65,7 +69,8 @@ def payload(
     complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
     sent = _sent_heads(attention, head, runs=runs, complete=complete)
     shown = stages_of(attention, baseline)
-    steps = formulas_of(attention, has_mask=any(stage.name == "masked" for stage in shown))
+    has_mask = any(stage.name == "masked" for stage in shown)
+    steps = formulas_of(attention, has_mask=has_mask)
     return {
         "layer": _layer(attention, sent, complete),
         "baseline": None if baseline is None else _layer(baseline, sent, complete),
@@ -74,6 +79,7 @@ def payload(
         "keys": _labels(keys),
         "stages": [asdict(stage) for stage in shown],
         "formulas": {name: asdict(formula) for name, formula in steps.items()},
+        "code": code_json(code_of(attention, origin, has_mask=has_mask)),
         "theme": _THEME,
         "check": check if check is not None and math.isfinite(check) else None,
         "checked": check is not None,

@@ -12,6 +12,7 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import Intervention
+from model.snippets import Origin
 from viz.elements.error_boundary import error_boundary
 from viz.explorer import asks_for_check, explorer
 from viz.notation.labels import token_label
@@ -179,11 +180,19 @@ def explore(seen: Look, *, layers: bool = False) -> None:
         open_layer=lambda name: change_view(replace(current(), place=name)),
         run=seen.run,
         device=seen.trace.device,
+        origin=_origin(seen),
     )
     change_view(current().at(chosen))
     write_link()
     save_view(seen)
     tour.notice(seen.request)
+
+
+def _origin(seen: Look) -> Origin:
+    """How the queries, keys and values of the chosen layer are made."""
+    from model.code.origin import origin  # imports torch: pages are drawn first
+
+    return origin(seen.model, seen.trace, seen.attention)
 
 
 def _check_of(seen: Look) -> float | None:

@@ -26,7 +26,7 @@ from model.analysis.attribution.stream_parts import Positions, Wide
 from model.nn.config import RotaryPairs, Stack
 from model.nn.places import Place
 from model.trace.arrays import Array
-from model.trace.records import Attention
+from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -121,17 +121,28 @@ def stack_of(attention: Attention, side: Side) -> tuple[Stack, str | None]:
 
 def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> Array:
     """(T, C): what the map to queries or keys reads."""
+    where = where_read(model, trace, attention, side)
+    if isinstance(where, NormRecord):
+        return where.output
+    stack, state = where
+    return trace.residual[stack][state]
+
+
+def where_read(
+    model: "Model", trace: Trace, attention: Attention, side: Side
+) -> NormRecord | tuple[Stack, int]:
+    """The norm that the map to queries or keys reads, or else the stack and number of a state."""
     stack, before = stack_of(attention, side)
     norms = {norm.name: norm for norm in trace.norms}
     place = Place(stack, None, "final") if before is None else Place.named(before)
     name = place.norm
     if name in norms and (before is None or model.config.norm_place == "pre"):
-        return norms[name].output
+        return norms[name]
     if before is None:
-        return trace.residual[stack][-1]
+        return stack, len(trace.residual[stack]) - 1
     places = [Place.named(norm) for norm in norms]  # each with a state before it
     layers = [one.name for one in places if one.stack == stack and one.layer is not None]
-    return trace.residual[stack][layers.index(before)]
+    return stack, layers.index(before)
 
 
 def _turn(model: "Model", attention: Attention, length: int) -> Turn | None:

@@ -7,6 +7,7 @@
 
 import { Check } from "./check.js";
 import { Claim } from "./claim.js";
+import { Code } from "./code.js";
 import { DerivedHeads } from "./derived_heads.js";
 import { hasHead } from "./derive.js";
 import { afterFrame, drawnLarger, Drawn, keepingFocus } from "./elements.js";
@@ -38,6 +39,7 @@ export class Drawing {
     this.picture = new Picture(root, parts, { ...actions, light, painted: () => this.settle() });
     this.claim = new Claim(parts.claim, actions.follow);
     this.panel = new Panel(parts);
+    this.code = new Code(parts);
     this.readout = new Readout(parts.readout);
     this.sentence = new Sentence(parts.sentence, (cell) => this.picture.point(cell));
     this.play = new Play(parts.play, () => this.setPlaying(false));
@@ -144,6 +146,7 @@ export class Drawing {
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
     this.panel.draw(scene);
+    this.code.draw(scene);
     this.readout.say(readoutOf(scene, explorer.headName));
     if (!this.parts.play.hidden) this.play.draw(scene);
     this.sentence.draw(scene);
@@ -179,6 +182,7 @@ export class Drawing {
       ...{ several: state.several, withoutFirst: state.withoutFirst, available },
       ...{ queries: labels.query, keys: labels.key },
       formula: received.formulas[stage.name],
+      code: received.code,
       words: picture.words({ row, column }),
       cellValues: panels.map((panel) => panel.values[row * panel.columns + column]),
       change: (change) => explorer.choose(change),

@@ -7,7 +7,7 @@ import { decodeLayer } from "./derive.js";
 const MOST = 6;
 const held = (globalThis[Symbol.for("attention-explorer-layers")] ??= new Map()); // by digest
 const messages = (globalThis[Symbol.for("attention-explorer-messages")] ??= new Map()); // by run and layer
-const OF_LAYER = ["layer", "baseline", "queries", "keys", "stages", "formulas"];
+const OF_LAYER = ["layer", "baseline", "queries", "keys", "stages", "formulas", "code"];
 
 /** The layer of a message and its baseline, if it has one; null where one is said to be here and is not. */
 export function layersOf(message) {

@@ -1,0 +1,84 @@
+"""How a layer's queries, keys and values come of the stream, for the code beside their formulas."""
+
+from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from cachetools import LRUCache, cached
+
+from model.analysis.attribution.head_maps import CLOSE, Side, where_read
+from model.code.check import vectors_gap
+from model.code.script import stem
+from model.nn.intervention import Intervention
+from model.snippets.script import TRACE_FILE
+from model.snippets.snippet import NormFacts, Origin, Stage, Vector
+from model.trace.records import Attention, NormRecord
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+_KEPT = 64  # layers
+_REFUSED = "How this model makes its queries, keys and values cannot be written as code: {}."
+
+
+@cached(
+    LRUCache(_KEPT),
+    key=lambda model, trace, attention: ref(attention),
+    lock=Lock(),
+)
+def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
+    """What the code of a layer needs beside its record, checked with the layer's own numbers."""
+    intervention = trace.intervention
+    if not intervention.applies(attention.name):
+        intervention = Intervention()
+    try:
+        weights = model.module.named_weights()
+        if not vectors_gap(model, trace, attention, weights, trace.angles) <= CLOSE:
+            raise ValueError("the weights do not give its numbers in such a way")
+    except ValueError as refusal:
+        return Origin(intervention, refusal=_REFUSED.format(refusal))
+    within = _within(attention)
+    biased = {name for name in ("query", "key", "value") if f"{within}{name}.bias" in weights}
+    stages: tuple[Stage, ...] = ("query", "key", "value")
+    made = {stage: _vector(model, trace, attention, stage, stage in biased) for stage in stages}
+    return Origin(intervention, made)
+
+
+def _within(attention: Attention) -> str:
+    kind = "cross" if attention.kind == "cross" else "self"
+    return f"{attention.stack}.blocks.{attention.layer}.{kind}_attention."
+
+
+def _vector(model: "Model", trace: Trace, attention: Attention, stage: Stage, bias: bool) -> Vector:
+    config, projection = model.config, attention.projection
+    side: Side = "query" if stage == "query" else "key"
+    compared = stage != "value"
+    turned = compared and projection.turned and trace.angles is not None
+    norm = NormFacts(config.centres, config.shifts, config.epsilon)
+    lines = [
+        *_reads_x(where_read(model, trace, attention, side)),
+        f'w = load("{stem(model)}.safetensors", "{_within(attention)}")',
+    ]
+    if turned:
+        lines.append(f'angles = load("{TRACE_FILE}", "angles")[""]')
+    return Vector(
+        read=tuple(lines),
+        rows=len(trace.queries_of(attention) if side == "query" else trace.keys_of(attention)),
+        d_model=config.d_model,
+        bias=bias,
+        norm=norm if compared and projection.normed else None,
+        turned=config.turned_width if turned else 0,
+        pairs=config.rotary_pairs,
+    )
+
+
+def _reads_x(where: NormRecord | tuple[str, int]) -> list[str]:
+    """The lines that read what the map to queries, or to keys and values, reads."""
+    if not isinstance(where, NormRecord):
+        stack, state = where
+        return [f'x = load("{TRACE_FILE}", "states/{stack}/{state}")[""]']
+    return [
+        f't = load("{TRACE_FILE}", "norms/{where.name}/")',
+        'x = (t["input"] - t["mean"][:, None]) * t["inverse_deviation"][:, None] * t["gamma"] + t["beta"]',
+    ]

@@ -1,0 +1,9 @@
+"""The lines of code beside each formula, in several styles, and as scripts that run alone.
+
+Nothing here runs the lines: the tests do.
+"""
+
+from model.snippets.script import Code, code_of, filled, script
+from model.snippets.snippet import STYLES, Origin, Stage, Style, Vector
+
+__all__ = ["STYLES", "Code", "Origin", "Stage", "Style", "Vector", "code_of", "filled", "script"]

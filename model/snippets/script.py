@@ -1,0 +1,174 @@
+"""All stages of a layer in every style, and each as a script that runs alone."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+from model.snippets import functions, loops, plain
+from model.snippets.snippet import Facts, Origin, Snippet, Stage, Style, Vector, shape
+from model.snippets.vectors import vectors
+from model.trace.records import Attention
+from model.trace.trace import Trace
+
+LONGEST = 40  # lines of a script
+TRACE_FILE = "trace.safetensors"
+LOADER = """\
+import json
+from pathlib import Path
+
+import torch
+
+
+def load(file, start):  # the tensors of a safetensors file whose names begin so
+    data = bytearray(Path(file).read_bytes())
+    size = 8 + int.from_bytes(data[:8], "little")
+    listed = json.loads(data[8:size])
+    same = json.loads(listed.pop("__metadata__", {}).get("trace", "{}")).get("same", {})
+    found = {}
+    for name, one in (listed | {name: listed[first] for name, first in same.items()}).items():
+        if name.startswith(start):
+            first, last = (size + offset for offset in one["data_offsets"])
+            kind = {"F32": torch.float32, "BOOL": torch.bool}[one["dtype"]]
+            tensor = torch.frombuffer(data[first:last], dtype=kind).view(one["shape"])
+            found[name.removeprefix(start)] = tensor
+    return found
+
+""".splitlines()
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of one layer: its snippets, and what a script reads for each stage."""
+
+    snippets: Mapping[Stage, Mapping[Style, Snippet]]
+    reads: Mapping[Stage, tuple[str, ...]]
+    shapes: Mapping[str, str]  # of what the lines are given
+    origin: Origin
+
+    @property
+    def refusal(self) -> str:
+        """Why there is no code for queries, keys and values; "" where nothing is said."""
+        return self.origin.refusal
+
+    def given(self, stage: Stage, style: Style) -> tuple[str, ...]:
+        """What the lines of a stage read, with shapes."""
+        vector = self.origin.vectors.get(stage)
+        shapes = {**self.shapes, **({} if vector is None else _given_shapes(vector))}
+        names = self.snippets[stage][style].given
+        return tuple(f"{name} {shapes[name]}" for name in names)
+
+    def script(
+        self, stage: Stage, style: Style, *, head: int, query: int, key: int, dimension: int = 0
+    ) -> str:
+        """At most 40 lines that need PyTorch and saved files only, and print the number of one cell.
+
+        Raises ValueError where there is no code for this stage.
+        """
+        if stage not in self.snippets:
+            raise ValueError(self.refusal or f"There is no code for {stage!r}.")
+        chosen, steps = self.snippets[stage][style], []
+        for before in chosen.after:
+            steps += [line.code for line in self.before(before, style).lines]
+        steps += [line.code for line in chosen.lines]
+        written = [*LOADER, *self.reads[stage], *steps, f"print(float({chosen.result}))"]
+        cell = {"head": head, "query": query, "key": key, "dimension": dimension}
+        return "\n".join(filled(line, cell) for line in written) + "\n"
+
+    def before(self, stage: Stage, style: Style) -> Snippet:
+        """A stage before one of this style: loops follow on plain tensors."""
+        return self.snippets[stage]["plain" if style == "loops" else style]
+
+
+def filled(code: str, cell: Mapping[str, int]) -> str:
+    """Code with the numbers of the chosen cell in its slots."""
+    return re.sub(r"@(\w+)@", lambda slot: str(cell[slot[1]]), code)
+
+
+def code_of(attention: Attention, origin: Origin | None = None, *, has_mask: bool = True) -> Code:
+    """The code of a layer. has_mask: whether masked scores are a stage of their own."""
+    origin = origin or Origin()
+    facts = Facts.of(attention, origin.intervention, has_mask=has_mask)
+    styles: tuple[Style, ...] = get_args(Style)
+    snippets: dict[Stage, Mapping[Style, Snippet]] = {
+        stage: {style: vectors(facts, vector, stage, style) for style in styles}
+        for stage, vector in origin.vectors.items()
+    }
+    stages: tuple[Stage, ...] = ("scores", "scaled", "masked", "weights", "output")
+    for stage in stages:
+        if has_mask or stage != "masked":
+            snippets[stage] = {style: _snippet(facts, stage, style) for style in styles}
+    reads = {stage: _reads(facts, stage, origin.vectors.get(stage)) for stage in snippets}
+    return Code(snippets, reads, _shapes(facts), origin)
+
+
+def _shapes(facts: Facts) -> dict[str, str]:
+    """Of what the stages of attention read."""
+    cells = dict.fromkeys(("scores", "scaled", "masked", "weights"), facts.all_cells)
+    return cells | {
+        "q": shape(facts.heads, facts.queries, facts.width),
+        "k": shape(facts.groups, facts.keys, facts.width),
+        "v": shape(facts.groups, facts.keys, facts.value_width),
+        "mask": shape(*facts.mask_shape) if facts.mask_shape else "",
+    }
+
+
+def _given_shapes(vector: Vector) -> dict[str, str]:
+    return {
+        "x": shape(vector.rows, vector.d_model),
+        "w": "(the layer's weights by name)",
+        "angles": shape(vector.rows, vector.turned // 2),
+    }
+
+
+def _snippet(facts: Facts, stage: Stage, style: Style) -> Snippet:
+    if style == "loops":
+        return {
+            "scores": loops.scores,
+            "scaled": loops.scaled,
+            "masked": loops.masked,
+            "weights": loops.weights,
+            "output": loops.output,
+        }[stage](facts)
+    if style == "torch":
+        return {
+            "scores": functions.scores,
+            "scaled": functions.scaled,
+            "masked": functions.masked,
+            "weights": functions.weights,
+            "output": functions.output,
+        }[stage](facts)
+    if stage in ("scores", "output"):
+        return {"scores": plain.scores, "output": plain.output}[stage](facts, style)
+    return {"scaled": plain.scaled, "masked": plain.masked, "weights": plain.weights}[stage](facts)
+
+
+def _reads(facts: Facts, stage: Stage, vector: Vector | None) -> tuple[str, ...]:
+    """The lines of a script that read what its steps start from."""
+    if vector is not None:
+        return vector.read
+    read = f't = load("{TRACE_FILE}", "attention/{facts.name}/")'
+    mask = ('mask = t["mask"]',) if facts.mask == "own" else ()
+    return (read, 'q, k, v = t["query"], t["key"], t["value"]', *mask)
+
+
+def script(
+    trace: Trace,
+    place: str,
+    *,
+    head: int,
+    stage: Stage,
+    query: int,
+    key: int,
+    style: Style = "plain",
+    dimension: int = 0,
+    origin: Origin | None = None,
+) -> str:
+    """A script that prints one number of a trace, with PyTorch and the saved trace only.
+
+    origin: where queries, keys and values are to be computed too, which needs the saved weights.
+    Raises ValueError for a stage that has no code.
+    """
+    origin = origin or Origin(trace.intervention)
+    code = code_of(trace.find(place), origin)
+    return code.script(stage, style, head=head, query=query, key=key, dimension=dimension)

@@ -1,0 +1,159 @@
+"""What the lines of a stage are written from, and how they are kept."""
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from model.nn.config import RotaryPairs
+from model.nn.intervention import UNCHANGED, Intervention
+from model.trace.records import Attention
+
+Stage = Literal["query", "key", "value", "scores", "scaled", "masked", "weights", "output"]
+Style = Literal["plain", "einsum", "loops", "torch"]
+STYLES: Mapping[Style, str] = {
+    "plain": "tensors",
+    "einsum": "einsum",
+    "loops": "loops",
+    "torch": "torch.nn",
+}
+MaskKind = Literal["none", "future", "own"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of code, and what stands beside it: shapes, or a word."""
+
+    code: str
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """The lines of one stage in one style.
+
+    Indices of the chosen cell are slots: @head@, @query@, @key@, @dimension@. given: names that the lines
+    read. after: the stages whose lines come before these in a script. result: the chosen cell's number.
+    """
+
+    lines: tuple[Line, ...]
+    given: tuple[str, ...]
+    result: str
+    after: tuple[Stage, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class NormFacts:
+    """A norm of each head's queries and keys."""
+
+    centres: bool
+    shifts: bool
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Vector:
+    """How the queries, keys or values of a layer come of x. read: the lines of a script that read x, the
+    weights and the angles from files."""
+
+    read: tuple[str, ...]
+    rows: int  # tokens of x
+    d_model: int
+    bias: bool
+    norm: NormFacts | None = None
+    turned: int = 0  # dimensions that rotary positions turn
+    pairs: RotaryPairs = "halves"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What code needs beside the record of a layer: the intervention, and how queries, keys and values are
+    made. refusal: why the latter cannot be said, as a sentence."""
+
+    intervention: Intervention = UNCHANGED
+    vectors: Mapping[Stage, Vector] = field(default_factory=dict)
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the lines of a layer's stages depend on."""
+
+    name: str
+    heads: int
+    groups: int  # heads of keys and values
+    queries: int
+    keys: int
+    width: int
+    value_width: int
+    scale: float
+    mask: MaskKind
+    mask_shape: tuple[int, ...]
+    mask_value: float
+    has_mask: bool  # whether masked scores are a stage of their own
+    empty_rows: bool  # some query may attend to no key
+    dropout: float
+    seed: int
+
+    @classmethod
+    def of(cls, attention: Attention, intervention: Intervention, *, has_mask: bool) -> "Facts":
+        query, key, value = attention.vectors
+        mask = attention.mask
+        masks = mask is not None and not bool(mask.all())
+        kind: MaskKind = "future" if attention.look_ahead else "own"
+        empty = mask is not None and not bool(mask.any(-1).all())
+        return cls(
+            name=attention.name,
+            heads=attention.heads,
+            groups=len(key),
+            queries=query.shape[1],
+            keys=key.shape[1],
+            width=query.shape[-1],
+            value_width=value.shape[-1],
+            scale=float(attention.scale),
+            mask=kind if masks else "none",
+            mask_shape=() if mask is None else mask.shape,
+            mask_value=float(attention.mask_value),
+            has_mask=has_mask,
+            empty_rows=empty and np.isneginf(attention.mask_value).item(),
+            dropout=intervention.dropout if attention.drops else 0.0,
+            seed=zlib.crc32(f"{intervention.seed}:{attention.name}".encode()),
+        )
+
+    @property
+    def shared(self) -> int:
+        """Heads of queries that share a head of keys and values."""
+        return self.heads // self.groups
+
+    @property
+    def scaling(self) -> str:
+        """What follows the scores: " / 32**0.5"."""
+        if self.divides_by_root:
+            return f" / {self.width}**0.5"
+        return f" * {self.scale!r}"
+
+    @property
+    def divides_by_root(self) -> bool:
+        return math.isclose(self.scale, self.width**-0.5, rel_tol=1e-6)
+
+    @property
+    def fill(self) -> str:
+        """What a masked score becomes."""
+        return repr(self.mask_value) if math.isfinite(self.mask_value) else 'float("-inf")'
+
+    @property
+    def all_cells(self) -> str:
+        return shape(self.heads, self.queries, self.keys)
+
+    @property
+    def before_softmax(self) -> Stage:
+        return "masked" if self.has_mask else "scaled"
+
+
+def shape(*sizes: int) -> str:
+    """(8, 13, 32)"""
+    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(map(str, sizes))})"

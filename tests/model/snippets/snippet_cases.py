@@ -1,0 +1,133 @@
+"""The layers whose code is tried: of every kind of model, and under every intervention."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from model import Intervention, Model, load_model
+from model.code.check import Weights
+from model.snippets import Code, Stage, Style, filled
+from model.trace.records import Attention
+from model.trace.trace import Trace
+from tests.model.hub_models import FAMILIES, TEXT, loaded
+
+Case = tuple[Model, Trace, Attention]
+Cell = Mapping[str, int]
+CLOSE = 1e-5  # of the largest number of the stage, or of 1
+TEXTS = {
+    "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
+    "stories": "Tom Hill saw a red ball",
+    "induction": "q f m b q f m b q",
+    "translate-en-fr": "the black cat sees the dog",
+    "minilm": "The animal was too tired",
+    "smollm2-135m-instruct": "The animal was too tired to cross",
+}
+FAMILY_NAMES = ("mistral", "gpt_neox", "phi", "qwen3", "gemma", "bart", "opt")
+CHANGES: dict[str, dict[str, Any]] = {
+    "not scaled": {"scale": 1.0},
+    "a factor below zero": {"scale": -0.3},
+    "no mask": {"mask": "none"},
+    "padding": {"hidden": frozenset({0, 3})},
+    "padding first": {"hidden": frozenset({0})},  # the first row then attends to nothing
+    "cut edges": {"blocked": frozenset({(5, 2), (6, 2)})},
+    "a mask value": {"fill": -5.0},
+    "a mask value and no scaling": {"fill": 0.0, "scale": 1.0},
+    "dropout": {"dropout": 0.3, "seed": 7},
+    "dropout and padding": {"dropout": 0.3, "hidden": frozenset({0})},
+    "no positions": {"positions": False},
+    "an ablated head": {"ablated": frozenset({("decoder.1.self", 2)})},
+    "two changes in one layer": {
+        "scale": 0.5,
+        "mask": "none",
+        "only": frozenset({"decoder.1.self"}),
+    },
+}
+
+
+def own_cases() -> Iterator[tuple[str, Case]]:
+    """A layer of each kind of every shipped model, of small ones of the hub's families."""
+    for name, text in TEXTS.items():
+        model = load_model(name, device="cpu")
+        yield from _layers(name, model, model.trace(text))
+    for name in FAMILY_NAMES:
+        model = loaded(name)
+        assert name in FAMILIES
+        yield from _layers(name, model, model.trace(TEXT))
+
+
+def changed_cases() -> Iterator[tuple[str, Case]]:
+    for name in ("house-gpt", "minilm"):
+        model = load_model(name, device="cpu")
+        for change, fields in CHANGES.items():
+            if model.config.shape == "encoder" and ("only" in fields or "ablated" in fields):
+                continue
+            trace = model.trace(TEXTS[name], intervention=Intervention(**fields))
+            yield f"{name}, {change}", (model, trace, trace.attention[1])
+    grouped = load_model("smollm2-135m-instruct", device="cpu")
+    for change in ("dropout", "a mask value", "no positions", "padding"):
+        intervention = Intervention(**CHANGES[change])
+        trace = grouped.trace(TEXTS["smollm2-135m-instruct"], intervention=intervention)
+        yield f"smollm2, {change}", (grouped, trace, trace.attention[1])
+
+
+def _layers(name: str, model: Model, trace: Trace) -> Iterator[tuple[str, Case]]:
+    """The last layer of each kind: its input has gone through the others."""
+    last = {attention.kind: attention for attention in trace.attention}
+    for attention in last.values():
+        yield f"{name} {attention.name}", (model, trace, attention)
+
+
+def shown(attention: Attention, stage: Stage, cell: Cell) -> float:
+    """The number that the page shows in a cell."""
+    head, query, key = cell["head"], cell["query"], cell["key"]
+    if stage in ("query", "key", "value", "output"):
+        vectors = attention.context(head) if stage == "output" else getattr(attention, stage)[head]
+        return float(vectors[key if stage in ("key", "value") else query, cell["dimension"]])
+    return float(getattr(attention, stage)(head)[query, key])
+
+
+def unit(attention: Attention, stage: Stage, head: int) -> float:
+    """What a difference is measured by: the largest number of the stage, at least 1."""
+    if stage in ("query", "key", "value", "output"):
+        numbers = getattr(attention, stage)[head]
+    else:
+        numbers = getattr(attention, stage)(head)
+    return max(1.0, float(np.abs(numbers[np.isfinite(numbers)]).max()))
+
+
+def chosen_cells(attention: Attention) -> list[dict[str, int]]:
+    """A cell in the middle; and in the upper right corner, which a look-ahead mask hides."""
+    queries, keys = attention.query.shape[1], attention.key.shape[1]
+    middle = {"head": attention.heads - 1, "query": queries - 2, "key": min(2, keys - 1)}
+    corner = {"head": 1, "query": 0, "key": keys - 1}
+    return [middle | {"dimension": 3}, corner | {"dimension": attention.value.shape[-1] - 1}]
+
+
+def weights_of(case: Case) -> dict[str, torch.Tensor]:
+    """The weights of one attention, by their names in the file of all."""
+    model, _, attention = case
+    kind = "cross" if attention.kind == "cross" else "self"
+    within = f"{attention.stack}.blocks.{attention.layer}.{kind}_attention."
+    named = model.module.named_weights().items()
+    return {name: weight.detach() for name, weight in named if name.startswith(within)}
+
+
+def names_of(case: Case, weights: Weights, x: torch.Tensor) -> dict[str, Any]:
+    """What a reader is told is given: of the trace's own arrays."""
+    _, trace, attention = case
+    query, key, value = (torch.tensor(array) for array in attention.vectors)
+    own = {".".join(name.split(".")[4:]): weight for name, weight in weights.items()}
+    mask = None if attention.mask is None else torch.tensor(attention.mask)
+    angles = None if trace.angles is None else torch.tensor(trace.angles)
+    names = {"torch": torch, "q": query, "k": key, "v": value, "mask": mask, "w": own}
+    return names | {"angles": angles, "x": x}
+
+
+def run(code: Code, names: dict[str, Any], stage: Stage, style: Style, cell: Cell) -> float:
+    """Runs the lines of a stage, after those of the stages before it, and reads the chosen cell."""
+    chosen, known = code.snippets[stage][style], dict(names)
+    for snippet in (*(code.before(before, style) for before in chosen.after), chosen):
+        exec(filled("\n".join(line.code for line in snippet.lines), cell), known)
+    return float(eval(filled(chosen.result, cell), known))

@@ -1,0 +1,29 @@
+"""The code of a layer's stages as the browser gets it, which fills in the chosen cell (js/code.js)."""
+
+from model.snippets import STYLES, Code
+from model.snippets.script import LOADER
+
+Json = dict[str, object]
+
+
+def code_json(code: Code) -> Json:
+    """Every snippet, and what a script of it begins with."""
+    return {
+        "styles": dict(STYLES),
+        "loader": LOADER,
+        "reads": dict(code.reads),
+        "refusal": code.refusal,
+        "stages": {
+            stage: {
+                style: {
+                    "lines": [(line.code, line.beside) for line in snippet.lines],
+                    "given": code.given(stage, style),
+                    "after": snippet.after,
+                    "result": snippet.result,
+                    "remark": snippet.remark,
+                }
+                for style, snippet in styles.items()
+            }
+            for stage, styles in code.snippets.items()
+        },
+    }
