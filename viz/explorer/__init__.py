@@ -54,7 +54,7 @@ def explorer(
     attention, queries, keys, check, baseline, origin: as `payload` takes them, which raises ValueError.
     layers: names of the layers to choose among, if any. claims: what is to be seen in some of the run's
     heads. `select` and `open_layer` take what the reader chooses, before the page runs again. run: a name by
-    which the browser knows its layers again. device: what it ran on. mount: a name for this place on the page.
+    which the browser knows its layers again. device: what it ran on. mount: a name for this place.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(
