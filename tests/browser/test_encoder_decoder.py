@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.controls import show
 
+SENTENCE = 240  # pixels that the sentence has at least in the work bar
 LINES = """() => document.querySelector('.js-plotly-plot').data
     .filter(line => line.mode === 'lines' && line.x[0] !== null && line.line.width < 12)
     .flatMap(line => line.y.flatMap((from, at) => at % 3 ? [] : [[from, line.y[at + 1]]]))"""
@@ -28,6 +29,10 @@ def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(
     page.get_by_role("slider", name="Step").focus()
     page.keyboard.press("ArrowLeft")
     expect(new).to_have_text("noir")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    box = page.get_by_role("textbox", name="Your sentence").bounding_box()
+    assert box is not None
+    assert box["width"] >= SENTENCE
     show(page, "Alignment")
     expect(
         page.get_by_text("“black cat” becomes “chat noir”: the reference lines cross")

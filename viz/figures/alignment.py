@@ -1,5 +1,6 @@
 """Lines between two sentences: how much each word of one attends to the words of the other."""
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ LEAST = 0.02  # smaller weights are not drawn
 STEP = 0.05  # weights are rounded to multiples of this
 WIDEST, REFERENCE_WIDTH = 9.0, 17.0  # pixels of a line of weight 1, and of a reference band
 LABEL = 16  # characters
+NAME = 12  # characters of a line above the words: both names stand side by side on a phone
 HOVERED = 600  # at most so many lines show their weight on hover
 _PALE = 0.25  # opacity of the lines of words that are not chosen
 _ROW = 38  # height of a row in pixels
@@ -58,7 +60,8 @@ def alignment(
         _hovered(lines, weights, source, target),
     ]
     longest = max(len(source), len(target), rows, 1)
-    ticks = {"tickvals": [0, 1], "ticktext": [f"<b>{name}</b>" for name in names]}
+    titles = [f"<b>{'<br>'.join(textwrap.wrap(name, NAME))}</b>" for name in names]
+    ticks = {"tickvals": [0, 1], "ticktext": titles}
     across = BARE | ticks | {"range": [-0.55, 1.55], "side": "top", "fixedrange": True}
     return chart(
         traces,

@@ -4,6 +4,7 @@ weight."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,10 @@ LETTERS = 18  # pixels of the letters' size
 LETTER = 10.9  # pixels: how wide a letter of that size is
 WIDTHS = {"wide": 860, "narrow": 360}  # pixels of a line, on a screen and on a phone
 LINE = 118  # pixels from one line to the next
+GUTTER = (
+    26  # pixels on the left of several lines: arcs from line to line go there, beside the words
+)
+LANE, BEND = 22, 12  # pixels: how far above a line they run, and the radius of their bends
 RISE = 70  # pixels that the longest arcs rise
 WIDEST = 12  # pixels of an arc of weight 1
 FAINT = 0.01  # arcs of smaller weights could not be seen
@@ -48,6 +53,8 @@ def arc_line(
         raise ValueError(f"Weights of shape {weights.shape} do not belong to {len(tokens)} tokens.")
     labels = [token_label(token, LONGEST) for token in tokens]
     boxes = _laid_out([*labels, said] if said else labels, width)
+    if boxes[-1].y > boxes[0].y:
+        boxes = _laid_out([*labels, said] if said else labels, width, GUTTER)
     positions = range(len(labels))
     arcs = [_arcs(boxes, weights[at], at, at == chosen) for at in positions]  # below the words
     words = [_token(labels, boxes[at], weights[at], at, at == chosen) for at in positions]
@@ -60,13 +67,13 @@ def arc_line(
     )
 
 
-def _laid_out(labels: Sequence[str], line: int) -> list[Box]:
-    """Side by side, in lines of this width."""
-    boxes, left, top = list[Box](), 0.0, float(RISE + 8)
+def _laid_out(labels: Sequence[str], line: int, margin: float = 0.0) -> list[Box]:
+    """Side by side, in lines of this width. margin: on their left."""
+    boxes, left, top = list[Box](), margin, float(RISE + 8)
     for label in labels:
         width = (len(label) + 1.2) * LETTER
-        if left and left + width > line:
-            left, top = 0.0, top + LINE
+        if left > margin and left + width > line:
+            left, top = margin, top + LINE
         boxes.append(Box(left + width / 2, top, width))
         left += width
     return boxes
@@ -96,11 +103,13 @@ def _token(
 
 
 def _arc(start: Box, end: Box, weight: float, is_first: bool) -> str:
-    """From the upper edge of one token to that of another, rising with the distance."""
-    away = abs(start.x - end.x) + abs(start.y - end.y)
-    rise = min(18 + 0.28 * away, RISE) * 4 / 3
+    """From the upper edge of one token to that of another, rising with the distance; to another line it
+    goes around the words."""
+    rise = min(18 + 0.28 * abs(start.x - end.x), RISE) * 4 / 3
     if start == end:
         path = f"M{start.x - 5:.1f},{start.y:.1f} c-12,{-rise:.1f} 22,{-rise:.1f} 10,0"
+    elif start.y != end.y:
+        path = _around(start, end)
     else:
         path = (
             f"M{start.x:.1f},{start.y:.1f} C{start.x:.1f},{start.y - rise:.1f} "
@@ -111,6 +120,24 @@ def _arc(start: Box, end: Box, weight: float, is_first: bool) -> str:
         f'<path{kind} d="{path}" stroke-width="{weight * WIDEST:.2f}" '
         f'stroke-opacity="{0.25 + 0.75 * weight:.2f}"><title>{weight:.4f}</title></path>'
     )
+
+
+def _around(start: Box, end: Box) -> str:
+    """Up from one token, along its line to the gutter, there to the other line, and down to the other."""
+    corners = [
+        (start.x, start.y - LANE),
+        (GUTTER / 2, start.y - LANE),
+        (GUTTER / 2, end.y - LANE),
+        (end.x, end.y - LANE),
+    ]
+    ways = [(0, -1), (-1, 0), (0, 1 if end.y > start.y else -1), (1, 0), (0, 1)]
+    path = f"M{start.x:.1f},{start.y:.1f}"
+    for (x, y), ((in_x, in_y), (out_x, out_y)) in zip(corners, pairwise(ways), strict=True):
+        path += (
+            f" L{x - BEND * in_x:.1f},{y - BEND * in_y:.1f}"
+            f" Q{x:.1f},{y:.1f} {x + BEND * out_x:.1f},{y + BEND * out_y:.1f}"
+        )
+    return f"{path} L{end.x:.1f},{end.y:.1f}"
 
 
 def _said(said: str, box: Box) -> str:

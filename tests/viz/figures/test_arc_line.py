@@ -1,6 +1,7 @@
 """The arcs of a sentence are the weights, whatever the tokens are called."""
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -51,6 +52,35 @@ def test_a_long_sentence_wraps(width):
     assert len({box.get("y") for box in boxes}) > 1
     height = float(re.search(r"(\d+)$", svg.get("viewBox")).group())
     assert max(float(box.get("y")) + float(box.get("height")) for box in boxes) <= height
+
+
+def test_an_arc_to_another_line_goes_around_the_words():
+    count = 14
+    weights = np.full((count, count), 1 / count, dtype=np.float32)  # each token attends to all
+    svg = ElementTree.fromstring(arc_line([" word"] * count, weights, 0, width=WIDTHS["narrow"]))
+    words = [group.find("rect") for group in tokens_of(svg)]
+    assert len({word.get("y") for word in words}) > 2
+    for path in svg.iterfind(".//path"):
+        for part in pairwise(points(path.get("d"))):
+            assert not [word for word in words if meets(word, part)], path.get("d")
+
+
+def points(path: str) -> list[tuple[float, float]]:
+    """The corners of a path that goes to another line; none of an arc on one line."""
+    found = [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", path)]
+    return [] if " c" in path or found[0][1] == found[-1][1] else found
+
+
+def meets(word: ElementTree.Element, part: tuple[tuple[float, float], ...]) -> bool:
+    """Whether a part of a path lies on a word, more than at its edge."""
+    left, top, width, height = (float(word.get(name)) for name in ("x", "y", "width", "height"))
+    across, down = ([one[axis] for one in part] for axis in (0, 1))
+    return (
+        min(across) < left + width
+        and max(across) > left
+        and min(down) < top + height - 1
+        and max(down) > top + 1
+    )
 
 
 def test_weights_of_another_size_are_refused():

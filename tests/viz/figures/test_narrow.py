@@ -6,8 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from viz.figures.alignment import alignment
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.room import narrow_rules
+
+NARROWEST = 340  # pixels of a picture on a phone that is 390 pixels wide
 
 
 def drawn(columns: int, value: float = 0.25) -> go.Figure:
@@ -37,3 +40,9 @@ def test_numbers_need_as_much_more_room_as_they_have_letters() -> None:
 
 def test_a_picture_without_numbers_and_labels_needs_no_rule() -> None:
     assert narrow_rules(go.Figure(go.Scatter(y=[1, 2])), ".place") == ""
+
+
+def test_on_a_phone_both_sentences_have_their_names() -> None:
+    names = ("read by the encoder", "written by the decoder")
+    figure = alignment(np.eye(2), source=["the", "cat"], target=["le", "chat"], names=names)
+    assert max(widths(figure, "tick"), default=0) < NARROWEST

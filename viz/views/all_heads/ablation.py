@@ -207,13 +207,12 @@ def _effects(
 def _measure(seen: Look, found: Ablations) -> tuple[Measure, int]:
     present: list[Measure] = list(found.measures)
     key = f"all-heads-measure-{len(present)}"
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
-    chosen = one_of("Measure", present, key, named=TITLES.__getitem__, box=left, quiet=True)
+    chosen = one_of("Measure", present, key, named=TITLES.__getitem__, quiet=True)
     if found.measures[chosen].ndim < 2:
         return chosen, 0
     tokens = seen.model.tokenizer.named(found.watched)
     names = [f"{rank}. {token_label(token.text, 24)}" for rank, token in enumerate(tokens, 1)]
-    return chosen, one_listed("Next token", names, "all-heads-ablation-token", box=right)
+    return chosen, one_listed("Next token", names, "all-heads-ablation-token")
 
 
 def _largest(

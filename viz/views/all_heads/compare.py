@@ -105,7 +105,7 @@ def _there(seen: Look, family: Family, model: str, text: str) -> Side | None:
         return None
     if model == seen.model.name:
         attention, head = trace.find(current().place), current().head
-        title = f"{name_of(seen, (attention.name, head))} on the sentence on the right"
+        title = f"{name_of(seen, (attention.name, head))} on the other sentence"
         return Side(trace, attention, head, title)
     known = [one for one in trace.attention if family_of(one) == family] or list(trace.attention)
     boxes = st.columns(2)

@@ -52,8 +52,8 @@ def _step(seen: Look, *, timed: bool) -> None:
     read, expected = st.columns([3, 2], gap="large")
     with read:
         lines = st.container()
-        *boxes, play = st.columns([3, 1, 1, 1.2], vertical_alignment="bottom")
-        step = one_step(_STEP, len(ids), boxes, _go, "encoder")
+        slider, (back, forward, play) = st.container(), st.columns(3)
+        step = one_step(_STEP, len(ids), (slider, back, forward), _go, "encoder")
         name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
         play.button(name, "encoder-play", on_click=_play, disabled=len(ids) == 1, width="stretch")
     with expected:
