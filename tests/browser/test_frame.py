@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 PRE_NORM = ["norm", "attention", "+", "norm", "feed-forward", "+"]
 DECODER = ["tokens", "+ positions", *PRE_NORM, "norm", "logits", "next token"]
@@ -38,6 +38,8 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     here = model_map.locator("[aria-current=page]").locator("visible=true")
     expect(here).to_have_text(["attention"])
     expect(ticks).to_have_attribute("aria-label", "4 layers, layer 2 is chosen")
+    (top, bottom), (above, below) = map(span, (page.locator(".st-key-layer-decoder"), ticks))
+    assert top <= above < below <= bottom  # in the frame of the layer
     page.get_by_test_id("head-picker").click()
     page.get_by_role("gridcell", name="L0H3").click()
     expect(page.get_by_test_id("title")).to_contain_text("L0H3")
@@ -52,6 +54,13 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     expect(here).to_have_text(["+", "feed-forward", "+"])
     expect(model_map.get_by_role("link", name="add to the residual stream")).to_have_count(2)
     assert filled(page) == ["+", "feed-forward", "+"]
+
+
+def span(place: Locator) -> tuple[float, float]:
+    """From where to where it reaches, in pixels from the top."""
+    box = place.bounding_box()
+    assert box is not None
+    return box["y"], box["y"] + box["height"]
 
 
 def filled(page: Page) -> list[str]:

@@ -128,6 +128,13 @@ def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
 
 def test_the_idea_and_the_examples_by_hand_are_drawn(open_page: Callable[..., Page]) -> None:
     page = open_page("/training")
+    page.set_viewport_size({"width": 390, "height": 844})
+    menu = page.get_by_test_id("stExpandSidebarButton").bounding_box()
+    model_map = page.locator(".st-key-model-map").bounding_box()
+    assert menu is not None
+    assert model_map is not None
+    assert menu["y"] + menu["height"] <= model_map["y"]  # it does not lie on the map
+    page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("tab", name="The idea").click()
     expect(page.get_by_text("phase change", exact=True)).to_be_visible()
     expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible()

@@ -17,7 +17,7 @@ WIDEST, REFERENCE_WIDTH = 9.0, 17.0  # pixels of a line of weight 1, and of a re
 LABEL = 16  # characters
 NAME = 12  # characters of a line above the words: both names stand side by side on a phone
 HOVERED = 600  # at most so many lines show their weight on hover
-_PALE = 0.25  # opacity of the lines of words that are not chosen
+_PALE = 0.4  # opacity of the lines of words that are not chosen
 _ROW = 38  # height of a row in pixels
 Places = NDArray[np.intp]
 
