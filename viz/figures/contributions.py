@@ -33,7 +33,8 @@ def contribution_lengths(
         name=f"added, {whose}",
         marker={"color": colours},
         texttemplate="%{y:.3g}",
-        textposition="outside",
+        textposition="auto",
+        insidetextanchor="start",  # at the foot of a bar: above it the line would cross the number
         cliponaxis=False,
         hovertemplate="adds %{y:.4f}<extra></extra>",
         showlegend=False,

@@ -36,9 +36,10 @@ def hero(seen: Look) -> None:
         for name, width in WIDTHS.items()
     }
     drawing(drawings, "home-arcs")
+    token = plain(token_label(queries[chosen]))
     st.caption(
-        f"Layer {attention.place.layer}, head {head}: what “{plain(token_label(queries[chosen]))}” attends "
-        "to. The wider an arc, the larger its weight. Point at another token to see its arcs."
+        f"Layer {attention.place.layer}, head {head}: the arcs of “{token}” are its row of weights. The "
+        "wider an arc, the larger its weight. Point at another token to see its row."
     )
     pictures.readout_of(attention, head, queries, keys)
     save_figure(partial(_heatmap, seen.request, attention.name, head), "home")
