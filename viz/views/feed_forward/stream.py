@@ -110,7 +110,7 @@ def gradient_view() -> None:
     without = gradient_sizes(stack, shortcuts=False)
     look_for(
         "Look at the left end of the curves. At the input of the stack the gradient has size "
-        f"**{with_them[0]:.2g}** with shortcuts and **{without[0]:.2g}** without, for a size of 1 "
+        f"{_power(with_them[0])} with shortcuts and {_power(without[0])} without, for a size of 1 "
         "at the output.",
         said,
     )
@@ -145,3 +145,10 @@ _NORMS_DO: dict["Norms", str] = {
         "the gradient."
     ),
 }
+
+
+def _power(size: float) -> str:
+    """A size as a formula in a sentence: 8.9e6 as 8.9 times ten to the sixth."""
+    mantissa, exponent = f"{size:.1e}".split("e")
+    power = int(exponent)
+    return f"${size:.2g}$" if -2 <= power <= 1 else rf"${mantissa} \times 10^{{{power}}}$"
