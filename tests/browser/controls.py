@@ -1,6 +1,13 @@
 """What a visitor clicks on every page."""
 
+import re
+from contextlib import suppress
+
+import pytest
 from playwright.sync_api import Locator, Page, expect
+
+BARS = ".js-plotly-plot .barlayer .point path"
+MARKS = ".js-plotly-plot .scatterlayer .point"
 
 
 def show(page: Page, name: str) -> None:
@@ -32,3 +39,24 @@ def close_heads(page: Page) -> None:
 def plots(page: Page) -> Locator:
     """Every chart: for a moment an old one may stand beside the new one."""
     return page.locator(".js-plotly-plot")
+
+
+def click_mark(mark: Locator, hover: str | re.Pattern[str]) -> None:
+    """A bar or mark that Plotly drew; hover: what its label says.
+
+    Plotly's drag layer lies over the marks, and a click means the mark that was hovered over last, which
+    Plotly notes a moment after the mouse. So the mouse waits for the label; where what stands above is
+    still growing, it goes there again.
+    """
+    mouse, label = mark.page.mouse, mark.page.locator(".hoverlayer .hovertext")
+    for _ in range(5):
+        mark.scroll_into_view_if_needed()
+        place = mark.bounding_box()
+        assert place is not None
+        mouse.move(0, 0)
+        mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+        with suppress(AssertionError):
+            expect(label).to_contain_text(hover, timeout=10_000)
+            mouse.down()
+            return mouse.up()
+    pytest.fail(f"no mark here says {hover!r}, but {label.all_text_contents()}")

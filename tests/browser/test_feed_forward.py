@@ -4,19 +4,9 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import show
+from tests.browser.controls import MARKS, click_mark, show
 
 TEXT = "the cat saw the dog"
-MARKS = ".js-plotly-plot .scatterlayer .point"
-
-
-def click_mark(page: Page, row: int) -> None:
-    """Plotly's drag layer lies over the points, so the mouse goes to where the mark is drawn."""
-    mark = page.locator(MARKS).nth(row)
-    mark.scroll_into_view_if_needed()
-    place = mark.bounding_box()
-    assert place is not None
-    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
 
 
 def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
@@ -24,7 +14,7 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
 ) -> None:
     page = open_page("/feed_forward", model="stories", text=TEXT)
     expect(page.get_by_text("the one that the activation changes most here")).to_be_visible()
-    click_mark(page, 4)
+    click_mark(page.locator(MARKS).nth(4), "choose token 4 ·dog")
     expect(page.get_by_text("Token 4 ·dog, its neuron with the largest activation")).to_be_visible()
     show(page, "On the curve")
     expect(page.get_by_text("of the values arrive below 0")).to_be_visible()

@@ -9,13 +9,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
-from tests.browser.controls import pick_head
+from tests.browser.controls import MARKS, click_mark, pick_head
 from tests.csv_reading import read_matrix_csv
 
 TEXT = "Tom Hill saw a red ball"
 HOSTILE = "</script><script>window.acted=1</script> =1+1"
 COMPARED = ".explorer.compared"
-POINTS = ".js-plotly-plot .scatterlayer .point"
 
 
 def edit(page: Page, kind: str) -> Locator:
@@ -64,7 +63,7 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
 ) -> None:
     page = open_page("/laboratory", text=TEXT, place="decoder.0.self", show="Every position")
     edit(page, "Edges")
-    click_cell(page, 6 * 3 + 1)
+    click_cell(page, 3, 1)
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
     expect(page.get_by_text("Loss of the sentence")).to_be_visible()
     expect(page.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
@@ -79,8 +78,8 @@ def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_
     page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
     editor = edit(page, "Edges")
     expect(editor.get_by_role("button", name="Cut the whole row")).to_be_visible()
-    click_cell(page, 6 * 1 + 3)
-    click_cell(page, 6 * 3 + 1)
+    click_cell(page, 1, 3)
+    click_cell(page, 3, 1)
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
     expect(page.get_by_role("button", name="1 cannot see 3 ✕")).to_have_count(0)
 
@@ -96,13 +95,11 @@ def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
     expect(legend).to_contain_text("no difference: both runs are equal here")
 
 
-def click_cell(page: Page, number: int) -> None:
-    """Clicks a cell of the grid of edges, counted row by row."""
-    cell = page.locator("[class*='st-key-laboratory-editor']").locator(POINTS).nth(number)
-    cell.scroll_into_view_if_needed()
-    place = cell.bounding_box()
-    assert place is not None
-    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+def click_cell(page: Page, query: int, key: int) -> None:
+    """Clicks a cell of the grid of edges, whose marks stand row by row."""
+    editor = page.locator("[class*='st-key-laboratory-editor']")
+    mark = editor.locator(MARKS).nth(query * len(TEXT.split()) + key)
+    click_mark(mark, re.compile(rf"query {query}\b.*, key {key}\b"))
 
 
 def saved(page: Page, name: str, folder: Path) -> Path:

@@ -1,38 +1,23 @@
 """The layer norm page in a real browser: a click on a token's bar or mark fills the formula."""
 
 from collections.abc import Callable
-from contextlib import suppress
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import show
+from tests.browser.controls import BARS, MARKS, click_mark, show
 
 TEXT = "the cat saw the dog"
-MARKS = ".js-plotly-plot .scatterlayer .point"
-BARS = ".js-plotly-plot .barlayer .point path"
-
-
-def click(page: Page, marks: str, row: int, answer: str) -> None:
-    """Plotly's drag layer lies over the points, so the mouse goes to where the mark is drawn; again
-    where the picture moved meanwhile, as what stands above it was still growing."""
-    for patience in (5_000, 15_000, 60_000):
-        place = page.locator(marks).nth(row).bounding_box()
-        assert place is not None
-        page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
-        with suppress(AssertionError):
-            return expect(page.get_by_text(answer)).to_be_visible(timeout=patience)
-    pytest.fail(f"no click on {marks} {row} was answered with {answer!r}")
 
 
 def test_a_bar_a_mark_and_every_view(open_page: Callable[..., Page]) -> None:
     page = open_page("/layer_norm", model="stories", text=TEXT)
     expect(page.get_by_text("What to look for.")).to_be_visible()
     expect(page.get_by_text("Token 0 the, dimension 0:")).to_be_visible()
-    click(page, BARS, 4, "Token 4 ·dog, dimension 0:")
+    click_mark(page.locator(BARS).nth(4), "choose token 4")
+    expect(page.get_by_text("Token 4 ·dog, dimension 0:")).to_be_visible()
     show(page, "Input")
-    page.locator(MARKS).nth(4).scroll_into_view_if_needed()
-    click(page, MARKS, 1, "Token 1 ·cat, dimension 0:")
+    click_mark(page.locator(MARKS).nth(1), "choose token 1")
+    expect(page.get_by_text("Token 1 ·cat, dimension 0:")).to_be_visible()
     show(page, "Per token")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     show(page, "Two variances")

@@ -38,10 +38,11 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
         "color": np.where(cut, LESS, np.where(look, WEIGHT, MASKED)).ravel().tolist(),
         "opacity": np.where(cut, 1.0, 0.25).ravel().tolist(),
     }
-    hover = "query %{y}, key %{x}: %{text}"
-    return figure.add_trace(
-        marks(column, row, marker=marker, text=state.ravel().tolist(), hover=hover)
-    )
+    said = [
+        f"query {query} {queries[query]}, key {key} {keys[key]}: {state[query, key]}"
+        for query, key in np.ndindex(look.shape)
+    ]
+    return figure.add_trace(marks(column, row, marker=marker, text=said, hover="%{text}"))
 
 
 CROSSED = 64 * 64  # up to so many cells each zero has a cross; more crosses would touch

@@ -109,8 +109,8 @@ def _add_marks(figure: go.Figure, rows: Axis, chosen: int, width: int) -> None:
             marker=look,
             selected=steady,
             unselected=steady,
-            text=[rows.label(row) for row in places],
-            hover="choose token %{y}, %{text}",
+            text=[f"{row} {rows.label(row)}" for row in places],
+            hover="choose token %{text}",
         )
     )
     figure.layout.xaxis.range = [-0.5 - gutter, width - 0.5]
