@@ -10,6 +10,7 @@ from viz.notation.markdown import plain
 from viz.shell import page
 from viz.views.worked.by_hand import introduce, work_through, worked_example
 from viz.views.worked.choice import (
+    FAILING,
     STEPS,
     TAB,
     TABS,
@@ -21,6 +22,7 @@ from viz.views.worked.choice import (
     write_link,
 )
 from viz.views.worked.errata import one_erratum, step_of
+from viz.views.worked.failing_code import code_that_fails
 from viz.views.worked.inputs import with_own_numbers
 
 
@@ -38,7 +40,8 @@ def examples() -> None:
 def every_erratum() -> None:
     st.markdown(
         f"The notes contain {len(errata())} errata. This app computes every number itself and "
-        "shows its own result. This list shows where the two differ."
+        "shows its own result. This list shows where the two differ. Errata of code can be run under "
+        f"“{FAILING}”."
     )
     for topic, title in TOPICS.items():
         found = [erratum for erratum in errata() if erratum.section == topic]
@@ -75,7 +78,7 @@ def about() -> None:
 page.open_page("pages/worked_examples.py")
 adopt_link()
 tabs = st.tabs(TABS, key=TAB, on_change="rerun")
-for tab, beat in zip(tabs, (examples, every_erratum, about), strict=True):
+for tab, beat in zip(tabs, (examples, every_erratum, code_that_fails, about), strict=True):
     if tab.open:
         with tab:
             beat()

@@ -108,5 +108,6 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
         "Norms in the blocks": (layers * norms + crossing) * norm,
         "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place == "pre"),
         "Output matrix": config.d_vocab * width * (bool(decoder) and not config.tied),
+        "Bias of the output": config.d_vocab * config.logits_bias,
     }
     return {name: count for name, count in parts.items() if count}

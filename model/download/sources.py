@@ -43,7 +43,7 @@ def folder_of(entry: Entry) -> Path:
 
 def is_on_disk(entry: Entry) -> bool:
     """Whether the files of a model are on this computer. They are not read."""
-    if entry.ships or entry.folder is not None:
+    if entry.ships or entry.untrained or entry.folder is not None:
         return True
     if entry.wheel is None:
         return entry.hub is not None and is_here(entry.hub)

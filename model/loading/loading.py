@@ -11,6 +11,7 @@ from model.download.wheel import Progress
 from model.hub.claims import check_claims
 from model.loading.bert import load_bert
 from model.loading.shipped import ASSETS, load_asset
+from model.loading.untrained import load_untrained
 from model.run.model import Model
 from model.system.files import NotReadError
 from model.system.settings import settings
@@ -18,6 +19,8 @@ from model.system.settings import settings
 
 def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:
     """A model of the registry or of the hub, downloaded first where it is not on this computer."""
+    if entry.untrained:
+        return Model(entry.name, *load_untrained(entry.name, most_bytes), _device(device))
     if entry.ships:
         return Model(entry.name, *load_asset(ASSETS / entry.name)[:2], _device(device))
     folder = fetched(entry, progress)

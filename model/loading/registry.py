@@ -8,12 +8,21 @@ from model.download.entries import ENTRIES, HUB_ENTRIES, OWN_BERT, Entry
 from model.download.hub import is_hub_id
 from model.download.sources import is_on_disk
 from model.download.wheel import Progress
+from model.loading.untrained_models import UNTRAINED
 from model.system.settings import Settings, settings
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
-__all__ = ["OWN_BERT", "Entry", "Registry", "hub_models", "load_model", "models"]
+__all__ = [
+    "OWN_BERT",
+    "Entry",
+    "Registry",
+    "hub_models",
+    "load_model",
+    "models",
+    "untrained_models",
+]
 
 
 class Registry(Mapping[str, Entry]):
@@ -51,6 +60,8 @@ class Registry(Mapping[str, Entry]):
             return entry
         if allowed.models is not None:
             return entry if {name, entry.name, entry.hub} & set(allowed.models) else None
+        if entry.untrained:
+            return entry
         may_open = allowed.other_models if entry.folder is None else allowed.folders
         return entry if may_open else None
 
@@ -73,8 +84,15 @@ class Registry(Mapping[str, Entry]):
         return None
 
 
-models = Registry(ENTRIES, HUB_ENTRIES)
+_UNTRAINED_ENTRIES = tuple(one.entry for one in UNTRAINED)
+models = Registry(ENTRIES, (*HUB_ENTRIES, *_UNTRAINED_ENTRIES))
 hub_models: Mapping[str, Entry] = Registry(HUB_ENTRIES, ())
+untrained_models: Mapping[str, Entry] = {entry.name: entry for entry in _UNTRAINED_ENTRIES}
+
+
+def untrained() -> list[str]:
+    """The models with random weights that may be opened here."""
+    return [name for name in untrained_models if models.found(name) is not None]
 
 
 def others_allowed() -> bool:
@@ -107,8 +125,8 @@ def load_model(
     """A model by its name, by its id on the Hugging Face hub, or from a folder, downloaded where it is
     not on this computer.
 
-    Names are those of `models` and `hub_models`. A folder is in the layout of `model/assets` or of
-    the hub. The model runs on CUDA when there is one, unless `device` or ATTENTION_DEVICE says
+    Names are those of `models`, `hub_models` and `untrained_models`. A folder is in the layout of
+    `model/assets` or of the hub. The model runs on CUDA when there is one, unless `device` or ATTENTION_DEVICE says
     otherwise. `most_bytes` bounds the memory of a hub model; 0: no bound. Raises ValueError with a
     sentence for the page when the model is unknown, damaged, out of reach, or fails its check.
     """
@@ -130,9 +148,10 @@ def load_model(
 
 
 def _unknown(name: str) -> str:
+    here = [*models, *untrained()]
     if not settings().other_models:
-        return f"There is no model {name[:60]!r} here. The models are {', '.join(models)}."
-    known = ", ".join([*models, *hub_models])
+        return f"There is no model {name[:60]!r} here. The models are {', '.join(here)}."
+    known = ", ".join([*here, *hub_models])
     return (
         f"There is no model {name[:60]!r}. The models are {known}; write any other model of the "
         "Hugging Face hub as organisation/name."

@@ -89,6 +89,13 @@ def load_asset(
     return _module(config, folder, weights), tokenizer, _read_json(folder / "card.json")
 
 
+def shipped_tokenizer(name: str) -> GPT2Subset | Words:
+    """The tokenizer of a model that ships. Raises ValueError for a missing or damaged file."""
+    folder = ASSETS / name
+    _check_hash(folder, TOKENIZER, _read_json(folder / HASHES).get(TOKENIZER))
+    return tokenizer_from(_read_json(folder / TOKENIZER))
+
+
 def _check_hash(folder: Path, name: str, expected: object) -> None:
     if not (folder / name).is_file():
         raise DamagedError(f"The file {name} of {folder.name} is missing.")

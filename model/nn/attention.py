@@ -26,12 +26,14 @@ def attend(
     *,
     mask: Tensor | None = None,
     scale: float | None = None,
+    dropout: float = 0.0,
 ) -> Tensor:
     """softmax(query · keyᵀ · scale, masked) · value (Vaswani et al. 2017, 3.2.1).
 
     query (B, H, T, D), key and value (B, H or fewer, S, D): fewer key heads are shared by equal
     groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None in a
     causal place means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
+    dropout: the share of weights that training sets to zero.
     Returns (B, H, T, D); a row whose every key is masked is zero. The current recorder keeps the
     vectors, and its intervention changes the pass. Raises where the pass is over its limits.
     """
@@ -51,9 +53,9 @@ def attend(
     call = AttentionCall(place, query, key, value, scale, mask, by_kernel, intervention.fill)
     stepwise = recorder.explicit or intervention.dropout > 0
     if stepwise or (call.is_masked and math.isfinite(intervention.fill)):
-        output, steps = _explicit(call, intervention)
+        output, steps = _explicit(call, intervention, dropout)
     else:
-        output, steps = _fused(call), {}
+        output, steps = _fused(call, dropout), {}
     if recorder.keeps:
         kept = steps if stepwise else {}
         recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
@@ -64,13 +66,14 @@ def _look_ahead(query: Tensor, key: Tensor) -> Tensor:
     return causal_mask(query.shape[-2], key.shape[-2]).to(query.device)
 
 
-def _fused(call: AttentionCall) -> Tensor:
+def _fused(call: AttentionCall, dropout: float) -> Tensor:
     """PyTorch's kernel, which keeps no scores."""
     output = F.scaled_dot_product_attention(
         call.query,
         call.key,
         call.value,
         attn_mask=call.mask,
+        dropout_p=dropout,
         is_causal=call.look_ahead,
         scale=call.scale,
         enable_gqa=call.groups > 1,
@@ -80,7 +83,9 @@ def _fused(call: AttentionCall) -> Tensor:
     return output.masked_fill(~call.mask.any(-1, keepdim=True), 0.0)
 
 
-def _explicit(call: AttentionCall, intervention: Intervention) -> tuple[Tensor, dict[str, Tensor]]:
+def _explicit(
+    call: AttentionCall, intervention: Intervention, dropout: float
+) -> tuple[Tensor, dict[str, Tensor]]:
     """The same function step by step, for what the kernel cannot compute or show."""
     key, value = call.key, call.value
     if call.groups > 1:
@@ -94,6 +99,7 @@ def _explicit(call: AttentionCall, intervention: Intervention) -> tuple[Tensor, 
     dropped = (
         weights * _kept(weights, intervention, call.place.name) if intervention.dropout else weights
     )
+    dropped = F.dropout(dropped, dropout)
     steps = {"scores": scores, "masked": masked, "weights": weights, "dropped": dropped}
     return dropped @ value, steps
 
@@ -128,6 +134,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads = config.heads
         self.place = place
+        self.dropout = config.attention_dropout
         width, bias = config.d_model, config.qkv_bias
         self.query = nn.Linear(width, width, bias=bias)
         self.key = nn.Linear(width, width, bias=bias)
@@ -150,7 +157,8 @@ class MultiHeadAttention(nn.Module):
         key, value = self._split(self.key(source)), self._split(self.value(source))
         if angles is not None:
             query, key = rotate(query, angles), rotate(key, angles)
-        context = attend(query, key, value, self.place, mask=mask)
+        dropout = self.dropout if self.training else 0.0
+        context = attend(query, key, value, self.place, mask=mask, dropout=dropout)
         return self.output(context.transpose(1, 2).flatten(2))  # heads side by side: (B, T, C)
 
     def _split(self, x: Tensor) -> Tensor:

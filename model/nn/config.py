@@ -52,11 +52,13 @@ class TransformerConfig:
     qkv_bias: bool = True
     output_bias: bool = True  # of W_O
     tied: bool = True  # the output matrix is the token table
+    logits_bias: bool = False  # added to the logits
     epsilon: float = 1e-5
     rotary_base: float = 10_000.0
     rotary_pairs: RotaryPairs = "halves"  # i and i + R/2 turn together, or 2i and 2i + 1
     rotary_width: int = 0  # dimensions of a head that turn; 0: all
     dropout: float = 0.0  # in training, on embeddings and sub-layer outputs
+    attention_dropout: float = 0.0  # in training, on attention weights
     key_heads: int = 0  # heads of keys and values, shared by equal groups of queries; 0: all
     head_size: int = 0  # d_k; 0: d_model / heads
     hidden_bias: bool = True  # of the feed-forward's maps
@@ -78,8 +80,9 @@ class TransformerConfig:
         for field in ("epsilon", "rotary_base"):
             if not 0 < getattr(self, field) < math.inf:
                 raise ValueError(f"{field} is {getattr(self, field)}; it must be above 0.")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+        for field in ("dropout", "attention_dropout"):
+            if not 0 <= (share := getattr(self, field)) < 1:
+                raise ValueError(f"{field} is {share}; it must be at least 0 and below 1.")
         self._check_fit()
 
     def _check_fit(self) -> None:

@@ -58,7 +58,8 @@ class Transformer(nn.Module):
         self.encoder = Layers(config, "encoder", encoder) if encoder else None
         self.decoder = Layers(config, "decoder", decoder) if decoder else None
         untied = decoder and not config.tied
-        self.output = nn.Linear(config.d_model, config.d_vocab, bias=False) if untied else None
+        biased = config.logits_bias
+        self.output = nn.Linear(config.d_model, config.d_vocab, bias=biased) if untied else None
 
     def forward(
         self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
@@ -104,12 +105,23 @@ class Transformer(nn.Module):
 
     def logits(self, normed: Tensor) -> Tensor:
         """(…, C) after the final norm to (…, V)."""
-        return normed @ self.output_matrix.T
+        logits = normed @ self.logits_table.T
+        return logits if self.logits_bias is None else logits + self.logits_bias
 
     @property
-    def output_matrix(self) -> Tensor:
+    def logits_table(self) -> Tensor:
         """(V, C): turns normed states into logits; the token table where the two are tied."""
         return self.embedding.tokens.weight if self.output is None else self.output.weight
+
+    @property
+    def logits_bias(self) -> Tensor | None:
+        """(V): what is added to the logits; None for most models."""
+        return None if self.output is None else self.output.bias
+
+    @property
+    def output_matrix(self) -> Tensor | None:
+        """The table of the logits, where they are the normed states times it and nothing else."""
+        return self.logits_table if self.logits_bias is None else None
 
     def unembed(self, stream: Tensor) -> Tensor:
         """A state of the stream (…, C) as logits (…, V): final norm, then the output matrix.

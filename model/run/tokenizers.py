@@ -148,6 +148,42 @@ class GPT2Subset:
         return {"kind": "gpt2-subset", "kept": list(self.kept)}
 
 
+class GPT2Tokens(GPT2Subset):
+    """All of GPT-2's tokens under their own ids. Typed text is never read as a special token."""
+
+    def __init__(self) -> None:
+        super().__init__(range(gpt2().n_vocab))
+        self.end = gpt2().eot_token
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        return tuple(
+            Token(token.id, token.text, special=True) if token.id == self.end else token
+            for token in super().named(ids)
+        )
+
+
+class GPT2WithEnds(GPT2Subset):
+    """Some of GPT-2's tokens, and two more: one that begins the target of a decoder, one that ends it."""
+
+    def __init__(self, kept: Sequence[int]) -> None:
+        super().__init__(kept)
+        self._ends = {self.size: "<start>", self.size + 1: "<end>"}
+        self.start, self.end = self._ends
+        self.size += len(self._ends)
+
+    def raw(self, id_: int) -> bytes:
+        return self._ends[id_].encode() if id_ in self._ends else super().raw(id_)
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        return tuple(
+            Token(token.id, token.text, special=True) if token.id in self._ends else token
+            for token in super().named(ids)
+        )
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return super().decode([id_ for id_ in ids if id_ not in self._ends])
+
+
 class WordPieces:
     """BERT's word pieces, read from a `tokenizer.json`. Adds [CLS] and [SEP]; unknown: [UNK]."""
 

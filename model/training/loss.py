@@ -17,7 +17,7 @@ def batch_loss(module: Transformer, batch: Batch) -> Tensor:
     states = _states(module, batch)
     scored = batch.targets != IGNORED
     return F.linear_cross_entropy(
-        states[scored], module.output_matrix, batch.targets[scored], options=_CHUNKS
+        states[scored], module.logits_table, batch.targets[scored], options=_CHUNKS
     )
 
 

@@ -17,7 +17,7 @@ from model.nn.places import Head
 from viz.notation.markdown import plain
 from viz.shell.keys import keys
 from viz.shell.model_map import ModelMap, model_map
-from viz.shell.model_picker import choose_model
+from viz.shell.model_picker import choose_model, say_untrained
 from viz.shell.sentence_box import sentence_box
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation
@@ -62,6 +62,8 @@ class Frame:
                 sentence_box()
                 st.html(_REST)
                 choose_model()
+            with _of_every_page(), self.said:
+                say_untrained()
 
     def draw_map(self, model: "Model", view: View | None = None) -> None:
         """The map of the model, where it could not be drawn before the model was loaded.
@@ -161,6 +163,9 @@ def _frame(file: str) -> "DeltaGenerator":
     )
     if page.reads and not page.lends:
         drawn.draw_controls()
+    if not page.reads:
+        with drawn.said:
+            say_untrained()
     if not page.lends and engine().has(current().model):
         drawn.draw_map(loaded(current().model))
     with drawn.said:

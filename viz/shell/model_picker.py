@@ -16,7 +16,16 @@ from model.download.hub import Listing, UnreachableError, bytes_text, listed
 from model.download.sources import fetched, folder_of, is_on_disk, is_unpacked
 from model.download.transfer import arrived
 from model.download.wheel import Progress
-from model.loading.registry import Entry, hub_models, models, others_allowed
+from model.loading.registry import (
+    Entry,
+    hub_models,
+    models,
+    others_allowed,
+    untrained,
+    untrained_models,
+)
+from model.loading.untrained_models import UNTRAINED_TITLE, untrained_bytes
+from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.shell.downloads import Download, Fetching
 from viz.state.engine import engine
@@ -40,8 +49,19 @@ def choose_model() -> None:
         **switch("choose-model", current().model, open_model),
     )
     _tell_evictions()
-    if others_allowed():
+    if others_allowed() or untrained():
         _others()
+
+
+def say_untrained() -> None:
+    """Where the open model has random weights, says so, and what it is."""
+    entry = models.found(current().model)
+    if entry is not None and entry.untrained:
+        st.info(
+            "The open model is **untrained**: its weights are random, so no head has learned a job, and "
+            f"what it predicts means nothing. {plain(entry.about)}",
+            icon=":material/casino:",
+        )
 
 
 def say_copy() -> None:
@@ -99,7 +119,29 @@ def _others() -> None:
     box = st.popover("Other models", key="other-models", on_change="rerun")
     if box.open or in_use:  # not made while it is closed: it is on every page
         with box:
-            _find()
+            _untrained()
+            if others_allowed():
+                _find()
+
+
+def _untrained() -> None:
+    """The notes' own models, apart from those that have learned something."""
+    names = untrained()
+    if names:
+        open_one(
+            "Untrained: the notes' own models",
+            names,
+            "picker-untrained",
+            placeholder="Choose a class of the notes",
+            named=_about_untrained,
+            take=open_model,
+        )
+
+
+def _about_untrained(name: str) -> str:
+    """What an untrained model is, and its memory."""
+    title = untrained_models[name].title.removeprefix(f"{UNTRAINED_TITLE}: ")
+    return f"{title}, {untrained_bytes(name) / 1e6:,.0f} MB"
 
 
 def _find() -> None:
@@ -248,5 +290,5 @@ def _tell_evictions() -> None:
 
 def _public_title(name: str) -> str:
     """A model's title; what only another visitor has typed, an id or a folder, is not told."""
-    known = name in {*models, *hub_models, current().model}
+    known = name in {*models, *hub_models, *untrained_models, current().model}
     return model_title(name) if known else "a model of another visitor"

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from streamlit import logger as streamlit_logger
 
-from model.loading.registry import hub_models, models
+from model.loading.registry import hub_models, models, untrained_models
 from model.serving.events import Event, Found
 
 OWN = "attention"  # the logger whose lines are events; its messages hold no visitor's text
@@ -49,7 +49,7 @@ def kept_back() -> int:
 
 def known(model: str) -> str:
     """A model's name if it is a public one, else "other": somebody typed it."""
-    return model if model in {*models, *hub_models} else "other"
+    return model if model in {*models, *hub_models, *untrained_models} else "other"
 
 
 def set_up() -> None:

@@ -18,7 +18,7 @@ from viz.views.worked.errata import errata_of
 from viz.views.worked.printed_table import printed_table
 
 WORKED_PAGE = "pages/worked_examples.py"
-SHOW, NOTES = "show", "notes"  # show=notes in the link opens the tab about the notes
+SHOW, NOTES, CODE = "show", "notes", "code"  # show=… in the link opens the tab about the notes, …
 PLACES = "worked-steps"  # session state: the open step of each example
 SCROLLING = """<style>
 .st-key-%s { overflow-x: auto }

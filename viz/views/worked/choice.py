@@ -7,7 +7,7 @@ import streamlit as st
 from model.worked import examples
 from viz.notation.markdown import plain
 from viz.state import url
-from viz.views.worked.by_hand import NOTES, SHOW, open_step, worked_example
+from viz.views.worked.by_hand import CODE, NOTES, SHOW, open_step, worked_example
 
 TOPICS = {
     "§1": "Self-attention by hand",
@@ -27,8 +27,14 @@ TOPICS = {
 }
 EXAMPLE, STEP = "example", "step"  # parameters of the link
 CHOSEN, WRITTEN = "worked-example", "worked-link"  # session state
-STEPS, ERRATA, ABOUT = TABS = ("Step by step", "Errata in the notes", "What the notes are")
+STEPS, ERRATA, FAILING, ABOUT = TABS = (
+    "Step by step",
+    "Errata in the notes",
+    "Code that fails",
+    "What the notes are",
+)
 TAB, SHOWN = "worked-tab", "worked-shown"  # session state
+_TAB_OF = {NOTES: ABOUT, CODE: FAILING}  # by what `show` in the link says
 
 
 @cache
@@ -53,14 +59,14 @@ def adopt_link() -> None:
     """Opens the example and step of a link that was followed or edited.
 
     Where there is no such example a warning says so, and the open one stays. `show=notes` opens the
-    tab that says what the notes are.
+    tab that says what the notes are, `show=code` the one with code that fails.
     """
     link = url.read({EXAMPLE, STEP, SHOW})
     shown = link.get(SHOW)
     if shown != st.session_state.get(SHOWN):
         st.session_state[SHOWN] = shown
-        if shown == NOTES:
-            st.session_state[TAB] = ABOUT
+        if shown in _TAB_OF:
+            st.session_state[TAB] = _TAB_OF[shown]
     name, step = link.get(EXAMPLE), link.get(STEP, "1")
     if name is None or (name, step) == st.session_state.get(WRITTEN):
         return

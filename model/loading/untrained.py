@@ -1,0 +1,80 @@
+"""A model of the notes with random weights, made when it is opened. The same seed gives the same weights."""
+
+import math
+
+import torch
+from torch import nn
+
+from model.download.hub_folder import check_memory
+from model.loading.shipped import shipped_tokenizer
+from model.loading.untrained_models import UNTRAINED_BY_NAME, UntrainedModel, untrained_bytes
+from model.nn.layers import Norm
+from model.nn.transformer import Transformer
+from model.run.tokenizers import GPT2Subset, GPT2Tokens, GPT2WithEnds
+
+SEED = 0
+
+
+def load_untrained(name: str, most_bytes: int = 0) -> tuple[Transformer, GPT2Subset]:
+    """The model of this name, with random weights, and its tokenizer. `most_bytes` bounds its memory; 0: no
+    bound. Raises ValueError where it would take more."""
+    model = UNTRAINED_BY_NAME[name]
+    try:
+        check_memory(untrained_bytes(name), most_bytes)
+    except ValueError as refusal:
+        raise ValueError(f"{name} cannot be opened: {refusal}.") from refusal
+    return with_random_weights(model), _tokenizer(model)
+
+
+def with_random_weights(model: UntrainedModel, seed: int = SEED) -> Transformer:
+    """The module with its start values. They come from a generator of their own, so nothing else that draws
+    random numbers is disturbed."""
+    with torch.device("meta"):  # without memory until the values are drawn
+        module = Transformer(model.config)
+    module.to_empty(device="cpu")
+    draws = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for part in module.modules():
+            match part:
+                case nn.Linear():
+                    _start_linear(part, draws, xavier=model.xavier)
+                case nn.Embedding():
+                    _start_table(part, model, draws)
+                case Norm():
+                    part.gamma.fill_(1.0)
+                    if part.beta is not None:
+                        part.beta.zero_()
+        if model.keeps_heads:
+            for attention in module.attentions():
+                nn.init.eye_(attention.output.weight)
+    return module.eval().requires_grad_(False)
+
+
+def _start_linear(part: nn.Linear, draws: torch.Generator, *, xavier: bool) -> None:
+    """As PyTorch starts a linear map: all values within ±1/√(values that go in)."""
+    bound = 1 / math.sqrt(part.in_features)
+    if xavier:
+        nn.init.xavier_uniform_(part.weight, generator=draws)
+    else:
+        part.weight.uniform_(-bound, bound, generator=draws)
+    if part.bias is not None:
+        part.bias.uniform_(-bound, bound, generator=draws)
+
+
+def _start_table(part: nn.Embedding, model: UntrainedModel, draws: torch.Generator) -> None:
+    """As PyTorch starts a table, with variance 1; vectors that are scaled later start smaller by as much."""
+    if model.config.scaled_embedding:
+        part.weight.normal_(std=1 / math.sqrt(part.embedding_dim), generator=draws)
+    elif model.xavier:
+        nn.init.xavier_uniform_(part.weight, generator=draws)
+    else:
+        part.weight.normal_(generator=draws)
+
+
+def _tokenizer(model: UntrainedModel) -> GPT2Subset:
+    if model.tokens == "gpt2":
+        return GPT2Tokens()
+    kept = shipped_tokenizer("house-gpt")
+    if not isinstance(kept, GPT2Subset):
+        raise ValueError("The tokenizer of house-gpt is not one of GPT-2's tokens.")
+    return kept if model.tokens == "house" else GPT2WithEnds(kept.kept)

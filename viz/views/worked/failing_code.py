@@ -1,0 +1,108 @@
+"""Code that fails, run before the reader's eyes: its message, what it means, and the mended code."""
+
+import streamlit as st
+import torch
+
+from model.worked.failing_code import FailingCode, Outcome, failing_code
+from viz.elements.one_of import one_of
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
+
+_LABELS = {
+    "batch": "Sequences in the batch",
+    "length": "Tokens",
+    "width": "Width",
+    "heads": "Heads",
+    "head_width": "Head width",
+    "context": "Context length",
+    "real_tokens": "Real tokens of each sequence",
+}
+MISTAKES, SIZES = "Mistakes in the notes", "Sizes that do not fit"
+
+
+@st.fragment
+def code_that_fails() -> None:
+    """The tab: one piece of code, with sizes to choose."""
+    st.markdown(
+        "The code below runs as it stands here, with your sizes, whenever you change one. The messages are "
+        "those that Python and PyTorch give."
+    )
+    kind = one_of("Kind", (MISTAKES, SIZES), "failing-kind", quiet=True)
+    names = [name for name, one in failing_code().items() if one.mistake == (kind == MISTAKES)]
+    chosen = failing_code()[
+        st.selectbox(
+            "Code",
+            names,
+            format_func=lambda name: failing_code()[name].title,
+            key=f"failing-{kind}",
+        )
+    ]
+    st.caption(
+        plain(
+            f"{'From' if chosen.mistake else 'Compare'} {chosen.source}; the code is this app's own."
+        )
+    )
+    sizes = _sizes(chosen)
+    wrong, mended = (chosen.run(code, sizes) for code in (chosen.wrong, chosen.mended))
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("**As it fails**")
+        st.code(chosen.shown(chosen.wrong, sizes), language="python")
+        _tell(wrong)
+        if wrong.failed or wrong.is_nan:
+            st.markdown(f"**What it means.** {chosen.why}")
+        elif not chosen.draws:
+            _tell_apart(wrong, mended)
+    with right:
+        st.markdown("**Mended**")
+        st.code(chosen.shown(chosen.mended, sizes), language="python")
+        _tell(mended)
+
+
+def _sizes(code: FailingCode) -> dict[str, int]:
+    with st.container(horizontal=True, gap="small"):
+        return {
+            name: st.number_input(
+                _LABELS[name],
+                size.lowest,
+                size.highest,
+                size.value,
+                key=f"failing-{code.name}-{name}",
+                help=f"A whole number from {size.lowest} to {size.highest}.",
+                width=190,
+            )
+            for name, size in code.sizes.items()
+        }
+
+
+def _tell(outcome: Outcome) -> None:
+    """The message, word for word, or the shape of the result."""
+    if outcome.result is None:
+        st.error("It stops with this message:")
+        st.code(f"{outcome.kind}: {outcome.message}", language=None, wrap_lines=True)
+        return
+    shape = f"It runs. The result has the shape {tuple(outcome.result.shape)}"
+    if outcome.is_nan:
+        bad = int(outcome.result.isnan().sum())
+        st.error(
+            f"{shape}, without a message, but {bad} of its {outcome.result.numel()} numbers are NaN."
+        )
+    else:
+        st.success(f"{shape}.")
+
+
+def _tell_apart(wrong: Outcome, mended: Outcome) -> None:
+    """What a run that raises nothing computes, beside what it should."""
+    if wrong.result is None or mended.result is None:
+        return
+    if wrong.result.shape != mended.result.shape:
+        st.warning("With these sizes nothing is raised, but the mended code gives another shape.")
+        return
+    apart = float((wrong.result - mended.result).abs().max())
+    if torch.equal(wrong.result, mended.result):
+        st.markdown("With these sizes both give the same numbers.")
+    else:
+        st.warning(
+            "With these sizes nothing is raised, and the numbers are wrong: they differ from those of the "
+            f"mended code by up to {difference(apart)}."
+        )
