@@ -11,7 +11,8 @@ from torch import Tensor
 
 from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
 from model.code.line import logits_table
-from model.nn.config import TransformerConfig
+from model.nn.config import Stack, TransformerConfig
+from model.nn.places import Place
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -115,11 +116,15 @@ def _turned(model: "Model", angles: Array | None, vectors: Array) -> Array:
 
 def _logits(trace: Trace, weights: Weights) -> Array:
     """The logits of the last token, from its last state."""
-    state = trace.residual["decoder"][-1][-1]
-    for norm in trace.norms:
-        if norm.name == "decoder.final.norm":
-            state = norm.output[-1]
+    state = last_states(trace, "decoder")[-1]
     return _mapped(state, weights, logits_table(weights), "output.bias")
+
+
+def last_states(trace: Trace, stack: Stack) -> Array:
+    """(token, d_model): what a stack hands out, after its final norm if it has one."""
+    name = Place(stack, None, "final").norm
+    found = (norm.output for norm in trace.norms if norm.name == name)
+    return next(found, trace.residual[stack][-1])
 
 
 def _mapped(read: Array, weights: Weights, name: str, bias: str = "") -> Array:

@@ -9,6 +9,7 @@ import safetensors.numpy
 import torch
 from torch import Tensor
 
+from model.code.check import last_states
 from model.code.line import Length
 from model.code.listing import lines, written
 from model.trace.records import Token
@@ -86,7 +87,7 @@ def model_script(model: "Model", trace: Trace, names: Iterable[str]) -> str:
 def printed(model: "Model", trace: Trace) -> str:
     """What the script prints, from the model's own numbers."""
     if trace.prediction is None:
-        vector = trace.residual["encoder"][-1][0]
+        vector = last_states(trace, "encoder")[0]
         return "\n".join(f"{number:.4f}" for number in vector[:SHOWN].tolist())
     probabilities = _probabilities(trace)
     return "\n".join(

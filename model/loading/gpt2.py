@@ -1,6 +1,7 @@
 """GPT-2's weights, as the Hugging Face hub lays them out, in our own decoder: of any size, and
 distilgpt2."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from model.download.hub_folder import described, read_json, weight_files
 from model.hub.claims import check_numbers
 from model.nn.config import Activation, TransformerConfig
 from model.nn.transformer import Transformer
-from model.run.tokenizers import GPT2Tokens, gpt2
+from model.run.tokenizers import GPT2Subset, gpt2
 from model.system.files import NotReadError
+from model.trace.records import Token
 
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": "gelu_tanh",
@@ -36,6 +38,20 @@ _BLOCK = {
     "ln_1": "self_norm",
     "ln_2": "feed_forward_norm",
 }
+
+
+class GPT2Tokens(GPT2Subset):
+    """All of GPT-2's tokens under their own ids. Typed text is never read as a special token."""
+
+    def __init__(self) -> None:
+        super().__init__(range(gpt2().n_vocab))
+        self.end = gpt2().eot_token
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        return tuple(
+            Token(token.id, token.text, special=True) if token.id == self.end else token
+            for token in super().named(ids)
+        )
 
 
 def is_gpt2(folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from model.loading.registry import Entry, hub_models, models
+from model.loading.registry import Entry, hub_models, models, untrained_models
 from model.system.settings import VARIABLES
 
 README = Path(__file__).parents[2] / "README.md"
@@ -34,13 +34,15 @@ def written(readme: str) -> str:
 def _models() -> str:
     rows = [
         f"| `{entry.name}` | **{entry.title}.** {entry.about} | {_origin(entry)} |"
-        for entry in (*models.values(), *hub_models.values())
+        for entry in (*models.values(), *hub_models.values(), *untrained_models.values())
     ]
     head = ["| name | what it is | where the weights come from |", "|---|---|---|"]
     return "\n".join([*head, *rows])
 
 
 def _origin(entry: Entry) -> str:
+    if entry.untrained:
+        return "random weights, made when it is opened"
     if entry.ships:
         return f"ships with the app, `model/assets/{entry.name}`"
     sources = [] if entry.hub is None else [f"the hub, `{entry.hub}`"]

@@ -6,11 +6,12 @@ import torch
 from torch import nn
 
 from model.download.hub_folder import check_memory
+from model.loading.gpt2 import GPT2Tokens
 from model.loading.shipped import shipped_tokenizer
 from model.loading.untrained_models import UNTRAINED_BY_NAME, UntrainedModel, untrained_bytes
 from model.nn.layers import Norm
 from model.nn.transformer import Transformer
-from model.run.tokenizers import GPT2Subset, GPT2Tokens, GPT2WithEnds
+from model.run.tokenizers import GPT2Subset, GPT2WithEnds
 
 SEED = 0
 

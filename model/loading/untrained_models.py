@@ -81,7 +81,7 @@ UNTRAINED = (
     _model(
         "notes-causal",
         "causal attention with dropout (1 layer × 1 head)",
-        "The same head with a look-ahead mask, and in training a tenth of the weights dropped. W_O is the "
+        "One head with a look-ahead mask, which in training drops a tenth of its weights. W_O is the "
         "identity here; norm, shortcut and output matrix around it are this app's.",
         GPT.at("Implementing causal attention"),
         shape="decoder",

@@ -148,20 +148,6 @@ class GPT2Subset:
         return {"kind": "gpt2-subset", "kept": list(self.kept)}
 
 
-class GPT2Tokens(GPT2Subset):
-    """All of GPT-2's tokens under their own ids. Typed text is never read as a special token."""
-
-    def __init__(self) -> None:
-        super().__init__(range(gpt2().n_vocab))
-        self.end = gpt2().eot_token
-
-    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
-        return tuple(
-            Token(token.id, token.text, special=True) if token.id == self.end else token
-            for token in super().named(ids)
-        )
-
-
 class GPT2WithEnds(GPT2Subset):
     """Some of GPT-2's tokens, and two more: one that begins the target of a decoder, one that ends it."""
 

@@ -76,7 +76,7 @@ class FailingCode:
                     f"{name} is {value!r:.20}; it must be a whole number from {size.lowest} to "
                     f"{size.highest}."
                 )
-        numbers = "".join(f"{name} = {value}\n" for name, value in values.items())
+        numbers = f"{', '.join(values)} = {', '.join(map(str, values.values()))}\n"
         return f"{_IMPORTS}{numbers}{code}"
 
     def run(self, code: str, chosen: Mapping[str, int] = {}) -> Outcome:

@@ -52,9 +52,9 @@ def test_each_kind_of_attention_opens_in_the_explorer(open_page: Callable[..., P
         show="The three attentions",
     )
     for kind, label in (
-        ("Encoder self-attention", "English attends to English"),
-        ("Masked decoder self-attention", "French attends to French"),
-        ("Cross-attention", "French (rows) attends to English (columns)"),
+        ("Encoder self-attention", "The source attends to itself"),
+        ("Masked decoder self-attention", "The target attends to itself"),
+        ("Cross-attention", "The target (rows) attends to the source (columns)"),
     ):
         show(page, kind)
         expect(page.get_by_text(label)).to_be_visible()

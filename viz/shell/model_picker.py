@@ -57,10 +57,10 @@ def say_untrained() -> None:
     """Where the open model has random weights, says so, and what it is."""
     entry = models.found(current().model)
     if entry is not None and entry.untrained:
-        st.info(
-            "The open model is **untrained**: its weights are random, so no head has learned a job, and "
-            f"what it predicts means nothing. {plain(entry.about)}",
-            icon=":material/casino:",
+        st.markdown(
+            ":material/casino: The open model is **untrained**: its weights are random, so no head has "
+            "learned a job, and what it predicts means nothing.",
+            help=plain(entry.about),
         )
 
 

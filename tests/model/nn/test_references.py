@@ -235,7 +235,8 @@ def test_our_encoder_and_decoder_are_pytorchs_transformer(name: str) -> None:
 
 def pytorchs_names(state: dict[str, Tensor], stack: str) -> dict[str, Tensor]:
     """Our weights of one stack under the names of torch.nn.Transformer's layers."""
-    cross = ["cross_norm"] if stack == "decoder" else []
+    crosses = f"{stack}.blocks.0.cross_norm.gamma" in state
+    cross = ["cross_norm"] if crosses else []
     norms = ["self_norm", *cross, "feed_forward_norm"]
     renamed = {"feed_forward.w_in": "linear1", "feed_forward.w_out": "linear2"}
     renamed |= {name: f"norm{number}" for number, name in enumerate(norms, 1)}

@@ -84,7 +84,9 @@ def _change_of_size(look: NormLook) -> str:
     name = "deviation" if norm.kind == "layer" else "root mean square"
     before, after = (spread_of(norm, values).reach for values in (norm.input, norm.normalized))
     shifts = look.seen.model.config.shifts
-    then = "γ and β then stretch and shift" if shifts else "γ then stretches"
+    then = f"{'γ and β then stretch and shift' if shifts else 'γ then stretches'} single dimensions"
+    if _leaves_alone(norm):
+        then = "γ = 1 and β = 0 change nothing" if shifts else "γ = 1 changes nothing"
     if len(before) == 1:
         return (
             f"The token's {name} is {before[0]:.2f} before the norm and {after[0]:.2f} after "
@@ -92,8 +94,13 @@ def _change_of_size(look: NormLook) -> str:
         )
     return (
         f"Before the norm the {name}s of the tokens {_span(before)}; after normalization they "
-        f"{_span(after)}. {then} single dimensions."
+        f"{_span(after)}. {then}."
     )
+
+
+def _leaves_alone(norm: NormRecord) -> bool:
+    """Whether γ and β are still what training begins with."""
+    return bool((norm.gamma == 1).all()) and not norm.beta.any()
 
 
 def _span(values: np.ndarray) -> str:

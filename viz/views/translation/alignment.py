@@ -155,19 +155,19 @@ KINDS = (
         "Encoder self-attention",
         "encoder",
         "self",
-        "English attends to English, in both directions: nothing is masked.",
+        "The source attends to itself, in both directions: nothing is masked.",
     ),
     Kind(
         "Masked decoder self-attention",
         "decoder",
         "self",
-        "French attends to French. The grey cells are the future, which is masked.",
+        "The target attends to itself. The grey cells are the future, which is masked.",
     ),
     Kind(
         "Cross-attention",
         "decoder",
         "cross",
-        "French (rows) attends to English (columns): queries from the decoder, keys and values "
+        "The target (rows) attends to the source (columns): queries from the decoder, keys and values "
         "from the encoder. The row of a word shows what is read to write the next one.",
     ),
 )

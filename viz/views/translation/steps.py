@@ -126,7 +126,7 @@ def _alike(seen: Look, before: tuple[int, ...]) -> None:
         return
     apart = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
     st.caption(
-        "Check: the decoder ran once over the whole French sentence. Run only over the words "
+        "Check: the decoder ran once over the whole target. Run only over the words "
         f"before this one, it gives the same logits, to within {difference(apart)}. The masked "
         "self-attention ensures this: no word sees a later one."
     )

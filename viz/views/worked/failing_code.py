@@ -1,7 +1,6 @@
 """Code that fails, run before the reader's eyes: its message, what it means, and the mended code."""
 
 import streamlit as st
-import torch
 
 from model.worked.failing_code import FailingCode, Outcome, failing_code
 from viz.elements.one_of import one_of
@@ -27,27 +26,25 @@ def code_that_fails() -> None:
         "The code below runs as it stands here, with your sizes, whenever you change one. The messages are "
         "those that Python and PyTorch give."
     )
-    kind = one_of("Kind", (MISTAKES, SIZES), "failing-kind", quiet=True)
+    kinds, pieces = st.columns([2, 3])
+    kind = one_of("Kind", (MISTAKES, SIZES), "failing-kind", quiet=True, box=kinds)
     names = [name for name, one in failing_code().items() if one.mistake == (kind == MISTAKES)]
-    chosen = failing_code()[
-        st.selectbox(
-            "Code",
-            names,
-            format_func=lambda name: failing_code()[name].title,
-            key=f"failing-{kind}",
-        )
-    ]
-    st.caption(
-        plain(
-            f"{'From' if chosen.mistake else 'Compare'} {chosen.source}; the code is this app's own."
-        )
+    name = pieces.selectbox(
+        "Code",
+        names,
+        format_func=lambda name: failing_code()[name].title,
+        key=f"failing-{kind}",
+        label_visibility="collapsed",
     )
+    chosen = failing_code()[name]
+    whence = "From" if chosen.mistake else "Compare"
+    st.caption(plain(f"{whence} {chosen.source}; the code is this app's own."))
     sizes = _sizes(chosen)
     wrong, mended = (chosen.run(code, sizes) for code in (chosen.wrong, chosen.mended))
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**As it fails**")
-        st.code(chosen.shown(chosen.wrong, sizes), language="python")
+        st.code(chosen.shown(chosen.wrong, sizes), language="python", wrap_lines=True)
         _tell(wrong)
         if wrong.failed or wrong.is_nan:
             st.markdown(f"**What it means.** {chosen.why}")
@@ -55,7 +52,7 @@ def code_that_fails() -> None:
             _tell_apart(wrong, mended)
     with right:
         st.markdown("**Mended**")
-        st.code(chosen.shown(chosen.mended, sizes), language="python")
+        st.code(chosen.shown(chosen.mended, sizes), language="python", wrap_lines=True)
         _tell(mended)
 
 
@@ -99,7 +96,7 @@ def _tell_apart(wrong: Outcome, mended: Outcome) -> None:
         st.warning("With these sizes nothing is raised, but the mended code gives another shape.")
         return
     apart = float((wrong.result - mended.result).abs().max())
-    if torch.equal(wrong.result, mended.result):
+    if apart == 0:
         st.markdown("With these sizes both give the same numbers.")
     else:
         st.warning(
