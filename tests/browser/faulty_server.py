@@ -37,10 +37,10 @@ def breaking(part: Callable[..., object]) -> Callable[..., object]:
 def within_memory(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same attention, where memory ends."""
 
-    def fused(call: AttentionCall) -> Tensor:
+    def fused(call: AttentionCall, dropout: float) -> Tensor:
         if call.query.shape[-2] > ROOM:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 9 TB")
-        return attention(call)
+        return attention(call, dropout)
 
     return fused
 

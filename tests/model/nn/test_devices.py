@@ -140,11 +140,11 @@ def test_a_tensor_left_on_the_cpu_is_noticed(
 
     fused = attention._fused
 
-    def misplaced(call: AttentionCall) -> torch.Tensor:
+    def misplaced(call: AttentionCall, dropout: float) -> torch.Tensor:
         if planted == "query":
-            return fused(replace(call, query=torch.zeros(call.query.shape)))
+            return fused(replace(call, query=torch.zeros(call.query.shape)), dropout)
         mask = torch.ones(call.query.shape[-2], call.key.shape[-2], dtype=torch.bool)
-        return fused(replace(call, mask=mask, look_ahead=False))
+        return fused(replace(call, mask=mask, look_ahead=False), dropout)
 
     monkeypatch.setattr(attention, "_fused", misplaced)
     with pytest.raises(RuntimeError, match="device"):
