@@ -17,7 +17,7 @@
 # PIP_OPTIONS   passed to pip, for instance another index with a smaller or a CUDA build of torch
 # LOCK_OPTIONS  of make lock: --upgrade, or --upgrade-package NAME; without, each version stays that still fits
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
-# WORKERS       processes for the tests
+# WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # INPUTS        of make fuzz
 # PARTS         of make bench: recording, sessions, weight, clicks, play, classroom, bounds, soak; all if empty
 # SOAK_SECONDS  of the part soak (600)
@@ -41,6 +41,8 @@ HASHED = --require-hashes --no-deps --only-binary :all:
 STALE = { echo "If requirements.txt was changed, run: make lock" >&2; exit 1; }
 # One process a core, two at the least and six at the most: each has a browser and a server.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 6 ? 6 : n)))
+# A browser test waits a third of its time: for a page to draw, for the server to answer.
+BROWSERS ?= $(shell echo $$(($(WORKERS) + 1)))
 INPUTS ?= 10000
 TYPED := app.py model pages viz
 
@@ -65,7 +67,7 @@ unit: weights node_modules/.installed
 	$(BIN)/python -m pytest tests --ignore=tests/browser -n $(WORKERS)
 
 browser: weights chromium
-	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest tests/browser -n $(BROWSERS) --dist loadgroup
 
 weights: .venv/.installed-dev
 	$(BIN)/python -m tests.weights
