@@ -7,6 +7,7 @@ from functools import cached_property
 from numpy.typing import ArrayLike
 
 from model.arithmetic import Array
+from model.worked.code import code_of_steps
 from model.worked.inputs import Input, Labels, given, numbered, read_only, token_ids, whole
 from model.worked.printed import printed_steps
 from model.worked.sheet import Sheet, Step
@@ -52,8 +53,14 @@ class Example:
         sheet = Sheet({item.symbol: item.value for item in self.inputs if item.value.ndim == 2})
         self.recipe(sheet, **{item.name: item.argument for item in self.inputs})
         printed = {} if self.changed else printed_steps()
+        code = code_of_steps().get(self.name, {})
         return tuple(
-            replace(step, notes=printed.get((self.name, step.title))) for step in sheet.steps
+            replace(
+                step,
+                notes=printed.get((self.name, step.title)),
+                code=code.get(step.title),
+            )
+            for step in sheet.steps
         )
 
     @property

@@ -52,6 +52,22 @@ def test_choosing_topic_and_example_and_stepping_are_written_into_the_link() -> 
     assert app.button(key="back-houses").disabled
 
 
+def test_code_takes_the_formulas_place_and_stays_chosen() -> None:
+    app = visit("worked_examples", example="the-cat-sat", step="4")
+    assert not app.code
+    app.segmented_control(key="reading-the-cat-sat").set_value("Code").run()
+    shown, script = (block.value for block in app.code)
+    assert shown == "scores = query @ key.T  # (3, 3)"
+    assert script.splitlines()[-2:] == [
+        "scores = query @ key.T",
+        "print(torch.as_tensor(scores).tolist())",
+    ]
+    app.selectbox(key="worked-topic").select("§9").run()
+    assert app.code[0].value == "mean = x.mean()  # 5"
+    app.segmented_control(key="reading-layer-norm-by-hand").set_value("Formula").run()
+    assert not app.code
+
+
 def test_changing_a_number_changes_the_result_and_the_notes_come_back() -> None:
     app = visit("worked_examples", example="gpt-2-parameters", step="5")
     before = result(app)

@@ -14,6 +14,7 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import number, numbers
 from viz.shell.pictures import chart, table
 from viz.state.navigation import page_link
+from viz.views.worked.code import CODE, code_of_step, reading
 from viz.views.worked.errata import errata_of
 from viz.views.worked.printed_table import printed_table
 
@@ -73,7 +74,10 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
     with result:
         _result(step, key)
     with formula:
-        st.latex(step.formula)
+        if step.code and reading(example.name) == CODE:
+            code_of_step(example, position)
+        else:
+            st.latex(step.formula)
         if step.comment:
             st.caption(plain(step.comment))
     if step.numbers:
