@@ -73,14 +73,19 @@ def vectors_gap(
     attention: Attention,
     weights: Weights,
     angles: Array | None,
+    first: int | None = None,
 ) -> float:
     """How far a sub-layer's queries, keys and values are from the recorded ones: mapped, split into heads,
-    normed, turned by the angles of rotary positions. Relative to the largest number."""
+    normed, turned by the angles of rotary positions. Relative to the largest number.
+
+    first: so many tokens from the start; None: all.
+    """
     kind = "cross" if attention.kind == "cross" else "self"
     within = f"{attention.stack}.blocks.{attention.layer}.{kind}_attention"
     found = []
     for name, own in zip(("query", "key", "value"), attention.vectors, strict=True):
-        read = read_by(model, trace, attention, "query" if name == "query" else "key")
+        read = read_by(model, trace, attention, "query" if name == "query" else "key")[:first]
+        own = own[:, :first]
         made = _mapped(read, weights, f"{within}.{name}")
         heads, tokens, width = own.shape
         made = made.reshape(tokens, heads, width).swapaxes(0, 1)  # (head, token, d_k)

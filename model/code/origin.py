@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 _KEPT = 64  # layers
+_CHECKED = 32  # tokens: the maps are the same for each
 _REFUSED = "How this model makes its queries, keys and values cannot be written as code: {}."
 
 
@@ -28,13 +29,14 @@ _REFUSED = "How this model makes its queries, keys and values cannot be written 
     lock=Lock(),
 )
 def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
-    """What the code of a layer needs beside its record, checked with the layer's own numbers."""
+    """What the code of a layer needs beside its record, checked with the layer's own first tokens."""
     intervention = trace.intervention
     if not intervention.applies(attention.name):
         intervention = Intervention()
     try:
         weights = model.module.named_weights()
-        if not vectors_gap(model, trace, attention, weights, trace.angles) <= CLOSE:
+        gap = vectors_gap(model, trace, attention, weights, trace.angles, _CHECKED)
+        if not gap <= CLOSE:
             raise ValueError("the weights do not give its numbers in such a way")
     except ValueError as refusal:
         return Origin(intervention, refusal=_REFUSED.format(refusal))

@@ -1,5 +1,6 @@
 """The layers whose code is tried: of every kind of model, and under every intervention."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from tests.model.hub_models import FAMILIES, TEXT, loaded
 
 Case = tuple[Model, Trace, Attention]
 Cell = Mapping[str, int]
+SHAPE = re.compile(r"\([\d, ]+\)")
+RESULT = re.compile(r"(?:_, )?(\w+)(?:, \w+)* = ")  # the name that a line assigns
 CLOSE = 1e-5  # of the largest number of the stage, or of 1
 TEXTS = {
     "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
@@ -126,8 +129,16 @@ def names_of(case: Case, weights: Weights, x: torch.Tensor) -> dict[str, Any]:
 
 
 def run(code: Code, names: dict[str, Any], stage: Stage, style: Style, cell: Cell) -> float:
-    """Runs the lines of a stage, after those of the stages before it, and reads the chosen cell."""
+    """Runs the lines of a stage, after those of the stages before it, and reads the chosen cell. On the way
+    it holds each shape that stands beside a line against that of its result."""
     chosen, known = code.snippets[stage][style], dict(names)
     for snippet in (*(code.before(before, style) for before in chosen.after), chosen):
-        exec(filled("\n".join(line.code for line in snippet.lines), cell), known)
+        if style == "loops" and snippet is chosen:
+            exec(filled("\n".join(line.code for line in snippet.lines), cell), known)
+            continue
+        for line in snippet.lines:
+            exec(filled(line.code, cell), known)
+            stated, result = SHAPE.findall(line.beside), RESULT.match(line.code)
+            if stated and result:
+                assert stated[-1] == str(tuple(known[result[1]].shape)), line
     return float(eval(filled(chosen.result, cell), known))

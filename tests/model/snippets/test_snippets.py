@@ -37,13 +37,16 @@ Found = tuple[float, str]  # how far a number is from the page's, and what gave 
 
 def differences(cases: Iterator[tuple[str, Case]]) -> Iterator[Found]:
     """How far each snippet and each script of these layers is from the page's number."""
+    saved = None
     for name, case in cases:
         model, trace, attention = case
         source = origin(model, trace, attention)
         has_mask = attention.kind == "causal" or attention.mask is not None
         code = code_of(attention, source, has_mask=has_mask)
         own_weights = weights_of(case) if source.vectors else {}
-        Path(TRACE_FILE).write_bytes(trace_file(trace))
+        if trace is not saved:
+            Path(TRACE_FILE).write_bytes(trace_file(trace))
+            saved = trace
         Path(f"{stem(model)}.safetensors").write_bytes(weights_file(own_weights))
         for stage, styles in code.snippets.items():
             side = "query" if stage == "query" else "key"
