@@ -18,7 +18,7 @@ def reading(name: str) -> str:
     def remember() -> None:
         st.session_state[READING] = st.session_state[key]
 
-    chosen: str = st.segmented_control(
+    chosen = st.segmented_control(
         "Formula or code",
         (FORMULA, CODE),
         required=True,
@@ -26,7 +26,7 @@ def reading(name: str) -> str:
         label_visibility="collapsed",
         on_change=remember,
     )
-    return chosen
+    return chosen or FORMULA
 
 
 def code_of_step(example: Example, position: int) -> None:
