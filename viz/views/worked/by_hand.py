@@ -14,7 +14,7 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import number, numbers
 from viz.shell.pictures import chart, table
 from viz.state.navigation import page_link
-from viz.views.worked.code import CODE, code_of_step, reading
+from viz.views.worked.code import code_of_step, reads_code
 from viz.views.worked.errata import errata_of
 from viz.views.worked.printed_table import printed_table
 
@@ -74,7 +74,7 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
     with result:
         _result(step, key)
     with formula:
-        if step.code and reading(example.name) == CODE:
+        if step.code and reads_code(example.name):
             code_of_step(example, position)
         else:
             st.latex(step.formula)

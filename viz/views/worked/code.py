@@ -10,8 +10,8 @@ FORMULA, CODE = "Formula", "Code"
 READING = "worked-reading"  # session state: which of the two a reader chose last
 
 
-def reading(name: str) -> str:
-    """The choice between formula and code, on every example alike. name: of the example."""
+def reads_code(name: str) -> bool:
+    """Whether the reader chooses the code here: one choice for all examples. name: of the example."""
     key = f"reading-{name}"
     st.session_state[key] = st.session_state.get(READING, FORMULA)
 
@@ -26,7 +26,7 @@ def reading(name: str) -> str:
         label_visibility="collapsed",
         on_change=remember,
     )
-    return chosen or FORMULA
+    return chosen == CODE
 
 
 def code_of_step(example: Example, position: int) -> None:
