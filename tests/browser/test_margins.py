@@ -25,6 +25,13 @@ MISPLACED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(p
     });
 })"""
 
+# Of each picture with square cells: a cell's width and height, and what is free below its cells, in pixels.
+SQUARES = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(({ _fullLayout }) => {
+    const { xaxis, yaxis, _size } = _fullLayout;
+    const cell = ({ range, _length }) => _length / Math.abs(range[1] - range[0]);
+    return yaxis.scaleratio ? [[cell(xaxis), cell(yaxis), _size.h - yaxis._length]] : [];
+})"""
+
 
 @pytest.mark.parametrize("path", ["/layer_norm", "/all_heads", "/positions"])
 def test_every_label_of_a_heatmap_has_its_room(open_page: Callable[..., Page], path: str) -> None:
@@ -34,3 +41,6 @@ def test_every_label_of_a_heatmap_has_its_room(open_page: Callable[..., Page], p
         page.set_viewport_size(size)
         page.evaluate(STILL)
         assert page.evaluate(MISPLACED) == []
+        for across, down, free in page.evaluate(SQUARES):
+            assert across == pytest.approx(down, abs=0.1)
+            assert free == pytest.approx(0, abs=2)

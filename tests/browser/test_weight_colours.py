@@ -17,6 +17,7 @@ from tests.bench.server import HEALTHY, serving
 from tests.browser import known_weights
 from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
 from tests.browser.known_weights import WEIGHTS
+from tests.legible import STILL
 from tests.viz.explorer.records import labels, weighing
 from viz.explorer import Selection
 from viz.notation.theme import QUANTITIES, QuantityName
@@ -68,9 +69,10 @@ def cells(png: bytes, theme: Theme) -> Colours:
 
 
 def extent(count: NDArray[np.int_]) -> tuple[int, int]:
-    """Start and length of where most of the counted pixels lie."""
+    """Start and length of where most of the counted pixels lie: the cell, before the end of the scale."""
     where = np.flatnonzero(count > count.max() / 2)
-    return int(where[0]), int(where[-1] - where[0] + 1)
+    (cell, *_) = np.split(where, np.flatnonzero(np.diff(where) > 1) + 1)
+    return int(cell[0]), len(cell)
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +226,7 @@ def test_every_weight_of_a_page_has_the_colour_of_the_scale(
     open_page(path, **view)
     last = str(getattr(QUANTITIES["weight"], theme)[-1][1])
     page.locator(".js-plotly-plot .heatmaplayer image").first.wait_for()
+    page.evaluate(STILL)
     found = 0
     for plot in page.locator(".js-plotly-plot:visible").all():
         places = np.array(plot.evaluate(PLACES, last))

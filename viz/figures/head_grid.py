@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from model.analysis.heads.tiles import Tiles
 from viz.figures.chart import BARE, MONOSPACED, chart, titled
 from viz.figures.head_marks import Cell, Pitch, add_marks
+from viz.figures.squares import BELOW, SCALE
 from viz.notation.labels import tick_positions
 from viz.notation.theme import MASKED, colorscale, rgba
 
@@ -16,14 +17,14 @@ LEVELS = 255  # steps of colour from 0 to 1: a screen shows no more
 FINE = 24  # least cells along a tile, so that the gap between tiles stays thin
 WIDTH, HEIGHT = 500, 560  # of all tiles together, in pixels
 LEAST, LARGEST = 28, 140  # size of a tile in pixels
-_AROUND = 80  # height of the axes in pixels
+_ABOVE = 72  # height of the axis above in pixels
 _GREY: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.35)]]
 _COLORBAR = {
+    **SCALE,
     "thickness": 10,
     "outlinewidth": 0,
     "tickvals": [0, LEVELS / 4, LEVELS / 2, 3 * LEVELS / 4, LEVELS],
     "ticktext": ["0", "0.25", "0.5", "0.75", "1"],
-    "title": {"text": "weight"},
 }
 
 
@@ -47,9 +48,11 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
         traces.append(_image(hidden, times, _GREY, zmax=1, showscale=False))
     cells = [(layer, head) for layer in range(layers) for head in range(heads)]
     tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
-    height = int(layers * tile * min(high / wide, 1.0)) + _AROUND
+    height = int(layers * tile * min(high / wide, 1.0)) + _ABOVE + BELOW
     frames = _frames([pitch.corners(cell) for cell in cells])
-    figure = chart([*traces, frames], *_axes(pitch, layers, heads), height=height)
+    margin = {"l": 8, "r": 8, "t": 8, "b": BELOW, "pad": 0}
+    axes = _axes(pitch, layers, heads)
+    figure = chart([*traces, frames], *axes, height=height, margin=margin)
     add_marks(figure, cells, pitch, words=words, chosen=chosen)
     return figure
 
@@ -59,6 +62,7 @@ def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
     figure = head_grid(found, chosen=None, words=names)
     figure.update_xaxes(ticktext=list(names), title=None)
     figure.update_yaxes(visible=False)
+    figure.update_layout(height=figure.layout.height - BELOW, margin={"b": 0})
     return figure.update_traces(showscale=False, selector={"type": "heatmap"})
 
 
@@ -104,6 +108,7 @@ def _axes(pitch: Pitch, layers: int, heads: int) -> tuple[dict[str, object], dic
         ticktext=[str(layer) for layer in rows],
         range=[bottom + 1, top - 1],
         scaleanchor="x",
+        scaleratio=1,
         constraintoward="top",
     )
     return across | bare, down | bare

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from model.trace.records import Attention
 from viz.figures.chart import MONOSPACED, Axis, chart, marks
+from viz.figures.squares import BELOW, LARGE, SCALE, SLANTED, TALLEST, squares
 from viz.notation.theme import MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
@@ -19,8 +20,7 @@ INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it 
 _TILE = rgba(MASKED, 0.1)
 ON_DIVERGING = 0.7  # the same as STRONG for diverging scales, which are steepest at their ends
 LEVEL = 6  # up to so many tokens above the columns are written level
-SEPARATED = 32  # up to so many rows and columns there are gaps between the cells
-_STROKES = ((0, 1, 1, 0), (0, 2, 2, 0), (1, 2, 2, 1))  # x, y to x, y: in half cells, from a corner
+TILES_APART = 1  # pixels between cells without colours
 
 
 def heatmap(
@@ -34,13 +34,15 @@ def heatmap(
     decimals: int = 2,
     words: Sequence[Sequence[str]] | None = None,
     height: int | None = None,
+    square: bool = False,
 ) -> go.Figure:
     """values (row, column) as a heatmap. Weights lie on 0-1; all else diverges around 0.
 
     quantity None draws plain tiles, for numbers that no colour can compare. blocked: True where a
     cell is masked: drawn grey and hatched, without a number. limit: end of a diverging scale; None: the
     largest value. words: what stands in the cells, as Plotly may draw it; None: the numbers, where
-    they fit. Equal labels keep their own rows and columns. The last trace is the heatmap itself.
+    they fit. square: cells as high as wide, with the colour scale below them, as in the explorer; else
+    they fill the width. Equal labels keep their own rows and columns. The last trace is the heatmap itself.
     Raises ValueError if labels and values do not fit.
     """
     if values.shape != (len(rows.labels), len(columns.labels)):
@@ -53,22 +55,28 @@ def heatmap(
     end = (limit or float(np.nanmax(np.abs(shown), initial=0.0)) or 1.0) if diverging else 1.0
     if words is None and max(values.shape) <= NUMBERED:
         words = [[f"{value:,.{decimals}f}" for value in row] for row in shown]
+    above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
+    down = rows.down()
+    layout = squares(values.shape, above, down) if square else None
     traces: list[go.Heatmap | go.Scatter] = []
-    shapes = []
     if blocked is not None and blocked.any():
-        traces.append(_not_allowed(blocked))
-        shapes = [_hatching(blocked)] if max(values.shape) <= SEPARATED else []
+        traces += [_not_allowed(blocked), _hatching(blocked)]
     if words is not None:
         strength = shown * 0 if quantity is None else np.abs(shown) / end
         strong = ON_DIVERGING if quantity and diverging else STRONG
-        traces += cell_text(words, strength, strong=strong)
+        size = layout.number_size(words) if layout else LARGE
+        traces += cell_text(words, strength, strong=strong, size=size) if size else []
     scale: dict[str, object] = {"zmin": -end if diverging else 0.0, "zmax": end}
     traces.append(_open_cells(shown, quantity, scale | _hover(shown, rows, columns)))
-    above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
+    if layout:
+        traces[-1].colorbar.update(SCALE)
+        above, down = layout.axes(above, down)
+        margin = {"l": 8, "r": 8, "t": 8, "b": BELOW, "pad": 0}
+        return chart(traces, above, down, height=layout.height, margin=margin)
     if columns.tokens and len(columns.labels) > LEVEL:
-        above["tickangle"] = -60
-    height = height or min(max(26 * len(rows.labels) + 110, 200), 620)
-    return chart(traces, above, rows.down(), height=height, shapes=shapes)
+        above["tickangle"] = SLANTED
+    height = height or min(max(26 * len(rows.labels) + 110, 200), TALLEST)
+    return chart(traces, above, down, height=height)
 
 
 def weights_of_head(
@@ -92,11 +100,16 @@ def weights_of_head(
         quantity="weight",
         blocked=None if mask is None else ~mask,
         words=[[""] * len(keys)] * len(queries) if crowded else None,
+        square=True,
     )
 
 
 def cell_text(
-    words: Sequence[Sequence[str]], strength: NDArray[np.floating], *, strong: float = STRONG
+    words: Sequence[Sequence[str]],
+    strength: NDArray[np.floating],
+    *,
+    strong: float = STRONG,
+    size: float = LARGE,
 ) -> list[go.Scatter]:
     """Two traces of text for cells (row, column): on faint and on strong colours.
 
@@ -112,7 +125,7 @@ def cell_text(
             cells[:, 0],
             mode="text",
             text=[words[row][column] for row, column in cells],
-            textfont=MONOSPACED | {"color": colour, "size": 12},
+            textfont=MONOSPACED | {"color": colour, "size": size},
         )
         for cells, colour in ((np.argwhere(faint), INK), (np.argwhere(full), PAPER))
     ]
@@ -126,8 +139,8 @@ def _open_cells(
         colorscale(quantity) if quantity else [[0, _TILE], [1, _TILE]],
         showscale=quantity is not None,
         colorbar={"thickness": 10, "outlinewidth": 0, "nticks": 5},
-        xgap=1 if shown.shape[1] <= SEPARATED else 0,
-        ygap=1 if shown.shape[0] <= SEPARATED else 0,
+        xgap=TILES_APART if quantity is None else 0,
+        ygap=TILES_APART if quantity is None else 0,
         **more,
     )
 
@@ -138,22 +151,26 @@ def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
 
 
 def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:
-    grey = rgba(MASKED, 0.14 if max(blocked.shape) <= SEPARATED else 0.35)
+    grey = rgba(MASKED, 0.14)
     closed = np.where(blocked, 1.0, np.nan).astype(np.float32)
     says = {"showscale": False, "hovertemplate": "masked<extra></extra>"}
-    return _cells(closed, [[0, grey], [1, grey]], xgap=1, ygap=1, **says)
+    return _cells(closed, [[0, grey], [1, grey]], **says)
 
 
-def _hatching(blocked: NDArray[np.bool_]) -> dict[str, object]:
-    """One shape of three slanting lines across each masked cell, so that colour alone need not say it."""
-    at = [f"{half / 2 - 0.5:g}" for half in range(2 * max(blocked.shape) + 1)]
-    path = "".join(
-        f"M{at[x + a]},{at[y + b]}L{at[x + c]},{at[y + d]}"
-        for y, x in (2 * np.argwhere(blocked)).tolist()
-        for a, b, c, d in _STROKES
+def _hatching(blocked: NDArray[np.bool_]) -> go.Scatter:
+    """Slanting lines over the masked cells, as in the explorer, so that colour alone need not say it."""
+    edges = np.diff(np.pad(blocked, ((0, 0), (1, 1))).astype(int))
+    starts, ends = np.argwhere(edges == 1), np.argwhere(edges == -1)[:, 1]
+    left, right, row = starts[:, 1] - 0.5, ends - 0.5, starts[:, 0]
+    gap = np.full(len(row), np.nan)
+    lines = {"shape": "/", "size": 6, "solidity": 0.16, "fgcolor": rgba(MASKED, 0.55)}
+    return marks(
+        np.stack([left, right, right, left, gap], 1).ravel(),
+        np.stack([row - 0.5, row - 0.5, row + 0.5, row + 0.5, gap], 1).ravel(),
+        mode="none",
+        fill="toself",
+        fillpattern=lines | {"bgcolor": rgba(MASKED, 0.0)},
     )
-    line = {"color": rgba(MASKED, 0.55), "width": 1}
-    return {"type": "path", "path": path, "line": line, "layer": "between"}
 
 
 def _hover(shown: Matrix, rows: Axis, columns: Axis) -> dict[str, object]:

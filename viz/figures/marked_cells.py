@@ -26,7 +26,7 @@ def edges(look: Mask, cut: Mask, *, queries: Sequence[str], keys: Sequence[str])
         quantity="weight",
         blocked=~look,
         words=[[""] * len(keys)] * len(queries),
-        height=min(20 * len(queries) + 90, 570),
+        square=True,
     )
     figure.data[-1].showscale = False
     figure.update_traces(hoverinfo="skip", hovertemplate=None)
@@ -64,7 +64,13 @@ def after_dropout(
     colours, for weights always 1; values beyond it are counted on the picture.
     """
     figure = heatmap(
-        values, rows=rows, columns=columns, quantity=quantity, blocked=blocked, limit=limit
+        values,
+        rows=rows,
+        columns=columns,
+        quantity=quantity,
+        blocked=blocked,
+        limit=limit,
+        square=quantity == "weight",
     )
     zero = ~kept if blocked is None else ~kept & ~blocked
     crossed = values.size <= CROSSED

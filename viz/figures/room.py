@@ -39,19 +39,30 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
     columns, rows = figure.layout.xaxis, figure.layout.yaxis
     if columns.side != "top" or columns.tickangle is None:
         return None
-    above, beside = _longest(columns.ticktext), _longest(rows.ticktext)
+    above = height_of_labels(columns.ticktext, columns.tickangle)
+    beside = _longest(rows.ticktext)
     if above is None or beside is None:
         return None
-    turn = math.radians(abs(columns.tickangle))
-    high = above * math.sin(turn) + LINE * math.cos(turn)
     lines = str(columns.title.text or "").count("<br>")
-    margins = {"l": LEFT + beside, "t": TOP + high + TITLE_LINE * lines}
-    if not any(trace.type == "heatmap" and trace.showscale is not False for trace in figure.data):
-        last = (
-            _longest(columns.ticktext[-1:]) or 0.0
-        )  # no scale stands on the right, for it to lean over
-        margins["r"] = RIGHT + last * math.cos(turn)
+    margins = {"l": LEFT + beside, "t": above + TITLE_LINE * lines}
+    if not _has_scale_beside(figure):  # for the last label to lean over
+        last = _longest(columns.ticktext[-1:]) or 0.0
+        margins["r"] = RIGHT + last * math.cos(math.radians(columns.tickangle))
     return margins
+
+
+def height_of_labels(labels: Sequence[str] | None, angle: float) -> float | None:
+    """Pixels above the cells, with the title. None without labels, or if a width is not known."""
+    longest, turn = _longest(labels), math.radians(abs(angle))
+    return None if longest is None else TOP + longest * math.sin(turn) + LINE * math.cos(turn)
+
+
+def _has_scale_beside(figure: go.Figure) -> bool:
+    """Whether a colour scale stands on the right."""
+    scaled = [
+        trace for trace in figure.data if trace.type == "heatmap" and trace.showscale is not False
+    ]
+    return any(trace.colorbar.orientation != "h" for trace in scaled)
 
 
 def room_above(figure: go.Figure) -> float:
@@ -76,11 +87,24 @@ def _longest(labels: Sequence[str] | None) -> float | None:
 def narrow_rules(figure: go.Figure, place: str) -> str:
     """CSS rules for the picture in the container that `place` selects; empty if everything always fits."""
     beside = _beside(figure)
-    rules = [_numbers(figure, place, beside)]
+    rules = [_height_of_squares(figure, place), _numbers(figure, place, beside)]
     for number, axis in _columns(figure):
         rules += _ticks(axis, number, place, beside)
     written = "".join(filter(None, rules))
     return f"{place}{{container-type:inline-size}}{written}" if written else ""
+
+
+def _height_of_squares(figure: go.Figure, place: str) -> str:
+    """Square cells need less height where it is narrow. Streamlit draws a picture as high as its place."""
+    rows, columns, margin = figure.layout.yaxis, figure.layout.xaxis, figure.layout.margin
+    if rows.scaleratio is None or rows.automargin is not False:
+        return ""
+    (bottom, top), (left, right) = rows.range, columns.range
+    share = rows.scaleratio * abs(top - bottom) / abs(right - left)
+    width = "100cqi*var(--larger,1)"  # in the lecture view a picture reaches beyond its container
+    cells = f"{share:.5f}*({width} - {margin.l + margin.r:.1f}px)"
+    height = f"min({figure.layout.height}px,calc({cells} + {margin.t + margin.b:.1f}px))"
+    return f"{place}{{flex-basis:auto!important;height:auto!important}}{place}>*{{height:{height}}}"
 
 
 def _numbers(figure: go.Figure, place: str, beside: float) -> str:
@@ -139,8 +163,7 @@ def _beside(figure: go.Figure) -> float:
     labels = max((_width(label, _SIZE) for label in rows.ticktext or ()), default=2 * LETTER)
     counted = (margin.l or 0) if rows.automargin is False else 0
     left = counted or labels + _EDGE + (_TITLE if rows.title.text else 0.0)
-    scales = any(trace.type == "heatmap" and trace.showscale is not False for trace in figure.data)
-    return left + (margin.r or _EDGE) + (_SCALE if scales else 0.0)
+    return left + (margin.r or _EDGE) + (_SCALE if _has_scale_beside(figure) else 0.0)
 
 
 def _width(label: object, size: float) -> float:

@@ -92,7 +92,7 @@ def position_map(table: Vectors, *, column_name: str, value_name: str) -> go.Fig
 def likeness_map(alike: Vectors) -> go.Figure:
     """alike (position, position) from -1 to 1."""
     hover = "positions %{y} and %{x}<br>likeness %{z:.4f}"
-    return _counted(alike, "position", "position", hover, quantity="score")
+    return _counted(alike, "position", "position", hover, quantity="score", square=True)
 
 
 def _stacked(
@@ -125,6 +125,7 @@ def _counted(
     *,
     end: ColourEnd | None = None,
     quantity: QuantityName = "stream",
+    square: bool = False,
 ) -> go.Figure:
     """A large table with numbered rows and columns."""
     figure = heatmap(
@@ -133,7 +134,8 @@ def _counted(
         columns=_numbered(column, values.shape[1]),
         quantity=quantity,
         limit=end.value if end else 1.0,
-        height=440 if end else 460,
+        height=440,
+        square=square,
     )
     figure.data[-1].update(hovertext=None, hovertemplate=f"{hover}<extra></extra>")
     figure.update_xaxes(_count(column, values.shape[1], end))

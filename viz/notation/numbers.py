@@ -1,6 +1,9 @@
-"""Numbers as text: four decimals, none for whole numbers, powers of ten for very large and small ones."""
+"""Numbers as text: four decimals, none for whole numbers, powers of ten for very large and small ones.
 
-from decimal import ROUND_UP, Context
+They have a true minus sign, as in the explorer (viz/explorer/js/numbers.js).
+"""
+
+from decimal import ROUND_HALF_EVEN, ROUND_UP, Context
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +14,7 @@ DECIMALS = 4
 _MOST_DECIMALS = 8
 _ROUNDING = 1e-9  # rounding error of float64 arithmetic
 _SMALLEST, _LARGEST = 5e-5, 1e12  # beyond these a number is written as a power of ten
-_ONE_DIGIT = Context(prec=1, rounding=ROUND_UP)
+_MINUS = "−"
 
 
 def number(value: float) -> str:
@@ -47,10 +50,23 @@ def rounded(value: float, error: float, most: int) -> str:
 
 
 def difference(value: float) -> str:
-    """A largest difference, such as "4e-07"; "0" if there is none. It is a bound, so it is rounded up."""
+    """A largest difference, such as "4e−7"; "0" if there is none. It is a bound, so it is rounded up."""
+    return power_of_ten(value, 1, rounding=ROUND_UP)
+
+
+def power_of_ten(value: float, digits: int = 2, *, rounding: str = ROUND_HALF_EVEN) -> str:
+    """At most so many significant digits and a power of ten: "4.2e−8", "−1e9"; "0" for 0."""
     if value == 0:
         return "0"
-    return f"{_ONE_DIGIT.create_decimal(repr(float(value))):.0e}".replace("e+", "e")
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
+    mantissa, _, exponent = f"{rounded:.{digits - 1}e}".partition("e")
+    short = mantissa.rstrip("0").rstrip(".") if digits > 1 else mantissa
+    return signed(f"{short}e{int(exponent)}")
+
+
+def signed(text: str) -> str:
+    """A number as Python writes it, with a true minus sign."""
+    return text.replace("-", _MINUS)
 
 
 def moves(before: float, after: float, decimals: int = 3) -> str:
@@ -81,9 +97,8 @@ def _is_whole(value: float) -> bool:
 def _written(value: float, *, whole: bool) -> str:
     size = abs(value)
     if size >= _LARGEST or (value < 0 and size >= 1e6) or 0 < size < _SMALLEST:
-        mantissa, _, exponent = f"{value:.1e}".partition("e")
-        return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
-    return f"{value:,.{0 if whole else _decimals(value)}f}"
+        return power_of_ten(value)
+    return signed(f"{value:,.{0 if whole else _decimals(value)}f}")
 
 
 def _decimals(value: float) -> int:

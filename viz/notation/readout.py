@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from model.nn.places import head_label
 from model.trace.records import Attention
 from viz.notation.labels import token_label
+from viz.notation.numbers import power_of_ten, signed
 
 _LABEL = 14  # characters of a token
 _DECIMALS = 4
@@ -40,12 +41,9 @@ def readout(
 
 
 def _written(value: float) -> str:
-    """Four decimals; a tiny or huge number in powers of ten; a true minus sign."""
+    """Four decimals; a tiny or huge number in powers of ten."""
     if math.isinf(value):
-        text = "-∞" if value < 0 else "∞"
-    elif value and not 0.5 * 10**-_DECIMALS <= abs(value) < 1e6:
-        mantissa, _, exponent = f"{value:.1e}".partition("e")
-        text = f"{mantissa}e{int(exponent)}"
-    else:
-        text = f"{value:.{_DECIMALS}f}"
-    return text.replace("-", "−")
+        return "−∞" if value < 0 else "∞"
+    if value and not 0.5 * 10**-_DECIMALS <= abs(value) < 1e6:
+        return power_of_ten(value)
+    return signed(f"{value:.{_DECIMALS}f}")

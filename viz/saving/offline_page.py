@@ -152,6 +152,7 @@ def picture_figures(picture: HeadPicture) -> dict[str, go.Figure]:
             quantity="difference" if run == DIFFERENCE else picture.stage.quantity,
             blocked=np.isnan(values),
             limit=picture.limits[run] or 1.0,
+            square=picture.stage.rows == "query" and picture.stage.columns == "key",
         )
         for run, values in picture.runs.items()
     }

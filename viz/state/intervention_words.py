@@ -8,6 +8,7 @@ from typing import Any
 from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS
 from model.nn.places import head_label, layer_label
+from viz.notation.numbers import power_of_ten, signed
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
 COUNTERFACTUAL = "A counterfactual: the model was not trained with this change."
@@ -31,8 +32,8 @@ def mask_value_name(mask_value: float) -> str:
     """A mask value as it stands beside pictures: "−∞", "−1e9", "0"."""
     if math.isinf(mask_value):
         return "−∞"
-    text = f"{abs(mask_value):g}".replace("e+0", "e").replace("e+", "e")
-    return f"−{text}" if mask_value < 0 else text
+    text = f"{mask_value:g}"
+    return power_of_ten(mask_value, 6) if "e" in text else signed(text)
 
 
 def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[InterventionPart]:

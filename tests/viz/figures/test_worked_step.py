@@ -67,8 +67,10 @@ def test_masked_cells_are_hatched_and_hold_no_colour() -> None:
     figure = worked_step(step)
     assert np.isnan(cells(figure).z[0, 1])
     assert "masked" in figure.data[0].hovertemplate
-    (hatching,) = [shape for shape in figure.layout.shapes if shape.type == "path"]
-    assert hatching.path.count("M") == 3
+    (hatching,) = [trace for trace in figure.select_traces({"fill": "toself"})]
+    assert hatching.fillpattern.shape == "/"
+    assert (min(hatching.x), max(hatching.x)) == (0.5, 1.5)
+    assert (min(hatching.y), max(hatching.y)) == (-0.5, 0.5)
 
 
 def test_numbers_of_different_kinds_take_no_colour_and_vectors_take_theirs() -> None:

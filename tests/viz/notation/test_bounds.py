@@ -15,7 +15,7 @@ HOME = Path(__file__).resolve().parents[3] / "pages" / "home.py"
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0, "0"), (1.49e-6, "2e-6"), (7e-7, "7e-7"), (9.01e-7, "1e-6"), (np.float32(0.5), "5e-1")],
+    [(0, "0"), (1.49e-6, "2e−6"), (7e-7, "7e−7"), (9.01e-7, "1e−6"), (np.float32(0.5), "5e−1")],
 )
 def test_a_bound_is_rounded_up_to_one_digit(value: float, said: str) -> None:
     assert difference(value) == said
@@ -23,7 +23,7 @@ def test_a_bound_is_rounded_up_to_one_digit(value: float, said: str) -> None:
 
 def test_a_bound_holds_and_is_the_least_of_one_digit() -> None:
     for value in 10 ** np.random.default_rng(0).uniform(-12, 0, 1000):
-        bound = float(difference(value))
+        bound = float(difference(value).replace("−", "-"))
         digit = 10.0 ** np.floor(np.log10(value))
         assert value <= bound < value + digit * (1 + 1e-9)
 
@@ -34,8 +34,8 @@ def test_a_page_says_no_less_than_the_check_of_its_run() -> None:
     app.query_params.update({"model": "translate-en-fr", "text": text})
     app.run()
     (said,) = [one.value for one in app.caption if one.value.startswith("Check:")]
-    found = re.search(r"at most (\de-\d+)\.", said)
+    found = re.search(r"at most (\de−\d+)\.", said)
     assert found is not None
     check = load_model("translate-en-fr").trace(text).check()
     assert f"{check:.0e}" == "1e-06"  # rounded to the nearest it would be too little
-    assert check <= float(found[1])
+    assert check <= float(found[1].replace("−", "-"))

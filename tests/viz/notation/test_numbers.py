@@ -17,14 +17,14 @@ from viz.notation.numbers import counted, moves, number, numbers, probability, r
         (3, "3"),
         (0, "0"),
         (0.5, "0.5000"),
-        (-1.34164, "-1.3416"),
+        (-1.34164, "−1.3416"),
         (163_009_536, "163,009,536"),
         (0.9999999999999998, "1"),
         (np.cos(0.01), "0.99995"),
-        (-1e9, "-1e9"),
-        (-1e20, "-1e20"),
-        (5.62e-17, "5.6e-17"),
-        (4.2e-8, "4.2e-8"),
+        (-1e9, "−1e9"),
+        (-1e20, "−1e20"),
+        (5.62e-17, "5.6e−17"),
+        (4.2e-8, "4.2e−8"),
         (6e-5, "0.0001"),
     ],
 )
@@ -41,7 +41,7 @@ def test_numbers_are_whole_only_where_all_are() -> None:
 @given(st.floats(-1e5, 1e12, allow_nan=False))
 def test_what_is_written_differs_from_the_number_by_half_a_unit_at_most(value: float) -> None:
     written = number(value)
-    wrong = abs(float(written.replace(",", "")) - value)
+    wrong = abs(float(written.replace(",", "").replace("−", "-")) - value)
     assert wrong <= (abs(value) * 0.05 if "e" in written else 0.5e-4 + abs(value) * 1e-15)
 
 

@@ -187,5 +187,5 @@ def test_long_lists_are_counted_and_taken_back_at_once() -> None:
 def test_mask_values_have_short_names() -> None:
     mask_values = (-math.inf, -1e9, -1e20, 0.0, 2.5, -7.0, -1e-9)
     assert [mask_value_name(mask_value) for mask_value in mask_values] == [
-        "−∞", "−1e9", "−1e20", "0", "2.5", "−7", "−1e-09",
+        "−∞", "−1e9", "−1e20", "0", "2.5", "−7", "−1e−9",
     ]  # fmt: skip

@@ -7,14 +7,15 @@ function decimals(value, digits) {
   if (value === -Infinity) return MINUS + "∞";
   if (!Number.isFinite(value)) return "–";
   const smallest = 0.5 * 10 ** -digits;
-  if (value !== 0 && Math.abs(value) < smallest) return scientific(value);
-  if (Math.abs(value) >= 1e6) return scientific(value);
+  if (value !== 0 && Math.abs(value) < smallest) return powerOfTen(value);
+  if (Math.abs(value) >= 1e6) return powerOfTen(value);
   return value.toFixed(digits).replace("-", MINUS);
 }
 
-function scientific(value) {
-  const [mantissa, exponent] = value.toExponential(1).split("e");
-  return `${mantissa}e${Number(exponent)}`.replaceAll("-", MINUS);
+/** So many significant digits and a power of ten: "4.2e−8", "1e9". As in viz/notation/numbers.py. */
+function powerOfTen(value, digits = 2) {
+  const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+  return `${mantissa.replace(/\.0$/, "")}e${Number(exponent)}`.replaceAll("-", MINUS);
 }
 
 /** For equations and lists: four decimals; a tiny or huge number in powers of ten. */
@@ -31,7 +32,7 @@ export function brief(value) {
 export function scaleEnd(value) {
   if (value === 0) return "0";
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
-  return Math.abs(value) < 0.01 ? scientific(value) : value.toFixed(digits).replace("-", MINUS);
+  return Math.abs(value) < 0.01 ? powerOfTen(value) : value.toFixed(digits).replace("-", MINUS);
 }
 
 /** A largest difference, such as "3e−7"; "0" if there is none. It is a bound, so it is rounded up. */
@@ -39,7 +40,7 @@ export function magnitude(value) {
   if (value === 0) return "0";
   const [mantissa, exponent] = value.toExponential().split("e");
   const up = Number(`${Math.ceil(Number(mantissa))}e${exponent}`);
-  return up.toExponential(0).replace("e-", "e" + MINUS).replace("e+", "e");
+  return powerOfTen(up, 1);
 }
 
 /** The same four decimals as LaTeX. */

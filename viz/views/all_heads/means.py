@@ -69,6 +69,7 @@ def means_and_rollout(seen: Look) -> None:
             columns=Axis("key" if kind != ROLLED else "token of the text", keys),
             quantity="weight",
             blocked=None if mask is None else ~mask,
+            square=True,
         )
         chart(figure, key)
     with words:

@@ -12,7 +12,7 @@ from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.curves import gradient_by_depth
 from viz.notation.labels import numbered_labels
 from viz.notation.names import state_names
-from viz.notation.numbers import difference
+from viz.notation.numbers import difference, power_of_ten
 from viz.shell.pictures import chart, look_for, table, without_sentence
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
@@ -127,7 +127,7 @@ def gradient_view() -> None:
     )
     columns: dict[str, object] = {"blocks passed": range(len(without))}
     for name, sizes in (("with shortcuts", with_them), ("without", without)):
-        columns[name] = [f"{size:.3e}" for size in sizes]
+        columns[name] = [power_of_ten(size, 4) for size in sizes]
     table(columns, "feed-forward-gradient")
 
 

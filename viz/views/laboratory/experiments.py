@@ -17,7 +17,7 @@ from viz.notation.numbers import difference
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
-from viz.views.laboratory.masks import mask_values_compared, two_routes
+from viz.views.laboratory.masks import ROOMY, mask_values_compared, two_routes
 
 VARIANCE = (
     r"\begin{aligned} \mathrm{Var}(q \cdot k) &= \sum_{c=1}^{d_k} \mathrm{Var}(q_c k_c) = d_k \\"
@@ -170,7 +170,8 @@ def _one_row() -> None:
             columns=Axis("score of key", names, tokens=False),
             quantity="difference",
             limit=0.25,
-            decimals=4,
+            decimals=4 if len(names) <= ROOMY else 2,
+            square=True,
         )
         chart(figure, "laboratory-jacobian")
     weights = ", ".join(f"{weight:.4f}" for weight in found.weights)

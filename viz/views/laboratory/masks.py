@@ -8,7 +8,7 @@ from model.analysis.softmax_experiments import MaskValueEffect, Precision, mask_
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
-from viz.notation.numbers import counted, difference
+from viz.notation.numbers import counted, difference, power_of_ten
 from viz.shell.pictures import chart, look_for, table
 from viz.state.intervention_words import MASK_VALUES, mask_value_name
 from viz.state.look import Look
@@ -77,6 +77,7 @@ def two_routes(seen: Look) -> None:
             blocked=~mask,
             limit=max(float(np.abs(drawn).max()), 1e-7),
             words=_powers(drawn) if kind == APART else None,
+            square=True,
         )
         if kind == APART:
             figure.data[-1].colorbar.tickformat = ".0e"
@@ -93,7 +94,7 @@ def _powers(values: Array) -> list[list[str]]:
     """Very small numbers as words for the cells; nothing where there are too many for them."""
     if max(values.shape) > ROOMY:
         return [[""] * values.shape[1]] * len(values)
-    return [[f"{value:.0e}" if value else "0" for value in row] for row in values.tolist()]
+    return [[power_of_ten(value, 1) for value in row] for row in values.tolist()]
 
 
 def mask_values_compared(seen: Look) -> None:
