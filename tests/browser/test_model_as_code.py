@@ -31,10 +31,12 @@ def test_a_line_lights_its_block_leads_to_its_numbers_and_the_script_is_saved(
         page.get_by_role("button", name="Script", exact=True).click()
     script = saved.value.path().read_text(encoding="utf-8")
     assert "scores = q @ k.transpose(-2, -1)  # (8, 6, 6)" in script
+    page.evaluate("window.before = true")
     line.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Attention")
     expect(page.get_by_test_id("title")).to_contain_text("L2H3")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-stage", "scores")
+    assert page.evaluate("window.before")  # the page was not loaded anew
 
 
 def test_the_lecture_view_shows_the_listing(open_page: Callable[..., Page]) -> None:

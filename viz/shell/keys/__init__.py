@@ -16,6 +16,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 from model.nn.config import Shape
 from model.nn.places import Place, layer_label
 from viz.explorer.bundle import BUNDLED
+from viz.explorer.selection import STAGES
 from viz.notation.labels import token_label
 from viz.state.engine import engine
 from viz.state.held import loaded
@@ -83,6 +84,8 @@ def _jump(file: str) -> None:
     if not isinstance(said, Mapping):
         return
     if said.get("page") in {page.file for page in PAGES}:
+        if said.get("stage") in STAGES:
+            change_view(replace(current(), stage=said["stage"]))
         st.session_state[_JUMPED] = said["page"]
         return
     model = loaded(current().model)

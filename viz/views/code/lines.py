@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from model.code.line import Length, Line
+from viz.shell.model_map import PAGES
 
 STYLE = Path(__file__).with_name("listing.css")
 _COLOURED = re.compile(
@@ -41,9 +42,15 @@ def _row(line: Line, lengths: Mapping[Length, int], link: Callable[[Line], str] 
     bare = line.code.lstrip()
     code, shape = coloured(bare), html.escape(line.shaped(lengths))
     if line.shape is not None and link is not None:
-        code = f'<a href="{html.escape(link(line))}">{code}</a>'
+        goal = f'data-page="{page_of(line)}" data-stage="{line.stage or ""}"'
+        code = f'<a href="{html.escape(link(line))}" {goal}>{code}</a>'
     room = " " * (len(line.code) - len(bare))
     return f"<li{part}><code>{room}{code}</code><span>{shape}</span></li>"
+
+
+def page_of(line: Line) -> str:
+    """The file of the page with a line's numbers. viz/shell/keys opens it without a new session."""
+    return PAGES[line.part or "tokens"]
 
 
 def coloured(code: str) -> str:

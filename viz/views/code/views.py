@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import streamlit as st
 
@@ -10,16 +11,16 @@ from model.code.check import Weights, checked_difference
 from model.code.line import Line
 from model.code.listing import lines
 from model.code.script import lengths, model_script, printed, stem, weights_file
+from model.serving.engine import Request
 from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.shell.model_map import PAGES
-from viz.state.held import loaded
+from viz.state.held import loaded, traced
 from viz.state.link import address, to_link
 from viz.state.look import Look
 from viz.state.menu import entry
 from viz.state.session import carried_link, current
-from viz.views.code.lines import STYLE, listing_html, lit_style
+from viz.views.code.lines import STYLE, listing_html, lit_style, page_of
 
 DOWNLOADED = 128 * MEGABYTE  # of weights; more are written by a command
 
@@ -30,7 +31,7 @@ def model_as_code(seen: Look) -> None:
     try:
         weights = seen.model.module.named_weights()
         listed = lines(seen.model.config, weights, attention.place)
-        off = checked_difference(seen.model, seen.trace, weights)
+        off = _checked(seen.request)
     except ValueError as refusal:
         st.info(plain(f"{seen.model.name} cannot be written as code: {refusal}."))
         return
@@ -51,6 +52,13 @@ def model_as_code(seen: Look) -> None:
             _take_away(seen, weights)
 
 
+@lru_cache(maxsize=64)
+def _checked(request: Request) -> float:
+    """How far the listing's numbers are from those of a request's trace: half a second for a long text."""
+    model = loaded(request.model)
+    return checked_difference(model, traced(request), model.module.named_weights())
+
+
 def _link() -> Callable[[Line], str] | None:
     """The address of the page with a line's numbers. None where a link cannot carry the whole view: it opens
     a session of its own, which would begin with another sentence."""
@@ -60,7 +68,7 @@ def _link() -> Callable[[Line], str] | None:
 
     def link(line: Line) -> str:
         stage = {"stage": line.stage} if line.stage else {}
-        return address(f"/{entry(PAGES[line.part or 'tokens']).address}", carried | stage)
+        return address(f"/{entry(page_of(line)).address}", carried | stage)
 
     return link
 

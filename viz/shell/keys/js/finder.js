@@ -1,10 +1,14 @@
 // A list of every page, head and token, which gets shorter with each letter that is typed.
 
+import Combobox from "@github/combobox-nav";
+import { matchSorter, rankings } from "match-sorter";
 import { element, span } from "../../../explorer/js/elements.js";
 import { isShownAtOnce } from "../../../explorer/js/head_events.js";
 
 const SHOWN = 60; // goals in the list; more are found by another letter
-const MOVES = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
+const PAGES = { PageDown: 8, PageUp: -8 }; // options that these keys move by
+const IN_ORDER = () => 0; // goals that fit equally well stay as they stand
+const MATCHING = { keys: ["name", "text"], threshold: rankings.CONTAINS, baseSort: IN_ORDER };
 
 export class Finder {
   goals = [];
@@ -14,9 +18,13 @@ export class Finder {
     this.box = dialog.querySelector("input");
     this.list = dialog.querySelector("ul");
     this.count = dialog.querySelector(".count");
-    this.box.oninput = () => this.find();
-    this.box.onkeydown = (event) => this.key(event);
-    dialog.onclick = (event) => this.click(event);
+    this.box.onkeydown = (event) => this.turnPage(event); // before the combobox, which begins anew at any key
+    const nav = { firstOptionSelectionMode: "selected", tabInsertsSuggestions: false };
+    this.options = new Combobox(this.box, this.list, nav);
+    this.options.start();
+    this.box.oninput = () => this.find(); // after the combobox, which forgets the chosen option
+    this.list.addEventListener("combobox-commit", ({ target }) => this.go(target));
+    dialog.onclick = ({ target }) => target === dialog && dialog.close();
   }
 
   /** Takes what can be gone to, and whom to tell: `jump` a goal, `look` where heads are still unknown. */
@@ -34,46 +42,29 @@ export class Finder {
     this.find();
   }
 
-  /** Lists the goals that hold every word that is typed; those that begin with it first. */
+  /** Lists the goals that hold every word that is typed; those whose name begins with the first one first. */
   find() {
-    const typed = this.box.value.trim().toLowerCase();
-    const words = typed.split(/\s+/);
-    const fits = ({ text }) => words.every((word) => text.includes(word));
-    const found = this.goals.filter(fits);
-    const rank = ({ name }) => (typed && name.toLowerCase().startsWith(typed) ? 0 : 1);
-    found.sort((one, other) => rank(one) - rank(other));
+    const words = this.box.value.trim().split(/\s+/);
+    const found = words.reduceRight((goals, word) => matchSorter(goals, word, MATCHING), this.goals);
     this.found = found.slice(0, SHOWN);
     this.list.replaceChildren(...this.found.map(optionOf));
     const more = found.length - this.found.length;
     this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "No page, head or token has this name.";
-    this.choose(0);
+    this.options.resetSelection();
   }
 
-  choose(at) {
-    const { children } = this.list;
-    this.at = Math.max(Math.min(at, children.length - 1), 0);
-    [...children].forEach((option, n) => (option.ariaSelected = String(n === this.at)));
-    const chosen = children[this.at];
-    this.box.setAttribute("aria-activedescendant", chosen?.id ?? "");
-    chosen?.scrollIntoView({ block: "nearest" });
-  }
-
-  key(event) {
-    if (event.key in MOVES) this.choose(this.at + MOVES[event.key]);
-    else if (event.key === "Enter" && !event.isComposing) this.go(this.at);
-    else return;
+  turnPage(event) {
+    if (!(event.key in PAGES)) return;
+    const options = [...this.list.children];
+    const at = options.findIndex((option) => option.ariaSelected === "true");
+    const to = Math.max(Math.min(at + PAGES[event.key], options.length - 1), 0);
+    if (to !== at) this.options.navigate(to - at);
     event.preventDefault();
+    event.stopImmediatePropagation();
   }
 
-  click({ target }) {
-    const option = target.closest("li");
-    if (option) this.go([...this.list.children].indexOf(option));
-    else if (target === this.dialog) this.dialog.close();
-  }
-
-  go(at) {
-    const goal = this.found[at];
-    if (!goal) return;
+  go(option) {
+    const goal = this.found[[...this.list.children].indexOf(option)];
     this.dialog.close();
     if (goal.kind !== "Head" || !isShownAtOnce(goal.to)) this.told.jump(goal.to);
   }
@@ -91,7 +82,7 @@ function goalsOf({ pages, layers = [], tokens = [] }) {
 }
 
 function goal(kind, name, to) {
-  return { kind, name, to, text: `${kind} ${name}`.toLowerCase() };
+  return { kind, name, to, text: `${kind} ${name}` };
 }
 
 function optionOf({ kind, name }, n) {

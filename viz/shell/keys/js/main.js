@@ -47,12 +47,22 @@ class Keyboard {
     this.listening = new AbortController();
     const { signal } = this.listening;
     document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
+    document.addEventListener("click", (event) => this.follow(event), { signal });
     this.draft = new Draft(signal);
   }
 
   close() {
     this.map.close();
     this.listening.abort();
+  }
+
+  /** Follows a line of the model as code within the app: its link alone would open a new session. */
+  follow(event) {
+    const line = event.target.closest?.("ol.listing a[data-page]");
+    if (!line || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    const { page, stage } = line.dataset;
+    this.finder.told.jump({ page, stage });
   }
 
   /** Does what a key means. What it did nothing with goes on to the element that has the keyboard. */
