@@ -1,6 +1,12 @@
 """A sentence with arcs from one token to those that it attends to, as SVG. An arc is as wide as its
 weight."""
 
+# The explorer has code of its own for arcs (viz/explorer/js/arcs.js). There they lie beneath chips that
+# the browser has laid out, above a line and below it, and change with every click. Here the words have
+# their places before an arc is drawn, so an arc to another line can go around them, in a gutter that
+# exists only where there are several lines, and Home shows all of it without the explorer's script. What
+# both share is the meaning of an arc: WIDEST, FAINT, and an opacity of 0.25 to 1.
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from model.analysis.heads.tiles import Tiles
 from viz.figures.chart import BARE, MONOSPACED, chart, titled
 from viz.figures.head_marks import Cell, Pitch, add_marks
-from viz.figures.squares import BELOW, SCALE
+from viz.figures.squares import BELOW, MARGIN, SCALE
 from viz.notation.labels import tick_positions
 from viz.notation.theme import MASKED, colorscale, rgba
 
@@ -50,9 +50,8 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
     tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
     height = int(layers * tile * min(high / wide, 1.0)) + _ABOVE + BELOW
     frames = _frames([pitch.corners(cell) for cell in cells])
-    margin = {"l": 8, "r": 8, "t": 8, "b": BELOW, "pad": 0}
     axes = _axes(pitch, layers, heads)
-    figure = chart([*traces, frames], *axes, height=height, margin=margin)
+    figure = chart([*traces, frames], *axes, height=height, margin=MARGIN)
     add_marks(figure, cells, pitch, words=words, chosen=chosen)
     return figure
 

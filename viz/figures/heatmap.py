@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from model.trace.records import Attention
 from viz.figures.chart import MONOSPACED, Axis, chart, marks
-from viz.figures.squares import BELOW, LARGE, SCALE, SLANTED, TALLEST, squares
+from viz.figures.squares import LARGE, MARGIN, SCALE, SLANTED, TALLEST, squares
 from viz.notation.theme import MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
@@ -45,10 +45,9 @@ def heatmap(
     they fill the width. Equal labels keep their own rows and columns. The last trace is the heatmap itself.
     Raises ValueError if labels and values do not fit.
     """
-    if values.shape != (len(rows.labels), len(columns.labels)):
-        raise ValueError(
-            f"{values.shape} values for {len(rows.labels)} rows, {len(columns.labels)} columns."
-        )
+    shape = len(rows.labels), len(columns.labels)
+    if values.shape != shape:
+        raise ValueError(f"{values.shape} values for {shape[0]} rows, {shape[1]} columns.")
     hidden = ~np.isfinite(values) if blocked is None else blocked | ~np.isfinite(values)
     shown = np.where(hidden, np.nan, values).astype(np.float32)
     diverging = quantity is None or QUANTITIES[quantity].diverging
@@ -57,10 +56,8 @@ def heatmap(
         words = [[f"{value:,.{decimals}f}" for value in row] for row in shown]
     above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
     down = rows.down()
-    layout = squares(values.shape, above, down) if square else None
-    traces: list[go.Heatmap | go.Scatter] = []
-    if blocked is not None and blocked.any():
-        traces += [_not_allowed(blocked), _hatching(blocked)]
+    layout = squares(shape, above, down) if square else None
+    traces = _masked(blocked)
     if words is not None:
         strength = shown * 0 if quantity is None else np.abs(shown) / end
         strong = ON_DIVERGING if quantity and diverging else STRONG
@@ -71,8 +68,7 @@ def heatmap(
     if layout:
         traces[-1].colorbar.update(SCALE)
         above, down = layout.axes(above, down)
-        margin = {"l": 8, "r": 8, "t": 8, "b": BELOW, "pad": 0}
-        return chart(traces, above, down, height=layout.height, margin=margin)
+        return chart(traces, above, down, height=layout.height, margin=MARGIN)
     if columns.tokens and len(columns.labels) > LEVEL:
         above["tickangle"] = SLANTED
     height = height or min(max(26 * len(rows.labels) + 110, 200), TALLEST)
@@ -148,6 +144,13 @@ def _open_cells(
 def _cells(values: Matrix, colours: object, **more: object) -> go.Heatmap:
     """A heatmap that leaves NaN empty."""
     return go.Heatmap(z=values, colorscale=colours, hoverongaps=False, **more)
+
+
+def _masked(blocked: NDArray[np.bool_] | None) -> list[go.Heatmap | go.Scatter]:
+    """Grey cells, and lines over them; nothing where no cell is masked."""
+    if blocked is None or not blocked.any():
+        return []
+    return [_not_allowed(blocked), _hatching(blocked)]
 
 
 def _not_allowed(blocked: NDArray[np.bool_]) -> go.Heatmap:

@@ -27,7 +27,8 @@ SCALE: Mapping[str, object] = {  # below the cells, at their left
     "yanchor": "top",
     "ypad": 8,
 }
-_FRAME: Mapping[str, object] = {
+MARGIN: Mapping[str, object] = {"l": 8, "r": 8, "t": 8, "b": BELOW, "pad": 0}
+_FRAME: dict[str, object] = {
     "constrain": "domain",
     "showline": True,
     "mirror": True,
