@@ -12,7 +12,7 @@ from model.worked import errata, examples
 from viz.state.link import from_link
 from viz.state.menu import PAGES
 from viz.views.glossary.glossary import term
-from viz.views.worked.by_hand import NOTES
+from viz.views.worked.by_hand import CODE, NOTES
 from viz.views.worked.choice import EXAMPLE, SHOW, STEP
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,7 +45,7 @@ def test_a_link_leads_to_a_page_and_says_what_it_can_open(link: str) -> None:
     assert page in {entry.address for entry in PAGES}
     if page == "worked_examples":
         assert parameters.keys() <= {EXAMPLE, STEP, SHOW}
-        assert parameters.get(SHOW, NOTES) == NOTES
+        assert parameters.get(SHOW, NOTES) in (CODE, NOTES)
         if EXAMPLE in parameters:
             assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
     elif page == "glossary":
