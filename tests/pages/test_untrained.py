@@ -48,7 +48,7 @@ def test_they_stand_apart_from_the_trained_ones_and_open_from_there() -> None:
     app.run()
     apart = control(app, "Untrained: the notes' own models")
     assert len(apart.options) == len(untrained())
-    assert "the 124M configuration (decoder, 12 layers × 12 heads), 652 MB" in apart.options
+    assert "The 124M configuration (decoder, 12 layers × 12 heads), 652 MB" in apart.options
     apart.set_value("notes-post-norm").run()
     assert app.query_params["model"] == "notes-post-norm"
     assert control(app, "Model").value == "notes-post-norm"

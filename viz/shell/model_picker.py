@@ -141,7 +141,7 @@ def _untrained() -> None:
 def _about_untrained(name: str) -> str:
     """What an untrained model is, and its memory."""
     title = untrained_models[name].title.removeprefix(f"{UNTRAINED_TITLE}: ")
-    return f"{title}, {untrained_bytes(name) / 1e6:,.0f} MB"
+    return f"{title[0].upper()}{title[1:]}, {untrained_bytes(name) / 1e6:,.0f} MB"
 
 
 def _find() -> None:
