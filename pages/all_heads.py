@@ -47,6 +47,12 @@ def live() -> None:
 
 page.beats(
     idea=idea,
-    hand=lambda: by_hand("ladder-multi-head", "one-matrix-then-split", "head-widths"),
+    hand=lambda: by_hand(
+        "ladder-multi-head",
+        "one-head-or-two",
+        "one-matrix-then-split",
+        "head-widths",
+        "grouped-queries",
+    ),
     live=live,
 )

@@ -42,4 +42,8 @@ def live() -> None:
     beside_questions("attention", seen, lambda: page.compare(seen, below=effect_on_prediction))
 
 
-page.beats(idea=idea, hand=lambda: by_hand("the-cat-sat"), live=live)
+page.beats(
+    idea=idea,
+    hand=lambda: by_hand("the-cat-sat", "softmax-or-plain-shares", "separate-queries-and-keys"),
+    live=live,
+)

@@ -97,6 +97,7 @@ page.beats(
         "decoder-layer",
         "sequence-in-three-steps",
         "encoder-layer",
+        "sentence-vector",
         "all-positions-at-once",
         "padding-to-the-source",
         "encoder-of-the-paper",

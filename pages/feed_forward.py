@@ -56,6 +56,7 @@ page.beats(
         "relu-and-gelu",
         "swiglu",
         "feed-forward-position-wise",
+        "how-wide-inside",
         "residual-gradient",
         "dropout-by-hand",
         "dropout-on-weights",

@@ -49,6 +49,8 @@ page.beats(
     hand=lambda: by_hand(
         "sinusoidal-table",
         "embedding-plus-position",
+        "added-or-appended",
+        "why-ten-thousand",
         "shift-is-a-rotation",
         "rotary-positions",
         "learned-positions",

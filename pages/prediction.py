@@ -65,6 +65,8 @@ def live() -> None:
 
 page.beats(
     idea=idea,
-    hand=lambda: by_hand("most-probable-word", "to-the-vocabulary", "sequence-in-three-steps"),
+    hand=lambda: by_hand(
+        "most-probable-word", "to-the-vocabulary", "sequence-in-three-steps", "beam-beside-greedy"
+    ),
     live=live,
 )

@@ -25,7 +25,7 @@ _TOPICS = (
     "attention_by_hand", "scaling", "gradients", "softmax", "masks", "masked_attention",
     "mask_values", "decoder_errata", "ladder", "multi_head", "heads", "shapes", "positions",
     "word_order", "norms", "activation_curves", "feed_forward", "tokens", "encoder_decoder",
-    "parameters", "prediction",
+    "parameters", "prediction", "design_choices",
 )  # fmt: skip
 
 

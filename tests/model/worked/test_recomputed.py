@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from model.worked import Example, examples
-from tests.model.worked.recomputed import attention, feed_forward, layers, models
+from tests.model.worked.recomputed import attention, design_choices, feed_forward, layers, models
 from tests.model.worked.recomputed.steps import Inputs, Steps
 
 WAYS: dict[str, Callable[[Inputs], Steps]] = {
     name.replace("_", "-"): way
-    for module in (attention, layers, feed_forward, models)
+    for module in (attention, layers, feed_forward, models, design_choices)
     for name, way in vars(module).items()
     if getattr(way, "__module__", "") == module.__name__
 }
