@@ -17,14 +17,15 @@ from viz.views.worked.choice import EXAMPLE, SHOW, STEP
 
 ROOT = Path(__file__).resolve().parents[1]
 COVERAGE = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+QUESTIONS = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
 QUOTATIONS = json.loads((ROOT / "tests/model/worked/quotations.json").read_text(encoding="utf-8"))
 STEPS = {example.name: example.steps for example in examples()}
-LINKS = sorted(set(re.findall(r"`(/[a-z_]*(?:\?[^`]*)?)`", COVERAGE)))
+LINKS = sorted(set(re.findall(r"`(/[a-z_]*(?:\?[^`]*)?)`", COVERAGE + QUESTIONS)))
 
 
-def rows(heading: str) -> list[list[str]]:
+def rows(heading: str, text: str = COVERAGE) -> list[list[str]]:
     """The cells of the table under a heading, without its head."""
-    table = COVERAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    table = text.split(f"## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
@@ -93,3 +94,16 @@ def test_the_counts_are_right() -> None:
         f"arithmetic, {len(QUOTATIONS) - agreeing} do not. With {of_words} errata of words "
         f"and code the notes have {len(errata())} errata."
     ) in " ".join(COVERAGE.split())
+
+
+def test_the_questions_are_counted_and_each_that_is_answered_opens_something() -> None:
+    headings = re.findall("^## (.*)$", QUESTIONS, re.MULTILINE)
+    asked = [row for heading in headings for row in rows(heading, QUESTIONS)]
+    assert all(question.endswith("?") for question, *_ in asked)
+    assert len({question for question, *_ in asked}) == len(asked)
+    waiting = [row for row in asked if row[1].startswith("not yet")]
+    in_part = [row for row in asked if "not yet" in row[1] and row not in waiting]
+    assert all(row[2] for row in asked if row not in waiting)
+    counts = len(asked) - len(waiting) - len(in_part), len(in_part), len(waiting)
+    assert f"{len(asked)} questions" in QUESTIONS
+    assert "{} are answered, {} in part, {} not yet".format(*counts) in QUESTIONS
