@@ -63,7 +63,7 @@ def about() -> None:
         "This app began with five sets of study notes on the transformer. The notes themselves are "
         "not part of it; their examples are worked out again here. Where the notes give the result "
         "of a step, the step shows it as they print it, with the document, its part and the words "
-        "around it."
+        "around it. Steps without a quotation and numbers marked “chosen here” are the app's own."
     )
     printed = [step.notes for example in worked() for step in example.steps if step.notes]
     for document in DOCUMENTS:

@@ -8,7 +8,7 @@ from model.worked.example import Array, Sheet, given, whole, worked
 from model.worked.ladder import SQUARE_MATRICES, TOKENS, VECTORS
 
 _PAIR = ("this token", "other token")
-_DISTANCES = (0.0, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+_DISTANCES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 
 
 @worked(
@@ -163,7 +163,7 @@ def added_or_appended(sheet: Sheet, words: Array, places: Array) -> None:
 def why_ten_thousand(sheet: Sheet, width: int, bases: Array) -> None:
     if width % 2:
         raise ValueError(f"A width of {width} has no whole number of pairs.")
-    rows = tuple(f"base {base:,g}" for base in bases)
+    rows = tuple(f"base {base:,.10g}" for base in bases)
     powers = positions.exponents(width)[[0, width // 2 - width // 2 % 2, -1]]
     turns = 2 * np.pi * bases[:, None] ** powers
     names = ("first pair", "middle pair", "last pair")
@@ -171,12 +171,12 @@ def why_ten_thousand(sheet: Sheet, width: int, bases: Array) -> None:
     sheet.step("Tokens for one full turn", formula, turns, rows, names)
     sheet.numbers(r"2 \cdot \pi \cdot @^{@} = @", bases[0], powers[2], turns[0, 2])
     sheet.remark("The first pair turns once in 6.28 tokens whatever the base is.")
-    tables = [positions.sinusoidal(np.array(_DISTANCES), width, base) for base in bases]
-    alike = np.array([[learning.cosine(table[0], row) for row in table] for table in tables])
+    tables = [positions.sinusoidal(np.array((0.0, *_DISTANCES)), width, base) for base in bases]
+    alike = np.array([[learning.cosine(table[0], row) for row in table[1:]] for table in tables])
     distances = tuple(f"{distance:,g} apart" for distance in _DISTANCES)
     title, formula = "How alike two positions are", r"\cos(PE_0,\ PE_n)"
     sheet.step(title, formula, alike, rows, distances)
-    sheet.numbers(r"\text{@, @: } @", rows[1], distances[3], alike[1, 3])
+    sheet.numbers(r"\text{@, @: } @", rows[1], distances[2], alike[1, 2])
     sheet.remark(
         "With a small base near positions soon look as unlike as far ones; with a large one even far "
         "positions look alike. 10,000 is the choice of the paper."
@@ -248,7 +248,7 @@ def sentence_vector(sheet: Sheet, tokens: Array, mask: Array, other: Array) -> N
     "Beam search beside greedy",
     "Greedy takes the most probable word each time. A beam of two keeps two beginnings, and may "
     "find a more probable sentence.",
-    given("first", "First word: probabilities", [0.55, 0.45], ("A", "B"), lowest=0, highest=1),
+    given("first", "First word (chosen here)", [0.55, 0.45], ("A", "B"), lowest=0, highest=1),
     given(
         "second",
         "Second word after each (chosen here)",

@@ -61,7 +61,7 @@ def why_ten_thousand(v: Inputs) -> Steps:
     for base in v["bases"]:
         speeds = base ** (-torch.arange(pairs, dtype=torch.float64) / pairs)
         turns.append(2 * torch.pi / speeds[[0, pairs // 2, -1]])
-        distances = torch.tensor([0, 1, 10, 100, 1_000, 10_000], dtype=torch.float64)
+        distances = torch.tensor([1, 10, 100, 1_000, 10_000], dtype=torch.float64)
         alike.append(torch.cos(torch.outer(distances, speeds)).mean(1))
     return [torch.stack(turns), torch.stack(alike)]
 
