@@ -87,11 +87,11 @@ def one_head_or_two(
         sheet.step(title, formula, merged @ o_matrix, TOKENS, "dim", quantity="output")
         sheet.numbers(r"@\,W_O = @", merged[2], merged[2] @ o_matrix)
         results.append(merged @ o_matrix)
-    sheet.difference(*results, "One head minus two", TOKENS, "dim")
+    sheet.difference(results[0], results[1], "One head minus two", TOKENS, "dim")
     sheet.remark("Two heads can read two places at once, each for its own part of the width.")
-    count = sizes.projection_parameters(len(x[0]))
-    sheet.step("Parameters", r"4\,d^2", [count, count], ("one head", "two heads"))
-    sheet.numbers(r"4 \cdot @ \cdot @ = @", float(len(x[0])), float(len(x[0])), count)
+    parameters = sizes.projection_parameters(len(x[0]))
+    sheet.step("Parameters", r"4\,d^2", [parameters] * 2, ("one head", "two heads"))
+    sheet.numbers(r"4 \cdot @ \cdot @ = @", float(len(x[0])), float(len(x[0])), parameters)
     sheet.remark("The heads share the width, so that more of them cost nothing.")
 
 
@@ -231,7 +231,7 @@ def sentence_vector(sheet: Sheet, tokens: Array, mask: Array, other: Array) -> N
     sheet.numbers(r"\text{token 0: } @,\ \text{sum: } @", tokens[0], total)
     mean = sheet.step("Mean", r"\frac{\sum_i m_i x_i}{\sum_i m_i}", total / count, "dim")
     sheet.numbers(r"\frac{@}{@} = @", total[0], count, mean[0])
-    size = np.linalg.norm(mean)
+    size = float(np.linalg.norm(mean))
     unit = mean / size if size else mean
     sheet.step("Brought to length 1", r"\frac{x}{|x|}", unit, "dim", quantity="output")
     sheet.numbers(r"|x| = @,\ @ \to @", size, mean, unit)
@@ -268,13 +268,14 @@ def beam_beside_greedy(sheet: Sheet, first: Array, second: Array) -> None:
     then = int(second[taken].argmax())
     greedy = both[taken, then]
     formula = r"\max_{w_2}\ p(w_2 \mid \text{the most probable } w_1)"
-    sheet.step(f"Greedy: {rows[taken]} {columns[then]}", formula, greedy)
+    sheet.step("What greedy finds", formula, greedy)
     sheet.numbers(r"@ \cdot @ = @", first[taken], second[taken, then], greedy)
+    sheet.remark(f"It writes “{rows[taken]} {columns[then]}”.")
     start, end = np.unravel_index(both.argmax(), both.shape)
     best = both[start, end]
-    title = f"Beam of two: {rows[start]} {columns[end]}"
-    sheet.step(title, r"\max_{w_1, w_2}\ p(w_1)\,p(w_2 \mid w_1)", best)
+    sheet.step("What a beam of two finds", r"\max_{w_1, w_2}\ p(w_1)\,p(w_2 \mid w_1)", best)
     sheet.numbers(r"@ \cdot @ = @", first[start], second[start, end], best)
     sheet.remark(
-        "With two first words a beam of two sees every sentence of two words, but not of three."
+        f"It writes “{rows[start]} {columns[end]}”. With two first words it sees every sentence of "
+        "two words, but not of three."
     )
