@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.analysis.heads.families import head_weights
 from model.analysis.heads.statistics import entropy
@@ -18,7 +17,7 @@ from model.analysis.tokens.prediction import (
     probabilities,
 )
 from model.nn.config import Stack
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, Mask, Wide, read_only
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
@@ -64,7 +63,7 @@ def predicted(trace: Trace) -> tuple[Token, ...]:
     return trace.tokens_of("decoder")[1:]
 
 
-def losses(trace: Trace) -> NDArray[np.float64]:
+def losses(trace: Trace) -> Wide:
     """(token - 1,): -ln p of each token that follows, in nats (cross-entropy). Raises ValueError for an
     encoder."""
     prediction = trace.require_prediction()
@@ -112,7 +111,7 @@ def divergence_rounding(divergence: float, error: float) -> float:
     return 2 * error * (divergence + (2 * divergence) ** 0.5) + error**2
 
 
-def divergences(before: Trace, after: Trace) -> NDArray[np.float64]:
+def divergences(before: Trace, after: Trace) -> Wide:
     """(token,): `divergence` of the prediction after each token. Raises ValueError for encoders and for
     other tokens."""
     logits = before.require_prediction(), after.require_prediction()

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.arithmetic.attention import entropy, mean_own_slope, own_slopes, softmax, softmax_slopes
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, Mask, Wide, read_only
 
 if TYPE_CHECKING:
     import torch
 
-Wide = NDArray[np.float64]
 Precision = Literal["float32", "float16"]
 NO_KEY = "A row has no key that it may attend to."
 QUERIES = 400  # random rows behind every sampled number

@@ -3,9 +3,10 @@
 The model's anatomy is read from this, so that no family of models has to be described by hand.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,20 @@ def is_rotary(module: nn.Module) -> bool:
 def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: int) -> Probe:
     """Runs the model once and records each linear map, norm, embedding and attention function."""
     events: list[object] = []
-    with _watched(model, events), witnessed(events), torch.inference_mode():
+
+    def note(name: str, module: nn.Module, read: tuple[object, ...], gave: object) -> None:
+        first = gave[0] if isinstance(gave, tuple) else gave
+        given = next((value for value in read if isinstance(value, Tensor)), None)
+        if isinstance(first, Tensor):
+            events.append(Call(len(events), name, module, given, first))
+
+    kinds = (is_map, is_norm, is_table, is_rotary)
+    hooks = [
+        (module, partial(note, name))
+        for name, module in model.named_modules()
+        if any(kind(module) for kind in kinds)
+    ]
+    with hooked(hooks), witnessed(events), torch.inference_mode():
         run()
     calls = tuple(event for event in events if isinstance(event, Call))
     attended = tuple(event for event in events if isinstance(event, Attended))
@@ -61,27 +75,12 @@ def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: i
 
 
 @contextmanager
-def _watched(model: nn.Module, events: list[object]) -> Iterator[None]:
-    def watch(name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, read: tuple[object, ...], gave: object) -> None:
-            first = gave[0] if isinstance(gave, tuple) else gave
-            given = next((value for value in read if isinstance(value, Tensor)), None)
-            if isinstance(first, Tensor):
-                events.append(Call(len(events), name, module, given, first))
-
-        return hook
-
-    kinds = (is_map, is_norm, is_table, is_rotary)
-    hooks = [
-        module.register_forward_hook(watch(name))
-        for name, module in model.named_modules()
-        if any(kind(module) for kind in kinds)
-    ]
-    try:
+def hooked(hooks: Iterable[tuple[nn.Module, Callable[..., object]]]) -> Iterator[None]:
+    """Parts with a forward hook each, which is taken off again."""
+    with ExitStack() as stack:
+        for module, hook in hooks:
+            stack.enter_context(module.register_forward_hook(hook))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def near(one: Tensor, other: Tensor) -> bool:

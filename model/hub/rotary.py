@@ -4,13 +4,12 @@ A rotation keeps the length of each pair, so the pairs are those whose lengths a
 Axes: B batch, H heads, T tokens, D width of a head, R dimensions that turn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
 from model.hub.hooks import unturned
-from model.hub.probe import CLOSE, Probe, is_rotary
+from model.hub.probe import CLOSE, Probe, hooked, is_rotary
 from model.nn.config import RotaryPairs
 
 
@@ -22,7 +21,8 @@ def rotary_pairs(
     width = next((call.gave.shape[-1] for call in found.calls if is_rotary(call.module)), 0)
     if not rotary or not width:
         return "halves", 0
-    with _held_still(rotary):
+    # Every position gets the cosines and sines of position 0.
+    with hooked((part, lambda module, read, gave: unturned(gave)) for part in rotary):
         still = again()
     turned, plain = found.attended[0], still.attended[0]
     return _pairs(plain.query[..., :width], turned.query[..., :width]), width
@@ -40,16 +40,3 @@ def _pairs(plain: Tensor, turned: Tensor) -> RotaryPairs:
     }
     nearest = min(apart, key=apart.__getitem__)
     return nearest if apart[nearest] <= CLOSE * float(plain.abs().max()) else "other"
-
-
-@contextmanager
-def _held_still(rotary: Sequence[nn.Module]) -> Iterator[None]:
-    """Every position gets the cosines and sines of position 0."""
-    hooks = [
-        part.register_forward_hook(lambda module, read, gave: unturned(gave)) for part in rotary
-    ]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -10,7 +10,7 @@ from model.nn.config import Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import AttentionLayer, Runnable
-from model.run.refusals import check_intervention, check_length
+from model.run.refusals import check_id, check_intervention, check_length
 from model.run.tokenizers import Tokenizer, clean
 from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array, read_only
@@ -125,7 +125,7 @@ class Model:
         final states of an encoder and of a pass whose logits are deferred."""
         recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
         with recording(recorder), torch.inference_mode():
-            ended = self.module(*map(self._ids, filter(None, (tokens, target_tokens))))
+            ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
             angles = self.module.embedding.angles(len(tokens), self.device)
         result, matrix, prediction = array_of(ended), self.module.output_matrix, None
         if self.config.shape != "encoder":
@@ -196,12 +196,13 @@ class Model:
         fitting = (kept for kept in beginnings if len(self.tokenizer.tokens(kept)) <= context)
         return next(fitting, "")
 
-    def _ids(self, tokens: tuple[Token, ...]) -> torch.Tensor:
+    def ids(self, tokens: Sequence[Token]) -> torch.Tensor:
+        """(1, token): what the module is fed."""
         return torch.tensor([[token.id for token in tokens]], device=self.device)
 
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
         start, end = self.tokenizer.start, self.tokenizer.end
-        ids = self.module.greedy(self._ids(tokens), start=start, end=end, limit=limit)
+        ids = self.module.greedy(self.ids(tokens), start=start, end=end, limit=limit)
         return self._target_tokenizer.named(ids)
 
     def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
@@ -209,10 +210,7 @@ class Model:
         if ids and self.config.shape == "encoder":
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         for id_ in ids:
-            if not 0 <= id_ < self.config.d_vocab:
-                raise ValueError(
-                    f"{self.name} has {self.config.d_vocab:,} tokens; none has the id {id_}."
-                )
+            check_id(id_, self.config.d_vocab, self.name)
         return self.tokenizer.named(ids)
 
     def _target_tokens(

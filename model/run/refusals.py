@@ -22,6 +22,12 @@ def check_length(length: int, context: int, name: str) -> None:
         raise TextTooLongError(length, context, name)
 
 
+def check_id(id_: int, size: int, name: str) -> None:
+    """Raises ValueError for an id outside a vocabulary of this size."""
+    if not 0 <= id_ < size:
+        raise ValueError(f"{name} has {size:,} tokens; none has the id {id_}.")
+
+
 def check_intervention(
     intervention: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
 ) -> None:

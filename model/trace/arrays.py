@@ -1,4 +1,4 @@
-"""The arrays of a trace: float32, read-only."""
+"""The arrays of a trace: float32, read-only; and what is computed from them in float64."""
 
 from typing import Any, TypeVar
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+Wide = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 F = TypeVar("F", np.float32, np.float64)
 

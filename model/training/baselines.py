@@ -1,11 +1,9 @@
 """What a model must beat: predictions without context, and with one token of context."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from model.training.bigrams import Ids
-
-Floats = NDArray[np.float64]
+from model.trace.arrays import Wide
+from model.training.recipe import Ids
 
 
 class Unigram:
@@ -36,13 +34,13 @@ class Bigram:
         self._totals = np.bincount(before, weights=self._counts, minlength=vocabulary)
         self._kinds = np.bincount(before, minlength=vocabulary)
         contexts = np.bincount(after, minlength=vocabulary) + 1.0
-        self._general: Floats = contexts / contexts.sum()
+        self._general: Wide = contexts / contexts.sum()
 
     def loss(self, rows: Ids) -> float:
         """Mean of -ln p over every token of (row, token) but each row's first."""
         return float(-np.log(self.probabilities(rows[:, :-1], rows[:, 1:])).mean())
 
-    def probabilities(self, before: Ids, after: Ids) -> Floats:
+    def probabilities(self, before: Ids, after: Ids) -> Wide:
         """p(after | before), element by element. A context never seen gives p(after)."""
         keys = self._keys(before, after)
         places = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)

@@ -3,9 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from model.training.recipe import IGNORED, Random
-
-Ids = NDArray[np.int64]
+from model.training.recipe import IGNORED, Ids, Random
 
 
 def in_context_bigrams(

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
-from model.training.bigrams import Ids
-from model.training.recipe import Random
+from model.training.recipe import Ids, Random
 
 BOOKS = Path(__file__).with_name("books")
 SHARES = {"bible": 0.40, "austen": 0.45, "shakespeare": 0.15}  # of the rows of book text

@@ -10,10 +10,10 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset
 from model.training import corpus, head_scores, seedling
 from model.training.baselines import Bigram, Unigram
-from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
+from model.training.bigrams import in_context_bigrams, repeated_lists
 from model.training.corpus import Corpus
 from model.training.induction import repeat_evaluation
-from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
+from model.training.recipe import Batch, Evaluation, Gate, Ids, Random, Recipe
 from model.training.stories import story_row
 
 _CONTEXT = 256
@@ -41,10 +41,8 @@ class HouseTask:
         """`told` rows of text and `ruled` rows of random words with a rule."""
         text = np.stack([self._told(random, length + 1) for _ in range(told)])
         rule = in_context_bigrams if random.random() < 0.5 else repeated_lists
-        inputs, targets = rule(random, self._words(random), count=ruled, length=length)
-        inputs = np.concatenate([text[:, :-1], inputs])
-        targets = np.concatenate([text[:, 1:], targets])
-        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+        words = rule(random, self._words(random), count=ruled, length=length)
+        return Batch.of((text[:, :-1], text[:, 1:]), words)
 
     def _told(self, random: Random, length: int) -> Ids:
         """A row of book text, or one time in eight of micro-stories."""

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from model.nn.config import TransformerConfig
 from model.nn.places import head_label
@@ -26,8 +25,7 @@ class InductionTask:
 
     def batch(self, random: Random, step: int) -> Batch:
         symbols = np.arange(len(SYMBOLS))
-        inputs, targets = in_context_bigrams(random, symbols, count=_ROWS, length=_CONTEXT)
-        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+        return Batch.of(in_context_bigrams(random, symbols, count=_ROWS, length=_CONTEXT))
 
     def evaluation(self, module: Transformer, random: Random) -> Evaluation:
         return repeat_evaluation(module, random, range(len(SYMBOLS)), period=_CONTEXT // 3)

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from model.nn.config import TransformerConfig
@@ -17,6 +18,7 @@ IGNORED = -100  # a target that is not scored
 
 Schedule = Literal["constant", "cosine", "trapezoid"]
 Random = np.random.Generator
+Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,14 @@ class Batch:
     targets: Tensor  # (B, T)
     source: Tensor | None = None  # (B, S): what the encoder reads
     padding: Tensor | None = None  # (B, S) bool, True = real token
+
+    @classmethod
+    def of(cls, *rows: tuple[Ids, Ids]) -> "Batch":
+        """Inputs and targets, one under the other."""
+        inputs, targets = (
+            torch.from_numpy(np.concatenate(each)) for each in zip(*rows, strict=True)
+        )
+        return cls(inputs, targets)
 
     def to(self, device: torch.device) -> "Batch":
         """The same on a device."""

@@ -12,9 +12,9 @@ import torch
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
-from model.training.bigrams import Ids, in_context_bigrams
+from model.training.bigrams import in_context_bigrams
 from model.training.induction import repeat_evaluation
-from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
+from model.training.recipe import Batch, Evaluation, Gate, Ids, Random, Recipe
 
 WORDS = 64
 LAYERS = 2
@@ -33,8 +33,7 @@ class SeedlingTask:
     def batch(self, random: Random, step: int) -> Batch:
         short = step < _LONG_FROM
         count, length = (40, _SHORT) if short else (8, self._context)
-        inputs, targets = in_context_bigrams(random, np.arange(WORDS), count=count, length=length)
-        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+        return Batch.of(in_context_bigrams(random, np.arange(WORDS), count=count, length=length))
 
     def evaluation(self, module: Transformer, random: Random) -> Evaluation:
         return repeat_evaluation(module, random, range(WORDS), period=_SHORT // 3)

@@ -12,9 +12,9 @@ from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, gpt2
 from model.training import micro_stories
-from model.training.bigrams import Ids, in_context_bigrams, repeated_lists
+from model.training.bigrams import in_context_bigrams, repeated_lists
 from model.training.induction import repeat_evaluation
-from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Random, Recipe
+from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Ids, Random, Recipe
 
 _CONTEXT = 128
 _ROWS = 16
@@ -29,9 +29,7 @@ class StoriesTask:
         rows = np.stack([story_row(self.tokenizer, random, _CONTEXT + 1) for _ in range(told)])
         bigrams = in_context_bigrams(random, self.words(random), count=2, length=_CONTEXT)
         lists = repeated_lists(random, self.words(random), count=_ROWS - told - 2, length=_CONTEXT)
-        inputs = np.concatenate([rows[:, :-1], bigrams[0], lists[0]])
-        targets = np.concatenate([rows[:, 1:], bigrams[1], lists[1]])
-        return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+        return Batch.of((rows[:, :-1], rows[:, 1:]), bigrams, lists)
 
     def words(self, random: Random) -> Ids:
         """The words of random rows: those after a space, or in one of five rows any token."""

@@ -27,7 +27,7 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
     if len(keys) < 3 or ours.scale in (0, 1) or answer is None:
         return None
     wide = [float(np.ptp(run.scaled(head)[query, keys])) for run in (ours, theirs)]
-    looking = token_name(scene.trace.queries_of(ours)[query], query)
+    looking = scene.query_name(query)
     deeper = (
         " The vectors of this layer change too, because the layers before it are not scaled either."
         if ours.layer
@@ -65,7 +65,7 @@ def lifted_mask(scene: Scene, number: int) -> Question | None:
             "The mask hid nothing from the last token. But in earlier layers the other tokens have "
             "now read what follows them, so their vectors have changed, and their keys too."
         )
-    looking = token_name(scene.trace.queries_of(ours)[-1], len(before) - 1)
+    looking = scene.query_name(ours.query.shape[1] - 1)
     return Question(
         f"The causal mask is lifted in all layers. What happens to the last row, that of {looking}, "
         f"in head {scene.head_name}?",
@@ -156,11 +156,9 @@ def without_positions(scene: Scene, number: int) -> Question | None:
         for share in (before[best], after[best], after[now])
     )
     token, instead = (quoted(named) for named in scene.named([best, now]))
-    read = scene.trace.tokens_of("decoder")
-    last = token_name(read[-1], len(read) - 1)
     other = "" if now == best else f" Now {instead} is the most likely token, with {first}."
     return Question(
-        f"Positions are switched off in the whole model. After {last} the model expected {token} "
+        f"Positions are switched off in the whole model. After {scene.last_read} the model expected {token} "
         f"with a probability of {had}. Does it still?",
         ("Yes, as surely as before", "Yes, but less surely", "No, another token comes first"),
         answer,

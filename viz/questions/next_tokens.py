@@ -71,9 +71,8 @@ def settled_state(scene: Scene, number: int) -> Question | None:
         for state, most in ((-1, 3), (at, 4), (at - 1, 4))
     )
     token, instead = (quoted(named) for named in scene.named([best, firsts[at - 1]]))
-    read = scene.trace.tokens_of("decoder")
     return Question(
-        f"The model expects {token} after {token_name(read[-1], len(read) - 1)}, with a "
+        f"The model expects {token} after {scene.last_read}, with a "
         f"probability of {in_the_end}. Each state of the stream can be read as if it were the "
         f"last. From which state on is {token} the most likely token?",
         tuple(names[state] for state in offered),

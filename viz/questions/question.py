@@ -60,6 +60,16 @@ class Scene:
     def head_name(self) -> str:
         return head_label((self.place, self.head))
 
+    def query_name(self, query: int) -> str:
+        """The token that looks in a row of the open layer."""
+        return token_name(self.trace.queries_of(self.attention)[query], query)
+
+    @property
+    def last_read(self) -> str:
+        """The last token that the decoder reads."""
+        tokens = self.trace.tokens_of("decoder")
+        return token_name(tokens[-1], len(tokens) - 1)
+
 
 Maker = Callable[[Scene, int], Question | None]  # the number picks a row; None: no clear answer
 

@@ -26,17 +26,15 @@ def row_of(attention: Attention, number: int) -> int:
 
 def open_keys(attention: Attention, query: int, head: int) -> list[int]:
     """The keys that a query may look at."""
-    keys = attention.key.shape[1]
-    if attention.mask is None:
-        return list(range(keys))
-    mask = attention.mask if attention.mask.ndim == 2 else attention.mask[head]
-    return [key for key in range(keys) if mask[query, key]]
+    mask = attention.mask_of(head)
+    return (
+        [*range(attention.key.shape[1])] if mask is None else np.flatnonzero(mask[query]).tolist()
+    )
 
 
 def largest_weight(scene: Scene, number: int) -> Question | None:
     """Which key gets the largest weight of a row?"""
-    attention, trace = scene.attention, scene.trace
-    query = row_of(attention, number)
+    attention, query = scene.attention, row_of(scene.attention, number)
     keys = open_keys(attention, query, scene.head)
     row = attention.weights(scene.head)[query]
     ranked = sorted(keys, key=lambda key: -row[key])
@@ -44,12 +42,12 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
         return None
     best, next_best = ranked[:2]
     offered = _offered(ranked, likely=(query, query - 1, 0))
-    tokens = trace.keys_of(attention)
+    tokens = scene.trace.keys_of(attention)
     names = [token_name(tokens[key], key) for key in offered]
     scaled = attention.scaled(scene.head)[query]
     scores = [f"{scaled[key]:.4f}" for key in (best, next_best)]
     apart = float(scores[0]) - float(scores[1])
-    looking = token_name(trace.queries_of(attention)[query], query)
+    looking = scene.query_name(query)
     return Question(
         f"In head {scene.head_name}, which token gets the largest weight in the row of {looking}?",
         tuple(names),
@@ -74,7 +72,7 @@ def _offered(ranked: list[int], *, likely: tuple[int, ...]) -> list[int]:
 
 def allowed_keys(scene: Scene, number: int) -> Question | None:
     """How many tokens may a token look at under the causal mask?"""
-    attention, trace = scene.attention, scene.trace
+    attention = scene.attention
     if attention.kind != "causal":
         return None
     query = row_of(attention, number + 1)
@@ -83,7 +81,7 @@ def allowed_keys(scene: Scene, number: int) -> Question | None:
         return None
     row = attention.weights(scene.head)[query]
     counts = sorted({allowed - 1, allowed, total})
-    looking = token_name(trace.queries_of(attention)[query], query)
+    looking = scene.query_name(query)
     return Question(
         f"The sentence has {counted(total, 'token')}. How many of them may {looking} attend to?",
         tuple(str(count) for count in counts),

@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from model.analysis.attribution.modules import wide
-from model.analysis.attribution.stream_parts import (
-    Reader,
-    Wide,
-    checked_head,
-    sub_layers_back,
-)
+from model.analysis.attribution.stream_parts import Reader, checked_head, sub_layers_back
+from model.run.refusals import check_id
+from model.trace.arrays import Wide
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -85,6 +82,5 @@ def _output_row(model: "Model", token: int) -> Wide:
     """(d_model,): the row of the output matrix that makes one token's logit."""
     module = model.module
     matrix = (module.embedding.tokens if module.output is None else module.output).weight
-    if not 0 <= token < len(matrix):
-        raise ValueError(f"{model.name} has {len(matrix):,} tokens; none has the id {token}.")
+    check_id(token, len(matrix), model.name)
     return wide(matrix[token])

@@ -22,10 +22,10 @@ from model.analysis.attribution.modules import (
     whole,
     wide,
 )
-from model.analysis.attribution.stream_parts import Positions, Wide
+from model.analysis.attribution.stream_parts import Positions
 from model.nn.config import RotaryPairs, Stack
 from model.nn.places import Place
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 

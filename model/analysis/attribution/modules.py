@@ -4,8 +4,9 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from model.trace.arrays import Wide
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -71,6 +72,6 @@ def matrix_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:
     return (weight if isinstance(part, nn.Linear) else weight.T), bias
 
 
-def wide(tensor: Tensor) -> NDArray[np.float64]:
+def wide(tensor: Tensor) -> Wide:
     """A tensor in numpy and float64."""
     return tensor.detach().cpu().numpy().astype(np.float64)

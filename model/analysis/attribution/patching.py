@@ -15,11 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from model.analysis.attribution.modules import block_around, path_of, private_copy
-from model.analysis.attribution.stream_parts import Wide, check_model
-from model.analysis.heads.ablations import rows_at_once
+from model.analysis.attribution.stream_parts import check_model
+from model.analysis.heads.ablations import rows_at_once, texts_in_rows
 from model.analysis.stream.stream import contributions
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
+from model.run.refusals import check_id
+from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -124,13 +126,10 @@ class PatchedRuns:
         return self._pass(self._trace, len(rows))
 
     def _pass(self, trace: Trace, rows: int) -> Tensor:
-        texts = [trace.tokens, trace.target_tokens] if trace.target_tokens else [trace.tokens]
-        device = self._model.device
-        ids = [torch.tensor([[token.id for token in text]], device=device) for text in texts]
         source = self._model.config.source
         recorder = Recorder(trace.intervention, source=source, deferred=True)
         with recording(recorder), torch.inference_mode():
-            result: Tensor = self._module(*(one.expand(rows, -1) for one in ids))
+            result: Tensor = self._module(*texts_in_rows(self._model, trace, rows))
         return result
 
     def _at(self, name: str, x: Tensor) -> Tensor:
@@ -221,7 +220,4 @@ def _check(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, in
                 "to the same position, so both texts need the same number of tokens."
             )
     for token in answer:
-        if not 0 <= token < model.config.d_vocab:
-            raise ValueError(
-                f"{model.name} has {model.config.d_vocab:,} tokens; none has the id {token}."
-            )
+        check_id(token, model.config.d_vocab, model.name)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from model.analysis.attribution.head_maps import Side, head_map, stack_of
-from model.analysis.attribution.stream_parts import Reader, Wide, checked_head, parts_read
+from model.analysis.attribution.stream_parts import Reader, checked_head, parts_read
+from model.trace.arrays import Wide
 from model.trace.records import Attention
 from model.trace.trace import Trace
 

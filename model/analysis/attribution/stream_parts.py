@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.stream.stream import Contribution, contributions
+from model.analysis.stream.stream import (
+    Contribution,
+    contributions,
+    embedding_norm,
+    weight_and_bias,
+)
 from model.nn.config import Stack
 from model.nn.places import Place, head_name
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
-Wide = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 
@@ -97,17 +101,14 @@ def parts_read(
         if Place.named(part.name).kind == "feed_forward":
             yield part.name, reader.of(part.added)
             continue
-        attention, output = trace.find(part.name), model.layer(part.name).output
-        weights = {name: part.detach().cpu().numpy() for name, part in output.named_parameters()}
-        heads = reader.of_heads(attention, weights["weight"])
+        weight, bias = weight_and_bias(model.layer(part.name).output)
+        heads = reader.of_heads(trace.find(part.name), weight)
         yield from (
             (head_name((part.name, head)), heads[head]) for head in reversed(range(len(heads)))
         )
-        if "bias" in weights:
-            reader.add(weights["bias"])
-    norms = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
-    if norms:  # one for each stack, in order
-        reader.back_through(norms[list(trace.residual).index(stack)])
+        reader.add(bias)
+    if (norm := embedding_norm(trace, stack)) is not None:
+        reader.back_through(norm)
     for name, summand in reversed(list(trace.summands[stack].items())):
         rows = np.broadcast_to(summand, trace.residual[stack][0].shape)
         yield name.removesuffix("s"), reader.of(rows)

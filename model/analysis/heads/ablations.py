@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
 from model.analysis.heads.families import heads_of
 from model.nn.places import Head
 from model.nn.recorder import Recorder, recording
+from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
 Measure = Literal["probability", "logit", "divergence", "loss", "moved"]
-Numbers = NDArray[np.float64]
 MOST_ROWS = 24  # of a batch, so that progress shows often
 MOST_TOKENS = 1024  # of a batch: other visitors wait for its end
 MOST_LOGITS = 2**24  # of a batch: 64 MB
@@ -42,15 +41,15 @@ class Ablations:
     heads: tuple[Head, ...]
     total: int  # heads of the model
     watched: tuple[int, ...]  # ids of the next tokens that are followed
-    measures: Mapping[Measure, Numbers]
-    unchanged: Mapping[Measure, Numbers]  # the same without any ablation: (watched,) or ()
+    measures: Mapping[Measure, Wide]
+    unchanged: Mapping[Measure, Wide]  # the same without any ablation: (watched,) or ()
 
     @property
     def complete(self) -> bool:
         """Whether every head has had its pass."""
         return len(self.heads) == self.total
 
-    def change(self, measure: Measure, watched: int = 0) -> Numbers:
+    def change(self, measure: Measure, watched: int = 0) -> Wide:
         """(head,): the measure without the head minus that of the unchanged pass."""
         change = self.measures[measure] - self.unchanged[measure]
         return change[:, watched] if change.ndim > 1 else change
@@ -74,7 +73,7 @@ def ablate_each(
             name: values[0]
             for name, values in _measures(trace, unchanged, unchanged, watched).items()
         }
-    found: list[Mapping[Measure, Numbers]] = []
+    found: list[Mapping[Measure, Wide]] = []
     rows = rows_at_once(trace, 0 if trace.prediction is None else model.config.d_vocab)
     for start in range(0, len(heads), rows):
         batch = heads[start : start + rows]
@@ -96,16 +95,20 @@ def _without(model: "Model", trace: Trace, ablated: Sequence[Head]) -> Tensor:
     kept = {one.name: torch.ones(rows, one.heads, device=model.device) for one in trace.attention}
     for row, (name, head) in enumerate(ablated):
         kept[name][row, head] = 0.0
-    texts = filter(None, (trace.tokens, trace.target_tokens))
-    ids = [torch.tensor([[token.id for token in text]], device=model.device) for text in texts]
     with recording(Recorder(trace.intervention, source=model.config.source, kept_heads=kept)):
-        result: Tensor = model.module(*(one.expand(rows, -1) for one in ids))
+        result: Tensor = model.module(*texts_in_rows(model, trace, rows))
     return result
+
+
+def texts_in_rows(model: "Model", trace: Trace, rows: int) -> list[Tensor]:
+    """The ids of each text of a trace, the same in every row, (R, T)."""
+    texts = filter(None, (trace.tokens, trace.target_tokens))
+    return [model.ids(text).expand(rows, -1) for text in texts]
 
 
 def _measures(
     trace: Trace, result: Tensor, unchanged: Tensor, watched: tuple[int, ...]
-) -> dict[Measure, Numbers]:
+) -> dict[Measure, Wide]:
     """Each measure of each row, (R, …), beside the one row of the unchanged pass."""
     if trace.prediction is None:
         apart = torch.linalg.vector_norm((result - unchanged).double(), dim=-1)

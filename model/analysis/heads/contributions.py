@@ -8,21 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from model.analysis.stream.stream import contributions, lengths
+from model.analysis.stream.stream import contributions, embedding_norm, lengths, weight_and_bias
 from model.nn.places import Place
-from model.trace.arrays import Array, read_only
+from model.trace.arrays import Array, Wide, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from model.run.model import Model
 
 PartKind = Literal["embedding", "head", "bias", "feed_forward", "norm"]
-Vector = NDArray[np.float64]  # (C,)
 
 
 @dataclass(frozen=True)
@@ -45,13 +41,8 @@ def head_results(model: "Model", attention: Attention) -> Array:
 
 def output_bias(model: "Model", name: str) -> Array:
     """(C,): what W_O's bias adds at every token; zero without a bias."""
-    bias = _bias(model.layer(name).output)
-    return read_only(np.zeros(model.config.d_model, np.float32) if bias is None else bias)
-
-
-def _bias(output: "nn.Module") -> Array | None:
-    bias = dict(output.named_parameters()).get("bias")
-    return None if bias is None else bias.detach().cpu().numpy().copy()
+    _, bias = weight_and_bias(model.layer(name).output)
+    return read_only(bias.copy())
 
 
 def result_lengths(model: "Model", attention: Attention) -> Array:
@@ -81,7 +72,7 @@ def parts_of_logit(
     """
     trace.require_prediction()
     named: list[tuple[PartKind, str, int | None, float]] = []
-    vectors: list[Vector] = []
+    vectors: list[Wide] = []  # (C,) each
 
     def add(kind: PartKind, name: str, head: int | None, vector: Array) -> None:
         vectors.append(vector.astype(np.float64))
@@ -94,14 +85,13 @@ def parts_of_logit(
         vectors = [_normed(vector, found, position) for vector in vectors]
         if found.beta.any():
             add("norm", found.name, None, found.beta)
-    output: nn.Linear | nn.Embedding = model.module.output or model.module.embedding.tokens
-    row = output.weight[token].detach().cpu().numpy().astype(np.float64)
+    weight, biases = weight_and_bias(model.module.output or model.module.embedding.tokens)
+    row = weight[token].astype(np.float64)
     parts = [
         StreamPart(*each, effect=float(vector @ row))
         for each, vector in zip(named, vectors, strict=True)
     ]
-    biases = _bias(output)
-    if biases is not None and (bias := float(biases[token])):
+    if bias := float(biases[token]):
         parts.append(StreamPart("bias", "output", None, abs(bias), bias))
     return tuple(parts)
 
@@ -115,9 +105,8 @@ def _summands(
     for name, summand in trace.summands["decoder"].items():
         rows = np.broadcast_to(summand, trace.residual["decoder"][0].shape)
         yield "embedding", name, None, rows[position]
-    shared = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
-    if shared:  # recorded once for each stack, in order
-        yield shared[list(trace.residual).index("decoder")]
+    if (norm := embedding_norm(trace, "decoder")) is not None:
+        yield norm
     for part in contributions(trace, "decoder", place):
         where = Place.named(part.name)
         if where.kind == "feed_forward":
@@ -135,8 +124,8 @@ def _summands(
         yield norms[Place("decoder", None, "final").norm]
 
 
-def _normed(vector: Vector, norm: NormRecord, position: int) -> Vector:
-    """One summand through a norm, with the statistics of the whole sum."""
+def _normed(vector: Wide, norm: NormRecord, position: int) -> Wide:
+    """One summand (C,) through a norm, with the statistics of the whole sum."""
     centred = vector - vector.mean() if norm.kind == "layer" else vector
     return np.asarray(centred * norm.inverse_deviation.astype(np.float64)[position] * norm.gamma)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace.arrays import Array, Mask
+from model.trace.arrays import Array, Mask, Wide
 from model.trace.records import Attention
 
 SEVERAL = 3  # clear rows that a label needs
@@ -47,7 +47,7 @@ class Places:
     queries: NDArray[np.intp]  # (cell,)
     keys: NDArray[np.intp]  # (cell,)
     chooses: Mask  # (query,): rows that may look at a key beside these cells
-    others: NDArray[np.float64]  # (key,): how many other such rows may look at it
+    others: Wide  # (key,): how many other such rows may look at it
     column: bool
 
     def evidence(self, weights: Array) -> Evidence:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from unicodedata import category
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.analysis.heads import statistics
 from model.analysis.heads.families import Family, head_weights
@@ -17,7 +16,7 @@ from model.analysis.heads.labels import (
     places,
 )
 from model.nn.places import Head
-from model.trace.arrays import Array, Mask
+from model.trace.arrays import Array, Mask, Wide
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
@@ -129,7 +128,7 @@ class Scores:
     """Each statistic of each head of a family. Those that do not apply to this text are `refused`."""
 
     heads: tuple[Head, ...]
-    values: Mapping[str, NDArray[np.float64]]  # statistic's name -> (head,)
+    values: Mapping[str, Wide]  # statistic's name -> (head,)
     refused: Mapping[str, str]  # statistic's name -> why there is none, in a sentence
     evidence: Mapping[str, tuple[Evidence, ...]]  # of statistics that are labels -> (head,)
 
@@ -189,7 +188,7 @@ def _evidence(
     return {name: tuple(by_head) for name, by_head in found.items()}
 
 
-def looking(trace: Trace, family: Family, query: int, key: int) -> NDArray[np.float64]:
+def looking(trace: Trace, family: Family, query: int, key: int) -> Wide:
     """(head,): the weight of each head of a family from one token to another, by position."""
     weights = head_weights(family.members(trace))
     return np.array([one[query, key] for one in weights], np.float64)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.analysis.heads.families import Family, head_weights
 from model.arithmetic.attention import entropy as entropy
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, Mask, Wide, read_only
 from model.trace.trace import Trace
 
 NOTHING_COMES_BACK = "No token occurs twice in this text with another token in between."
@@ -55,7 +54,7 @@ def after_the_same(tokens: Sequence[int] | Sequence[str]) -> Mask:
     return mask
 
 
-def mean_share(weights: Array, cells: Mask) -> NDArray[np.float64]:
+def mean_share(weights: Array, cells: Mask) -> Wide:
     """(…): the share of weights (…, query, key) on some cells, averaged over the rows that have any.
     Raises ValueError if no row has."""
     rows = int(cells.any(-1).sum())

@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.arithmetic import activations
 from model.nn.config import GATED, Activation
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Wide
 
-Wide = NDArray[np.float64]
 Function = Callable[[Wide], Wide]
 
 
@@ -56,7 +54,7 @@ CURVES: Mapping[Activation, ActivationCurve] = MappingProxyType(
 )
 
 
-def bends(activation: Activation, before: Array) -> NDArray[np.float64]:
+def bends(activation: Activation, before: Array) -> Wide:
     """How much an activation f bends each value x: the smaller of |f(x)| and |x − f(x)|. It is 0 where f
     lets nothing of x through, and where it lets x through as it is."""
     x = before.astype(np.float64)

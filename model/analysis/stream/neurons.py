@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Wide
 from model.trace.records import FeedForwardRecord
 
 
@@ -40,8 +40,8 @@ def neuron_statistics(record: FeedForwardRecord) -> NeuronStatistics:
 class Histogram(NamedTuple):
     """Shares of all values in bins of equal width."""
 
-    edges: NDArray[np.float64]  # (bin + 1,)
-    shares: NDArray[np.float64]  # (bin,): of all values, those outside included
+    edges: Wide  # (bin + 1,)
+    shares: Wide  # (bin,): of all values, those outside included
     outside: int  # values beyond the ends
     total: int
 
@@ -58,7 +58,7 @@ def histogram(values: Array, *, least: float = 4.0, bins: int = 80) -> Histogram
 class Dropped(NamedTuple):
     """Values after dropout, and which of them it kept."""
 
-    values: NDArray[np.float64]
+    values: Wide
     kept: NDArray[np.bool_]
 
 

@@ -6,13 +6,10 @@ Everything here is computed in float64 from the recorded input. Axes: token, d_m
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.arithmetic import normalization
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Wide
 from model.trace.records import NormRecord
-
-Wide = NDArray[np.float64]
 
 
 class TokenStatistics(NamedTuple):

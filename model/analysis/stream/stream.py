@@ -8,6 +8,7 @@ import numpy as np
 from model.nn.config import NormPlace, Stack
 from model.nn.places import Place
 from model.trace.arrays import Array, read_only
+from model.trace.records import NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contrib
         Contribution(Place.named(norm.name).name, before, read_only(total - before))
         for norm, before, total in zip(norms, states, sums, strict=False)
     )
+
+
+def embedding_norm(trace: Trace, stack: Stack) -> NormRecord | None:
+    """The norm after the embedding of a stack. Stacks may share one, which is recorded for each, in order."""
+    norms = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
+    return norms[list(trace.residual).index(stack)] if norms else None
 
 
 def lengths(vectors: Array) -> Array:
@@ -96,7 +103,14 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
     return before if model.config.norm_place == "pre" else before + written(model, trace, name)
 
 
+def weight_and_bias(map_: "nn.Module") -> tuple[Array, Array]:
+    """(out, in) and (out,): a linear map in numpy; a bias of zero where it has none."""
+    parts = {name: part.detach().cpu().numpy() for name, part in map_.named_parameters()}
+    weight = parts["weight"]
+    return weight, parts.get("bias", np.zeros(len(weight), weight.dtype))
+
+
 def _mapped(vectors: Array, map_: "nn.Linear") -> Array:
     """vectors (token, width in) through a linear map."""
-    parts = {name: part.detach().cpu().numpy() for name, part in map_.named_parameters()}
-    return read_only(vectors @ parts["weight"].T + parts.get("bias", np.float32(0)))
+    weight, bias = weight_and_bias(map_)
+    return read_only(vectors @ weight.T + bias)

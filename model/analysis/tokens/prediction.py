@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace.arrays import Array
+from model.trace.arrays import Array, Wide
 
-Distribution = NDArray[np.float64]  # (…, vocabulary): each row sums to 1
+Distribution = Wide  # (…, vocabulary): each row sums to 1
 
 
-def log_probabilities(logits: Array, divisor: float = 1.0) -> NDArray[np.float64]:
+def log_probabilities(logits: Array, divisor: float = 1.0) -> Wide:
     """(…, vocabulary): the logarithm of the softmax of logits divided by a temperature, in float64."""
     wide = logits.astype(np.float64) / divisor
     wide -= wide.max(-1, keepdims=True)
-    result: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
+    result: Wide = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
     return result
 
 
@@ -35,7 +35,7 @@ def temperature(logits: Array, divisor: float) -> Distribution:
     return np.exp(log_probabilities(logits, divisor))
 
 
-def divergence(before: Array, after: Array) -> NDArray[np.float64]:
+def divergence(before: Array, after: Array) -> Wide:
     """(…): KL(before ‖ after) in nats of the predictions of two sets of logits (…, vocabulary); 0 where
     they are equal (Kullback and Leibler 1951)."""
     ours, theirs = log_probabilities(before), log_probabilities(after)

@@ -81,7 +81,7 @@ def on_meta(name: str) -> tuple[Model, tuple[Any, ...], tuple[Any, ...]]:
 def pass_on_meta(name: str, recorder: Recorder) -> tuple[Model, torch.Tensor]:
     model, tokens, read = on_meta(name)
     with recording(recorder), torch.inference_mode():
-        ended = model.module(*map(model._ids, filter(None, (tokens, read))))
+        ended = model.module(*map(model.ids, filter(None, (tokens, read))))
         angles = model.module.embedding.angles(len(tokens), model.device)
     assert angles is None or angles.device == META
     return model, ended
