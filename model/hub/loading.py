@@ -28,7 +28,6 @@ from model.hub.tokenizer import HubTokenizer, encoded, first_line, load_tokenize
 from model.nn.config import Shape
 from model.nn.places import Place
 from model.run.model import Model
-from model.system.files import NotReadError
 from model.system.memory import is_out_of_memory
 
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
@@ -38,17 +37,8 @@ FEWEST = 4  # tokens of the probe
 def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:
     """The model of a folder that holds config.json, safetensors and a tokenizer.
 
-    Raises ValueError, with a sentence, for what cannot be loaded or cannot be shown truly.
+    Raises ValueError, with the reason, for what cannot be loaded or cannot be shown truly.
     """
-    try:
-        return _loaded(folder, name, device, progress)
-    except NotReadError:
-        raise
-    except ValueError as refusal:
-        raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
-
-
-def _loaded(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:
     progress(f"Reading the files of {name}", None)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

@@ -50,18 +50,19 @@ def from_hub_layout(
     """GPT-2 in our own decoder; anything else in Hugging Face's library, with our hooks."""
     from model.loading.gpt2 import is_gpt2, load_gpt2
 
+    place = _device(device)
     try:
         check_memory(checked_size(folder), most_bytes)
         check_claims(folder)
         if is_gpt2(folder):
-            return Model(name, *load_gpt2(folder), _device(device))
+            return Model(name, *load_gpt2(folder), place)
+        from model.hub.loading import load_hub  # Hugging Face's library takes seconds to import
+
+        return load_hub(folder, name, place, progress)
     except NotReadError:
         raise
     except ValueError as refusal:
         raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
-    from model.hub.loading import load_hub  # Hugging Face's library takes seconds to import
-
-    return load_hub(folder, name, _device(device), progress)
 
 
 def _device(name: str | None) -> torch.device:

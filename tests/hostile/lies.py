@@ -116,13 +116,19 @@ def index_of(weight_map: object) -> Lie:
     return text("model.safetensors.index.json", json.dumps({"weight_map": weight_map}))
 
 
+def multiplying(letter: str) -> dict[str, Any]:
+    """A normalizer that writes a letter 100 times, as often as makes a text of any length."""
+    more = {"type": "Replace", "pattern": {"String": letter}, "content": letter * 100}
+    return {"type": "Sequence", "normalizers": [more] * 9}
+
+
 BACKTRACKING = {
     "type": "Split",
     "pattern": {"Regex": "([a-zA-Z ,]+)+$"},
     "behavior": "Isolated",
     "invert": False,
 }
-DOUBLING = [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 45
+
 BEGIN = {"SpecialToken": {"id": "<s>", "type_id": 0}}
 MANY_TOKENS = {
     "type": "TemplateProcessing",
@@ -172,8 +178,8 @@ LIES: dict[str, tuple[Lie, str]] = {
         tokenizer(model={"type": "WordLevel", "vocab": {"the": 10**6, "<unk>": 3}, "unk_token": "<unk>"}),
         ANY,
     ),
-    "normalizers that double": (
-        tokenizer(normalizer={"type": "Sequence", "normalizers": DOUBLING}),
+    "normalizers that multiply": (
+        tokenizer(normalizer=multiplying("a")),
         "more than 60 seconds or 1.1 GB of memory",
     ),
     "a template of a million tokens": (

@@ -12,7 +12,7 @@ import pytest
 from model import load_model
 from model.loading.shipped import ASSETS
 from tests.hostile.hostile_models import hostile_folder
-from tests.hostile.lies import LIES, Lie, claims, device, pipe, tokenizer
+from tests.hostile.lies import LIES, Lie, claims, device, multiplying, pipe, tokenizer
 from tests.model.hub_models import saved
 
 ENOUGH = 64_000_000  # bytes of Python's own memory that refusing may take
@@ -71,8 +71,7 @@ def test_a_number_that_makes_the_config_itself_large_is_a_claim(folder: Path) ->
 def test_a_text_that_a_tokenizer_would_make_endless_is_refused_and_the_next_is_read(
     folder: Path,
 ) -> None:
-    doubling = [{"type": "Replace", "pattern": {"String": "z"}, "content": "zz"}] * 45
-    tokenizer(normalizer={"type": "Sequence", "normalizers": doubling})(folder)
+    tokenizer(normalizer=multiplying("z"))(folder)
     model = load_model(str(folder), device="cpu")
     with pytest.raises(ValueError, match=r"cannot read this \(.* GB of memory\)\.$"):
         model.trace("the zebra saw")

@@ -18,6 +18,7 @@ from model import Model, Trace
 from model.serving.engine import Engine
 from tests.bench.server import numbers, serving
 from tests.bench.visitor import Visitor
+from tests.model.tiny import loaded
 from tests.pages.reading import control, visit
 from viz.state.engine import engine
 from viz.state.menu import PAGES
@@ -63,6 +64,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Passes]:
         return passed
 
     monkeypatch.setattr(Model, "trace", counted)
+    monkeypatch.setattr("model.serving.engine.load_model", lambda name, **_: loaded(name))
     monkeypatch.setattr("viz.state.engine.Engine", partial(Engine, trace_bytes=1))
     engine.cache_clear()
     yield made

@@ -1,11 +1,13 @@
 """The models whose listings are tried: our own, tiny ones of the hub's families, and variants of these."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from model import Model, load_model
 from model.trace.trace import Trace
-from tests.model.hub_models import FAMILIES, TEXT, build, loaded, save
+from tests.model import hub_models, tiny
+from tests.model.hub_models import FAMILIES, TEXT, build, save
 
 OWN = {
     "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
@@ -19,8 +21,10 @@ HUB = [family for family in FAMILIES if family != "mistral"]
 CLOSE = 1e-5  # of the largest number of a result
 
 
+@cache
 def opened(name: str) -> tuple[Model, Trace]:
-    model = loaded(name) if name in HUB else load_model(name, device="cpu")
+    """A model and one pass of it, for all tests: none changes them."""
+    model = hub_models.loaded(name) if name in HUB else tiny.loaded(name)
     return model, model.trace(OWN.get(name, TEXT), record="full")
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from model import Intervention, Model, load_model
+from model import Intervention, Model
 from model.code.check import Weights
 from model.snippets import Code, Stage, Style, filled
 from model.trace.records import Attention
 from model.trace.trace import Trace
+from tests.model import tiny
 from tests.model.hub_models import FAMILIES, TEXT, loaded
 
 Case = tuple[Model, Trace, Attention]
@@ -52,7 +53,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 def own_cases() -> Iterator[tuple[str, Case]]:
     """A layer of each kind of every shipped model, of small ones of the hub's families."""
     for name, text in TEXTS.items():
-        model = load_model(name, device="cpu")
+        model = tiny.loaded(name)
         yield from _layers(name, model, model.trace(text))
     for name in FAMILY_NAMES:
         model = loaded(name)
@@ -62,13 +63,13 @@ def own_cases() -> Iterator[tuple[str, Case]]:
 
 def changed_cases() -> Iterator[tuple[str, Case]]:
     for name in ("house-gpt", "minilm"):
-        model = load_model(name, device="cpu")
+        model = tiny.loaded(name)
         for change, fields in CHANGES.items():
             if model.config.shape == "encoder" and ("only" in fields or "ablated" in fields):
                 continue
             trace = model.trace(TEXTS[name], intervention=Intervention(**fields))
             yield f"{name}, {change}", (model, trace, trace.attention[1])
-    grouped = load_model("smollm2-135m-instruct", device="cpu")
+    grouped = tiny.loaded("smollm2-135m-instruct")
     for change in ("dropout", "a mask value", "no positions", "padding"):
         intervention = Intervention(**CHANGES[change])
         trace = grouped.trace(TEXTS["smollm2-135m-instruct"], intervention=intervention)

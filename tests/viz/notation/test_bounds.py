@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model import load_model
+from tests.model.tiny import loaded
 from viz.notation.numbers import difference
 
 HOME = Path(__file__).resolve().parents[3] / "pages" / "home.py"
@@ -36,6 +36,6 @@ def test_a_page_says_no_less_than_the_check_of_its_run() -> None:
     (said,) = [one.value for one in app.caption if one.value.startswith("Check:")]
     found = re.search(r"at most (\de−\d+)\.", said)
     assert found is not None
-    check = load_model("translate-en-fr").trace(text).check()
+    check = loaded("translate-en-fr").trace(text).check()
     assert f"{check:.0e}" == "1e-06"  # rounded to the nearest it would be too little
     assert check <= float(found[1].replace("−", "-"))

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from model import load_model, models
+from model import models
 from model.nn.config import TransformerConfig
-from tests.model.hub_models import TEXT, loaded
+from tests.model import hub_models
+from tests.model.hub_models import TEXT
+from tests.model.tiny import loaded
 from viz.notation.model_map import Rail, rails
 
 PRE_NORM = ["norm", "attention", "add", "norm", "feed_forward", "add"]
@@ -19,23 +21,23 @@ def kinds(rail: Rail) -> tuple[list[str], list[str], list[str]]:
 
 
 def test_a_decoder_with_the_norm_first():
-    (rail,) = rails(load_model("house-gpt").config)
+    (rail,) = rails(loaded("house-gpt").config)
     assert kinds(rail) == (["tokens", "positions"], PRE_NORM, ["norm", "logits", "next_token"])
     assert (rail.stack, rail.layers) == ("decoder", 4)
 
 
 def test_attention_only():
-    (rail,) = rails(load_model("induction").config)
+    (rail,) = rails(loaded("induction").config)
     assert kinds(rail)[1] == ["norm", "attention", "add"]
 
 
 def test_an_encoder_ends_in_vectors_and_adds_a_norm_after_each_sum():
-    (rail,) = rails(load_model("minilm").config)
+    (rail,) = rails(loaded("minilm").config)
     assert kinds(rail) == (["tokens", "positions", "norm"], POST_NORM, ["vectors"])
 
 
 def test_turned_positions_are_no_block_and_stand_in_the_formula_of_attention():
-    (rail,) = rails(load_model("smollm2-135m-instruct").config)
+    (rail,) = rails(loaded("smollm2-135m-instruct").config)
     assert kinds(rail)[0] == ["tokens"]
     attention = next(block for block in rail.layer if block.kind == "attention")
     assert "rotated by position" in attention.formula
@@ -43,7 +45,7 @@ def test_turned_positions_are_no_block_and_stand_in_the_formula_of_attention():
 
 
 def test_an_encoder_decoder_has_two_lines_and_the_second_reads_the_first():
-    encoder, decoder = rails(load_model("translate-en-fr").config)
+    encoder, decoder = rails(loaded("translate-en-fr").config)
     assert encoder.after[-1].name == "memory"
     assert [kind for kind in kinds(decoder)[1] if kind != "norm"] == [
         *("attention", "add", "cross", "add", "feed_forward", "add")
@@ -70,7 +72,7 @@ def test_parallel_blocks_share_one_sum():
     ],
 )
 def test_as_many_norms_and_attentions_as_the_module_runs(name, text):
-    model = load_model(name) if name in models else loaded(name)
+    model = loaded(name) if name in models else hub_models.loaded(name)
     trace = model.trace(text)
     drawn = [
         block.kind

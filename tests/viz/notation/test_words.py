@@ -2,7 +2,7 @@
 
 import pytest
 
-from model import load_model
+from tests.model.tiny import loaded
 from viz.notation.words import word_numbers
 
 
@@ -25,7 +25,7 @@ def test_a_word_is_one_number(tokens: list[str], numbers: list[int]) -> None:
 @pytest.mark.parametrize("name", ["house-gpt", "minilm"])
 def test_the_words_of_a_sentence_are_those_that_spaces_part(name: str) -> None:
     text = "the unaccountable bookkeeper quietly rearranged everything"
-    tokens = [token for token in load_model(name).tokenizer.tokens(text) if not token.special]
+    tokens = [token for token in loaded(name).tokenizer.tokens(text) if not token.special]
     assert len(tokens) > len(text.split())
     words = dict[int, str]()
     for token, number in zip(tokens, word_numbers([one.text for one in tokens]), strict=True):

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from model import load_model
 from model.nn.intervention import Intervention
 from model.run.model import Model
 from model.trace.trace import Trace
+from tests.model.tiny import loaded
 from viz.explorer.claim import Claim, Ring, Words
 from viz.questions.claims import claims
 from viz.state.examples import EXAMPLES, SentenceExample
@@ -24,12 +24,6 @@ CHANGES: dict[str, Callable[[SentenceExample, Model], Intervention]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def model_of() -> Callable[[SentenceExample], Model]:
-    kept: dict[str, Model] = {}
-    return lambda example: kept.setdefault(example.view.model, load_model(example.view.model))
-
-
 def own(example: SentenceExample, before: Trace, after: Trace, change: Intervention) -> Claim:
     """What is said of the example's own head."""
     said = claims(example.view, before, after, change)
@@ -43,9 +37,9 @@ def links(claim: Claim) -> list[Words]:
 
 @by_title
 def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
-    example: SentenceExample, model_of: Callable[[SentenceExample], Model]
+    example: SentenceExample,
 ) -> None:
-    trace = model_of(example).trace(example.view.text)
+    trace = loaded(example.view.model).trace(example.view.text)
     claim = own(example, trace, trace, Intervention())
     assert claim.text == example.look_for
     assert links(claim)
@@ -61,10 +55,8 @@ def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
 
 @pytest.mark.parametrize("change", CHANGES)
 @by_title
-def test_a_changed_run_is_told_by_its_own_numbers(
-    example: SentenceExample, change: str, model_of: Callable[[SentenceExample], Model]
-) -> None:
-    model, view = model_of(example), example.view
+def test_a_changed_run_is_told_by_its_own_numbers(example: SentenceExample, change: str) -> None:
+    model, view = loaded(example.view.model), example.view
     intervention = CHANGES[change](example, model)
     before, after = model.trace(view.text), model.trace(view.text, intervention=intervention)
     said = own(example, before, after, intervention).text
@@ -91,8 +83,8 @@ def test_a_changed_run_is_told_by_its_own_numbers(
 
 
 def test_a_row_that_is_masked_whole_and_a_head_without_output_are_said_to_be_so() -> None:
-    model, example = load_model("house-gpt"), EXAMPLES[0]
-    view, before = example.view, load_model("house-gpt").trace(example.view.text)
+    model, example = loaded("house-gpt"), EXAMPLES[0]
+    view, before = example.view, loaded("house-gpt").trace(example.view.text)
     cut = frozenset((view.query, key) for key in range(view.query + 1))
     for change, words in (
         (Intervention(blocked=cut), "attends to nothing: every key is masked"),
@@ -103,7 +95,7 @@ def test_a_row_that_is_masked_whole_and_a_head_without_output_are_said_to_be_so(
 
 
 def test_words_that_name_a_row_a_line_or_a_head_lead_there() -> None:
-    model, first = load_model("house-gpt"), EXAMPLES[0]
+    model, first = loaded("house-gpt"), EXAMPLES[0]
     trace = model.trace(first.view.text)
     last = len(trace.tokens) - 1
     text = "The last row, the diagonal, just below the diagonal, the first column, L0H2, “nothing”."

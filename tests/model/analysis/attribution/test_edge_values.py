@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model import Intervention, Model, Trace, load_model
+from model import Intervention, Model, Trace
 from model.analysis import edge_values
 from model.analysis.heads.contributions import parts_of_logit
 from tests.model import hub_models
@@ -48,7 +48,7 @@ def test_edges_and_the_other_parts_sum_to_the_logit_in_every_family(family: str)
 
 
 def test_edges_and_the_other_parts_sum_to_the_logit_of_smollm2() -> None:
-    model = load_model("smollm2-135m-instruct", device="cpu")
+    model = loaded("smollm2-135m-instruct")
     sum_to_logits(model, model.trace("The cat saw the dog, and the dog"))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from model import Attention, Intervention, Model, Trace, load_model
+from model import Attention, Intervention, Model, Trace
 from model.analysis import score_parts
 from model.analysis.attribution.score_parts import ScoreParts
 from model.analysis.heads.contributions import head_results
@@ -64,7 +64,7 @@ def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(family: str) -> 
 
 def test_the_parts_of_a_score_add_up_in_every_layer_of_smollm2() -> None:
     """One head a layer, another one in each: together all nine."""
-    model = load_model("smollm2-135m-instruct", device="cpu")
+    model = loaded("smollm2-135m-instruct")
     trace = model.trace("The cat saw the dog, and the dog")
     hold(model, trace, [cell for cell in cells(trace) if cell[1] == cell[0].layer % cell[0].heads])
 
@@ -84,7 +84,7 @@ def test_the_parts_add_up_in_a_changed_pass(name: str, intervention: Interventio
 
 
 def test_the_score_that_finds_the_surname_is_an_induction_circuit() -> None:
-    model = load_model("house-gpt", device="cpu")
+    model = loaded("house-gpt")
     trace = model.trace(TOM)
     texts = [token.text.strip() for token in trace.tokens]
     last, hill = len(texts) - 1, texts.index("Hill")

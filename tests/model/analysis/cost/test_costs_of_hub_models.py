@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from model import Model, load_model
+from model import Model
 from model.analysis.cost.cost import flops_by_part, growth, key_value_cache, memory, total_flops
 from model.analysis.cost.operations import Lengths, operations
 from model.analysis.cost.recorded_shapes import (
@@ -18,7 +18,7 @@ from model.analysis.cost.recorded_shapes import (
 from model.arithmetic.sizes import parameter_parts
 from model.nn.recorder import Recorder, recording
 from tests.model import hub_models
-from tests.model.tiny import is_product
+from tests.model.tiny import is_product, loaded
 
 GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma")
 FAMILIES = (*GROUPED, "distilbert", "bart", "marian", "gpt_neox")
@@ -101,7 +101,7 @@ def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
 
 
 def test_smollm2s_costs_are_those_of_its_modules() -> None:
-    model = load_model("smollm2-135m-instruct", device="cpu")
+    model = loaded("smollm2-135m-instruct")
     lengths = Lengths(1, 13)
     attention = model.module.body.model.layers[0].self_attn
     weights = sum(weight.numel() for weight in attention.parameters())
