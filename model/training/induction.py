@@ -19,16 +19,20 @@ CHECKPOINT_EVERY = 50  # steps of a short recipe
 
 
 class InductionTask:
-    """Sequences over 32 symbols, each with its own successor map."""
+    """Sequences over a few symbols, each with its own successor map."""
 
     tokenizer = Words(SYMBOLS)
 
+    def size(self, step: int) -> tuple[int, int]:
+        """The rows of a batch, and the symbols of a row."""
+        return _ROWS, _CONTEXT
+
     def batch(self, random: Random, step: int) -> Batch:
-        symbols = np.arange(len(SYMBOLS))
-        return Batch.of(in_context_bigrams(random, symbols, count=_ROWS, length=_CONTEXT))
+        (count, length), symbols = self.size(step), np.arange(self.tokenizer.size)
+        return Batch.of(in_context_bigrams(random, symbols, count=count, length=length))
 
     def evaluation(self, module: Transformer, random: Random) -> Evaluation:
-        return repeat_evaluation(module, random, range(len(SYMBOLS)), period=_CONTEXT // 3)
+        return repeat_evaluation(module, random, range(self.tokenizer.size), period=_CONTEXT // 3)
 
 
 def repeat_evaluation(

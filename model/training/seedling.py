@@ -6,15 +6,13 @@ one they form in about 600 steps, and the larger model then begins with the same
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import Words
-from model.training.bigrams import in_context_bigrams
-from model.training.induction import repeat_evaluation
-from model.training.recipe import Batch, Evaluation, Gate, Ids, Random, Recipe
+from model.training.induction import InductionTask
+from model.training.recipe import Gate, Ids, Recipe
 
 WORDS = 64
 LAYERS = 2
@@ -23,20 +21,15 @@ _LONG_FROM = 600  # steps; from here on rows are as long as the context
 _STRONG_POSITIONS = 4.0  # at a quarter of this no previous-token head forms in a thousand steps
 
 
-class SeedlingTask:
-    """Rows over a few words, each with its own successor map."""
+class SeedlingTask(InductionTask):
+    """The same over other words; later rows are as long as the context."""
 
     def __init__(self, context: int) -> None:
         self.tokenizer = Words([str(number) for number in range(WORDS)])
         self._context = context
 
-    def batch(self, random: Random, step: int) -> Batch:
-        short = step < _LONG_FROM
-        count, length = (40, _SHORT) if short else (8, self._context)
-        return Batch.of(in_context_bigrams(random, np.arange(WORDS), count=count, length=length))
-
-    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
-        return repeat_evaluation(module, random, range(WORDS), period=_SHORT // 3)
+    def size(self, step: int) -> tuple[int, int]:
+        return (40, _SHORT) if step < _LONG_FROM else (8, self._context)
 
 
 def recipe(config: TransformerConfig) -> Recipe:

@@ -26,10 +26,8 @@ def row_of(attention: Attention, number: int) -> int:
 
 def open_keys(attention: Attention, query: int, head: int) -> list[int]:
     """The keys that a query may look at."""
-    mask = attention.mask_of(head)
-    return (
-        [*range(attention.key.shape[1])] if mask is None else np.flatnonzero(mask[query]).tolist()
-    )
+    keys: list[int] = np.flatnonzero(allowed_cells(attention, head)[query]).tolist()
+    return keys
 
 
 def largest_weight(scene: Scene, number: int) -> Question | None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from model.analysis.attribution.head_maps import Side, head_map, stack_of
 from model.analysis.attribution.stream_parts import Reader, checked_head, parts_read
+from model.analysis.heads.labels import allowed_cells
 from model.trace.arrays import Wide
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -62,8 +63,7 @@ def score_parts(
         raise ValueError(
             f"{name} has {queries} queries and {keys} keys; there is no cell ({query}, {key})."
         )
-    mask = attention.mask_of(head)
-    allowed = np.ones(keys) if mask is None else mask[query].astype(np.float64)
+    allowed = allowed_cells(attention, head)[query].astype(np.float64)
     row = allowed / max(allowed.sum(), 1.0)
     query_parts, ours = _vectors(model, trace, attention, head, "query", np.eye(1, queries, query))
     key_parts, theirs = _vectors(
