@@ -84,6 +84,9 @@ def opened(file: str, **parameters: str) -> AppTest:
 def test_every_view_passes_the_sentence_once_unchanged_and_once_changed(
     file: str, changed: dict[str, str], passes: Passes
 ) -> None:
+    if "glossary" in file:
+        opened(file)  # its small pictures of shipped models are made once for the process
+        passes.clear()
     app = opened(file, **(TRANSLATED if "encoder" in file else {}), **changed)
     runs = 2 if changed else 1
     (views,) = [box for box in app.segmented_control if box.label == "Show"] or [None]
