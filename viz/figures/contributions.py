@@ -1,6 +1,7 @@
 """The length of what each sub-layer adds to the residual stream."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,6 +14,14 @@ from viz.notation.theme import FEED_FORWARD, MASKED, STREAM, WEIGHT, rgba
 
 Lengths = NDArray[np.floating]
 _ADDED_BY = (WEIGHT, FEED_FORWARD)  # attention, feed-forward
+# At the foot of a bar: above it the line would cross its number.
+_NUMBERS: Final = {
+    "texttemplate": "%{y:.3g}",
+    "textposition": "auto",
+    "insidetextanchor": "start",
+    "cliponaxis": False,
+}
+_WORDS_ON = {WEIGHT: "white", FEED_FORWARD: "black"}  # numbers that can be read on these colours
 
 
 def contribution_lengths(
@@ -32,10 +41,8 @@ def contribution_lengths(
         y=means if token is None else added[:, token],
         name=f"added, {whose}",
         marker={"color": colours},
-        texttemplate="%{y:.3g}",
-        textposition="auto",
-        insidetextanchor="start",  # at the foot of a bar: above it the line would cross the number
-        cliponaxis=False,
+        insidetextfont={"color": [_WORDS_ON[colour] for colour in colours]},
+        **_NUMBERS,
         hovertemplate="adds %{y:.4f}<extra></extra>",
         showlegend=False,
     )
