@@ -101,10 +101,16 @@ def _height_of_squares(figure: go.Figure, place: str) -> str:
         return ""
     (bottom, top), (left, right) = rows.range, columns.range
     share = rows.scaleratio * abs(top - bottom) / abs(right - left)
-    width = "100cqi*var(--larger,1)"  # in the lecture view a picture reaches beyond its container
+    width = "100cqi*var(--larger,1)"
     cells = f"{share:.5f}*({width} - {margin.l + margin.r:.1f}px)"
     height = f"min({figure.layout.height}px,calc({cells} + {margin.t + margin.b:.1f}px))"
-    return f"{place}{{flex-basis:auto!important;height:auto!important}}{place}>*{{height:{height}}}"
+    # The lecture view shows all larger. Streamlit measures that, and draws beyond the picture's place.
+    measured = "calc(var(--height)/var(--larger,1))"
+    return (
+        f"{place}{{flex-basis:auto!important;height:auto!important}}"
+        f"{place}>*{{--height:{height};height:{measured};"
+        f"margin-bottom:calc(var(--height) - {measured})}}"
+    )
 
 
 def _numbers(figure: go.Figure, place: str, beside: float) -> str:
