@@ -26,6 +26,9 @@ TEXTS = {
     "induction": "q f m b q f m b q",
     "translate-en-fr": "the black cat sees the dog",
     "minilm": "The animal was too tired",
+    "notes-einsum": "The cat sat on the mat",
+    "notes-second-class": "The cat sat on the mat",
+    "notes-two-layers": "The cat sat on the mat",
     "smollm2-135m-instruct": "The animal was too tired to cross",
 }
 FAMILY_NAMES = ("mistral", "gpt_neox", "phi", "qwen3", "gemma", "bart", "opt")
@@ -105,7 +108,7 @@ def chosen_cells(attention: Attention) -> list[dict[str, int]]:
     """A cell in the middle; and in the upper right corner, which a look-ahead mask hides."""
     queries, keys = attention.query.shape[1], attention.key.shape[1]
     middle = {"head": attention.heads - 1, "query": queries - 2, "key": min(2, keys - 1)}
-    corner = {"head": 1, "query": 0, "key": keys - 1}
+    corner = {"head": min(1, attention.heads - 1), "query": 0, "key": keys - 1}
     return [middle | {"dimension": 3}, corner | {"dimension": attention.value.shape[-1] - 1}]
 
 
