@@ -105,8 +105,8 @@ def _is_here(name: str) -> bool:
 
 
 def open_model(name: str) -> None:
-    """A registered model is opened at once; another one when it has been loaded and checked."""
-    if name in models or engine().has(name):
+    """A model that needs no download is opened at once; another one when it has been loaded and checked."""
+    if name in models or name in untrained() or engine().has(name):
         change_view(replace(current(), model=name))
     else:
         _start(models.found(name))  # what comes from a browser need not be on the list
