@@ -14,6 +14,7 @@ from tests.csv_reading import read_matrix_csv
 
 TEXT = "Tom Hill saw a red ball"
 HOSTILE = "</script><script>window.acted=1</script> =1+1"
+ONE_LINE = 30  # pixels: two would be higher
 COMPARED = ".explorer.compared"
 
 
@@ -29,6 +30,10 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
     page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
     expect(page.locator(COMPARED)).to_have_count(0)
+    expect(page.get_by_test_id("readout")).to_contain_text(" · weight ")
+    readout = page.locator(".explorer .readout").bounding_box()
+    assert readout is not None
+    assert readout["height"] < ONE_LINE  # with its button
     edit(page, "Heads").get_by_role("button", name="L0H1", exact=True).click()
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
     expect(page.locator(COMPARED)).to_be_visible()
