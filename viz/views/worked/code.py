@@ -36,7 +36,8 @@ def code_of_step(example: Example, position: int) -> None:
     listed = ", ".join(f"{name} {shape}".strip() for name, shape in given.items())
     if listed:
         st.caption(plain(f"Given: {listed}"))
-    st.code(written(steps[position]), language="python", wrap_lines=True)
+    with st.container(key=f"code-of-{example.name}"):
+        st.code(written(steps[position]), language="python", wrap_lines=True)
     with st.popover("Copy as a script"):
         st.caption("It needs PyTorch only and prints the result of this step.")
         st.code(script(steps, inputs, position), language="python")
