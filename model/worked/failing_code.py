@@ -1,21 +1,24 @@
 """Code that fails when it runs, and its mend: mistakes of the notes, and sizes that do not fit.
 
-The code is this app's own (failing_code.toml). It runs as it is shown, with the sizes that a reader chooses
+The code is this app's own (failing_programs.py). It runs as it is shown, with the sizes that a reader chooses
 within bounds; the message is the one that Python or PyTorch then gives.
 """
 
+import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from model.worked.source import Source, quoted
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_IMPORTS = "import torch\nfrom torch import nn\n\n"
+    Program = Callable[..., Tensor]
+
+_IMPORTS = "import torch\nfrom torch import Tensor, nn\n\n\n"
 
 
 @dataclass(frozen=True)
@@ -57,17 +60,31 @@ class FailingCode:
     title: str
     source: Source
     why: str
-    wrong: str
-    mended: str
+    wrong: "Program"
+    mended: "Program"
     sizes: Mapping[str, Size]
     mistake: bool = True
     draws: bool = False
 
-    def shown(self, code: str, chosen: Mapping[str, int] = {}) -> str:
+    def shown(self, program: "Program", chosen: Mapping[str, int] = {}) -> str:
         """The whole program as it is shown and run. chosen: sizes, where they are not those it opens with.
 
         Raises ValueError for a size that is not a whole number within its bounds.
         """
+        sizes = ", ".join(f"{name}={value}" for name, value in self._values(chosen).items())
+        return f"{_IMPORTS}{inspect.getsource(program)}\n\nresult = {program.__name__}({sizes})\n"
+
+    def run(self, program: "Program", chosen: Mapping[str, int] = {}) -> Outcome:
+        """The result of the program, or the message with which it ends. Raises ValueError as `shown` does."""
+        values = self._values(chosen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what PyTorch will forbid one day
+            try:
+                return Outcome(program(**values).detach())
+            except Exception as error:
+                return Outcome(kind=type(error).__name__, message=str(error))
+
+    def _values(self, chosen: Mapping[str, int]) -> Mapping[str, int]:
         values = {name: chosen.get(name, size.value) for name, size in self.sizes.items()}
         for name, value in values.items():
             size = self.sizes[name]
@@ -76,32 +93,19 @@ class FailingCode:
                     f"{name} is {value!r:.20}; it must be a whole number from {size.lowest} to "
                     f"{size.highest}."
                 )
-        numbers = f"{', '.join(values)} = {', '.join(map(str, values.values()))}\n"
-        return f"{_IMPORTS}{numbers}{code}"
-
-    def run(self, code: str, chosen: Mapping[str, int] = {}) -> Outcome:
-        """What the program gives."""
-        return run(self.shown(code, chosen))
-
-
-def run(program: str) -> Outcome:
-    """The `result` of a program of this module, or the message with which it ends."""
-    names: dict[str, Any] = {"__name__": "shown"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what PyTorch will forbid one day
-        try:
-            exec(compile(program, "<shown>", "exec"), names)
-        except Exception as error:
-            return Outcome(kind=type(error).__name__, message=str(error))
-    return Outcome(names["result"].detach())
+        return values
 
 
 @cache
 def failing_code() -> Mapping[str, FailingCode]:
     """All pieces by name, in the order of the page."""
+    from model.worked import failing_programs  # imports torch: pages are drawn first
+
     found = {}
     for one in quoted("failing_code.toml"):
         sizes = {name: Size(*bounds) for name, bounds in one.pop("sizes").items()}
-        programs = {kind: one.pop(kind).strip() + "\n" for kind in ("wrong", "mended")}
-        found[one["name"]] = FailingCode(sizes=sizes, **programs, **one)
+        function = one["name"].replace("-", "_")
+        wrong = getattr(failing_programs, function)
+        mended = getattr(failing_programs, f"{function}_mended")
+        found[one["name"]] = FailingCode(sizes=sizes, wrong=wrong, mended=mended, **one)
     return found
