@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Program = Callable[..., Tensor]
 
-_IMPORTS = "import torch\nfrom torch import Tensor, nn\n\n\n"
+_IMPORTS = "import torch\nfrom torch import Tensor, nn\n\n"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class FailingCode:
         Raises ValueError for a size that is not a whole number within its bounds.
         """
         sizes = ", ".join(f"{name}={value}" for name, value in self._values(chosen).items())
-        return f"{_IMPORTS}{inspect.getsource(program)}\n\nresult = {program.__name__}({sizes})\n"
+        return f"{_IMPORTS}{inspect.getsource(program)}\nresult = {program.__name__}({sizes})\n"
 
     def run(self, program: "Program", chosen: Mapping[str, int] = {}) -> Outcome:
         """The result of the program, or the message with which it ends. Raises ValueError as `shown` does."""
