@@ -1,10 +1,9 @@
 """What happens in the engine, to be counted and logged. No event holds a visitor's text."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A model was loaded."""
 
     model: str
@@ -12,16 +11,14 @@ class Loaded:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A trace was asked for; hit: it was in the cache."""
 
     model: str
     hit: bool
 
 
-@dataclass(frozen=True)
-class Passed:
+class Passed(NamedTuple):
     """A pass was run; `waited` is its time in the queue."""
 
     model: str
@@ -30,8 +27,7 @@ class Passed:
     waited: float
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(NamedTuple):
     """A model or a trace was refused; `kind` is the class of the error."""
 
     model: str

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import asdict
 from datetime import UTC, datetime
 from types import TracebackType
 
@@ -34,7 +33,7 @@ def note(happened: Event) -> None:
     """Writes an event of the engine, except for traces that were found."""
     if isinstance(happened, Found):
         return
-    facts = asdict(happened)
+    facts = happened._asdict()
     facts["model"] = known(happened.model)
     for seconds, name in (("seconds", "ms"), ("waited", "waited_ms")):
         if seconds in facts:
