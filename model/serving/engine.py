@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cachetools import LRUCache
 
@@ -52,8 +52,7 @@ class Background:
     wanted: Callable[[], object] = nothing
 
 
-@dataclass(frozen=True)
-class Eviction:
+class Eviction(NamedTuple):
     """A model that was unloaded to make room for another one."""
 
     name: str
