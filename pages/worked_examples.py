@@ -8,7 +8,8 @@ from model.worked import DOCUMENTS, Erratum, errata
 from model.worked import examples as worked
 from viz.notation.markdown import plain
 from viz.shell import page
-from viz.views.worked.by_hand import introduce, work_through, worked_example
+from viz.shell.frame import frame
+from viz.views.worked.by_hand import work_through, worked_example
 from viz.views.worked.choice import (
     FAILING,
     STEPS,
@@ -28,13 +29,14 @@ from viz.views.worked.inputs import with_own_numbers
 
 def examples() -> None:
     choice()
-    introduce(worked_example(chosen()))
+    steps = st.container()  # above the numbers they are computed from: the picture first
     try:
         example = with_own_numbers(chosen())
     except ValueError as refusal:
-        st.error(plain(str(refusal)))
+        steps.error(plain(str(refusal)))
     else:
-        work_through(example, write_link)
+        with steps:
+            work_through(example, write_link)
 
 
 def every_erratum() -> None:
@@ -59,6 +61,7 @@ def open_erratum(erratum: Erratum) -> None:
 
 
 def about() -> None:
+    st.caption(frame().page.line)
     st.markdown(
         "This app began with five sets of study notes on the transformer. The notes themselves are "
         "not part of it; their examples are worked out again here. Where the notes give the result "
@@ -77,7 +80,8 @@ def about() -> None:
 
 page.open_page("pages/worked_examples.py")
 adopt_link()
-tabs = st.tabs(TABS, key=TAB, on_change="rerun")
+with st.container(key="beats"):
+    tabs = st.tabs(TABS, key=TAB, on_change="rerun")
 for tab, beat in zip(tabs, (examples, every_erratum, code_that_fails, about), strict=True):
     if tab.open:
         with tab:

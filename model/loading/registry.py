@@ -149,13 +149,14 @@ def load_model(
 
 
 def _unknown(name: str) -> str:
-    here = [*models, *untrained()]
+    here = f"The models are {', '.join(models)}"
+    if untrained():
+        here += f"; untrained: {', '.join(untrained())}"
     if not settings().other_models:
-        return f"There is no model {name[:60]!r} here. The models are {', '.join(here)}."
-    known = ", ".join([*here, *hub_models])
+        return f"There is no model {name[:60]!r} here. {here}."
     return (
-        f"There is no model {name[:60]!r}. The models are {known}; write any other model of the "
-        "Hugging Face hub as organisation/name."
+        f"There is no model {name[:60]!r}. {here}; of the Hugging Face hub: {', '.join(hub_models)}, and any "
+        "other model of it, written as organisation/name."
     )
 
 

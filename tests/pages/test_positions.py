@@ -62,7 +62,7 @@ def test_the_printed_differences_are_those_of_the_runs(model: str) -> None:
 
     def bound(way: str) -> float:
         found = re.search(rf"{way}: largest difference \*\*(\S+)\*\*, equal", said(app))
-        return math.nan if found is None else float(found[1])
+        return math.nan if found is None else float(found[1].replace("−", "-"))
 
     assert f"Positions on: largest difference **{largest(Intervention()):.4f}**" in said(app)
     off = largest(Intervention(positions=False))

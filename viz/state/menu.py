@@ -11,7 +11,7 @@ class PageEntry:
     """A page's file, its name in the menu, and one line on where it stands in the whole picture.
 
     reads: whether it runs a model on the sentence. lends: whether it may open another sentence and model than
-    the visitor's. has_beats: whether it has an idea, a part by hand and a live one.
+    the visitor's. has_beats: whether its parts stand beside its heading: the idea, by hand, on the sentence.
     """
 
     file: str
@@ -109,7 +109,6 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
             reads=False,
-            has_beats=False,
         ),
         PageEntry(
             "pages/model_as_code.py",

@@ -46,21 +46,13 @@ def by_hand(*names: str) -> None:
             format_func=lambda name: worked_example(name).title,
             key=f"example-of-{name}",
         )
-    example = worked_example(name)
-    introduce(example)
-    work_through(example)
+    work_through(worked_example(name))
     page_link(WORKED_PAGE, "Change its numbers →", example=name)
-
-
-def introduce(example: Example) -> None:
-    """The title of an example and what it shows."""
-    stop = "" if example.title.endswith("?") else "."
-    st.markdown(f"**{plain(example.title)}{stop}** {plain(example.idea)}")
 
 
 @st.fragment
 def work_through(example: Example, moved: Callable[[int], None] | None = None) -> None:
-    """One step at a time: the result beside its formula, and behind it what the notes print.
+    """One step at a time: the result beside the idea and the formula, and behind it what the notes print.
 
     Below the steps stand the errata of the notes. moved: is called with the number of the open step,
     counted from 0.
@@ -74,6 +66,8 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
     with result:
         _result(step, key)
     with formula:
+        stop = "" if example.title.endswith("?") else "."
+        st.markdown(f"**{plain(example.title)}{stop}** {plain(example.idea)}")
         if step.code and reads_code(example.name):
             code_of_step(example, position)
         else:
@@ -134,7 +128,6 @@ def _result(step: Step, key: str) -> None:
     if step.result.ndim == 0:
         st.metric(plain(step.title), number(float(step.result)))
     else:
-        st.markdown(f"**{plain(step.title)}**")
         figure = worked_step(step)
         with st.container(key=f"scrolls-{key}"):
             st.html(SCROLLING % ((f"scrolls-{key}",) * 2 + (figure.layout.width or 0,)))

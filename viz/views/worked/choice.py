@@ -98,6 +98,7 @@ def choice() -> None:
         TOPICS,
         format_func=lambda section: f"{section[1:]} · {TOPICS[section]}",
         key="worked-topic",
+        label_visibility="collapsed",
         on_change=lambda: choose(names_of(st.session_state["worked-topic"])[0]),
     )
     names.selectbox(
@@ -105,5 +106,6 @@ def choice() -> None:
         names_of(topic),
         format_func=lambda name: worked_example(name).title,
         key="worked-name",
+        label_visibility="collapsed",
         on_change=lambda: choose(st.session_state["worked-name"]),
     )
