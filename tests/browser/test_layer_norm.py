@@ -34,6 +34,6 @@ def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[...
     for title in ("Houses: batch norm and layer norm", "Pixels from 0–255 to 0–1"):
         page.get_by_role("combobox", name="Example", exact=True).click()
         page.get_by_role("option", name=title).click()
-        expect(page.get_by_text(f"{title}.")).to_be_visible()
+        expect(page.locator("strong").filter(has_text=title)).to_be_visible()
     page.get_by_role("tab", name="The idea").click()
     expect(page.get_by_text("Batch norm", exact=True)).to_be_visible()

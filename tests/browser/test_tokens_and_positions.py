@@ -69,18 +69,18 @@ def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
     expect(page.get_by_text("differs from the first state")).to_be_visible()
 
 
-@pytest.mark.parametrize(("name", "count"), [("tokens", 3), ("positions", 6)])
+@pytest.mark.parametrize(("name", "count"), [("tokens", 3), ("positions", 8)])
 def test_the_examples_by_hand_are_chosen_by_their_titles(
     open_page: Callable[..., Page], name: str, count: int
 ) -> None:
     page = open_page(f"/{name}", model="stories")
     page.get_by_role("tab", name="By hand").click()
-    for number in range(count):
+    for number in (count - 1, 0):
         page.get_by_role("combobox", name="Example", exact=True).click()
         expect(page.get_by_role("option")).to_have_count(count)
         option = page.get_by_role("option").nth(number)
         title = option.inner_text()
         option.click()
-        expect(page.get_by_text(f"{title}.")).to_be_visible()
+        expect(page.locator("strong").filter(has_text=title)).to_be_visible()
     page.get_by_role("tab", name="The idea").click()
     expect(page.locator(".katex").first).to_be_visible()

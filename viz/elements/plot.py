@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from viz.figures.in_words import in_words
-from viz.figures.room import counted_margins, narrow_rules, room_above
+from viz.figures.room import counted_margins, narrow_rules, room_above, without_anchor
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # Streamlit leaves it out of a class named after a key
 
@@ -43,6 +43,7 @@ def plot(
     if rules := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
         # Not the style alone: that would stand in the one place of all fragments, and be overwritten there.
         st.html(f"<i hidden></i><style>{rules}</style>")
+    without_anchor(figure)
     st.plotly_chart(
         figure,
         key=key,

@@ -87,30 +87,41 @@ def _longest(labels: Sequence[str] | None) -> float | None:
 def narrow_rules(figure: go.Figure, place: str) -> str:
     """CSS rules for the picture in the container that `place` selects; empty if everything always fits."""
     beside = _beside(figure)
-    rules = [_height_of_squares(figure, place), _numbers(figure, place, beside)]
+    rules = [_size_of_squares(figure, place), _numbers(figure, place, beside)]
     for number, axis in _columns(figure):
         rules += _ticks(axis, number, place, beside)
     written = "".join(filter(None, rules))
     return f"{place}{{container-type:inline-size}}{written}" if written else ""
 
 
-def _height_of_squares(figure: go.Figure, place: str) -> str:
-    """Square cells need less height where it is narrow. Streamlit draws a picture as high as its place."""
+def _size_of_squares(figure: go.Figure, place: str) -> str:
+    """The width and height at which cells are square. Streamlit draws a picture as large as its place."""
     rows, columns, margin = figure.layout.yaxis, figure.layout.xaxis, figure.layout.margin
     if rows.scaleratio is None or rows.automargin is not False:
         return ""
     (bottom, top), (left, right) = rows.range, columns.range
     share = rows.scaleratio * abs(top - bottom) / abs(right - left)
-    width = "100cqi*var(--larger,1)"
-    cells = f"{share:.5f}*({width} - {margin.l + margin.r:.1f}px)"
-    height = f"min({figure.layout.height}px,calc({cells} + {margin.t + margin.b:.1f}px))"
+    beside, above = margin.l + margin.r, margin.t + margin.b
+    widest = beside + (figure.layout.height - above) / share
+    cells = f"{share:.5f}*(100cqi*var(--larger,1) - {beside:.1f}px)"
+    height = f"min({figure.layout.height}px,calc({cells} + {above:.1f}px))"
     # The lecture view shows all larger. Streamlit measures that, and draws beyond the picture's place.
     measured = "calc(var(--height)/var(--larger,1))"
     return (
         f"{place}{{flex-basis:auto!important;height:auto!important}}"
-        f"{place}>*{{--height:{height};height:{measured};"
+        f"{place}>*{{--height:{height};height:{measured};max-width:calc({widest:.1f}px/var(--larger,1));"
         f"margin-bottom:calc(var(--height) - {measured})}}"
     )
+
+
+def without_anchor(figure: go.Figure) -> None:
+    """Leaves the shape of the cells to those rules.
+
+    Where Plotly sees to it, it writes the narrower axes into the layout that it was given, and Streamlit
+    gives it that layout again when the place has another size: the picture shrinks each time.
+    """
+    figure.update_yaxes(scaleanchor=None, scaleratio=None, constrain=None)
+    figure.update_xaxes(constrain=None, constraintoward=None)
 
 
 def _numbers(figure: go.Figure, place: str, beside: float) -> str:
