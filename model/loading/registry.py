@@ -8,8 +8,8 @@ from model.download.entries import ENTRIES, HUB_ENTRIES, OWN_BERT, Entry
 from model.download.hub import is_hub_id
 from model.download.sources import is_on_disk
 from model.download.wheel import Progress
-from model.loading.untrained_models import UNTRAINED
-from model.system.settings import Settings, settings
+from model.loading.untrained_models import UNTRAINED, untrained_bytes
+from model.system.settings import MEGABYTE, Settings, settings
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -23,6 +23,8 @@ __all__ = [
     "models",
     "untrained_models",
 ]
+
+SMALL = 100 * MEGABYTE  # an untrained model up to this size is open to every visitor
 
 
 class Registry(Mapping[str, Entry]):
@@ -60,7 +62,7 @@ class Registry(Mapping[str, Entry]):
             return entry
         if allowed.models is not None:
             return entry if {name, entry.name, entry.hub} & set(allowed.models) else None
-        if entry.untrained:
+        if entry.untrained and untrained_bytes(entry.name) <= SMALL:
             return entry
         may_open = allowed.other_models if entry.folder is None else allowed.folders
         return entry if may_open else None

@@ -75,7 +75,8 @@ class Settings(BaseModel, frozen=True):
     other_models: Switch = variable(
         "ATTENTION_OTHER_MODELS",
         asked_at_this_computer,
-        "whether visitors may open, and so download, any model of the hub",
+        "whether visitors may open, and so download, any model of the hub, and the untrained ones of over "
+        "100 MB",
         told=OPEN_HERE,
         must="on or off",
     )

@@ -5,7 +5,6 @@ within bounds; the message is the one that Python or PyTorch then gives.
 """
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -77,12 +76,10 @@ class FailingCode:
     def run(self, program: "Program", chosen: Mapping[str, int] = {}) -> Outcome:
         """The result of the program, or the message with which it ends. Raises ValueError as `shown` does."""
         values = self._values(chosen)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what PyTorch will forbid one day
-            try:
-                return Outcome(program(**values).detach())
-            except Exception as error:
-                return Outcome(kind=type(error).__name__, message=str(error))
+        try:
+            return Outcome(program(**values).detach())
+        except Exception as error:
+            return Outcome(kind=type(error).__name__, message=str(error))
 
     def _values(self, chosen: Mapping[str, int]) -> Mapping[str, int]:
         values = {name: chosen.get(name, size.value) for name, size in self.sizes.items()}

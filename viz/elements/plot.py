@@ -43,9 +43,8 @@ def plot(
     if rules := narrow_rules(figure, f".st-key-{_NO_NAME.sub('-', key)}"):
         # Not the style alone: that would stand in the one place of all fragments, and be overwritten there.
         st.html(f"<i hidden></i><style>{rules}</style>")
-    without_anchor(figure)
     st.plotly_chart(
-        figure,
+        without_anchor(figure),
         key=key,
         width=width,
         on_select=take if clicked else "ignore",

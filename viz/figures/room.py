@@ -97,7 +97,7 @@ def narrow_rules(figure: go.Figure, place: str) -> str:
 def _size_of_squares(figure: go.Figure, place: str) -> str:
     """The width and height at which cells are square. Streamlit draws a picture as large as its place."""
     rows, columns, margin = figure.layout.yaxis, figure.layout.xaxis, figure.layout.margin
-    if rows.scaleratio is None or rows.automargin is not False:
+    if not _has_squares_of_known_size(figure):
         return ""
     (bottom, top), (left, right) = rows.range, columns.range
     share = rows.scaleratio * abs(top - bottom) / abs(right - left)
@@ -114,14 +114,22 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
     )
 
 
-def without_anchor(figure: go.Figure) -> None:
-    """Leaves the shape of the cells to those rules.
+def _has_squares_of_known_size(figure: go.Figure) -> bool:
+    rows = figure.layout.yaxis
+    return rows.scaleratio is not None and rows.automargin is False
+
+
+def without_anchor(figure: go.Figure) -> go.Figure:
+    """The figure with the shape of its cells left to those rules, where there are such; else itself.
 
     Where Plotly sees to it, it writes the narrower axes into the layout that it was given, and Streamlit
     gives it that layout again when the place has another size: the picture shrinks each time.
     """
-    figure.update_yaxes(scaleanchor=None, scaleratio=None, constrain=None)
-    figure.update_xaxes(constrain=None, constraintoward=None)
+    if not _has_squares_of_known_size(figure):
+        return figure
+    drawn = go.Figure(figure)
+    drawn.update_yaxes(scaleanchor=None, scaleratio=None, constrain=None)
+    return drawn.update_xaxes(constrain=None, constraintoward=None)
 
 
 def _numbers(figure: go.Figure, place: str, beside: float) -> str:

@@ -3,6 +3,7 @@
 They have a true minus sign, as in the explorer (viz/explorer/js/numbers.js).
 """
 
+import math
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Context
 
 import numpy as np
@@ -55,9 +56,11 @@ def difference(value: float) -> str:
 
 
 def power_of_ten(value: float, digits: int = 2, *, rounding: str = ROUND_HALF_EVEN) -> str:
-    """At most so many significant digits and a power of ten: "4.2e−8", "−1e9"; "0" for 0."""
+    """At most so many significant digits and a power of ten: "4.2e−8", "−1e9"; "0" for 0, "inf", "nan"."""
     if value == 0:
         return "0"
+    if not math.isfinite(value):
+        return signed(str(value))
     rounded = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
     mantissa, _, exponent = f"{rounded:.{digits - 1}e}".partition("e")
     short = mantissa.rstrip("0").rstrip(".") if digits > 1 else mantissa

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.room import counted_margins, narrow_rules
+from viz.figures.room import counted_margins, narrow_rules, without_anchor
 from viz.figures.squares import LARGEST, TALLEST
 
 
@@ -70,3 +70,15 @@ def test_in_a_narrow_place_the_height_follows_the_width() -> None:
 
 def test_only_letters_of_a_known_width_have_a_height_that_is_counted() -> None:
     assert "height" not in narrow_rules(drawn(8, 8, label="猫"), ".place")
+
+
+def test_plotly_keeps_the_shape_of_cells_where_no_rule_does() -> None:
+    ruled, free = drawn(8, 8), drawn(8, 8, label="猫")
+    ruled.update_layout(margin=counted_margins(ruled)).update_yaxes(automargin=False)
+    left = without_anchor(ruled)
+    assert left.layout.yaxis.scaleanchor is None
+    assert left.layout.xaxis.constrain is None
+    assert ruled.layout.yaxis.scaleanchor == "x"  # it may be saved, and is square there too
+    assert without_anchor(free) is free
+    one_scale = go.Figure(layout={"yaxis": {"scaleanchor": "x"}})
+    assert without_anchor(one_scale).layout.yaxis.scaleanchor == "x"

@@ -27,13 +27,15 @@ DOWNLOADED = 128 * MEGABYTE  # of weights; more are written by a command
 
 def model_as_code(seen: Look) -> None:
     """The listing at the left; what it gives and what can be taken away at the right."""
-    attention = seen.attention
+    attention, weights = seen.attention, None
     try:
         weights = seen.model.module.named_weights()
         listed = lines(seen.model.config, weights, attention.place)
         off = _checked(seen.request)
     except ValueError as refusal:
         st.info(plain(f"{seen.model.name} cannot be written as code: {refusal}."))
+        if weights is not None:  # for the scripts of single stages
+            _offer_weights(seen, weights)
         return
     code, side = st.columns([7, 3], gap="large")
     link = _link()
@@ -95,7 +97,6 @@ def _about(seen: Look, *, leads: bool) -> None:
 def _take_away(seen: Look, weights: Weights) -> None:
     """The script, the file of weights that it reads, and what it prints."""
     opened_model, name = seen.model.name, stem(seen.model)
-    size = sum(weight.nbytes for weight in weights.values())
     script = model_script(seen.model, seen.trace, weights)
     with st.container(horizontal=True):
         st.download_button(
@@ -106,15 +107,7 @@ def _take_away(seen: Look, weights: Weights) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
-        if size <= DOWNLOADED:
-            st.download_button(
-                f"Weights, {max(size / MEGABYTE, 0.1):.1f} MB",
-                lambda: weights_file(loaded(opened_model).module.named_weights()),
-                file_name=f"{name}.safetensors",
-                mime="application/octet-stream",
-                icon=":material/download:",
-                on_click="ignore",
-            )
+        size = _offer_weights(seen, weights)
     if size > DOWNLOADED:
         st.caption(
             f"The weights take {size / MEGABYTE:,.0f} MB, too much to download here. This command writes "
@@ -127,3 +120,18 @@ def _take_away(seen: Look, weights: Weights) -> None:
     opened = st.expander("The script, to copy", key="code-script", on_change="rerun")
     if opened.open:
         opened.code(script, language="python")
+
+
+def _offer_weights(seen: Look, weights: Weights) -> int:
+    """The button that saves them, where they are not too many. Returns their bytes."""
+    size, name = sum(weight.nbytes for weight in weights.values()), seen.model.name
+    if size <= DOWNLOADED:
+        st.download_button(
+            f"Weights, {max(size / MEGABYTE, 0.1):.1f} MB",
+            lambda: weights_file(loaded(name).module.named_weights()),
+            file_name=f"{stem(seen.model)}.safetensors",
+            mime="application/octet-stream",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+    return size

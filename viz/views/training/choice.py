@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Hashable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -91,7 +91,8 @@ def draw_map() -> None:
     asked = titles.get(st.query_params.get(KEY, ""), HERE)
     name = HERE if current().show == TRAIN_HERE else st.session_state.get(KEY, asked)
     text = st.session_state.get(_text_key(name), TEXTS.get(name, OTHER_TEXT))
-    frame().draw_map(loaded(name), View(model=name, text=text))
+    with suppress(ValueError):  # the part that plays it says why it cannot be read
+        frame().draw_map(loaded(name), View(model=name, text=text))
 
 
 def seen_training() -> Seen | None:

@@ -39,5 +39,7 @@ def code_of_step(example: Example, position: int) -> None:
     with st.container(key=f"code-of-{example.name}"):
         st.code(written(steps[position]), language="python", wrap_lines=True)
     with st.popover("Copy as a script"):
-        st.caption("It needs PyTorch only and prints the result of this step.")
-        st.code(script(steps, inputs, position), language="python")
+        text = script(steps, inputs, position)
+        needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
+        st.caption(f"It needs {needs} and prints the result of this step.")
+        st.code(text, language="python")
