@@ -45,8 +45,7 @@ STILL = """async () => {
     }).join(";");
     const drawn = (plot) => {
         const svg = plot.querySelector(".main-svg");
-        const { width = 0, height = 0 } = svg?.getBoundingClientRect() ?? {};
-        return Math.abs(width - plot.clientWidth) < 2 && Math.abs(height - plot.clientHeight) < 2;
+        return svg !== null && Math.abs(svg.getBoundingClientRect().width - plot.clientWidth) < 2;
     };
     const explored = (place) => place.shadowRoot?.querySelector(".explorer")?.dataset.ready ?? "true";
     const done = () => [...main.querySelectorAll(".js-plotly-plot")].every(drawn)
@@ -58,7 +57,7 @@ STILL = """async () => {
         before = now;
         await frame();
     }
-}"""  # each picture is as large as its place: Plotly draws some time after that has changed
+}"""  # each picture is as wide as its place: Plotly draws some time after that has changed
 
 
 @dataclass

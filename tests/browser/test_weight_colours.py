@@ -62,6 +62,7 @@ def cells(png: bytes, theme: Theme) -> Colours:
     full = channels(getattr(QUANTITIES["weight"], theme)[-1][1])
     found = np.abs(pixels - full).max(-1) <= ROUNDING
     (top, down), (left, across) = (extent(found.sum(axis)) for axis in (1, 0))
+    down, across = down + 1, across + 1  # the edges are mixed with what lies beside
     beside = max(1.0, 0.15 * across), max(1.0, 0.15 * down)  # the numbers stand in the middle
     rows = [int(top + (row - 1) * down + beside[1]) for row in range(2)]
     columns = [int(left + column * across + beside[0]) for column in range(6)]

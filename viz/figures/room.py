@@ -22,6 +22,7 @@ LINE = 15.6  # pixels of a line of them
 RIGHT = 8.0  # pixels of that edge
 LEFT, TOP = 60.0, 53.0  # pixels of an edge without its labels: tick, gap and a title of one line
 TITLE_LINE = 18.2  # pixels of each additional line of a title
+SCALE_BELOW = 190.0  # width of a colour scale below the cells, with its last number
 PHONE = 270.0  # width of a picture on a phone in pixels
 KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
 PLAIN = re.compile(r"[ -~·␣⏎…∅]*")  # letters of that width
@@ -48,6 +49,10 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
     if not _has_scale_beside(figure):  # for the last label to lean over
         last = _longest(columns.ticktext[-1:]) or 0.0
         margins["r"] = RIGHT + last * math.cos(math.radians(columns.tickangle))
+        if rows.scaleratio is not None:  # few cells are narrower than the scale below them
+            around = margins["t"] + figure.layout.margin.b
+            wide = (figure.layout.height - around) / _height_by_width(figure)
+            margins["r"] = max(margins["r"], SCALE_BELOW - wide)
     return margins
 
 
@@ -96,11 +101,10 @@ def narrow_rules(figure: go.Figure, place: str) -> str:
 
 def _size_of_squares(figure: go.Figure, place: str) -> str:
     """The width and height at which cells are square. Streamlit draws a picture as large as its place."""
-    rows, columns, margin = figure.layout.yaxis, figure.layout.xaxis, figure.layout.margin
+    margin = figure.layout.margin
     if not _has_squares_of_known_size(figure):
         return ""
-    (bottom, top), (left, right) = rows.range, columns.range
-    share = rows.scaleratio * abs(top - bottom) / abs(right - left)
+    share = _height_by_width(figure)
     beside, above = margin.l + margin.r, margin.t + margin.b
     widest = beside + (figure.layout.height - above) / share
     cells = f"{share:.5f}*(100cqi*var(--larger,1) - {beside:.1f}px)"
@@ -112,6 +116,14 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
         f"{place}>*{{--height:{height};height:{measured};max-width:calc({widest:.1f}px/var(--larger,1));"
         f"margin-bottom:calc(var(--height) - {measured})}}"
     )
+
+
+def _height_by_width(figure: go.Figure) -> float:
+    """Of all cells together."""
+    rows, columns = figure.layout.yaxis, figure.layout.xaxis
+    (bottom, top), (left, right) = rows.range, columns.range
+    share: float = rows.scaleratio * abs(top - bottom) / abs(right - left)
+    return share
 
 
 def _has_squares_of_known_size(figure: go.Figure) -> bool:
