@@ -67,6 +67,12 @@ def _check_steps(attention: Attention) -> None:
         raise ValueError(refusal)
 
 
+def within_weights(attention: Attention) -> str:
+    """How the names of a sub-layer's weights begin."""
+    kind = "cross" if attention.kind == "cross" else "self"
+    return f"{attention.stack}.blocks.{attention.layer}.{kind}_attention."
+
+
 def vectors_gap(
     model: "Model",
     trace: Trace,
@@ -80,17 +86,16 @@ def vectors_gap(
 
     first: so many tokens from the start; None: all.
     """
-    kind = "cross" if attention.kind == "cross" else "self"
-    within = f"{attention.stack}.blocks.{attention.layer}.{kind}_attention"
+    within = within_weights(attention)
     found = []
     for name, own in zip(("query", "key", "value"), attention.vectors, strict=True):
         read = read_by(model, trace, attention, "query" if name == "query" else "key")[:first]
         own = own[:, :first]
-        made = _mapped(read, weights, f"{within}.{name}")
+        made = _mapped(read, weights, f"{within}{name}")
         heads, tokens, width = own.shape
         made = made.reshape(tokens, heads, width).swapaxes(0, 1)  # (head, token, d_k)
         if name != "value":
-            made = _normed(made, weights, f"{within}.{name}_norm", model.config)
+            made = _normed(made, weights, f"{within}{name}_norm", model.config)
             made = _turned(model, angles, made) if attention.projection.turned else made
         found.append(_gap(made, own))
     return max(found)

@@ -7,7 +7,7 @@ from weakref import ref
 from cachetools import LRUCache, cached
 
 from model.analysis.attribution.head_maps import CLOSE, Side, where_read
-from model.code.check import vectors_gap
+from model.code.check import vectors_gap, within_weights
 from model.code.script import stem
 from model.nn.intervention import Intervention
 from model.snippets.script import TRACE_FILE
@@ -40,16 +40,11 @@ def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
             raise ValueError("the weights do not give its numbers in such a way")
     except ValueError as refusal:
         return Origin(intervention, refusal=_REFUSED.format(refusal))
-    within = _within(attention)
+    within = within_weights(attention)
     biased = {name for name in ("query", "key", "value") if f"{within}{name}.bias" in weights}
     stages: tuple[Stage, ...] = ("query", "key", "value")
     made = {stage: _vector(model, trace, attention, stage, stage in biased) for stage in stages}
     return Origin(intervention, made)
-
-
-def _within(attention: Attention) -> str:
-    kind = "cross" if attention.kind == "cross" else "self"
-    return f"{attention.stack}.blocks.{attention.layer}.{kind}_attention."
 
 
 def _vector(model: "Model", trace: Trace, attention: Attention, stage: Stage, bias: bool) -> Vector:
@@ -60,7 +55,7 @@ def _vector(model: "Model", trace: Trace, attention: Attention, stage: Stage, bi
     norm = NormFacts(config.centres, config.shifts, config.epsilon)
     lines = [
         *_reads_x(where_read(model, trace, attention, side)),
-        f'w = load("{stem(model)}.safetensors", "{_within(attention)}")',
+        f'w = load("{stem(model)}.safetensors", "{within_weights(attention)}")',
     ]
     if turned:
         lines.append(f'angles = load("{TRACE_FILE}", "angles")[""]')

@@ -4,6 +4,7 @@ Their weights are random. They are made when a model is opened (`model.loading.u
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from model.arithmetic.sizes import parameter_parts
@@ -66,6 +67,16 @@ _ONE_HEAD: dict[str, Any] = {
     "qkv_bias": False,
     "output_bias": False,
 }
+_LAYER: dict[str, Any] = {
+    "d_model": 256,
+    "heads": 4,
+    "d_mlp": 1_024,
+    "activation": "relu",
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "xavier": True,
+    **_POST,
+}
 UNTRAINED = (
     _model(
         "notes-second-class",
@@ -126,15 +137,8 @@ UNTRAINED = (
         "Attention, sum and norm, feed-forward with ReLU, sum and norm; without a mask, as the layer stands.",
         TWO_LAYERS.at("class TransformerLayer"),
         shape="encoder",
-        d_model=256,
-        heads=4,
         encoder_layers=1,
-        d_mlp=1_024,
-        activation="relu",
-        dropout=0.1,
-        attention_dropout=0.1,
-        xavier=True,
-        **_POST,
+        **_LAYER,
     ),
     _model(
         "notes-two-layers",
@@ -142,17 +146,10 @@ UNTRAINED = (
         "A decoder with post-norm and ReLU, learned positions, and an output matrix of its own with a bias.",
         TWO_LAYERS.at("class TwoLayerTransformer"),
         shape="decoder",
-        d_model=256,
-        heads=4,
         decoder_layers=2,
-        d_mlp=1_024,
-        activation="relu",
         tied=False,
         logits_bias=True,
-        dropout=0.1,
-        attention_dropout=0.1,
-        xavier=True,
-        **_POST,
+        **_LAYER,
     ),
     _model(
         "notes-gpt-124m",
@@ -199,6 +196,7 @@ UNTRAINED = (
 UNTRAINED_BY_NAME = {model.entry.name: model for model in UNTRAINED}
 
 
+@cache
 def untrained_bytes(name: str) -> int:
     """Bytes that the weights of a model take."""
     return sum(parameter_parts(UNTRAINED_BY_NAME[name].config).values()) * FLOAT_BYTES

@@ -156,4 +156,4 @@ class Facts:
 
 def shape(*sizes: int) -> str:
     """(8, 13, 32)"""
-    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(map(str, sizes))})"
+    return str(sizes)

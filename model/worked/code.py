@@ -96,7 +96,5 @@ def _read(code: str) -> set[str]:
     return read
 
 
-def _shape(sizes: Sequence[int]) -> str:
-    if not sizes:
-        return "one number"
-    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(map(str, sizes))})"
+def _shape(sizes: tuple[int, ...]) -> str:
+    return str(sizes) if sizes else "one number"

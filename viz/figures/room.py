@@ -27,7 +27,7 @@ PHONE = 270.0  # width of a picture on a phone in pixels
 KEY_LETTER, KEY_SAMPLE, KEY_ROW, KEY_EDGE = 6.5, 52.0, 19.0, 30.0  # pixels, of a legend
 PLAIN = re.compile(r"[ -~·␣⏎…∅]*")  # letters of that width
 _SIZE = 12  # pixels of letters that have no size of their own
-_PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
+PER_SIZE = 0.61  # width of a letter of one width, for each pixel of its size
 _AROUND_NUMBER, _AROUND_LABEL, _LINE = 3.0, 5.0, 13.0  # pixels
 _NUMBER = 26.0  # pixels of a number above an upright bar
 _EDGE, _TITLE, _SCALE = 8.0, 30.0, 62.0  # pixels: of an edge, an upright title, a colour scale
@@ -204,7 +204,7 @@ def _beside(figure: go.Figure) -> float:
 
 
 def _width(label: object, size: float) -> float:
-    return max(len(drawn_letters(line)) for line in str(label).split("<br>")) * size * _PER_SIZE
+    return max(len(drawn_letters(line)) for line in str(label).split("<br>")) * size * PER_SIZE
 
 
 def _hidden(place: str, what: str, width: float) -> str:

@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from viz.figures.room import LEFT, LETTER, PHONE, height_of_labels
+from viz.figures.room import LEFT, LETTER, PER_SIZE, PHONE, height_of_labels
 from viz.notation.labels import drawn_letters
 from viz.notation.theme import MASKED, rgba
 
@@ -35,7 +35,6 @@ _FRAME: dict[str, object] = {
     "linecolor": rgba(MASKED, 0.5),
 }
 _AROUND, _BETWEEN = 4, 5  # pixels around a number, and between labels
-_PER_SIZE = 0.61  # width of a letter, for each pixel of its size
 
 AxisLayout = dict[str, object]
 
@@ -55,7 +54,7 @@ class Squares:
     def number_size(self, words: Sequence[Sequence[str]]) -> float:
         """The size of letters at which all words fit their cells; 0 if it is too small to be read."""
         longest = max((len(drawn_letters(word)) for row in words for word in row), default=0)
-        fits = (self.side - _AROUND) / (max(longest, 1) * _PER_SIZE)
+        fits = (self.side - _AROUND) / (max(longest, 1) * PER_SIZE)
         size = min(LARGE, fits, self.side * self.steep / 1.3)
         return size if size >= SMALL else 0
 
