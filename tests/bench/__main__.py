@@ -11,7 +11,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+
+from torch.cuda import is_available
 
 from tests.bench import (
     bounds,
@@ -29,6 +32,7 @@ from tests.bench.machine import QUIET, load, machine
 
 PARTS = {
     "recording": recording.measure,
+    "cuda": partial(recording.measure, device="cuda"),
     "sessions": sessions.measure,
     "weight": weight.measure,
     "clicks": clicks.measure,
@@ -42,14 +46,16 @@ MINUTES = 30  # until a part is given up, whatever it waits for
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all if none is named")
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], *PARTS], help="all that run here if none is named"
+    )
     parser.add_argument("--short", action="store_true", help="few repetitions, nothing published")
     asked = parser.parse_args()
     busy = load() > QUIET
     scratch = Path(tempfile.mkdtemp(prefix="attention-bench-"))
     target = scratch if busy or asked.short else readme.FOLDER
     facts = machine()
-    for name in asked.parts or PARTS:
+    for name in asked.parts or (part for part in PARTS if part != "cuda" or is_available()):
         start = time.monotonic()
         print(f"\n{name}", flush=True)
         with bounded(name):

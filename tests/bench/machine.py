@@ -2,8 +2,10 @@
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+import torch
 
 QUIET = 1.5  # load of the last minute up to which measured times may be published
 PACKAGES = ("torch", "transformers", "streamlit", "plotly", "playwright")
@@ -21,10 +23,18 @@ def machine() -> dict[str, object]:
         "cores": os.cpu_count(),
         "memory_gb": round(int(_field("/proc/meminfo", "MemTotal").split()[0]) / 1e6),
         "system": f"{platform.system()} {platform.machine()}",
+        **({"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {name: found for name in PACKAGES if (found := _version(name))},
         "load_before": round(load(), 2),
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _field(file: str, name: str) -> str:

@@ -43,7 +43,8 @@ def page(parts: Mapping[str, Measured]) -> str:
     """All tables."""
     lines = ["# Benchmarks", _machine(next(iter(parts.values()))["machine"])]
     for name, measured in parts.items():
-        lines += [f"## {TITLES[name]}", NOTES[name], TABLES[name](measured)]
+        elsewhere = [_machine(measured["machine"])] if "gpu" in measured["machine"] else []
+        lines += [f"## {TITLES[name]}", NOTES[name], *elsewhere, TABLES[name](measured)]
     return "\n\n".join(lines) + "\n"
 
 
@@ -103,8 +104,9 @@ def write_sizing() -> None:
 
 def _machine(facts: Measured) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    gpu = f"{facts['gpu']}, " if "gpu" in facts else ""
     return (
-        f"`make bench` measures all of this side by side in one run. Here: {facts['processor']}, "
+        f"`make bench` measures all of this side by side in one run. Here: {gpu}{facts['processor']}, "
         f"{facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}, Python "
         f"{facts['python']}, {versions}."
     )

@@ -206,6 +206,7 @@ def bounds(measured: Measured) -> str:
 
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
+    "cuda": recording,
     "sessions": sessions,
     "weight": weight,
     "clicks": clicks,
@@ -216,6 +217,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
 }
 TITLES = {
     "recording": "What recording a pass costs",
+    "cuda": "What recording a pass costs on a GPU",
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
@@ -249,6 +251,10 @@ NOTES = {
     "recording": (
         "Random weights of GPT-2's size (124M). Ratios are to the same library's plain pass; memory is "
         "the peak of the whole process, and what of it lies above the loaded model."
+    ),
+    "cuda": (
+        "As above, on a CUDA device; memory is the peak of what PyTorch holds there. A short pass waits for "
+        "Python, which gives the device its work kernel by kernel."
     ),
     "sessions": "Each session has its own sentence and asks again as soon as it is answered.",
     "weight": (
