@@ -23,6 +23,7 @@ from tests.bench import (
     play,
     readme,
     recording,
+    score,
     sessions,
     soak,
     tables,
@@ -33,6 +34,7 @@ from tests.bench.machine import QUIET, load, machine
 PARTS = {
     "recording": recording.measure,
     "cuda": partial(recording.measure, device="cuda"),
+    "score": score.measure,
     "sessions": sessions.measure,
     "weight": weight.measure,
     "clicks": clicks.measure,

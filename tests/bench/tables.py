@@ -27,6 +27,11 @@ def recording(measured: Measured) -> str:
     return _table((*head, "memory", "above the model"), rows)
 
 
+def score(measured: Measured) -> str:
+    rows = ([row["cell"], ms(row["median_ms"]), ms(row["p90_ms"])] for row in measured["rows"])
+    return _table(("cell", "median", "p90"), rows)
+
+
 def sessions(measured: Measured) -> str:
     rows = [
         (
@@ -115,15 +120,8 @@ def play(measured: Measured) -> str:
         )
         for row in measured["rows"]
     ]
-    head = (
-        "tokens",
-        "frames a second",
-        "frames",
-        "late ones",
-        "longest gap",
-        "tasks of over 50 ms",
-    )
-    return _table(head, rows)
+    head = "tokens, frames a second, frames, late ones, longest gap, tasks of over 50 ms"
+    return _table(head.split(", "), rows)
 
 
 def classroom(measured: Measured) -> str:
@@ -207,6 +205,7 @@ def bounds(measured: Measured) -> str:
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "cuda": recording,
+    "score": score,
     "sessions": sessions,
     "weight": weight,
     "clicks": clicks,
@@ -218,6 +217,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
 TITLES = {
     "recording": "What recording a pass costs",
     "cuda": "What recording a pass costs on a GPU",
+    "score": "One score split into its parts",
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
@@ -256,6 +256,7 @@ NOTES = {
         "As above, on a CUDA device; memory is the peak of what PyTorch holds there. A short pass waits for "
         "Python, which gives the device its work kernel by kernel."
     ),
+    "score": "In the last layer of a random model of GPT-2's size: 12 layers of 12 heads.",
     "sessions": "Each session has its own sentence and asks again as soon as it is answered.",
     "weight": (
         "Ours: what comes over the network while every layer and head is opened, and the largest page. "

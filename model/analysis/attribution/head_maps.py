@@ -95,20 +95,21 @@ def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side
     recorded = vectors[head * len(vectors) // attention.heads].astype(np.float64)
     read = read_by(model, trace, attention, side).astype(np.float64)
     turn = _turn(model, attention, len(recorded))
-    found: list[tuple[float, HeadMap]] = []
     parts = _beside_output(model, attention.name)
     norms = list(_norms(parts, attention))
+    near = CLOSE * max(float(np.abs(recorded).max()), 1e-6)
     for matrix, bias in _blocks(parts, attention, head, side):
         plain = HeadMap(matrix, bias, turn)
         maps = [_normed(plain, norm, read, recorded) for norm in norms] or [plain]
-        found += [(_gap(one, read, recorded), one) for one in maps]
-    gap, nearest = min(found, key=lambda pair: pair[0], default=(np.inf, None))
-    if nearest is None or not gap <= CLOSE * max(float(np.abs(recorded).max()), 1e-6):
-        raise ValueError(
-            f"The {side} vectors of {attention.name} cannot be split into parts: no map of "
-            f"{model.name} reproduces the recorded ones."
+        gap, nearest = min(
+            ((_gap(one, read, recorded), one) for one in maps), key=lambda one: one[0]
         )
-    return nearest
+        if gap <= near:
+            return nearest
+    raise ValueError(
+        f"The {side} vectors of {attention.name} cannot be split into parts: no map of "
+        f"{model.name} reproduces the recorded ones."
+    )
 
 
 def stack_of(attention: Attention, side: Side) -> tuple[Stack, str | None]:

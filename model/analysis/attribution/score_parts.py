@@ -1,12 +1,13 @@
 """One score as a sum over what wrote its query and what wrote its key."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.analysis.attribution.head_maps import Side, head_map, stack_of
-from model.analysis.attribution.stream_parts import Reader, checked_head, parts_read
+from model.analysis.attribution.head_maps import HeadMap, Side, head_map, stack_of
+from model.analysis.attribution.stream_parts import Positions, Reader, checked_head, parts_read
 from model.analysis.heads.labels import allowed_cells
 from model.trace.arrays import Wide
 from model.trace.records import Attention
@@ -65,6 +66,8 @@ def score_parts(
         )
     allowed = allowed_cells(attention, head)[query].astype(np.float64)
     row = allowed / max(allowed.sum(), 1.0)
+    # Both sides read what the embedding added up; for a long text that is computed when it is read.
+    trace = replace(trace, summands={stack: dict(of) for stack, of in trace.summands.items()})
     query_parts, ours = _vectors(model, trace, attention, head, "query", np.eye(1, queries, query))
     key_parts, theirs = _vectors(
         model, trace, attention, head, "key", np.stack([np.eye(1, keys, key)[0], row])
@@ -87,14 +90,22 @@ def _vectors(
     stack, before = stack_of(attention, side)
     made = head_map(model, trace, attention, head, side)
     tokens = np.flatnonzero(means.any(0))
-    reader = Reader(made.matrix, tokens)
+    means = means[:, tokens]
+    reader, finish = _reader(made, tokens, means)
     names, found = [], []
     for name, read in parts_read(model, trace, stack, reader, before):
-        vectors = made.linear(read, tokens)
+        vectors = finish(read)
         names.append(name)
-        found.append(
-            means[:, tokens] @ (vectors + made.constant(tokens) if name == "bias" else vectors)
-        )
+        found.append(vectors + means @ made.constant(tokens) if name == "bias" else vectors)
     *others, bias = zip(names, found, strict=True)
     ordered = [*reversed(others), *([bias] if bias[1].any() else [])]
     return tuple(name for name, _ in ordered), np.stack([vectors for _, vectors in ordered])
+
+
+def _reader(made: HeadMap, tokens: Positions, means: Wide) -> tuple[Reader, Callable[[Wide], Wide]]:
+    """What reads the vectors of a head, and what makes means (M, d_k) of all that it reads. Only vectors
+    that are turned, each by its own angles, must be read token by token."""
+    if made.turn is not None:
+        return Reader(made.matrix, tokens), lambda read: means @ made.linear(read, tokens)
+    factor = made.factor if isinstance(made.factor, float) else made.factor[tokens, 0]
+    return Reader(made.matrix, tokens, means * factor), lambda read: read * made.gamma

@@ -2,7 +2,7 @@
 
 A norm is linear once its recorded mean and deviation are held fixed. So rows that read the stream can be
 followed back through every norm to whatever wrote there (Elhage et al. 2021, "A Mathematical Framework for
-Transformer Circuits"). In float64. Axes: T tokens, R rows, C d_model, H heads, D width of a head.
+Transformer Circuits"). Axes: T tokens, M means over tokens, R rows, C d_model, H heads, D width of a head.
 """
 
 from collections.abc import Iterator
@@ -30,14 +30,16 @@ Positions = NDArray[np.intp]
 
 
 class Reader:
-    """Rows (R, C) that read the stream at some tokens. Each step back through a norm changes them into
-    the rows that read the same from before it."""
+    """Rows (R, C) that read the stream at some tokens, or means over the tokens. Each step back through a
+    norm changes them into the rows that read the same from before it."""
 
-    def __init__(self, rows: Wide, tokens: Positions) -> None:
+    def __init__(self, rows: Wide, tokens: Positions, means: Wide | None = None) -> None:
+        """means (M, len(tokens)): the weights of each mean; None: every token is read alone."""
         self.rows = rows
         self.tokens = tokens
+        self.means = means
         self.factor = np.ones((len(tokens), 1))
-        self.constant = np.zeros((len(tokens), len(rows)))  # (T, R): what biases on the way add
+        self.constant = np.zeros((len(tokens if means is None else means), len(rows)))  # of biases
 
     def back_through(self, norm: NormRecord) -> None:
         """Back to what a norm read."""
@@ -49,22 +51,31 @@ class Reader:
 
     def add(self, bias: Array) -> None:
         """Counts a vector (C,) that is added here at every token."""
-        self.constant = self.constant + self.factor * (self.rows @ bias)
+        weights = self.factor if self.means is None else self.means @ self.factor
+        self.constant = self.constant + weights * (self.rows @ bias)
 
     def of(self, vectors: Array) -> Wide:
-        """(T, R): what these rows read of vectors (token, C)."""
-        read: Wide = self.factor * (vectors[self.tokens] @ self.rows.T)
-        return read
+        """(T, R), or (M, R) for means: what these rows read of vectors (token, C)."""
+        return self._read(vectors, self.rows.T)
 
     def of_heads(self, attention: Attention, output: Array) -> Wide:
-        """(H, T, R): what these rows read of each head, through W_O (C, H · D)."""
-        contexts = attention.output[:, self.tokens]  # (H, T, D)
+        """(H, T, R), or (H, M, R): what these rows read of each head, through W_O (C, H · D)."""
+        contexts = attention.output.copy()  # (H, token, D)
         contexts[list(attention.ablated)] = 0.0
-        parts = output.reshape(len(output), attention.heads, -1).transpose(1, 2, 0)  # (H, D, C)
-        if len(self.tokens) < len(self.rows):
-            return np.asarray(self.factor * ((contexts @ parts) @ self.rows.T))
-        mapped = parts @ self.rows.T.astype(np.float32)  # (H, D, R)
-        return np.asarray(self.factor * (contexts @ mapped.astype(np.float64)))
+        heads, width = len(contexts), contexts.shape[-1]
+        if self.means is not None or len(self.tokens) < len(self.rows):
+            parts = output.reshape(len(output), heads, width).transpose(1, 2, 0)  # (H, D, C)
+            return self._read(contexts, parts) @ self.rows.T
+        mapped = self.rows.astype(np.float32) @ output  # (R, H · D)
+        return self._read(contexts, mapped.reshape(-1, heads, width).transpose(1, 2, 0))
+
+    def _read(self, vectors: Array, maps: Array | Wide) -> Wide:
+        """vectors (…, token, width) at these tokens, or their means, through maps (…, width, R)."""
+        vectors = vectors[..., self.tokens, :]
+        if self.means is None:
+            return np.asarray(self.factor * (vectors @ maps))
+        weights = (self.means * self.factor.T).astype(np.float32)
+        return np.asarray(weights @ vectors @ maps)
 
 
 def sub_layers_back(
@@ -93,15 +104,16 @@ def sub_layers_back(
 def parts_read(
     model: "Model", trace: Trace, stack: Stack, reader: Reader, before: str | None
 ) -> Iterator[tuple[str, Wide]]:
-    """Everything that the stream is the sum of, by name, and what the reader reads of it, (T, R).
+    """Everything that the stream is the sum of, by name, and what the reader reads of it.
 
     From the last sub-layer back to the embedding; "bias", all biases on the way together, ends it.
     """
+    layers = {layer.place.name: layer for layer in model.module.attentions()}
     for part in sub_layers_back(model, trace, stack, reader, before):
         if Place.named(part.name).kind == "feed_forward":
             yield part.name, reader.of(part.added)
             continue
-        weight, bias = weight_and_bias(model.layer(part.name).output)
+        weight, bias = weight_and_bias(layers[part.name].output)
         heads = reader.of_heads(trace.find(part.name), weight)
         yield from (
             (head_name((part.name, head)), heads[head]) for head in reversed(range(len(heads)))
