@@ -4,6 +4,17 @@ Nothing here runs the lines: the tests do.
 """
 
 from model.snippets.script import Code, code_of, filled, script
-from model.snippets.snippet import STYLES, Origin, Stage, Style, Vector
+from model.snippets.snippet import STYLES, Origin, Snippet, Stage, Style, Vector
 
-__all__ = ["STYLES", "Code", "Origin", "Stage", "Style", "Vector", "code_of", "filled", "script"]
+__all__ = [
+    "STYLES",
+    "Code",
+    "Origin",
+    "Snippet",
+    "Stage",
+    "Style",
+    "Vector",
+    "code_of",
+    "filled",
+    "script",
+]

@@ -16,7 +16,7 @@ from model.analysis.run_comparison import rounding
 from model.loading.registry import models
 from model.serving.engine import Request
 from tests.model.tiny import sentence
-from tests.pages.reading import ODD_TEXTS, control, own, said, tables, visit
+from tests.pages.reading import ODD_TEXTS, control, numbers, own, said, tables, traces, visit
 from viz.views.all_heads.views import VIEWS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -72,6 +72,32 @@ def test_the_ranking_names_the_head_with_the_highest_score() -> None:
     assert "Induction heads on this text: L1H2, L1H3, L1H1 and 1 more." in said(app)
     control(app, "Rank by").set_value("next").run()
     assert "Highest here: **all 8 alike** with 0.000 each." in said(app)
+
+
+def test_all_heads_go_through_w_o_and_through_the_identity() -> None:
+    app = opened("Through W_O", place="decoder.1.self", head="2", query="4")
+    trace = own("stories").trace(TEXT)
+    attention = trace.find("decoder.1.self")
+    assert "every head writes to all" in said(app)
+    heads = attention.heads
+    strips = [numbers(one["z"])[0] for one in traces(app)[:heads]]
+    assert np.concatenate(strips) == pytest.approx(np.concatenate(attention.output[:, 4]))
+    total, recorded = (numbers(one["z"])[0] for one in traces(app)[-2:])
+    added = trace.residual["decoder"][3][4] - trace.residual["decoder"][2][4]
+    assert recorded == pytest.approx(added, abs=1e-5)
+    assert total == pytest.approx(recorded, abs=1e-4)
+    control(app, "W_O").set_value("The identity").run()
+    total, recorded = (numbers(one["z"])[0] for one in traces(app)[-2:])
+    assert total == pytest.approx(np.concatenate(strips), abs=1e-5)
+    assert recorded == pytest.approx(added, abs=1e-5)
+    assert "As if W_O were the identity" in said(app)
+
+
+def test_heads_that_share_keys_are_said_to() -> None:
+    grouped = "smollm2-135m-instruct"
+    assert "share one of the 3 heads of keys" in said(opened("Grid", model=grouped, text="A cat"))
+    assert "share 3 heads of keys" in said(opened("Through W_O", model=grouped, text="A cat"))
+    assert "share one of" not in said(opened("Grid"))
 
 
 def test_equal_heads_share_the_first_place() -> None:

@@ -1,6 +1,6 @@
 """All heads of a model as one picture: rows are layers, columns heads, each tile a head's weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from model.analysis.heads.tiles import Tiles
 from viz.figures.chart import BARE, MONOSPACED, chart, titled
-from viz.figures.head_marks import Cell, Pitch, add_marks
+from viz.figures.head_marks import Cell, Pitch, add_marks, hue_of
 from viz.figures.squares import BELOW, MARGIN, SCALE
 from viz.notation.labels import tick_positions
 from viz.notation.theme import MASKED, colorscale, rgba
@@ -28,10 +28,13 @@ _COLORBAR = {
 }
 
 
-def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.Figure:
+def head_grid(
+    found: Tiles, *, chosen: Cell | None, words: Sequence[str], groups: int = 0
+) -> go.Figure:
     """Every head's weights on one scale from 0 to 1, masked cells grey, one image in all.
 
-    words: what hovering over each head says, layer by layer, as Plotly may draw it. The trace
+    words: what hovering over each head says, layer by layer, as Plotly may draw it. groups: heads of keys and
+    values in a layer, where heads share them: those that share one have frames of one colour. The trace
     "heads" has one point for each head, numbered so, that can be clicked.
     """
     layers, heads, rows, columns = found.weights.shape
@@ -49,9 +52,8 @@ def head_grid(found: Tiles, *, chosen: Cell | None, words: Sequence[str]) -> go.
     cells = [(layer, head) for layer in range(layers) for head in range(heads)]
     tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
     height = int(layers * tile * min(high / wide, 1.0)) + _ABOVE + BELOW
-    frames = _frames([pitch.corners(cell) for cell in cells])
     axes = _axes(pitch, layers, heads)
-    figure = chart([*traces, frames], *axes, height=height, margin=MARGIN)
+    figure = chart([*traces, *_frames(pitch, cells, groups)], *axes, height=height, margin=MARGIN)
     add_marks(figure, cells, pitch, words=words, chosen=chosen)
     return figure
 
@@ -76,15 +78,21 @@ def _image(
     return go.Heatmap(z=matrix, zmin=0, colorscale=colours, hoverinfo="skip", **more)
 
 
-def _frames(corners: Sequence[tuple[float, float, float, float]]) -> go.Scatter:
-    """A thin frame around every tile, as one trace."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for left, right, top, bottom in corners:
-        x += [left, right, right, left, left, None]
-        y += [top, top, bottom, bottom, top, None]
-    thin = {"color": rgba(MASKED, 0.6), "width": 1}
-    return go.Scatter(x=x, y=y, mode="lines", line=thin, hoverinfo="skip", showlegend=False)
+def _frames(pitch: Pitch, cells: Sequence[Cell], groups: int) -> Iterator[go.Scatter]:
+    """A thin frame around every tile; thicker ones in colours where heads are grouped. One trace a colour."""
+    heads = 1 + max(head for _, head in cells)
+    by_colour: dict[str, list[Cell]] = {}
+    for cell in cells:
+        colour = hue_of(cell[1], heads, groups) if groups else rgba(MASKED, 0.6)
+        by_colour.setdefault(colour, []).append(cell)
+    for colour, framed in by_colour.items():
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for left, right, top, bottom in map(pitch.corners, framed):
+            x += [left, right, right, left, left, None]
+            y += [top, top, bottom, bottom, top, None]
+        line = {"color": colour, "width": 2 if groups else 1}
+        yield go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False)
 
 
 def _axes(pitch: Pitch, layers: int, heads: int) -> tuple[dict[str, object], dict[str, object]]:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from viz.figures.chart import marks
 from viz.figures.heatmap import INK
+from viz.notation.theme import HEADS
 
 Cell = tuple[int, int]  # (layer, head)
 
@@ -31,6 +32,11 @@ class Pitch:
 
 
 CELLS = Pitch((0.0, 0.0), (1.0, 1.0), (0.5, 0.5))  # of a plain heatmap
+
+
+def hue_of(head: int, heads: int, groups: int) -> str:
+    """The colour of a head among others; heads that share a head of keys and values have one colour."""
+    return HEADS[(head * groups // heads) % len(HEADS)]
 
 
 def add_marks(

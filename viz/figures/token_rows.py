@@ -36,6 +36,12 @@ class ColourEnd:
         )
 
     @property
+    def short(self) -> str:
+        """The same in a few words, where several kinds of rows have colours of their own."""
+        beyond = f", {self.beyond:,} values beyond" if self.beyond else ""
+        return f"colours end at ±{self.value:.3g}{beyond}"
+
+    @property
     def lines(self) -> str:
         """The same in two lines, short enough for a phone."""
         return self.words.replace("; ", ";<br>").replace(", ", ",<br>")

@@ -24,6 +24,8 @@ MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has 
 MASKED = "#8C8C94"
 REFERENCE = "#C9A227"  # the reference alignment
 ERRATUM = "#E5354B"  # frames an erratum of the notes
+# Heads, or groups of heads, side by side (Paul Tol's bright scheme); after the last the first comes again.
+HEADS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
 
 QuantityName = Literal["query", "key", "value", "score", "weight", "output", "stream", "difference"]
 Stops = tuple[tuple[float, str], ...]
@@ -136,6 +138,16 @@ def colorscale(quantity: QuantityName) -> list[list[float | str]]:
         [0.5, rgba(least, 0.0)],
         [0.5, rgba(hue, 0.0)],
         [1.0, _place(_ENDS.index((quantity, -1)))],
+    ]
+
+
+def vector_scale(hue: str) -> list[list[float | str]]:
+    """The same scale in a colour of no quantity: grey below 0."""
+    return [
+        [0.0, rgba(_CONTRAST, 1.0)],
+        [0.5, rgba(_CONTRAST, 0.0)],
+        [0.5, rgba(hue, 0.0)],
+        [1.0, rgba(hue, 1.0)],
     ]
 
 

@@ -51,6 +51,19 @@ def test_the_grid_is_one_picture_within_two_megabytes(layers: int, heads: int) -
     assert len(trace_of(figure, "heads").x) == layers * heads
 
 
+def test_heads_that_share_keys_have_frames_of_one_colour() -> None:
+    found = drawn_tiles(2, 9)
+    figure = head_grid(found, chosen=None, words=words(2, 9), groups=3)
+    marks = trace_of(figure, "heads")
+    frames = [one for one in figure.data if one.type == "scatter" and one.mode == "lines"]
+    assert len({frame.line.color for frame in frames}) == len(frames) == 3
+    for group, frame in enumerate(frames):
+        corners = np.array(frame.x, dtype=float)
+        lefts, rights = corners[::6], corners[1::6]
+        inside = [int(np.flatnonzero((lefts <= x) & (x <= rights)).size > 0) for x in marks.x]
+        assert inside == [int(head // 3 == group) for head in range(9)] * 2
+
+
 def test_each_tile_lies_under_its_mark_on_one_scale_from_0_to_1() -> None:
     trace = run(loaded("gpt"))
     found = tiles(trace, families(trace)[0])

@@ -44,15 +44,17 @@ def grid(seen: Look) -> None:
         words = [
             f"{name}<br>{_role(known, head)}" for name, head in zip(names, known.heads, strict=True)
         ]
+        keys = len(family.members(seen.trace)[0].vectors[1])
+        groups = keys if keys < found.weights.shape[1] else 0
         with picture:
             clickable(
-                head_grid(found, chosen=cell_of(seen, family), words=words),
+                head_grid(found, chosen=cell_of(seen, family), words=words, groups=groups),
                 known.heads,
                 "all-heads-grid",
                 f"Grid of {len(known.heads)} heads; rows are layers, columns are heads.",
             )
         look_for(_look_for(seen, known))
-        st.caption(f"{_how_to_read(found)} Click a tile to enlarge it.")
+        st.caption(f"{_how_to_read(found, groups)} Click a tile to enlarge it.")
     checked(seen)
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
     table({"head": names, **columns}, "all-heads-grid")
@@ -93,7 +95,8 @@ def _role(known: Scores, head: Head) -> str:
     return f"{best.title.lower()}: {known.values[best.name][place]:.2f}"
 
 
-def _how_to_read(found: Tiles) -> str:
+def _how_to_read(found: Tiles, groups: int) -> str:
+    """groups: heads of keys and values, where heads share them."""
     queries, keys = found.block
     said = (
         "In each tile rows are queries and columns are keys. All tiles share one scale from 0 to "
@@ -103,5 +106,10 @@ def _how_to_read(found: Tiles) -> str:
         said += (
             f" The text is long, so each cell shows the largest weight of a block of {queries} "
             f"queries × {keys} keys."
+        )
+    if groups:
+        said += (
+            f" Frames of one colour: heads that share one of the {groups} heads of keys and values. Their "
+            "patterns differ all the same, because each has queries of its own."
         )
     return said

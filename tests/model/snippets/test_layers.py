@@ -1,0 +1,91 @@
+"""The code of what stands around attention gives the numbers of the trace, in each style."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from model import Model, Trace
+from model.analysis.heads.merging import merged
+from model.analysis.stream.positions import position_code
+from model.snippets import STYLES, Snippet, Style, filled
+from model.snippets.layers import Snippets, concatenation, norm
+from model.trace.arrays import Array
+from tests.model import hub_models, tiny
+from tests.model.snippets.snippet_cases import RESULT, SHAPE, TEXTS
+
+CLOSE = 1e-5  # of the largest number, or of 1
+FAMILIES = ("gpt2", "llama", "qwen3", "gemma", "gpt_neox", "opt", "bart", "marian")
+Case = tuple[Snippets, dict[str, Any], Array]  # the code, what it is given, the trace's numbers
+
+
+def traces() -> Iterator[tuple[str, Model, Trace]]:
+    for name, text in TEXTS.items():
+        model = tiny.loaded(name)
+        yield name, model, model.trace(text)
+    for name in FAMILIES:
+        model = hub_models.loaded(name)
+        yield name, model, model.trace(hub_models.TEXT)
+
+
+def cases(model: Model, trace: Trace) -> Iterator[Case]:
+    config = model.config
+    for attention in (trace.attention[0], trace.attention[-1]):
+        output = model.layer(attention.name).output
+        weights = {"output.weight": output.weight.detach()}
+        if output.bias is not None:
+            weights["output.bias"] = output.bias.detach()
+        found = merged(model, trace, attention.name)
+        code = concatenation(attention, config.d_model, bias=output.bias is not None)
+        yield code, {"output": torch.tensor(found.outputs), "w": weights}, found.recorded
+    for record in (trace.norms[0], trace.norms[-1]):
+        given = {"x": record.input, "gamma": record.gamma, "beta": record.beta}
+        tensors = {name: torch.tensor(array) for name, array in given.items()}
+        yield norm(record, shifts=config.shifts), tensors, record.output
+    if (code := position_code(model, trace)) is not None:
+        table = torch.tensor(np.array(code.table)) if code.table is not None else None
+        yield code.snippets, {"table": table}, code.numbers
+
+
+def ran(snippet: Snippet, style: Style, names: dict[str, Any], cell: dict[str, int]) -> float:
+    """Runs the lines and holds the shape beside each against that of its result."""
+    known = {"torch": torch} | names
+    if style == "loops":
+        exec(filled("\n".join(line.code for line in snippet.lines), cell), known)
+    else:
+        for line in snippet.lines:
+            exec(filled(line.code, cell), known)
+            stated, made = SHAPE.findall(line.beside), RESULT.match(line.code)
+            if stated and made:
+                assert stated[-1] == str(tuple(known[made[1]].shape)), line
+    return float(eval(filled(snippet.result, cell), known))
+
+
+def test_every_snippet_gives_the_number_of_the_trace() -> None:
+    worst, kinds = 0.0, set()
+    for name, model, trace in traces():
+        for snippets, names, own in cases(model, trace):
+            size = max(1.0, float(np.abs(own).max()))
+            row, column = len(own) - 1, min(5, own.shape[1] - 1)
+            cell = {"query": row, "dimension": column}
+            for style, snippet in snippets.items():
+                off = abs(ran(snippet, style, names, cell) - own[row, column]) / size
+                assert off <= CLOSE, (name, style, snippet)
+                worst = max(worst, off)
+                kinds.add((style, snippet.result))
+    print(f"the worst: {worst:.1e}")
+    assert {style for style, _ in kinds} == set(STYLES)
+    assert {result.split("[")[0] for _, result in kinds} == {
+        "written", "total", "y", "added", "angles",
+    }  # fmt: skip
+
+
+def test_a_model_without_positions_has_no_code_for_them() -> None:
+    model = tiny.loaded("attention-only")
+    assert position_code(model, tiny.run(model)) is None
+
+
+def test_positions_that_the_formula_does_not_give_have_no_code() -> None:
+    model = hub_models.loaded("marian")  # sines first, then cosines
+    assert position_code(model, model.trace(hub_models.TEXT)) is None
