@@ -53,6 +53,7 @@ page.beats(
         "one-matrix-then-split",
         "head-widths",
         "grouped-queries",
+        "induction-circuit",
     ),
     live=live,
 )

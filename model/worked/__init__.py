@@ -23,8 +23,8 @@ __all__ = [
 # The modules with the examples; within a section of the notes the page lists them in this order.
 _TOPICS = (
     "attention_by_hand", "scaling", "gradients", "softmax", "masks", "masked_attention",
-    "mask_values", "decoder_errata", "ladder", "multi_head", "heads", "shapes", "positions",
-    "word_order", "norms", "activation_curves", "feed_forward", "tokens", "encoder_decoder",
+    "mask_values", "decoder_errata", "ladder", "multi_head", "heads", "induction_circuit", "shapes",
+    "positions", "word_order", "norms", "activation_curves", "feed_forward", "tokens", "encoder_decoder",
     "parameters", "prediction", "design_choices",
 )  # fmt: skip
 

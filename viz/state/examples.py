@@ -6,7 +6,7 @@ column, and what the model writes next.
 """
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from model.nn.intervention import Intervention
@@ -16,11 +16,20 @@ from viz.state.view import View
 
 @dataclass(frozen=True)
 class SentenceExample:
-    """A view worth opening, and what is to be seen there."""
+    """A view worth opening, and what is to be seen there.
+
+    without: the heads that are left out to show what they are needed for.
+    """
 
     title: str
     view: View
     look_for: str
+    without: frozenset[Head] = field(default=frozenset(), kw_only=True)
+
+    @property
+    def left_out(self) -> View:
+        """The view without these heads."""
+        return replace(self.view, intervention=Intervention(ablated=self.without))
 
 
 def view_of(
@@ -41,7 +50,12 @@ def view_of(
 def _written() -> tuple[SentenceExample, ...]:
     data = tomllib.loads(Path(__file__).with_name("examples.toml").read_text(encoding="utf-8"))
     return tuple(
-        SentenceExample(one.pop("title"), look_for=one.pop("look_for"), view=view_of(**one))
+        SentenceExample(
+            one.pop("title"),
+            look_for=one.pop("look_for"),
+            without=frozenset((place, head) for place, head in one.pop("without", ())),
+            view=view_of(**one),
+        )
         for one in data["example"]
     )
 

@@ -115,6 +115,8 @@ FIGURES = [
     ("shape-walk-c", "After W_O", [32, 16, 512], 0),
     ("shape-walk-d", "Heads first", [2, 8, 4, 64], 0),
     ("shape-walk-d", "Scores", [2, 8, 4, 4], 0),
+    ("induction-circuit", "Word by word, through both heads", 6 * np.eye(4), 0),
+    ("induction-circuit", "Composition of the two heads", [0, 0.5, 0], 12),
     ("projection-parameters", "All four together", 4 * 512**2, 0),
     (
         "sinusoidal-table",

@@ -28,8 +28,13 @@ class Line:
 
 
 BY_TITLE = {example.title: example for example in EXAMPLES}
+CIRCUITS = {example.title: example for example in EXAMPLES if example.without}
 LINES = {
     "The word before": Line(-1, (1, 8)),
+    "Circuit: two heads that see the word before": Line(-1, (1, 8)),
+    "Circuit: a head that sees only itself": Line(0, (0, 9)),
+    "Circuit: the word before, for induction": Line(-1, (1, 8)),
+    "Circuit: the letter before": Line(-1, (1, 9)),
     "A list of words said again": Line(-2, (4, 7), ((3, 3),)),
     "Only itself": Line(0, (0, 13)),
     "An induction head": Line(-4, (6, 10), ((5, 2),)),

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -12,6 +13,7 @@ from viz.figures.thumbnail import thumbnail
 from viz.notation.markdown import plain
 from viz.state.examples import SentenceExample
 from viz.state.navigation import view_link
+from viz.state.presets import NEXT, POSITIONS
 
 ABREAST = 3
 STYLE = Path(__file__).with_name("cards.css")
@@ -37,6 +39,11 @@ def _card(example: SentenceExample, rows: Sequence[str]) -> None:
                 st.markdown(f"**{plain(example.title)}**")
             st.text(f"“{view.text}”")
     st.caption(plain(example.look_for))
+    if example.without and may_be_linked(view.model):
+        heads = f"the {len(example.without)} heads" if len(example.without) > 1 else "this head"
+        show = POSITIONS if view.place.endswith("cross") else NEXT
+        label = f"Leave {heads} out →"
+        view_link("pages/laboratory.py", label, replace(example.left_out, show=show))
 
 
 def say_absent(name: str) -> None:

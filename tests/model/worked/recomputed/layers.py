@@ -10,7 +10,7 @@ from torch.nn.functional import (
     layer_norm,
 )
 
-from tests.model.worked.recomputed.steps import Inputs, Steps, attend
+from tests.model.worked.recomputed.steps import Inputs, Steps, attend, weights_of
 
 
 def one_matrix_then_split(v: Inputs) -> Steps:
@@ -210,3 +210,39 @@ def pixels_min_max(v: Inputs) -> Steps:
     pixels = v["pixels"]
     scaled = (pixels - v["lowest"]) / (v["highest"] - v["lowest"])
     return [scaled, (pixels - pixels.mean()) / pixels.std(correction=0)]
+
+
+def induction_circuit(v: Inputs) -> Steps:
+    """As maps W_Q, W_K, W_V, W_O of width 4, run by PyTorch's own attention, which divides by 2."""
+    word, place, before = torch.eye(12, dtype=torch.float64).split(4, dim=1)
+    x = word.T[v["ids"].long()] + place.T
+    past = torch.cat([place[:, 1:], torch.zeros(12, 1, dtype=torch.float64)], dim=1)
+    look, match = v["look"] * past @ place.T, v["match"] * word @ before.T
+    written, copied = word @ before.T, v["copy"] * word @ word.T
+    h = attend(x @ past * v["look"] * 2, x @ place, x @ word, causal=True) @ before.T
+    stream, key = x + h, (x + h) @ before
+    query, value = stream @ word * v["match"], stream @ word * v["copy"]
+    both = stream[-1] @ word + attend(2 * query, key, value, causal=True)[-1]
+    alone = x @ word, torch.zeros(4, 4, dtype=torch.float64)
+    bare = alone[0][-1] + attend(*alone, alone[0] * v["copy"], causal=True)[-1]
+    ratios = [
+        (written @ read).square().sum().sqrt() / 2 / read.square().sum().sqrt()
+        for read in (match, match.T, copied)
+    ]
+    return [
+        x,
+        look,
+        written,
+        torch.einsum("ia,ab,jb->ij", x, look, x),
+        weights_of(x @ past * v["look"] * 2, x @ place, causal=True),
+        h,
+        match,
+        copied,
+        v["match"] * torch.eye(4, dtype=torch.float64),
+        torch.stack(ratios),
+        query @ (x @ before).T,
+        query @ (h @ before).T,
+        weights_of(2 * query, key, causal=True),
+        both,
+        torch.stack([both, bare]).softmax(-1),
+    ]
