@@ -3,6 +3,7 @@
 import streamlit as st
 
 from viz.shell import page
+from viz.views.cost.axes import axes_view
 from viz.views.cost.choice import choose_sizes
 from viz.views.cost.formulas import GROWTH, attention_shapes
 from viz.views.cost.shapes import parameters, shapes
@@ -20,6 +21,7 @@ VIEWS = {
     "Operations": operations_view,
     "Growth": growth_view,
     "Time": time_view,
+    "Axes": axes_view,
 }
 EXAMPLES = (
     "shape-walk-c",
@@ -59,7 +61,7 @@ A model that generates text keeps the keys and values it has computed: the
 
 def live() -> None:
     pictures, side = st.columns([7, 2], gap="large")
-    with side:
+    with side, st.container(key="sizes"):
         sizes = choose_sizes(seen)
     with pictures:
         page.views(VIEWS, seen, *sizes)

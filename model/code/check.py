@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 Weights = Mapping[str, Tensor]  # by name
+VECTORS = ("query", "key", "value")
 
 
 def checked_difference(model: "Model", trace: Trace, weights: Weights) -> float:
@@ -86,19 +87,34 @@ def vectors_gap(
 
     first: so many tokens from the start; None: all.
     """
-    within = within_weights(attention)
     found = []
-    for name, own in zip(("query", "key", "value"), attention.vectors, strict=True):
-        read = read_by(model, trace, attention, "query" if name == "query" else "key")[:first]
+    for name, own in zip(VECTORS, attention.vectors, strict=True):
         own = own[:, :first]
-        made = _mapped(read, weights, f"{within}{name}")
-        heads, tokens, width = own.shape
-        made = made.reshape(tokens, heads, width).swapaxes(0, 1)  # (head, token, d_k)
-        if name != "value":
-            made = _normed(made, weights, f"{within}{name}_norm", model.config)
-            made = _turned(model, angles, made) if attention.projection.turned else made
+        _, made = projected(model, trace, attention, name, weights, angles, first)
         found.append(_gap(made, own))
     return max(found)
+
+
+def projected(
+    model: "Model",
+    trace: Trace,
+    attention: Attention,
+    name: str,
+    weights: Weights,
+    angles: Array | None,
+    first: int | None = None,
+) -> tuple[Array, Array]:
+    """One of VECTORS of a sub-layer, made of the weights: (token, width), as the map gives it, and
+    (head, token, d_k), split, normed and turned. The rest as in `vectors_gap`."""
+    read = read_by(model, trace, attention, "query" if name == "query" else "key")[:first]
+    within = f"{within_weights(attention)}{name}"
+    mapped = _mapped(read, weights, within)
+    heads = len(attention.vectors[VECTORS.index(name)])
+    made = mapped.reshape(len(mapped), heads, -1).swapaxes(0, 1)
+    if name != "value":
+        made = _normed(made, weights, f"{within}_norm", model.config)
+        made = _turned(model, angles, made) if attention.projection.turned else made
+    return mapped, made
 
 
 def _normed(vectors: Array, weights: Weights, name: str, config: TransformerConfig) -> Array:

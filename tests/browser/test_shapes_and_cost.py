@@ -48,6 +48,16 @@ def test_nothing_is_measured_before_the_button_is_pressed(open_page: Callable[..
     page = open_page("/shapes_and_cost", **{"show": "Time"})
     expect(page.get_by_role("button", name="Measure now")).to_be_visible()
     expect(plots(page)).to_have_count(0)
+    show(page, "Axes")
+    expect(plots(page).filter(has_text="sequence, token")).to_have_count(1)
+    expect(page.get_by_role("textbox", name="Your sentence", include_hidden=True)).to_be_hidden()
+    expect(page.get_by_role("spinbutton", name="Vocabulary", include_hidden=True)).to_be_hidden()
+    heads = page.get_by_role("spinbutton", name="Heads")
+    heads.fill("3")
+    heads.press("Enter")
+    expect(page.get_by_text("is invalid for input of size 24")).to_be_visible()
+    choose(page, "Tensor", "Queries of your sentence")
+    expect(page.get_by_text("differ from the recorded ones by at most")).to_be_visible()
 
 
 def test_the_idea_and_the_examples_by_hand_are_there(open_page: Callable[..., Page]) -> None:

@@ -3,15 +3,17 @@
 import json
 import re
 
+import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import said, tables, visit
+from tests.pages.reading import choose, numbers, said, tables, visit
 from viz.state.engine import engine
 from viz.views.cost.choice import PRESETS, SENTENCE
 
 TEXT = "Tom Hill saw a red ball"
-VIEWS = ("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time")
+VIEWS = ("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time", "Axes")
 SIZES = ("Batch", "Length", "Width", "Heads", "Layers", "Vocabulary")
 
 
@@ -230,3 +232,54 @@ def test_twice_a_translators_text_has_twice_the_target() -> None:
 
     assert ratio("Attention matrices") == 4
     assert ratio("Results of the operations") == ratio("Key–value cache") == 2
+
+
+def test_an_operation_on_axes_shows_each_number_where_pytorch_puts_it() -> None:
+    app = opened("Axes")
+    choose(app, "Operation", "transpose: heads before tokens")
+    choose(app, "Tokens", 4)
+    split = torch.arange(32).view(2, 4, 2, 2)
+    before, after, memory = (cells(app, at) for at in range(3))
+    assert before[np.isfinite(before)].tolist() == in_blocks(split)
+    assert after[np.isfinite(after)].tolist() == in_blocks(split.transpose(1, 2))
+    assert memory.tolist() == [list(range(32))]
+    assert "heads.transpose(1, 2)" in app.code[0].value
+    layouts = tables(app)[-1]
+    assert list(layouts["strides"]) == ["(16, 4, 2, 1)", "(16, 2, 4, 1)"]
+    assert list(layouts["contiguous"]) == ["yes", "no"]
+
+
+def in_blocks(tensor: torch.Tensor) -> list[int]:
+    """The numbers of four axes as they are drawn: the first two down and across the blocks."""
+    return tensor.transpose(1, 2).flatten().tolist()
+
+
+def cells(app: AppTest, at: int) -> np.ndarray:
+    """The numbers in the cells of one of the pictures."""
+    drawn = json.loads(app.get("plotly_chart")[at].proto.spec)["data"][-1]
+    return numbers(drawn["z"])
+
+
+def test_what_pytorch_refuses_is_shown_with_its_message_and_what_it_means() -> None:
+    app = opened("Axes", **{"axes-operation": "view after transpose: it fails"})
+    assert "view size is not compatible with input tensor's size and stride" in app.code[0].value
+    assert "**What it means.** A view needs one stride for each of its axes" in said(app)
+    app.number_input(key="axes-h").set_value(1).run()
+    assert not app.error
+    choose(app, "Operation", "masked_fill: the mask on the scores")
+    choose(app, "Tokens of the mask", 2)
+    assert "must match the size of tensor b" in app.code[0].value
+
+
+@pytest.mark.parametrize("model", ["stories", "minilm", "smollm2-135m-instruct"])
+def test_the_models_queries_are_cut_into_heads_and_its_scores_summed_along_each_axis(
+    model: str,
+) -> None:
+    app = opened("Axes", model=model, **{"axes-tensor": "Queries of your sentence"})
+    assert re.search(r"differ from the recorded ones by at most \de−[4-9]", said(app))
+    choose(app, "Tensor", "Scores of your sentence")
+    assert "The rows sum to between **1.000** and **1.000**." in said(app)
+    choose(app, "Axis (dim)", -3)
+    assert ("NaN" in said(app)) == (model != "minilm")
+    choose(app, "Axis (dim)", -2)
+    assert "The columns sum to between **1.000** and **1.000**." in said(app)
