@@ -8,7 +8,6 @@ import numpy as np
 from model.analysis.tokens.embeddings import cosines
 from model.arithmetic import positions
 from model.nn.places import Place
-from model.snippets import layers
 from model.trace.arrays import Array, read_only
 from model.trace.trace import Trace
 
@@ -79,31 +78,3 @@ def summed(trace: Trace) -> Sum:
         if norm.name == Place(trace.source, None, "embedding").norm:
             return Sum(parts, norm.input, norm.name)
     return Sum(parts, trace.residual[trace.source][0], "")
-
-
-@dataclass(frozen=True, eq=False)
-class PositionCode:
-    """The code of a model's own positions, and the numbers that it gives."""
-
-    snippets: layers.Snippets
-    numbers: Array  # (token, d_model): what is added; (token, pairs): angles of rotary positions
-    table: Array | None = None  # (context, d_model): what the code reads
-
-
-def position_code(model: "Model", trace: Trace) -> PositionCode | None:
-    """The code of the positions of the stack that reads the text; None for a model without positions, and
-    where its own numbers are others."""
-    config = model.config
-    angles, table = trace.angles, learned(model)
-    if angles is not None:
-        code = layers.positions("rotary", len(angles), config.turned_width, base=config.rotary_base)
-        made, own = rotary(len(angles), config.turned_width, config.rotary_base), angles
-    elif "positions" in trace.summands[trace.source]:
-        own = trace.summands[trace.source]["positions"]
-        kind: layers.PositionCode = "sinusoidal" if table is None else "table"
-        code = layers.positions(kind, *own.shape)
-        made = sinusoidal(*own.shape) if table is None else table[: len(own)]
-    else:
-        return None
-    same = made.shape == own.shape and np.allclose(made, own, rtol=1e-5, atol=1e-5)
-    return PositionCode(code, own, table if angles is None else None) if same else None

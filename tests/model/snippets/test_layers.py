@@ -8,9 +8,9 @@ import torch
 
 from model import Model, Trace
 from model.analysis.heads.merging import merged
-from model.analysis.stream.positions import position_code
+from model.analysis.stream.positions import learned
 from model.snippets import STYLES, Snippet, Style, filled
-from model.snippets.layers import Snippets, concatenation, norm
+from model.snippets.layers import Snippets, concatenation, norm, positions
 from model.trace.arrays import Array
 from tests.model import hub_models, tiny
 from tests.model.snippets.snippet_cases import RESULT, SHAPE, TEXTS
@@ -43,9 +43,16 @@ def cases(model: Model, trace: Trace) -> Iterator[Case]:
         given = {"x": record.input, "gamma": record.gamma, "beta": record.beta}
         tensors = {name: torch.tensor(array) for name, array in given.items()}
         yield norm(record, shifts=config.shifts), tensors, record.output
-    if (code := position_code(model, trace)) is not None:
-        table = torch.tensor(np.array(code.table)) if code.table is not None else None
-        yield code.snippets, {"table": table}, code.numbers
+    used, table = trace.positions, learned(model)
+    if used is None:
+        return
+    if table is not None:
+        yield positions("table", *used.shape), {"table": torch.tensor(np.array(table))}, used
+    elif trace.angles is not None:
+        code = positions("rotary", len(used), config.turned_width, base=config.rotary_base)
+        yield code, {}, used
+    elif model.name in TEXTS:  # the columns of the hub's Marian hold all sines first
+        yield positions("sinusoidal", *used.shape), {}, used
 
 
 def ran(snippet: Snippet, style: Style, names: dict[str, Any], cell: dict[str, int]) -> float:
@@ -79,13 +86,3 @@ def test_every_snippet_gives_the_number_of_the_trace() -> None:
     assert {result.split("[")[0] for _, result in kinds} == {
         "written", "total", "y", "added", "angles",
     }  # fmt: skip
-
-
-def test_a_model_without_positions_has_no_code_for_them() -> None:
-    model = tiny.loaded("attention-only")
-    assert position_code(model, tiny.run(model)) is None
-
-
-def test_positions_that_the_formula_does_not_give_have_no_code() -> None:
-    model = hub_models.loaded("marian")  # sines first, then cosines
-    assert position_code(model, model.trace(hub_models.TEXT)) is None

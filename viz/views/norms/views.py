@@ -9,6 +9,7 @@ import streamlit as st
 from model.analysis.stream.norms import layer_normalized, rms_normalized, token_statistics
 from model.analysis.stream.stream import norm_reads
 from model.nn.config import NormKind
+from model.snippets.layers import norm as norm_code
 from model.trace.arrays import Array
 from model.trace.records import NormRecord
 from viz.elements.one_of import choosable_table, one_of
@@ -19,6 +20,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import difference
 from viz.notation.theme import QuantityName
+from viz.shell.code import code_behind
 from viz.shell.page import chosen_view
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
@@ -57,6 +59,18 @@ def _this_norm(seen: Look) -> None:
         st.markdown(f"Token {look.chosen}, dimension {look.dimension}:")
         st.latex(formulas.norm_in_numbers(norm, token, look.dimension, shifts=shifts))
     norm_check(norm)
+    sizes = norm.input.shape
+    code_behind(
+        norm_code(norm, shifts=shifts),
+        "layer-norm",
+        given={
+            "x": f"{sizes}: the norm's input",
+            "gamma": f"({sizes[1]},)",
+            "beta": f"({sizes[1]},)",
+        },
+        cell={"query": token, "dimension": look.dimension},
+        value=float(norm.output[token, look.dimension]),
+    )
     learned = {"γ": norm.gamma} | ({"β": norm.beta} if shifts else {})
     columns = {"input": norm.input[token], "normalized": norm.normalized[token]}
     output = {"output": norm.output[token]}

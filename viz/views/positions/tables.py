@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.stream.positions import learned, likeness, rotary, rotary_likeness, sinusoidal
 from model.nn.config import PositionKind
+from model.snippets.layers import positions
 from model.trace.arrays import Array
 from viz.elements.one_of import one_of
 from viz.figures.curves import COLOURS, position_curves
@@ -16,6 +17,7 @@ from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
 from viz.shell.alternatives import offer_model
+from viz.shell.code import code_behind
 from viz.shell.pictures import chart, look_for, table, without_sentence
 from viz.state.look import Look
 from viz.views.positions.formulas import (
@@ -99,7 +101,7 @@ def position_table(seen: Look) -> None:
         st.latex(table_formula(whole.kind, seen.model.config))
         found = _cut(whole)
         columns = _drawn_columns(found)
-        _cell(seen, found)
+        cell = _cell(seen, found)
     with picture:
         value = "cosine of the angle" if found.turned else "value"
         names = {"column_name": found.column, "value_name": value}
@@ -109,6 +111,7 @@ def position_table(seen: Look) -> None:
             figure = position_curves(found.shown, columns, **names)
         chart(figure, "positions-drawn")
         st.caption(_said(seen, whole))
+    _code(seen, found, whole, cell)
     named = {f"{found.column} {at}": values for at, values in enumerate(found.shown.T)}
     table(named, "positions-table", index="position")
 
@@ -215,8 +218,8 @@ def _drawn_columns(found: PositionTable) -> list[int] | None:
     return chosen
 
 
-def _cell(seen: Look, found: PositionTable) -> None:
-    """One cell of the table with the numbers it is made of."""
+def _cell(seen: Look, found: PositionTable) -> tuple[int, int]:
+    """One cell of the table with the numbers it is made of: its position and column."""
     rows, columns = found.values.shape
     left, right = st.columns(2)
     position = left.number_input("Position", 0, rows - 1, 1, key=f"positions-row-{rows}")
@@ -233,6 +236,24 @@ def _cell(seen: Look, found: PositionTable) -> None:
             width=config.turned_width if found.turned else config.d_model,
             base=config.rotary_base,
         )
+    )
+    return position, column
+
+
+def _code(seen: Look, found: PositionTable, whole: PositionTable, cell: tuple[int, int]) -> None:
+    """found: the positions that are drawn. whole: all of them."""
+    config = seen.model.config
+    code_behind(
+        positions(
+            "table" if found.kind == "learned" else found.kind,
+            len(found.values),
+            config.turned_width if found.turned else config.d_model,
+            base=config.rotary_base,
+        ),
+        "positions",
+        given={"table": f"{whole.values.shape}: the model's table of positions"},
+        cell={"query": cell[0], "dimension": cell[1]},
+        value=float(found.values[cell]),
     )
 
 

@@ -1,0 +1,67 @@
+"""The code behind a picture is what a reader can run: it gives the number that the page writes beside it."""
+
+from typing import Any
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from model.analysis.heads.merging import merged
+from model.snippets import STYLES
+from model.trace.records import NormRecord
+from tests.pages.reading import control, own, visit
+
+TEXT = "Tom Hill saw a red ball"
+
+
+def assert_the_code_runs(app: AppTest, key: str, names: dict[str, Any]) -> None:
+    """Opens the code and runs what stands there, in every style."""
+    app.session_state[f"code-{key}"] = True
+    app.run()
+    assert not app.exception
+    written = set()
+    for style in STYLES:
+        control(app, "Style").set_value(style).run()
+        (code,) = [one.value for one in app.code if one.language == "python"]
+        *lines, last = code.splitlines()
+        result, beside = last.split("  # ")
+        known = {"torch": torch} | names
+        exec("\n".join(lines), known)
+        number = float(beside.replace("−", "-"))
+        assert float(eval(result, known)) == pytest.approx(number, abs=1e-4)
+        written.add(beside)
+    assert len(written) == 1
+
+
+def norm_names(norm: NormRecord) -> dict[str, torch.Tensor]:
+    fields = {"x": norm.input, "gamma": norm.gamma, "beta": norm.beta}
+    return {name: torch.tensor(array) for name, array in fields.items()}
+
+
+@pytest.mark.parametrize("model", ["stories", "smollm2-135m-instruct"])
+def test_of_the_heads_through_w_o(model: str) -> None:
+    place, token = "decoder.1.self", 3
+    app = visit("all_heads", model=model, text=TEXT, show="Through W_O", place=place, query="3")
+    trace, layer = own(model).trace(TEXT), own(model).layer(place)
+    found = merged(own(model), trace, place)
+    weights = {"output.weight": layer.output.weight, "output.bias": layer.output.bias}
+    assert found.outputs[:, token].any()
+    assert_the_code_runs(
+        app, "concatenation", {"output": torch.tensor(found.outputs), "w": weights}
+    )
+
+
+@pytest.mark.parametrize("model", ["stories", "smollm2-135m-instruct"])
+def test_of_a_norm(model: str) -> None:
+    app = visit("layer_norm", model=model, text=TEXT)
+    trace = own(model).trace(TEXT, record="full")
+    chosen = {norm.name: norm for norm in trace.norms}[app.session_state["layer-norm-norm"]]
+    assert_the_code_runs(app, "layer-norm", norm_names(chosen))
+
+
+@pytest.mark.parametrize("model", ["stories", "translate-en-fr", "smollm2-135m-instruct"])
+def test_of_positions(model: str) -> None:
+    app = visit("positions", model=model, text="the cat", show="The table")
+    table = own(model).module.embedding.positions
+    names = {} if table is None else {"table": table.weight.detach()}
+    assert_the_code_runs(app, "positions", names)
