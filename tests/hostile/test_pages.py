@@ -16,6 +16,7 @@ VIEWS = [  # the pages as they open, and the views that show more of the tokens
     *((page.file, "") for page in PAGES),
     ("pages/all_heads.py", "Averages and rollout"),
     ("pages/all_heads.py", "From word to word"),
+    ("pages/for_a_class.py", "Exercises"),
     ("pages/tokens.py", "Windows"),
     ("pages/tokens.py", "Nearest tokens"),
     ("pages/laboratory.py", "Every position"),
@@ -30,6 +31,7 @@ WITHOUT = {
     "pages/glossary.py",
     "pages/training.py",
     "pages/examples.py",
+    "pages/for_a_class.py",
 }
 
 

@@ -167,7 +167,8 @@ def standalone(title: str, body: str, figures: Mapping[str, go.Figure]) -> bytes
     """A page in one file: text, then pictures, each with buttons for PNG and SVG.
 
     title and the figures' captions are plain text; body is HTML whose text is escaped already. The
-    page asks for nothing: Plotly stands in it, and its own policy forbids every request.
+    page asks for nothing: Plotly stands in it where there are pictures, and its own policy forbids every
+    request.
     """
     drawn = "".join(
         f'<figure><figcaption>{html.escape(caption)}</figcaption><div class="picture"></div>'
@@ -178,7 +179,7 @@ def standalone(title: str, body: str, figures: Mapping[str, go.Figure]) -> bytes
         "title": html.escape(title),
         "body": body,
         "figures": drawn,
-        "plotly": get_plotlyjs(),
+        "plotly": get_plotlyjs() if figures else "",
         "katex": _katex(),
     }
     page = _TEMPLATE.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -92,7 +92,7 @@ def save_view(seen: "Look") -> None:
     with st.popover("Save", icon=":material/download:"):
         st.caption("The buttons beside the picture save it alone, as PNG or SVG.")
         # What is saved is what was drawn: a file is made later, outside of the session.
-        stage, link, said = current().stage, _link(), _look_for(seen)
+        stage, link, said = current().stage, link_of_view(), _look_for(seen)
         drawn = _Drawn(seen.requests, seen.place, seen.head, stage, link, said)
         name = f"attention-{head_label((drawn.place, drawn.head))}-{drawn.stage}"
         for label, file, kind, make in (
@@ -116,7 +116,7 @@ def save_figure(make: Callable[[], go.Figure], key: str) -> None:
     titles = {PurePath(page.file).stem: page.title for page in PAGES}
     title = ": ".join(filter(None, (titles.get(stem, "Attention visualizer"), view.show)))
     said = f"<p>{html.escape(view.text)}</p><p>{html.escape(models[view.model].title)}</p>"
-    link = f"<p><code>{html.escape(_link())}</code></p>"
+    link = f"<p><code>{html.escape(link_of_view())}</code></p>"
     st.download_button(
         "Save picture",
         lambda: standalone(title, said + link, {title: make()}),
@@ -139,5 +139,12 @@ def _look_for(seen: "Look") -> str:
     return "" if changed else example_claim(current()) or ""
 
 
-def _link() -> str:
-    return address((st.context.url or "").partition("?")[0], short_link(current())[0])
+def link_of_view() -> str:
+    """The open page with the view of the session, as far as a server takes it."""
+    return address(page_address(), short_link(current())[0])
+
+
+def page_address(page: str | None = None) -> str:
+    """Where a page of this app is found, by its name; the open one without a name."""
+    opened = (st.context.url or "").partition("?")[0]
+    return opened if page is None else urljoin(opened, page)

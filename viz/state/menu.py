@@ -131,6 +131,12 @@ MENU: dict[str, tuple[PageEntry, ...]] = {
             reads=False,
             has_beats=False,
         ),
+        PageEntry(
+            "pages/for_a_class.py",
+            "For a class",
+            "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
+            has_beats=False,
+        ),
     ),
 }
 

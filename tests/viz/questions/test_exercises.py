@@ -1,0 +1,182 @@
+"""Exercises for a class: answers as PyTorch gives them, and other numbers on every sheet."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from model.nn.places import head_label
+from tests.model.tiny import loaded, sentence, target
+from tests.viz.questions.recomputed_exercises import RECOMPUTED, told
+from viz.questions.exercises.exercise import Exercise, Source
+from viz.questions.exercises.kinds import KINDS, kinds_of
+from viz.questions.exercises.sheets import (
+    PUPILS,
+    About,
+    Sheet,
+    answers_page,
+    sheets_of,
+    sheets_page,
+)
+
+HOUSE = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+NAMES = ("house-gpt", "llama", "bert", "translator")  # causal, RMS norms, no mask, two stacks
+ABOUT = About("<b>A model</b>", "<script>alert(1)</script> & more", 5, "/attention?text=%3Cb%3E")
+
+
+@cache
+def source(name: str) -> Source:
+    model = loaded(name)
+    text = HOUSE if name == "house-gpt" else sentence(model)
+    return Source(model.trace(text, target(model)), model.config, model.tokenizer.named)
+
+
+@cache
+def sheets(name: str, seed: int = 1, pupils: int = PUPILS) -> tuple[Sheet, ...]:
+    return sheets_of(source(name), kinds_of(source(name)), seed, pupils)
+
+
+def made(name: str, kind: str) -> list[Exercise]:
+    """The exercises of one kind, of all pupils."""
+    return [
+        exercise
+        for sheet in sheets(name)
+        for known, exercise in zip(sheet.kinds, sheet.exercises, strict=True)
+        if known.name == kind
+    ]
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_answer_is_what_pytorch_makes_of_the_printed_numbers(name: str, kind: str) -> None:
+    exercises = made(name, kind)
+    assert exercises or name == "bert"  # an encoder predicts nothing
+    for exercise in exercises:
+        answers = [value for answer in exercise.answers for value in answer.values]
+        expected = RECOMPUTED[kind](exercise).double().reshape(-1)
+        assert answers == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-9), exercise.task
+
+
+def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int], int]:
+    """The scaled and masked scores (key,) of the row that a task names, the values, its keys, its head."""
+    trace = source(name).trace
+    head, query = re.search(r"In head (.+?), row of .*? \((\d+)\)[:,]", exercise.task).groups()
+    (attention, at) = next(
+        (one, number)
+        for one in trace.attention
+        for number in range(one.heads)
+        if head_label((one.name, number), full=True) == head
+    )
+    q, k, v = (
+        torch.tensor(x[at]).double() for x in (attention.query, attention.key, attention.value)
+    )
+    scores = q[int(query)] @ k.T * attention.scale
+    if attention.mask is not None:
+        scores[~torch.tensor(attention.mask[int(query)])] = -torch.inf
+    keys = [int(re.search(r"\((\d+)\)$", label)[1]) for label in exercise.labels if "(" in label]
+    return scores, v, keys, int(query)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(name: str) -> None:
+    rows = list(RECOMPUTED)[2:8]
+    for kind, exercise in ((each, one) for each in rows for one in made(name, each)):
+        scores, values, keys, _ = run_again(name, exercise)
+        weights = torch.softmax(scores, 0)
+        own = [value for answer in exercise.answers for value in answer.own]
+        if kind == "Softmax of a row":
+            expected = torch.softmax(scores[keys], 0)
+        elif kind == "Entropy of a row":
+            expected = torch.special.entr(weights).sum()[None]
+        elif kind == "A weighted sum":
+            entry = int(told(r"calculate entry (\d+)", exercise))
+            expected = (weights @ values)[entry][None]
+        elif kind == "A scaled score":
+            expected = scores[int(told(r"for the key .* \((\d+)\):", exercise))][None]
+            own = own[1:]
+        elif kind == "The largest weight":
+            best = scores[keys].sort(descending=True).values
+            expected = torch.exp(best[0] - best[1])[None]
+        else:
+            hidden = int(told(r"mask the key .* \((\d+)\) and", exercise))
+            without = scores.clone()
+            without[hidden] = -torch.inf
+            expected = torch.softmax(without, 0)[[key for key in keys if key != hidden]]
+        assert own == pytest.approx(expected.tolist(), rel=2e-4, abs=2e-5), exercise.task
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_answers_are_the_models_own_numbers_but_for_the_rounding(name: str) -> None:
+    compared = 0
+    for sheet in sheets(name):
+        for exercise in sheet.exercises:
+            for answer in exercise.answers:
+                if answer.own:
+                    compared += 1
+                    assert answer.values == pytest.approx(answer.own, rel=0.03, abs=0.03), exercise
+    assert compared > 10 * PUPILS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_two_pupils_have_the_same_sheet_and_a_seed_gives_the_same_ones_again(name: str) -> None:
+    of_class = sheets(name)
+    assert [sheet.pupil for sheet in of_class] == list(range(1, PUPILS + 1))
+    assert len({sheet.exercises for sheet in of_class}) == PUPILS
+    for column in zip(*(sheet.exercises for sheet in of_class), strict=True):
+        assert len(set(column)) > PUPILS / 3  # nor do they share many exercises
+    again = sheets_of(source(name), kinds_of(source(name)), 1, 7)
+    assert again == of_class[:7]  # however many pupils there are
+    assert not {sheet.exercises for sheet in sheets(name, 2)} & {
+        each.exercises for each in of_class
+    }
+
+
+def test_there_are_twelve_kinds_or_more_for_every_model() -> None:
+    assert [len(kinds_of(source(name))) for name in NAMES] == [14, 14, 12, 14]
+    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(RECOMPUTED)
+
+
+def test_the_pupils_file_begins_a_page_each_and_tells_no_answer() -> None:
+    few = sheets("house-gpt", 5, 3)
+    asked, solved = (page(few, ABOUT).decode() for page in (sheets_page, answers_page))
+    for page in (asked, solved):
+        assert page.count('<section class="sheet">') == 3
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+        assert "Plotly.newPlot" in page  # the script of a page without pictures
+        assert len(page) < 2_000_000  # but not Plotly itself
+    for sheet in few:
+        for exercise in sheet.exercises:
+            written = [answer.written for answer in exercise.answers]
+            assert not any(step in asked for step in exercise.steps)
+            assert all(answer.replace("&", "&amp;") in solved for answer in written)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "pupils", "sentence_of_refusal"),
+    [
+        ((), 3, "Choose at least one kind"),
+        (KINDS, 0, "1 to 40 pupils, not 0"),
+        (KINDS, 41, "1 to 40 pupils, not 41"),
+    ],
+)
+def test_a_class_out_of_bounds_is_refused(
+    kinds: tuple, pupils: int, sentence_of_refusal: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence_of_refusal):
+        sheets_of(source("house-gpt"), kinds, 1, pupils)
+
+
+def test_a_sentence_too_short_for_exercises_is_refused() -> None:
+    model = loaded("gpt")
+    short = Source(model.trace("the cat"), model.config, model.tokenizer.named)
+    rows = [kind for kind in KINDS if kind.name == "Softmax of a row"]
+    with pytest.raises(ValueError, match="Type a longer sentence"):
+        sheets_of(short, rows, 1, 1)
+    three = Source(model.trace("the cat saw"), model.config, model.tokenizer.named)
+    with pytest.raises(ValueError, match=r"give \d different sheets on this sentence, and 40"):
+        sheets_of(three, rows, 1, 40)
+    assert np.isfinite(sheets_of(three, rows, 1, 2)[0].exercises[0].answers[0].values).all()

@@ -1,0 +1,144 @@
+"""Exercises for a class: how many sheets, of which kinds, a look at each exercise, and the files."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+
+import streamlit as st
+
+from model.loading.registry import models
+from model.serving.engine import Request
+from viz.notation.markdown import plain
+from viz.questions.exercises.exercise import Exercise, Kind, Source
+from viz.questions.exercises.kinds import KINDS, kinds_of
+from viz.questions.exercises.sheets import (
+    PUPILS,
+    About,
+    Sheet,
+    answers_page,
+    sheets_of,
+    sheets_page,
+    table_of,
+)
+from viz.saving.save import page_address
+from viz.state.held import loaded, traced
+from viz.state.link import address, short_link
+from viz.state.look import Look
+from viz.state.session import current
+
+STYLE = "<style>.given td, .given th { padding: 0 0.8rem 0 0; text-align: left; }</style>"
+_FIRST = "Softmax of a row"  # the exercise that is shown first
+_KEPT = 8  # classes whose sheets are kept: 40 sheets take a megabyte
+
+
+def exercises(seen: Look) -> None:
+    """Numbers of the open model on the open sentence, other ones on each pupil's sheet."""
+    request = seen.request
+    names = [kind.name for kind in kinds_of(_source(request))]
+    pupils, seed, chosen = _choices(names)
+    try:
+        sheets = _sheets(request, tuple(chosen), seed, pupils)
+    except ValueError as refusal:
+        st.error(plain(str(refusal)))
+        return
+    about = About(models[request.model].title, seen.trace.text, seed, _link())
+    with st.container(horizontal=True):
+        for label, page, file in (
+            ("Pupils' sheets", sheets_page, "exercises"),
+            ("Answers and working", answers_page, "answers"),
+        ):
+            st.download_button(
+                label,
+                partial(_file, page, request, tuple(chosen), seed, pupils, about),
+                file_name=f"{file}-{seed}.html",
+                mime="text/html",
+                icon=":material/download:",
+                on_click="ignore",
+            )
+    st.caption(
+        "Each file is one page to print, which works offline. The same seed, sentence and model give the "
+        "same sheets again."
+    )
+    _preview(sheets)
+
+
+def _choices(names: list[str]) -> tuple[int, int, list[str]]:
+    """How many pupils, the seed, and which kinds of exercises."""
+    one, other, _ = st.columns([1, 1, 2])
+    pupils = one.number_input("Pupils", 1, PUPILS, 30, key="class-pupils")
+    seed = other.number_input(
+        "Seed",
+        0,
+        9999,
+        1,
+        key="class-seed",
+        help="Another seed gives the whole class other numbers.",
+    )
+    chosen = st.pills(
+        "Exercises on each sheet", names, selection_mode="multi", default=names, key="class-kinds"
+    )
+    return pupils, seed, [name for name in names if name in chosen]
+
+
+def _preview(sheets: tuple[Sheet, ...]) -> None:
+    """One exercise of one sheet; its answer is hidden until it is opened."""
+    one, other, _ = st.columns([1, 2, 1])
+    pupil = one.number_input("Sheet", 1, len(sheets), 1, key="class-sheet")
+    sheet = sheets[pupil - 1]
+    names = [kind.name for kind in sheet.kinds]
+    first = names.index(_FIRST) if _FIRST in names else 0
+    name = other.selectbox("Exercise", names, index=first, key="class-exercise")
+    at = names.index(name)
+    with st.container(border=True, key="class-preview"):
+        _task(sheet.kinds[at], sheet.exercises[at])
+        answer = st.expander(
+            "Answer and working", key=f"class-answer-{pupil}-{at}", on_change="rerun"
+        )
+        if answer.open:
+            with answer:
+                _answer(sheet.exercises[at])
+
+
+def _task(kind: Kind, exercise: Exercise) -> None:
+    st.markdown(f"**{kind.name}.** {plain(exercise.task)}")
+    if exercise.given:
+        st.html(STYLE + table_of(exercise))
+    st.latex(exercise.formula or kind.formula)
+
+
+def _answer(exercise: Exercise) -> None:
+    for answer in exercise.answers:
+        st.markdown(f"**{plain(answer.written)}**")
+    for step in exercise.steps:
+        st.markdown(f"- {plain(step)}")
+    if exercise.own:
+        st.caption(plain(exercise.own))
+
+
+def _link() -> str:
+    """Where the pupils see the sentence in the model: not this page, which has the answers."""
+    return address(page_address("attention"), short_link(replace(current(), show=""))[0])
+
+
+def _source(request: Request) -> Source:
+    model = loaded(request.model)
+    return Source(traced(request), model.config, model.tokenizer.named)
+
+
+def _file(
+    page: Callable[[tuple[Sheet, ...], About], bytes],
+    request: Request,
+    chosen: tuple[str, ...],
+    seed: int,
+    pupils: int,
+    about: About,
+) -> bytes:
+    """A file of the class's sheets. It is made when it is asked for, so it holds no trace."""
+    return page(_sheets(request, chosen, seed, pupils), about)
+
+
+@lru_cache(maxsize=_KEPT)
+def _sheets(request: Request, chosen: tuple[str, ...], seed: int, pupils: int) -> tuple[Sheet, ...]:
+    """The class's sheets with these kinds. Raises ValueError as `sheets_of` does."""
+    kinds = [kind for kind in KINDS if kind.name in chosen]
+    return sheets_of(_source(request), kinds, seed, pupils)
