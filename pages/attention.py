@@ -5,8 +5,8 @@ import streamlit as st
 from viz.notation.formulas import ATTENTION, ATTENTION_WITHOUT_MASK
 from viz.shell import page
 from viz.tour.card import beside_questions
+from viz.views.attention.views import VIEWS
 from viz.views.glossary.glossary import glossary_link
-from viz.views.laboratory.effects import effect_on_prediction
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/attention.py")
@@ -39,7 +39,7 @@ This is a soft look-up: a dictionary in which every key matches to some degree.
 
 
 def live() -> None:
-    beside_questions("attention", seen, lambda: page.compare(seen, below=effect_on_prediction))
+    beside_questions("attention", seen, lambda: page.compare(seen, VIEWS))
 
 
 page.beats(

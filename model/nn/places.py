@@ -92,6 +92,12 @@ def head_name(head: Head) -> str:
     return f"{head[0]}.{head[1]}"
 
 
+def head_named(name: str) -> Head | None:
+    """decoder.3.self.5 as ("decoder.3.self", 5); None for what is no head's name."""
+    sub_layer, _, number = name.rpartition(".")
+    return (sub_layer, int(number)) if "." in sub_layer and number.isdecimal() else None
+
+
 def decoder_head(label: str, kind: Kind = "self") -> Head:
     """L3H5 as ("decoder.3.self", 5). Raises ValueError for what is no head's label."""
     found = _HEAD.fullmatch(label)

@@ -11,6 +11,11 @@ _LOGIT = (
     r" \text{logit}_t &= \sum_i \frac{p_i - \bar p_i}{\sqrt{\sigma^2 + \varepsilon}}"
     r" \odot \gamma \cdot u_t \;+\; \beta \cdot u_t \end{aligned}"
 )
+SCORE_PARTS = (
+    r"\begin{aligned} x_i &= \textstyle\sum_a x_i^{(a)} \\"
+    r" \text{score}_{ij} &= q_i \cdot k_j = \textstyle\sum_a \sum_b q_i^{(a)} \cdot k_j^{(b)} \end{aligned}"
+)
+EDGE = r"o_i\, W_O^{(h)} = \textstyle\sum_j \text{weight}_{ij}\; v_j\, W_O^{(h)}"
 MEAN = r"\bar W = \frac{1}{h} \sum_{i=0}^{h-1} W_i"
 ROLLOUT = (
     r"\begin{aligned} A_l &= \tfrac12 \bar W_l + \tfrac12 I \\"

@@ -1,7 +1,7 @@
 """Names of norms, sub-layers and states of the stream, as lists and pictures show them. Pure."""
 
 from model.nn.config import NormPlace, Stack
-from model.nn.places import Kind, Place
+from model.nn.places import Kind, Place, head_label, head_named
 from model.trace.trace import Trace
 
 SUBLAYERS: dict[Kind, str] = {
@@ -9,6 +9,7 @@ SUBLAYERS: dict[Kind, str] = {
     "cross": "cross-attention",
     "feed_forward": "feed-forward",
 }
+SHORT: dict[Kind, str] = {"feed_forward": "FFN"}  # beside the cells of a picture
 ADDED_BY: dict[Kind, str] = SUBLAYERS | {"self": "attention"}
 
 
@@ -29,6 +30,18 @@ def norm_name(name: str, order: NormPlace, *, stacks: int = 1) -> str:
         before = "before" if order == "pre" else "after"
         words = f"Layer {place.layer}, {before} {SUBLAYERS[place.kind]}"
     return _of_stack(words, place.stack, stacks)
+
+
+def part_name(part: str, *, stacks: int = 1, short: bool = False) -> str:
+    """What wrote to the stream: "token", "L0H2", "L0 feed-forward" or, short, "L0 FFN", "biases"."""
+    head = head_named(part)
+    if head is not None:
+        return head_label(head, full=stacks > 1)
+    if "." not in part:
+        return "biases" if part == "bias" else part
+    place = Place.named(part)
+    label = place.full_label if stacks > 1 else place.label
+    return f"{label} {(SHORT if short else ADDED_BY)[place.kind]}"
 
 
 def state_names(trace: Trace, stack: Stack) -> tuple[str, ...]:

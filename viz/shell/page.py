@@ -140,12 +140,15 @@ def _choose_view(names: Sequence[str]) -> None:
 
 @st.fragment
 @error_boundary()
-def compare(seen: Look, below: Callable[[Look], None]) -> None:
-    """Scaling and mask, the explorer on the run they ask for, and what is shown below it of that run.
+def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
+    """A row of buttons, one a view of the page, beside scaling and mask; then the chosen view of the run
+    they ask for. The choice joins the link.
 
     A switch leaves the rest of the page alone: what it changes comes sooner.
     """
-    controls.choose_intervention(seen.model)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compared"):
+        _choose_view(list(options))
+        controls.choose_intervention(seen.model)
     if not still_asked(seen):
         st.rerun()
     try:
@@ -155,8 +158,8 @@ def compare(seen: Look, below: Callable[[Look], None]) -> None:
     except ValueError as refusal:
         _refuse(refusal, seen.model)
         return
-    explore(switched, layers=True)
-    below(switched)
+    options[current().show](switched)
+    write_link()
 
 
 @st.fragment

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from model.analysis.attribution.modules import wide
-from model.analysis.attribution.stream_parts import Reader, checked_head, sub_layers_back
+from model.analysis.attribution.stream_parts import (
+    Positions,
+    Reader,
+    checked_head,
+    sub_layers_back,
+)
 from model.run.refusals import check_id
 from model.trace.arrays import Wide
 from model.trace.records import Attention
@@ -36,8 +41,13 @@ class EdgeValues:
         value of almost no length carries almost nothing."""
         return self.weights * np.linalg.norm(self.written, axis=-1)
 
-    def logit(self, token_id: int, against: int | None = None) -> Wide:
-        """(query, key): what each edge adds to a logit of the last position, or to how far it lies above
+    @property
+    def carries_most(self) -> Positions:
+        """(query,): the key whose edge carries the longest vector."""
+        return self.norms.argmax(-1)
+
+    def logit(self, token_id: int, against: int | None = None, *, position: int = -1) -> Wide:
+        """(query, key): what each edge adds to a logit after a position, or to how far it lies above
         another token's.
 
         By the direct way, with the recorded statistics of every norm on it: what the edge changes in
@@ -52,13 +62,13 @@ class EdgeValues:
             )
         row = _output_row(model, token_id)
         row = row if against is None else row - _output_row(model, against)
-        last = len(self.weights) - 1
-        reader = Reader(row[None], np.array([last]))
+        at = range(len(self.weights))[position]
+        reader = Reader(row[None], np.array([at]))
         for part in sub_layers_back(model, trace, "decoder", reader, None):
             if part.name == attention.name:
                 break  # the reader stands behind it now
         added = np.zeros_like(self.weights)
-        added[last] = self.weights[last] * reader.factor[0] * (self.written @ reader.rows[0])
+        added[at] = self.weights[at] * reader.factor[0] * (self.written @ reader.rows[0])
         return added
 
 
