@@ -1,8 +1,9 @@
 """Training: heads that form along the checkpoints, and a model trained while you look on."""
 
 from viz.shell import page
-from viz.views.training.choice import TRAIN_HERE, draw_map
+from viz.views.training.choice import BESIDE, TRAIN_HERE, draw_map
 from viz.views.training.here import here
+from viz.views.training.recurrent import beside_recurrent
 from viz.views.training.views import beside, idea, watch
 from viz.views.worked.by_hand import by_hand
 
@@ -10,6 +11,7 @@ VIEWS = {
     "Watch it form": watch,
     "Untrained beside trained": beside,
     TRAIN_HERE: here,
+    BESIDE: beside_recurrent,
 }
 BY_HAND = (
     "most-probable-word",

@@ -5,6 +5,7 @@ training is shown, checkpoints/STEP.safetensors.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,14 @@ def save_asset(
 
 
 def load_asset(
-    folder: Path, weights: str = WEIGHTS
-) -> tuple[Transformer, GPT2Subset | Words, dict[str, object]]:
+    folder: Path,
+    weights: str = WEIGHTS,
+    *,
+    build: Callable[[TransformerConfig], Transformer] = Transformer,
+) -> tuple[Transformer, GPT2Subset | Words, dict[str, Any]]:
     """The model, its tokenizer and its card; weights as float32. `weights` may name a checkpoint of the
-    folder. Raises ValueError for files that are missing, damaged or do not fit each other."""
+    folder. build: makes the module of the folder's config. Raises ValueError for files that are missing,
+    damaged or do not fit each other."""
     described, spelled = _read_json(folder / CONFIG), _read_json(folder / TOKENIZER)
     hashes = _read_json(folder / HASHES)
     for name in (CONFIG, TOKENIZER, weights):
@@ -86,7 +91,7 @@ def load_asset(
             f"The tokenizer of {folder.name} has {tokenizer.size:,} tokens, its model "
             f"{config.d_vocab:,}."
         )
-    return _module(config, folder, weights), tokenizer, _read_json(folder / "card.json")
+    return _module(config, folder, weights, build), tokenizer, _read_json(folder / "card.json")
 
 
 def shipped_tokenizer(name: str) -> GPT2Subset | Words:
@@ -110,13 +115,18 @@ def _check_hash(folder: Path, name: str, expected: object) -> None:
         )
 
 
-def _module(config: TransformerConfig, folder: Path, weights: str) -> Transformer:
+def _module(
+    config: TransformerConfig,
+    folder: Path,
+    weights: str,
+    build: Callable[[TransformerConfig], Transformer],
+) -> Transformer:
     try:
         state = safetensors.torch.load_file(folder / weights)
         if config.encoder_layers + config.decoder_layers > len(state):
             raise RuntimeError("more layers than weights")
         with torch.device("meta"):  # without memory: the weights bring their own
-            module = Transformer(config)
+            module = build(config)
         floats = {_named(name): value.float() for name, value in state.items()}
         module.load_state_dict(floats, assign=True)
     except OSError as error:

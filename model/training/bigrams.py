@@ -17,7 +17,7 @@ def in_context_bigrams(
     sequences = np.stack(
         [_one_sequence(random, symbols, length + 1, faithful) for _ in range(count)]
     )
-    return sequences[:, :-1], np.where(_shown(sequences), sequences[:, 1:], IGNORED)
+    return sequences[:, :-1], np.where(shown_before(sequences), sequences[:, 1:], IGNORED)
 
 
 def _one_sequence(random: Random, symbols: Ids, length: int, faithful: float) -> Ids:
@@ -32,7 +32,7 @@ def _one_sequence(random: Random, symbols: Ids, length: int, faithful: float) ->
     return chosen[places]
 
 
-def _shown(sequences: Ids) -> NDArray[np.bool_]:
+def shown_before(sequences: Ids) -> NDArray[np.bool_]:
     """(count, length): whether the pair (this symbol, next symbol) stands earlier in the row."""
     this, following = sequences[:, :-1], sequences[:, 1:]
     same = (this[:, :, None] == this[:, None]) & (following[:, :, None] == following[:, None])

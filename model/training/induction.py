@@ -13,7 +13,7 @@ from model.training.bigrams import in_context_bigrams
 from model.training.recipe import Batch, Evaluation, Gate, Random, Recipe
 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz123456")
-_CONTEXT = 48
+CONTEXT = 48  # symbols of a row
 _ROWS = 64
 CHECKPOINT_EVERY = 50  # steps of a short recipe
 
@@ -25,14 +25,14 @@ class InductionTask:
 
     def size(self, step: int) -> tuple[int, int]:
         """The rows of a batch, and the symbols of a row."""
-        return _ROWS, _CONTEXT
+        return _ROWS, CONTEXT
 
     def batch(self, random: Random, step: int) -> Batch:
         (count, length), symbols = self.size(step), np.arange(self.tokenizer.size)
         return Batch.of(in_context_bigrams(random, symbols, count=count, length=length))
 
     def evaluation(self, module: Transformer, random: Random) -> Evaluation:
-        return repeat_evaluation(module, random, range(self.tokenizer.size), period=_CONTEXT // 3)
+        return repeat_evaluation(module, random, range(self.tokenizer.size), period=CONTEXT // 3)
 
 
 def repeat_evaluation(
@@ -70,7 +70,7 @@ def recipe() -> Recipe:
         config=TransformerConfig(
             shape="decoder",
             d_vocab=len(SYMBOLS),
-            n_ctx=_CONTEXT,
+            n_ctx=CONTEXT,
             d_model=64,
             heads=4,
             decoder_layers=2,

@@ -89,10 +89,11 @@ def card_text(card: dict[str, Any], recipe: Recipe) -> str:
     )
     named = "".join(f"- {what.replace('_', ' ')}: {head}\n" for what, head in card["heads"].items())
     config = recipe.config
+    heads = f", {config.heads} heads" if recipe.build is Transformer else ""
     return (
         f"# {recipe.name}\n\n{recipe.about}\n\n"
         f"- Shape: {config.shape}, {config.encoder_layers} encoder and {config.decoder_layers} "
-        f"decoder layers, width {config.d_model}, {config.heads} heads, context {config.n_ctx}, vocabulary "
+        f"decoder layers, width {config.d_model}{heads}, context {config.n_ctx}, vocabulary "
         f"{config.d_vocab}, {card['parameters']:,} parameters, shipped as fp16.\n"
         f"- Data: {recipe.data}\n"
         f"- Training: AdamW, rate {recipe.rate:g} ({recipe.schedule}), {card['steps']} steps, seed "

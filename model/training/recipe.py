@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.nn.config import TransformerConfig
+from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, Words
 
@@ -103,6 +104,8 @@ class Recipe:
     clip: float = 1.0
     seed: int = 0
     start: Callable[[Transformer], None] | None = None  # what is done to fresh weights, in place
+    build: Callable[[TransformerConfig], Transformer] = Transformer  # other parts than the config's
+    intervention: Intervention = UNCHANGED  # under which every step is taken and evaluated
     checkpoints: tuple[int, ...] = ()
     measure_every: int = 100  # steps between two evaluations along the way
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from model.training import house, induction, stories, translate
+from model.training import house, induction, recurrent, stories, translate
 from model.training.recipe import Recipe
 
 RECIPES: Mapping[str, Callable[[], Recipe]] = MappingProxyType(
@@ -12,5 +12,6 @@ RECIPES: Mapping[str, Callable[[], Recipe]] = MappingProxyType(
         "stories": stories.recipe,
         "translate-en-fr": translate.recipe,
         "house-gpt": house.recipe,
+        "recurrent": recurrent.recipe,
     }
 )

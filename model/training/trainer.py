@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
 from model.training.loss import batch_loss
 from model.training.recipe import Evaluation, Recipe, learning_rate
@@ -68,7 +69,7 @@ def begin(recipe: Recipe, *, device: str = "cpu") -> TrainingState:
 def _drawn(recipe: Recipe, device: str) -> TrainingState:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        module = Transformer(recipe.config).to(device)
+        module = recipe.build(recipe.config).to(device)
     groups: list[dict[str, Any]] = [
         {"params": [weight for weight in module.parameters() if weight.ndim > 1]},
         {"params": [w for w in module.parameters() if w.ndim <= 1], "weight_decay": 0.0},
@@ -120,7 +121,8 @@ def _advance(run: TrainingState) -> float:
     with torch.random.fork_rng(enabled=recipe.config.dropout > 0):
         if recipe.config.dropout > 0:
             torch.manual_seed(recipe.seed + run.step)
-        loss = batch_loss(run.module, batch)
+        with recording(Recorder(recipe.intervention)):
+            loss = batch_loss(run.module, batch)
     run.optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(run.module.parameters(), recipe.clip)
@@ -156,7 +158,7 @@ def evaluate(recipe: Recipe, module: Transformer, *, seed: int) -> Evaluation:
     """The recipe's evaluation on data drawn from a seed, without changing the module."""
     was_training = module.training
     module.eval()
-    with torch.inference_mode():
+    with torch.inference_mode(), recording(Recorder(recipe.intervention)):
         evaluation = recipe.task.evaluation(module, np.random.default_rng(seed))
     module.train(was_training)
     return evaluation

@@ -126,7 +126,9 @@ def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
 
 
-def test_the_idea_and_the_examples_by_hand_are_drawn(open_page: Callable[..., Page]) -> None:
+def test_the_idea_the_examples_by_hand_and_a_recurrent_network_are_drawn(
+    open_page: Callable[..., Page],
+) -> None:
     page = open_page("/training")
     page.set_viewport_size({"width": 390, "height": 844})
     menu = page.get_by_test_id("stExpandSidebarButton").bounding_box()
@@ -140,3 +142,9 @@ def test_the_idea_and_the_examples_by_hand_are_drawn(open_page: Callable[..., Pa
     expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible()
     page.get_by_role("tab", name="By hand").click()
     expect(page.get_by_text("The most probable word, and the loss.")).to_be_visible()
+    page.get_by_role("tab", name="On your sentence").click()
+    page.get_by_role("radio", name="Beside a GRU").click()
+    expect(page.locator(".js-plotly-plot", has_text="GRU: 19 steps")).to_be_visible()
+    page.get_by_role("slider").first.press("ArrowRight")  # where the path begins
+    expect(page.locator(".js-plotly-plot", has_text="GRU: 18 steps")).to_be_visible()
+    expect(page.get_by_text("the GRU takes 18 of its steps, attention 1")).to_be_visible()

@@ -48,6 +48,7 @@ OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 KEY = "training"  # of the choice, and of the link's parameter
 HERE = "induction"  # the model that a visitor can train, and whose training is shown first
 TRAIN_HERE = "Train one here"  # the view in which a visitor trains it
+BESIDE = "Beside a GRU"  # the view that compares it
 SAID_TWICE = 10  # symbols of a random list
 CHARACTERS = 500  # of the text: it stands in the link, whose room it shares with the sentence
 
@@ -89,7 +90,7 @@ def draw_map() -> None:
     titles = {TITLES.get(name, name): name for name in shipped_training_runs()}
     # What a link says of the choice is known here before the choice is drawn.
     asked = titles.get(st.query_params.get(KEY, ""), HERE)
-    name = HERE if current().show == TRAIN_HERE else st.session_state.get(KEY, asked)
+    name = HERE if current().show in (TRAIN_HERE, BESIDE) else st.session_state.get(KEY, asked)
     text = st.session_state.get(_text_key(name), TEXTS.get(name, OTHER_TEXT))
     with suppress(ValueError):  # the part that plays it says why it cannot be read
         frame().draw_map(loaded(name), View(model=name, text=text))

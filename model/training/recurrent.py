@@ -1,0 +1,133 @@
+"""recurrent: a GRU that learns from the same rows as the induction model, with as many parameters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.analysis.stream.recurrence import gradient_by_token, states_by_formula
+from model.loading.shipped import ASSETS, load_asset
+from model.nn.config import TransformerConfig
+from model.nn.recurrent import RecurrentLayers, recurrent
+from model.nn.transformer import Transformer
+from model.trace.arrays import Array
+from model.trace.records import Token
+from model.training import head_scores, induction
+from model.training.bigrams import shown_before
+from model.training.induction import InductionTask
+from model.training.loss import batch_loss
+from model.training.recipe import Evaluation, Gate, Random, Recipe
+
+WIDTH = 77  # gives 38,500 parameters beside the induction model's 38,784
+PERIOD = 16  # symbols of the lists that are said twice
+
+
+class SequenceTask(InductionTask):
+    """The data of the induction model; the evaluation asks no head, so every network can take it."""
+
+    def evaluation(self, module: Transformer, random: Random) -> Evaluation:
+        batch = self.batch(random, 0)
+        lists = head_scores.said_twice(random, range(self.tokenizer.size), count=64, period=PERIOD)
+        scores = {
+            "held_out_loss": batch_loss(module, batch).item(),
+            "repeat_accuracy": head_scores.repeat_accuracy(module, lists),
+        }
+        return Evaluation(scores)
+
+
+def attention_recipe() -> Recipe:
+    """The induction model under this evaluation."""
+    return replace(induction.recipe(), task=SequenceTask(), gates=(), checkpoints=())
+
+
+def recipe() -> Recipe:
+    beside = attention_recipe()
+    config = replace(beside.config, d_model=WIDTH, heads=1, decoder_layers=1, positions="none")
+    return replace(
+        beside,
+        name="recurrent",
+        about="A GRU beside the induction model: the same rows, about as many parameters.",
+        config=config,
+        build=recurrent,
+        gates=(Gate("held_out_loss", at_most=2.35),),
+        rate=1e-2,  # at .003, the induction model's rate, it learns more slowly
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """One of the two shipped networks."""
+
+    name: str
+    module: Transformer
+    parameters: int
+    repeat_accuracy: float  # on fresh lists that are said twice, measured when it was shipped
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What a network does with one text."""
+
+    network: Network
+    gradient: Array  # (token,): of the last output's logits by each token's vector
+    right: int  # of the tokens that are scored, how many were predicted
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A text under both networks."""
+
+    tokens: tuple[Token, ...]
+    unread: int  # tokens of the text that the context does not hold
+    scored: int  # tokens whose pair with the one before stood earlier in the text
+    both: tuple[Beside, Beside]  # attention first
+    difference: float  # of the recurrent states from those by the formulas
+
+
+@cache
+def networks() -> tuple[Network, Network]:
+    """The induction model and the recurrent network. Raises ValueError for damaged files."""
+    return _network("induction", "attention", Transformer), _network("recurrent", "GRU", recurrent)
+
+
+def _network(folder: str, name: str, build: Callable[[TransformerConfig], Transformer]) -> Network:
+    module, _, card = load_asset(ASSETS / folder, build=build)
+    count = sum(weight.numel() for weight in module.parameters())
+    return Network(name, module, count, card["scores"]["repeat_accuracy"])
+
+
+def compare(text: str) -> Comparison:
+    """Raises ValueError, with a sentence, for a text that the networks cannot read."""
+    every = InductionTask.tokenizer.tokens(text)
+    if not every:
+        raise ValueError("There is no list yet. Type some symbols.")
+    tokens = every[: induction.CONTEXT]
+    ids = torch.tensor([[token.id for token in tokens]])
+    again = shown_before(ids.numpy())[0]
+    attention, gru = networks()
+    return Comparison(
+        tokens,
+        len(every) - len(tokens),
+        int(again.sum()),
+        (_beside(attention, ids, again), _beside(gru, ids, again)),
+        _difference(gru.module, ids),
+    )
+
+
+def _beside(network: Network, ids: Tensor, again: NDArray[np.bool_]) -> Beside:
+    with torch.inference_mode():
+        guessed = network.module(ids)[0, :-1].argmax(-1)
+    right = (guessed == ids[0, 1:]).numpy() & again
+    return Beside(network, gradient_by_token(network.module, ids), int(right.sum()))
+
+
+def _difference(module: Transformer, ids: Tensor) -> float:
+    assert isinstance(module.decoder, RecurrentLayers)
+    with torch.inference_mode():
+        vectors = module.embedding(ids, "decoder")
+        by_formula = states_by_formula(module.decoder, vectors[0])
+        return float((module.decoder(vectors)[0] - by_formula).abs().max())

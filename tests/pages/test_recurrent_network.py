@@ -1,0 +1,37 @@
+"""The recurrent network on the training page: its words and picture are those of the reader's own list."""
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from model.training.recurrent import compare
+from tests.pages.reading import ODD_TEXTS, said, traces, visit
+from viz.views.training.choice import BESIDE, LIST
+
+
+def curves(app: AppTest) -> dict[str, dict]:
+    """The named lines of the picture."""
+    return {line["name"]: line for line in traces(app) if "name" in line}
+
+
+def test_the_picture_shows_the_path_and_the_gradients_of_the_readers_own_list() -> None:
+    app = visit("training", show=BESIDE)
+    found = compare(LIST)
+    for each in found.both:
+        line = curves(app)[each.network.name]
+        np.testing.assert_allclose(line["y"], each.gradient, rtol=1e-5)
+    assert "the GRU takes 19 of its steps, attention 1." in said(app)
+    (slider,) = app.slider
+    slider.set_range(4, 7).run()
+    assert "the GRU takes 3 of its steps, attention 1." in said(app)
+    (rows,) = (frame.value for frame in app.dataframe)
+    assert rows["right on your list"].tolist() == ["9 of 9", "0 of 9"]
+    assert rows["steps between the two"].tolist() == [1, 3]
+
+
+def test_no_list_breaks_the_recurrent_network() -> None:
+    app = visit("training", show=BESIDE)
+    for text in ("", "a", "a a", " ".join("ab" * 40), *ODD_TEXTS):
+        app.text_input(key="training-recurrent-text").set_value(text[:500]).run()
+        assert not app.exception
+        assert app.error or curves(app)
+        assert "nan" not in said(app).casefold()
