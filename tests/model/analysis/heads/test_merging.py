@@ -19,7 +19,8 @@ def test_the_outputs_side_by_side_times_w_o_are_what_the_stream_received(model: 
     for attention in trace.attention:
         found = merged(model, trace, attention.name)
         with torch.inference_mode():
-            by_torch = model.layer(attention.name).output(torch.tensor(found.concatenated)).numpy()
+            side_by_side = torch.tensor(found.concatenated, device=model.device)
+            by_torch = model.layer(attention.name).output(side_by_side).cpu().numpy()
         size = max(1.0, float(np.abs(trace.residual[attention.stack]).max()))
         assert np.abs(found.total - by_torch).max() <= CLOSE * size
         assert np.abs(found.total - found.recorded).max() <= CLOSE * size
