@@ -1,8 +1,9 @@
-"""For a class: exercises with other numbers for each pupil."""
+"""For a class: a lesson of 90 minutes, and exercises with other numbers for each pupil."""
 
 from viz.shell import page
 from viz.views.for_a_class.exercises import exercises
+from viz.views.for_a_class.lesson import lesson
 
 page.open_page("pages/for_a_class.py")
 seen = page.look()
-page.views({"Exercises": exercises}, seen)
+page.views({"Lesson": lesson, "Exercises": exercises}, seen)

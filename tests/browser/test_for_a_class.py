@@ -6,7 +6,9 @@ from playwright.sync_api import Page, expect
 
 
 def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> None:
-    page = open_page("/for_a_class", show="Exercises")
+    page = open_page("/for_a_class")
+    expect(page.get_by_text("85–90 min")).to_be_visible()
+    page.get_by_role("radio", name="Exercises").click()
     preview = page.locator(".st-key-class-preview")
     expect(preview).to_contain_text("turn the scores into weights with the softmax")
     expect(preview).not_to_contain_text("Exponentials")

@@ -29,6 +29,11 @@ def to_link(view: View) -> dict[str, str]:
     return _written(view, View()) | _written(view.intervention, Intervention())
 
 
+def opening_link(view: View) -> dict[str, str]:
+    """The same, and never nothing: a link that says nothing keeps the view of the session it opens in."""
+    return to_link(view) or {"text": clean(view.text)}
+
+
 def short_link(view: View) -> tuple[dict[str, str], tuple[str, ...]]:
     """The link of a view as far as a server takes it, and the names of what was left out: the
     longest first. A letter beyond ASCII takes six to twelve bytes of an address."""

@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from viz.state.link import to_link
+from viz.state.link import opening_link
 from viz.state.menu import MENU, PAGES
 from viz.state.session import carried_link
 from viz.state.view import View
@@ -40,4 +40,4 @@ def page_link(file: str, label: str, *, help: str | None = None, **parameters: s
 
 def view_link(file: str, label: str, view: View) -> None:
     """A link to a page that opens a view there."""
-    page_link(file, label, **to_link(view))
+    page_link(file, label, **opening_link(view))

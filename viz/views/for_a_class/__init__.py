@@ -1,1 +1,1 @@
-"""For a class: exercises."""
+"""For a class: a lesson and exercises."""

@@ -1,0 +1,57 @@
+"""The lesson: 90 minutes, and every link opens what it says."""
+
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from tests.pages.reading import control, visit
+from viz.state.examples import EXAMPLES
+from viz.state.link import address, from_link
+from viz.state.view import View
+from viz.views.for_a_class.lesson import Part, lesson_page, parts
+
+
+def test_the_lesson_takes_90_minutes() -> None:
+    assert sum(part.minutes for part in parts()) == 90
+    assert len({part.title for part in parts()}) == len(parts()) == 10
+
+
+@pytest.mark.parametrize("part", parts(), ids=lambda part: part.title)
+def test_a_link_of_the_lesson_opens_what_it_says(part: Part) -> None:
+    written = dict(parse_qsl(urlsplit(address("/", part.link)).query))
+    assert written == part.link
+    assert written or part.page == "pages/home.py"
+    view, problems = from_link(written)
+    assert not problems
+    app = visit(part.page, **written)
+    assert not [one for one in app.warning if "link" in one.value]
+    assert not app.error
+    opened: View = app.session_state["view"]
+    assert (opened.text, opened.model, opened.place, opened.head) == (
+        (view.text, view.model, view.place, view.head)
+    )
+    assert opened.intervention == view.intervention
+    if view.show:
+        assert control(app, "Show").value == view.show
+    if "example" in written:
+        assert control(app, "Example").value == written["example"]
+
+
+def test_a_link_to_the_usual_view_opens_it_in_a_session_that_has_another() -> None:
+    usual = next(part for part in parts() if part.page == "pages/attention.py")
+    assert from_link(usual.link)[0] == EXAMPLES[0].view == View()
+    app = visit("attention", text="the old man sat down", head="2")
+    app.query_params.clear()
+    for name, value in usual.link.items():
+        app.query_params[name] = value
+    app.run()
+    assert app.session_state["view"].text == View().text
+
+
+def test_the_lesson_to_print_has_each_part_with_its_link() -> None:
+    page = lesson_page(tuple(f"https://x.org/{at}?a=1&b=2" for at in range(len(parts())))).decode()
+    assert "A lesson of 90 minutes" in page
+    for at, part in enumerate(parts()):
+        assert part.title in page
+        assert f"https://x.org/{at}?a=1&amp;b=2" in page
+    assert "<td>85–90</td>" in page
