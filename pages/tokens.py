@@ -4,6 +4,7 @@ import streamlit as st
 
 from viz.shell import page
 from viz.views.tokens.listing import token_list, two_tokenizers
+from viz.views.tokens.steps import word_steps
 from viz.views.tokens.two_sentences import two_sentences
 from viz.views.tokens.vectors import LOOK_UP, nearest, vector_look_up
 from viz.views.tokens.windows import token_windows
@@ -14,6 +15,7 @@ seen = page.look()
 
 VIEWS = {
     "Tokens": token_list,
+    "Step by step": word_steps,
     "Two tokenizers": two_tokenizers,
     "Look-up": vector_look_up,
     "Nearest tokens": nearest,

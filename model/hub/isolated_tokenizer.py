@@ -53,6 +53,10 @@ class IsolatedTokenizer:
         """As the library's. Raises ValueError where that takes too much."""
         return str(self._ask({"ids": list(ids), "skip": skip_special_tokens})["text"])
 
+    def words(self, text: str) -> list[tuple[str, tuple[int, int]]]:
+        """What of a text is cut on its own, in the letters of the vocabulary, and where it stands."""
+        return [(word, (start, end)) for word, (start, end) in self._ask({"words": text})["words"]]
+
     def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         seconds = settings().pass_seconds
         question = json.dumps({**asked, "seconds": seconds}).encode()

@@ -5,13 +5,15 @@ Its ids are exactly those of Hugging Face's library.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from model.download.hub_folder import TOKENIZERS
 from model.hub.isolated_tokenizer import IsolatedTokenizer
+from model.hub.word_rules import Rules
 from model.run.tokenizers import TEXTS_KEPT, clean, spelled
+from model.run.word_cuts import WordCut
 from model.trace.records import Token
 
 SPACE = "▁"  # how SentencePiece writes a space
@@ -82,6 +84,39 @@ class HubTokenizer:
         ends = [token.span[1] for token in read if token.span is not None]
         fitting = ends[: max(tokens - added, 0)]
         return clean(text)[: fitting[-1]] if fitting else ""
+
+    def words_of(self, text: str) -> tuple[str, ...]:
+        """The words of a text, each cut on its own; none where no rule that is known here cuts them."""
+        if self._rules is None:
+            return ()
+        with _refusing():
+            found = self._rules.backend.words(clean(text))
+        return tuple(self._spelled(word) for word, _ in found)
+
+    def word_cut(self, text: str, number: int) -> WordCut:
+        """How one of those words is cut, and the tokens that the library makes there."""
+        assert self._rules is not None
+        with _refusing():
+            word, place = self._rules.backend.words(clean(text))[number]
+        start, end = place
+        own = tuple(
+            token.raw or self._tokenizer.convert_ids_to_tokens(token.id)
+            for token in self.tokens(text)
+            if token.span is not None and start <= token.span[0] and token.span[1] <= end
+        )
+        steps = tuple(
+            step._replace(pieces=tuple(self._raw(str(piece)) or piece for piece in step.pieces))
+            for step in self._rules.steps(word)
+        )
+        return WordCut(self._rules.kind, steps, own)
+
+    @cached_property
+    def _rules(self) -> Rules | None:
+        return Rules.of(self._tokenizer.backend_tokenizer) if self._tokenizer.is_fast else None
+
+    def _spelled(self, word: str) -> str:
+        raw = self._raw(word)
+        return spelled(raw) if raw else word
 
     def _token(self, id_: int, *, special: bool, span: tuple[int, int] | None = None) -> Token:
         piece = self._tokenizer.convert_ids_to_tokens(id_) or ""

@@ -44,6 +44,8 @@ def main() -> None:
 
 def _answer(tokenizer: Tokenizer, asked: dict[str, Any]) -> dict[str, Any]:
     try:
+        if "words" in asked:
+            return {"words": _words(tokenizer, asked["words"])}
         if "text" not in asked:
             return {"text": tokenizer.decode(asked["ids"], skip_special_tokens=asked["skip"])}
         text = asked["text"]
@@ -59,6 +61,15 @@ def _answer(tokenizer: Tokenizer, asked: dict[str, Any]) -> dict[str, Any]:
         }
     except BaseException as error:  # a panic of the library is no Exception
         return {"error": (str(error).strip() or type(error).__name__).splitlines()[0]}
+
+
+def _words(tokenizer: Tokenizer, text: str) -> list[tuple[str, tuple[int, int]]]:
+    """What is cut on its own: the words of a text in the letters of the vocabulary, and their places."""
+    if tokenizer.normalizer is not None:
+        text = tokenizer.normalizer.normalize_str(text)
+    if tokenizer.pre_tokenizer is None:
+        return [(text, (0, len(text)))]
+    return tokenizer.pre_tokenizer.pre_tokenize_str(text)
 
 
 def _taken() -> int:

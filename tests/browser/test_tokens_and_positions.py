@@ -19,6 +19,12 @@ def test_from_tokens_to_two_sentences(open_page: Callable[..., Page]) -> None:
     boxes = page.get_by_role("list", name="Tokens of your sentence").get_by_role("listitem")
     expect(boxes.filter(has_text="part of 🦊").first).to_be_visible()
     expect(boxes.filter(has_text="·ball")).to_have_count(1)
+    show(page, "Step by step")
+    steps = page.get_by_role("list", name="Steps").get_by_role("listitem")
+    expect(steps.last).to_contain_text("spelled in bytes")
+    expect(
+        page.get_by_text("Check: the last row is what the tokenizer itself makes")
+    ).to_be_visible()
     show(page, "Two tokenizers")
     expect(page.get_by_text("The vocabulary has 50,257 tokens.")).to_be_visible()
     show(page, "Look-up")

@@ -12,7 +12,15 @@ from tests.model.tiny import loaded, sentence
 from tests.pages.reading import ODD_TEXTS, control, drawn, numbers, said, tables, traces
 from tests.pages.tokens_and_positions import opened
 
-TOKENS = ("Tokens", "Two tokenizers", "Look-up", "Nearest tokens", "Windows", "Two sentences")
+TOKENS = (
+    "Tokens",
+    "Step by step",
+    "Two tokenizers",
+    "Look-up",
+    "Nearest tokens",
+    "Windows",
+    "Two sentences",
+)
 POSITIONS = ("Word order", "The table", "How alike", "Added to the tokens")
 VIEWS = [("tokens", view) for view in TOKENS] + [("positions", view) for view in POSITIONS]
 
@@ -52,6 +60,36 @@ def test_the_boxes_show_ids_and_bytes_and_torn_characters() -> None:
         assert token.raw.hex(" ").upper() in strip(app)
     assert "part of 🦊" in strip(app)
     assert "only part of a character" in said(app)
+
+
+def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -> None:
+    app = opened("tokens", "Step by step", text="the unseen embeddings")
+    rows = re.findall(r"<li.*?</li>", strip(app))
+    (first, *_), last = (
+        re.findall(r"monospace[^>]*>(.*?)</span>", row) for row in (rows[0], rows[-1])
+    )
+    assert first == "␣"
+    raws = [token.raw.decode() for token in loaded("stories").tokens("the unseen embeddings")]
+    assert "".join(last).replace("␣", " ") == " embeddings"
+    assert len(last) == len(raws) - len(loaded("stories").tokens("the unseen"))
+    assert "Check: the last row is what the tokenizer itself makes" in said(app)
+    assert "spelled in bytes" in strip(app)
+    control(app, "Word").set_value(0).run()
+    assert len(re.findall(r"<li", strip(app))) < len(rows)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("minilm", "the longest piece that the vocabulary has"),
+        ("smollm2-135m-instruct", "with rank"),
+        ("induction", "looks up whole words and cuts none"),
+    ],
+)
+def test_each_kind_of_tokenizer_shows_its_own_steps(model: str, told: str) -> None:
+    app = opened("tokens", "Step by step", model=model, text=sentence(loaded(model)))
+    assert told in said(app)
+    assert "Check: the last row" in said(app)
 
 
 def test_two_tokenizers_give_two_lists() -> None:
