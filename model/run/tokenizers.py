@@ -6,7 +6,7 @@ refused with a sentence.
 
 import re
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -182,10 +182,7 @@ class WordPieces:
         self._tokenizer.no_padding()
         self._encoding = lru_cache(TEXTS_KEPT)(self._tokenizer.encode)
         self.size = self._tokenizer.get_vocab_size()
-
-    @cached_property
-    def vocabulary(self) -> frozenset[str]:
-        return frozenset(self._tokenizer.get_vocab())
+        self.vocabulary = frozenset(self._tokenizer.get_vocab())
 
     def normal_words(self, text: str) -> list[tuple[str, tuple[int, int]]]:
         """The words of a text as they are cut into pieces: without case and accents; and their places."""
