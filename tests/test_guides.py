@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from model.loading.registry import Entry, load_model
 from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS, Mask
+from model.nn.patches import Patch
 from model.worked import Example
 from tests.pages.laboratory import opened
 from viz.state import menu
@@ -33,6 +34,10 @@ INTERVENTIONS = (
     Intervention(ablated=frozenset({("decoder.0.self", 1)})),
     Intervention(dropout=0.25),
     Intervention(dropout=0.25, seed=3),
+    Intervention(weights=frozenset({("decoder.0.self", 1, 2, 0, 0.25)})),
+    Intervention(
+        patch=Patch("stories", "Tom Reed saw us: 1,2", frozenset({("head", "decoder.0.self", 1)}))
+    ),
     Intervention(scale=0.5, only=frozenset({"decoder.0.self"})),
 )
 

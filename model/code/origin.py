@@ -33,6 +33,13 @@ def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
     intervention = trace.intervention
     if not intervention.applies(attention.name):
         intervention = Intervention()
+    patch = trace.intervention.patch
+    if patch is not None and patch.touches(attention.name):
+        return Origin(
+            intervention,
+            refusal="Queries and keys of this layer were taken from another sentence, which this code does "
+            "not read.",
+        )
     try:
         weights = model.module.named_weights()
         gap = vectors_gap(model, trace, attention, weights, trace.angles, _CHECKED)

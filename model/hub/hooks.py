@@ -4,6 +4,8 @@ They are registered once, at load, because one model serves many sessions. Witho
 Axes: B batch, T tokens, C width of the model.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -45,6 +47,7 @@ def _hook_stack(stack: StackPart) -> None:
     elif stack.norm_place == "post":
         _hook_state(stack.blocks[0].module, name)
     for block in stack.blocks:
+        _hook_entry(block.module, block.attentions[0].place.name, name)
         for part in block.attentions:
             _hook_norm(part.norm, **_states(stack, name))
         if stack.parallel:
@@ -99,6 +102,21 @@ def _hook_state(block: nn.Module, stack: Stack) -> None:
     block.register_forward_pre_hook(hook, with_kwargs=True)
 
 
+def _hook_entry(block: nn.Module, name: str, stack: Stack) -> None:
+    """Hands on what a block reads, or what is put in its place. It runs before the hooks that record."""
+
+    def hook(
+        module: nn.Module, read: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        recorder = current()
+        if read and isinstance(read[0], Tensor):
+            return (recorder.entering(name, stack, read[0]), *read[1:]), named
+        first = next(key for key, value in named.items() if isinstance(value, Tensor))
+        return read, {**named, first: recorder.entering(name, stack, named[first])}
+
+    block.register_forward_pre_hook(hook, with_kwargs=True, prepend=True)
+
+
 def _hook_last(block: nn.Module, stack: Stack) -> None:
     """Records the output of the last block as a state."""
 
@@ -120,18 +138,21 @@ def _hook_sum(output: nn.Module, stack: Stack) -> None:
 
 
 def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
-    """Records the values before and after the activation."""
+    """Records the values before and after the activation; the latter go on, or what is put in their
+    place."""
 
     def inner(module: nn.Module, read: object, gave: Tensor) -> None:
         recorder = current()
         if recorder.keeps_all:
             recorder.unfinished[name] = parts.activated(_batched(gave))
 
-    def outer(module: nn.Module, read: tuple[Tensor, ...]) -> None:
+    def outer(module: nn.Module, read: tuple[Tensor, ...]) -> tuple[Tensor] | None:
         recorder = current()
+        hidden = recorder.through("hidden", name, read[0])
         if recorder.keeps_all:
-            before = recorder.unfinished.pop(name)
-            recorder.feed_forward.append(FeedForwardTensors(name, before, _batched(read[0])))
+            before = recorder.through("before", name, recorder.unfinished.pop(name))
+            recorder.feed_forward.append(FeedForwardTensors(name, before, _batched(hidden)))
+        return (hidden,) if hidden is not read[0] else None
 
     parts.before.register_forward_hook(inner)
     parts.w_out.register_forward_pre_hook(outer)

@@ -5,13 +5,14 @@ Axes: B batch, H heads, T tokens, D width of a head, C = H·D width of the model
 
 import math
 import zlib
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.nn.config import TransformerConfig
-from model.nn.intervention import Intervention
+from model.nn.intervention import Intervention, WeightSet
 from model.nn.masks import causal_mask, changed_mask
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
@@ -39,6 +40,9 @@ def attend(
     """
     deadline.look()
     recorder = current()
+    query = recorder.through("query", place.name, query)
+    key = recorder.through("key", place.name, key)
+    value = recorder.through("value", place.name, value)
     intervention = recorder.intervention_at(place)
     if intervention.scale is not None:
         scale = intervention.scale
@@ -52,14 +56,15 @@ def attend(
     mask = changed_mask(mask, intervention, query, key)
     call = AttentionCall(place, query, key, value, scale, mask, by_kernel, intervention.fill)
     stepwise = recorder.explicit or intervention.dropout > 0
-    if stepwise or (call.is_masked and math.isfinite(intervention.fill)):
-        output, steps = _explicit(call, intervention, dropout)
+    cells = recorder.intervention.weights_in(place.name)
+    if stepwise or cells or (call.is_masked and math.isfinite(intervention.fill)):
+        output, steps = _explicit(call, intervention, dropout, cells)
     else:
         output, steps = _fused(call, dropout), {}
     if recorder.keeps:
         kept = steps if stepwise else {}
         recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
-    return _without_ablated(output, recorder, place.name)
+    return recorder.through("output", place.name, _without_ablated(output, recorder, place.name))
 
 
 def _look_ahead(query: Tensor, key: Tensor) -> Tensor:
@@ -84,7 +89,10 @@ def _fused(call: AttentionCall, dropout: float) -> Tensor:
 
 
 def _explicit(
-    call: AttentionCall, intervention: Intervention, dropout: float
+    call: AttentionCall,
+    intervention: Intervention,
+    dropout: float,
+    cells: Sequence[WeightSet],
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The same function step by step, for what the kernel cannot compute or show."""
     key, value = call.key, call.value
@@ -96,6 +104,9 @@ def _explicit(
     if mask is not None:
         masked = masked.masked_fill(~mask, call.mask_value)
     weights = softmax_rows(masked)
+    if cells:
+        _refuse_masked(cells, mask, call.place.name)
+        weights = with_weights_set(weights, cells)
     dropped = (
         weights * _kept(weights, intervention, call.place.name) if intervention.dropout else weights
     )
@@ -108,6 +119,32 @@ def softmax_rows(masked: Tensor) -> Tensor:
     """Softmax over the keys; a row of nothing but minus infinity gives zeros instead of NaN."""
     empty = torch.isneginf(masked).all(-1, keepdim=True)
     return torch.softmax(masked.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
+
+
+def with_weights_set(weights: Tensor, cells: Sequence[WeightSet]) -> Tensor:
+    """Weights (…, H, T, S) with some set by hand: head, query, key, weight. The others of the row share what
+    is left to 1 in their own proportions; where they are all 0 they stay so."""
+    weights = weights.clone()
+    for head, query in sorted({cell[:2] for cell in cells}):
+        of_row = {key: weight for h, q, key, weight in cells if (h, q) == (head, query)}
+        row = weights[..., head, query, :]  # a view
+        row[..., list(of_row)] = 0.0
+        others = row.sum(-1, keepdim=True)
+        left = max(1.0 - sum(of_row.values()), 0.0)
+        row *= torch.where(others > 0, left / others, 0.0)
+        for key, weight in of_row.items():
+            row[..., key] = weight
+    return weights
+
+
+def _refuse_masked(cells: Sequence[WeightSet], mask: Tensor | None, name: str) -> None:
+    for head, query, key, weight in cells:
+        allowed = None if mask is None else mask.reshape(-1, *mask.shape[-2:])
+        if allowed is not None and weight and not allowed[head % len(allowed), query, key]:
+            raise ValueError(
+                f"The weight of query {query} on key {key} in {name} cannot be set to {weight:g}: the "
+                "mask hides that key."
+            )
 
 
 def _kept(weights: Tensor, intervention: Intervention, name: str) -> Tensor:

@@ -5,14 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from model.nn.mask_choices import MASKS, MaskChoice
+from model.nn.patches import Patch
 
 LARGEST_SCALE = 1e6  # scores times a larger factor leave single precision
 LARGEST_MASK_VALUE = 3e38  # what single precision holds
+WeightSet = tuple[int, int, int, float]  # head, query, key, and the weight that was set by hand
 _MEMBERS = {
     "hidden": "positions, counted from 0",
     "blocked": "pairs of positions (query, key), counted from 0",
     "ablated": "pairs of an attention name and a head",
     "only": "names of attention sub-layers",
+    "weights": "an attention name, a head, positions of query and key, and a weight from 0 to 1",
 }
 
 
@@ -21,9 +24,10 @@ class Intervention:
     """An intervention. The default changes nothing.
 
     `scale`, `mask`, `hidden`, `blocked`, `fill` and `dropout` hold in the attention sub-layers
-    named by `only` (None: in all). `positions` and `ablated` hold for the whole model. Positions
-    are token numbers, counted from 0. A causal mask concerns self-attention; cross-attention joins
-    two sequences and gets one only where `only` names it.
+    named by `only` (None: in all). `positions`, `ablated`, `weights` and `patch` hold for the whole
+    model. Positions are token numbers, counted from 0. The weights of a row that are not set by hand
+    share what is left to 1, in their own proportions. A causal mask concerns self-attention;
+    cross-attention joins two sequences and gets one only where `only` names it.
 
     Raises ValueError for values outside their range.
     """
@@ -35,6 +39,9 @@ class Intervention:
     fill: float = -math.inf  # what a masked score becomes, after scaling
     positions: bool = True  # False: added positions are zero, rotary angles are zero
     ablated: frozenset[tuple[str, int]] = frozenset()  # (attention name, head): output is zero
+    # (attention name, head, query, key, weight): weights set by hand
+    weights: frozenset[tuple[str, int, int, int, float]] = frozenset()
+    patch: Patch | None = None  # parts of another run, put into this one
     dropout: float = 0.0  # on the weights
     seed: int = 0  # of the dropout
     only: frozenset[str] | None = None  # names of attention sub-layers
@@ -44,6 +51,12 @@ class Intervention:
             members = getattr(self, name)
             if members is not None:
                 object.__setattr__(self, name, _members(name, members))
+        for row, total in self._set_by_hand().items():
+            if total > 1 + 1e-9:
+                raise ValueError(
+                    f"The weights set in row {row[2]} of {row[0]}, head {row[1]}, sum to {total:g}; they "
+                    "can sum to 1 at most."
+                )
         if self.mask not in tuple(MASKS):
             raise ValueError(f"mask is {self.mask!r}; it must be one of {tuple(MASKS)}.")
         if self.scale is not None and not abs(self.scale) <= LARGEST_SCALE:
@@ -73,6 +86,20 @@ class Intervention:
         """Whether the attention sub-layer of this name is changed."""
         return self.only is None or name in self.only
 
+    def weights_in(self, name: str) -> tuple[WeightSet, ...]:
+        """The weights set by hand in one attention sub-layer."""
+        return tuple(sorted(cell[1:] for cell in self.weights if cell[0] == name))
+
+    def _set_by_hand(self) -> dict[tuple[str, int, int], float]:
+        """The sum of the weights set in each row."""
+        cells = {cell[:4] for cell in self.weights}
+        if len(cells) < len(self.weights):
+            raise ValueError("One weight is set to two values.")
+        rows: dict[tuple[str, int, int], float] = {}
+        for *row, _, weight in self.weights:
+            rows[tuple(row)] = rows.get(tuple(row), 0.0) + weight
+        return rows
+
     def ablated_heads(self, name: str) -> tuple[int, ...]:
         """The heads of one attention sub-layer whose output is zero."""
         return tuple(sorted(head for place, head in self.ablated if place == name))
@@ -90,6 +117,10 @@ def _members(name: str, members: object) -> frozenset[object]:
             case "blocked", (int(query), int(key)) if min(query, key) >= 0:
                 pass
             case ("ablated", (str(), int())) | ("only", str()):
+                pass
+            case "weights", (str(), int(head), int(query), int(key), float() | int() as weight) if (
+                min(head, query, key) >= 0 and 0 <= weight <= 1
+            ):
                 pass
             case _:
                 raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")

@@ -156,11 +156,13 @@ class FeedForward(nn.Module):
         self.w_out = nn.Linear(config.d_mlp, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
+        recorder = current()
         before = self.w_in(x) if self.gate is None else self.gate(x)  # (B, T, M)
+        before = recorder.through("before", self.name, before)
         hidden = self.activation(before)
         if self.gate is not None:
             hidden = hidden * self.w_in(x)
-        recorder = current()
+        hidden = recorder.through("hidden", self.name, hidden)
         if recorder.keeps_all:
             kept = None if self.gate is None else hidden
             recorder.feed_forward.append(

@@ -16,6 +16,7 @@ from torch import Tensor
 from model.nn.config import Activation, NormKind, Stack
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.mask_choices import MASKS
+from model.nn.patches import Through, unchanged
 from model.nn.places import Place
 from model.system import deadline
 
@@ -97,6 +98,7 @@ class Recorder:
     """Collects the tensors of one pass, and carries the intervention that the pass runs with.
 
     `kept_heads` ablates heads in single rows of a batch; an intervention ablates them in all rows.
+    `through` is handed what passes each site of the pass, and what it gives goes on.
     """
 
     intervention: Intervention = UNCHANGED
@@ -105,6 +107,7 @@ class Recorder:
     source: Stack = "decoder"  # the stack that reads the text
     deferred: bool = False  # logits and embedding are recomputed from the model's tables when asked
     kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
+    through: Through = unchanged
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
@@ -149,6 +152,15 @@ class Recorder:
         if self.keeps:
             self.streams.setdefault(stack, []).append(state)
         return state
+
+    def entering(self, name: str, stack: Stack, state: Tensor) -> Tensor:
+        """What a layer reads: the state of the stream before it, or what was put in its place. name: of the
+        layer's first attention sub-layer."""
+        read = self.through("stream", name, state)
+        states = self.streams.get(stack)
+        if read is not state and states and states[-1].data_ptr() == state.data_ptr():
+            states[-1] = read
+        return read
 
 
 _SILENT = Recorder()

@@ -1,6 +1,7 @@
 """A loaded model: text in, a `Trace` out, and what else pages ask of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -8,9 +9,10 @@ import torch
 
 from model.nn.config import Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.recorder import Recorder, recording
+from model.nn.patches import Site, Through, keeping, putting, unchanged
+from model.nn.recorder import Level, Recorder, recording
 from model.run.protocols import AttentionLayer, Runnable
-from model.run.refusals import check_id, check_intervention, check_length
+from model.run.refusals import check_id, check_intervention, check_length, check_patch
 from model.run.tokenizers import Tokenizer, clean
 from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array, read_only
@@ -124,6 +126,8 @@ class Model:
         """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
         final states of an encoder and of a pass whose logits are deferred."""
         recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
+        if intervention.patch is not None:
+            recorder.through = self._put_in(intervention, tokens, target_tokens, record)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
             angles = self.module.embedding.angles(len(tokens), self.device)
@@ -147,6 +151,31 @@ class Model:
         )
         return trace, result
 
+    def _put_in(
+        self,
+        intervention: Intervention,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...],
+        record: Level,
+    ) -> Through:
+        """What puts the parts of the other run, which is passed now, into the next one."""
+        patch = intervention.patch
+        if patch is None:
+            return unchanged
+        other = self.tokens(patch.text)
+        check_patch(patch, self.name, self.module, (len(tokens), len(target_tokens)), len(other))
+        sites, kept = patch.sites, dict[Site, torch.Tensor]()
+        donor = Recorder(
+            replace(intervention, patch=None),
+            record,
+            source=self.config.source,
+            deferred=True,
+            through=keeping(kept, sites),
+        )
+        with recording(donor), torch.inference_mode():
+            self.module(*map(self.ids, filter(None, (other, target_tokens))))
+        return putting(kept, [sites])
+
     def on(self, device: torch.device) -> "Model":
         """The same model on a device: the weights are moved, not copied."""
         target_tokenizer = self._target_tokenizer
@@ -164,6 +193,10 @@ class Model:
         if self.config.shape == "encoder":
             raise ValueError(f"{self.name} is an encoder: it reads text, it does not continue it.")
         tokens = self.tokens(text)
+        if intervention.patch is not None:
+            raise ValueError(
+                "A run with parts of another sentence has a fixed length, so it cannot be continued."
+            )
         check_length(len(tokens), self.config.n_ctx, self.name)
         check_intervention(intervention, self.name, self.module, (len(tokens), self.config.n_ctx))
         with recording(Recorder(intervention, source=self.config.source)):

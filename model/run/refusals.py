@@ -1,6 +1,7 @@
 """What a model refuses to run: too long a text, an intervention in something that it does not have."""
 
 from model.nn.intervention import Intervention
+from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Place
 from model.run.protocols import Runnable
 
@@ -39,15 +40,23 @@ def check_intervention(
     for unknown in {
         *(intervention.only or ()),
         *(place for place, _ in intervention.ablated),
+        *(cell[0] for cell in intervention.weights),
     } - layers.keys():
         raise ValueError(f"{name} has no attention sub-layer {unknown!r}.")
-    for place, head in intervention.ablated:
+    for place, head in (*intervention.ablated, *(cell[:2] for cell in intervention.weights)):
         if not 0 <= head < layers[place].heads:
             raise ValueError(f"{place} has heads 0 to {layers[place].heads - 1}, not {head}.")
     for position in sorted(intervention.hidden):
         if position >= lengths[0]:
             raise ValueError(
                 f"Position {position} cannot be hidden: the text has {lengths[0]} tokens."
+            )
+    for name_of, _, query, key, _ in sorted(intervention.weights):
+        queries, keys = _size(layers[name_of].place, lengths[0], lengths[1] or lengths[0])
+        if query >= queries or key >= keys:
+            raise ValueError(
+                f"Query {query} and key {key} have no weight to set: {name_of} has {queries} queries "
+                f"and {keys} keys."
             )
     if (
         intervention.blocked
@@ -62,6 +71,42 @@ def check_intervention(
             raise ValueError(
                 f"Query {query} and key {key} cannot be cut: no sub-layer has both positions."
             )
+
+
+def check_patch(
+    patch: Patch, name: str, module: Runnable, lengths: tuple[int, int], other: int
+) -> None:
+    """Raises ValueError where parts of another run cannot be put into this pass.
+
+    name: the model's. lengths: tokens of the text, and of the target (0 without one). other: tokens of
+    the other text.
+    """
+    if patch.model != name:
+        raise ValueError(f"A run of {patch.model} has no parts that {name} could take.")
+    check_same_length(lengths[0], other)
+    heads = {layer.place.name: layer.heads for layer in module.attentions()}
+    for kind, place, index in patch.parts:
+        stack = Place.named(place).stack
+        tokens = (lengths[1] or lengths[0]) if stack == "decoder" else lengths[0]
+        if kind == "feed_forward":
+            module.w_out(place)  # raises where there is none
+        elif place not in heads:
+            raise ValueError(f"{name} has no attention sub-layer {place!r}.")
+        elif kind == "stream" and Place.named(place).kind == "cross":
+            raise ValueError(f"The stream is put in before a layer, which {place} is not.")
+        if kind in OF_HEADS and index >= heads[place]:
+            raise ValueError(f"{place} has heads 0 to {heads[place] - 1}, not {index}.")
+        if kind not in OF_HEADS and index >= tokens:
+            raise ValueError(f"There is no token {index}: the {stack} reads {tokens} tokens.")
+
+
+def check_same_length(one: int, other: int) -> None:
+    """Raises ValueError where two texts have not as many tokens."""
+    if one != other:
+        raise ValueError(
+            f"One text has {one} tokens and the other {other}: each part is copied to the same "
+            "position, so both texts need the same number of tokens."
+        )
 
 
 def _size(place: Place, source: int, target: int) -> tuple[int, int]:

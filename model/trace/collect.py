@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from model.nn.config import Projection
+from model.nn.intervention import WeightSet
 from model.nn.recorder import (
     AttentionTensors,
     FeedForwardTensors,
@@ -38,7 +39,10 @@ def words_of(device: torch.device) -> str:
 
 
 def attention_record(
-    tensors: AttentionTensors, ablated: tuple[int, ...], projection: Projection
+    tensors: AttentionTensors,
+    ablated: tuple[int, ...],
+    projection: Projection,
+    weights_set: tuple[WeightSet, ...] = (),
 ) -> Attention:
     """One sub-layer's tensors as a record of plain arrays. Cross-attention is never rotary, for its
     queries and keys stand in two texts."""
@@ -50,6 +54,7 @@ def attention_record(
         mask_value=tensors.mask_value,
         output=array_of(tensors.output),
         ablated=ablated,
+        weights_set=weights_set,
         vectors=(array_of(tensors.query), array_of(tensors.key), array_of(tensors.value)),
         own_mask=None if tensors.mask is None else _mask_of(tensors.mask),
         look_ahead=tensors.look_ahead,
@@ -148,7 +153,12 @@ def trace_of(
         tokens=tokens,
         target_tokens=target_tokens,
         attention=tuple(
-            attention_record(tensors, intervention.ablated_heads(tensors.place.name), projection)
+            attention_record(
+                tensors,
+                intervention.ablated_heads(tensors.place.name),
+                projection,
+                intervention.weights_in(tensors.place.name),
+            )
             for tensors in recorder.attention
         ),
         norms=tuple(norm_record(tensors) for tensors in recorder.norms),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
+from model.nn.intervention import WeightSet
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only, softmax
 from model.trace.check import largest_gap
@@ -52,6 +53,7 @@ class Attention:
     look_ahead: bool
     steps: Mapping[str, Array]  # of an explicit pass, (head, query, key)
     projection: Projection = AS_IN_GPT2
+    weights_set: tuple[WeightSet, ...] = ()  # the other weights of a row share what is left to 1
 
     @property
     def name(self) -> str:
@@ -123,10 +125,24 @@ class Attention:
 
     def weights(self, head: int) -> Array:
         """(query, key): how much each query looks at each key. Rows sum to 1, before any dropout;
-        a row whose every key is masked by minus infinity is zero."""
+        a row whose every key is masked by minus infinity is zero. Those set by hand are as they were set."""
         if "weights" in self.steps:
             return self.steps["weights"][head]
-        return read_only(softmax(self.masked(head)))
+        weights = softmax(self.masked(head))
+        for query in sorted({cell[1] for cell in self.weights_set if cell[0] == head}):
+            weights[query] = self._row_set(head, query, weights[query])
+        return read_only(weights)
+
+    def _row_set(self, head: int, query: int, row: Array) -> Array:
+        """(key,): a row in which weights are set by hand."""
+        given = {key: weight for h, q, key, weight in self.weights_set if (h, q) == (head, query)}
+        free = ~np.isin(np.arange(len(row)), list(given))
+        left, others = max(1 - sum(given.values()), 0.0), row[free].sum()
+        changed = np.where(
+            free & (others > 0), row * left / max(others, np.finfo(np.float32).tiny), 0
+        )
+        changed[list(given)] = list(given.values())
+        return changed.astype(np.float32)
 
     def dropped(self, head: int) -> Array:
         """(query, key): the weights after dropout, as applied to the values."""
@@ -146,7 +162,7 @@ class Attention:
         return max(self._gap(head) for head in range(self.heads))
 
     def _gap(self, head: int) -> float:
-        if self.steps:
+        if self.steps or any(cell[0] == head for cell in self.weights_set):
             return float(np.abs(self.context(head) - self.output[head]).max())
         return largest_gap(
             self.query[head],

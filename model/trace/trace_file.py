@@ -12,6 +12,7 @@ from safetensors.numpy import load, save
 
 from model.nn.config import Projection, Stack
 from model.nn.intervention import Intervention
+from model.nn.patches import Patch
 from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
@@ -112,6 +113,7 @@ def _written_attention(attention: Attention) -> Written:
     return {name: getattr(attention, name) for name in _ATTENTION_FIELDS} | {
         "fill": str(attention.mask_value),  # JSON has no infinity
         "ablated": attention.ablated,
+        "weights_set": attention.weights_set,
         "steps": list(attention.steps),
         "projection": asdict(attention.projection),
     }
@@ -121,7 +123,18 @@ def _written_intervention(intervention: Intervention) -> Written:
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
         for name, value in vars(intervention).items()
-    } | {"fill": str(intervention.fill)}
+    } | {"fill": str(intervention.fill), "patch": _written_patch(intervention.patch)}
+
+
+def _written_patch(patch: Patch | None) -> Written | None:
+    return None if patch is None else asdict(patch) | {"parts": sorted(patch.parts)}
+
+
+def _read_intervention(written: Written) -> Intervention:
+    patch = written.get("patch")  # files of earlier versions lack it
+    return Intervention(
+        **{**written, "fill": float(written["fill"]), "patch": patch and Patch(**patch)}
+    )
 
 
 def _read(description: Written, arrays: Arrays) -> Trace:
@@ -129,11 +142,10 @@ def _read(description: Written, arrays: Arrays) -> Trace:
         stack: tuple(arrays[f"states/{stack}/{number}"] for number in range(count))
         for stack, count in description["states"].items()
     }
-    intervention = description["intervention"]
     return Trace(
         model=description["model"],
         text=description["text"],
-        intervention=Intervention(**{**intervention, "fill": float(intervention["fill"])}),
+        intervention=_read_intervention(description["intervention"]),
         tokens=tuple(map(_read_token, description["tokens"])),
         target_tokens=tuple(map(_read_token, description["target_tokens"])),
         attention=tuple(_read_attention(entry, arrays) for entry in description["attention"]),
@@ -175,6 +187,7 @@ def _read_attention(entry: Written, arrays: Arrays) -> Attention:
         own_mask=arrays.get(f"{place}/mask"),
         steps={name: arrays[f"{place}/steps/{name}"] for name in entry["steps"]},
         projection=Projection(**entry.get("projection", {})),
+        weights_set=tuple(map(tuple, entry.get("weights_set", ()))),
     )
 
 

@@ -95,12 +95,14 @@ def choose_intervention(model: "Model") -> None:
 
 def fitting(intervention: Intervention, model: "Model") -> Intervention:
     """An intervention without the masks, layers and heads that this model does not have."""
-    names = frozenset(model.attention_names)
+    names, patch = frozenset(model.attention_names), intervention.patch
     only = None if intervention.only is None else (intervention.only & names) or None
     return replace(
         intervention,
         mask=intervention.mask if intervention.mask in masks_of(model.config.shape) else "model",
         ablated=frozenset(head for head in intervention.ablated if head[0] in names),
+        weights=frozenset(cell for cell in intervention.weights if cell[0] in names),
+        patch=patch if patch is not None and patch.model == model.name else None,
         only=only,
     )
 

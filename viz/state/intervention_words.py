@@ -7,11 +7,14 @@ from typing import Any
 
 from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS
+from model.nn.patches import Patch, PatchPart
 from model.nn.places import head_label, layer_label
 from viz.notation.numbers import power_of_ten, signed
+from viz.notation.visible import visible
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
 COUNTERFACTUAL = "A counterfactual: the model was not trained with this change."
+SENTENCE = 40  # characters of a sentence that a part comes from
 LISTED = 4  # members of a set that are named one by one; more are counted
 
 
@@ -76,6 +79,17 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
             counted,
             lambda head: f"{head_label(head, full=True)} off",
         )
+    yield from _each(
+        intervention,
+        "weights",
+        intervention.weights,
+        "weights set by hand",
+        lambda cell: (
+            f"{head_label(cell[:2], full=True)}: weight {cell[2]} → {cell[3]} = {cell[4]:g}"
+        ),
+    )
+    if intervention.patch is not None:
+        yield from _patched(intervention, intervention.patch)
     if intervention.dropout:
         words = f"dropout {intervention.dropout:g}, seed {intervention.seed}"
         yield InterventionPart(words, replace(intervention, dropout=0.0, seed=0))
@@ -85,6 +99,32 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
         yield InterventionPart(
             f"only in {names}", replace(intervention, only=None, blocked=frozenset())
         )
+
+
+def _patched(intervention: Intervention, patch: Patch) -> Iterator[InterventionPart]:
+    """What was put in, and the sentence that it comes from."""
+    text = visible(patch.text)
+    text = text if len(text) <= SENTENCE else text[: SENTENCE - 1] + "…"
+    if len(patch.parts) > LISTED:
+        words = f"{len(patch.parts)} parts from “{text}”"
+        yield InterventionPart(words, replace(intervention, patch=None))
+        return
+    for part in sorted(patch.parts):
+        rest = patch.parts - {part}
+        without = replace(patch, parts=rest) if rest else None
+        words = f"{patched_part_name(part)} from “{text}”"
+        yield InterventionPart(words, replace(intervention, patch=without))
+
+
+def patched_part_name(part: PatchPart) -> str:
+    """("head", "decoder.1.self", 7) as L1H7, ("stream", "decoder.1.self", 4) as "stream before L1 at 4"."""
+    kind, name, index = part
+    if kind == "head":
+        return head_label((name, index), full=True)
+    if kind == "weights":
+        return f"weights of {head_label((name, index), full=True)}"
+    what = "stream before" if kind == "stream" else "feed-forward of"
+    return f"{what} {layer_label(name)} at {index}"
 
 
 def _each(

@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from model.loading.registry import may_be_linked, models
 from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS
+from model.nn.patches import PATCH_KINDS, Patch
 from model.nn.places import Place
 from model.run.tokenizers import clean
 from viz.explorer.selection import STAGES
@@ -75,6 +76,8 @@ def _written(part: LinkPart, default: LinkPart) -> dict[str, str]:
 def _put(value: object) -> str:
     if isinstance(value, bool):
         return str(int(value))
+    if isinstance(value, Patch):  # a folder's name may have a blank in it
+        return f"{quote(value.model)} {_put(value.parts)} {value.text}"
     if not isinstance(value, frozenset):
         return str(value)
     return ",".join(
@@ -164,6 +167,28 @@ def _head(given: str) -> tuple[str, int]:
     return _layer(name), _whole(head)
 
 
+def _weight(given: str) -> tuple[str, int, int, int, float]:
+    members = given.split(":")
+    if len(members) != 5:
+        raise ValueError("each weight is written as layer:head:query:key:weight.")
+    name, head, query, key, weight = members
+    return _layer(name), _whole(head), _whole(query), _whole(key), _number(weight)
+
+
+def _part(given: str) -> tuple[str, str, int]:
+    members = given.split(":")
+    if len(members) != 3:
+        raise ValueError("each part of a patch is written as kind:layer:number.")
+    kind, name, index = members
+    return _one_of(*PATCH_KINDS)(kind), _layer(name), _whole(index)
+
+
+def _patch(given: str) -> Patch:
+    model, _, rest = given.partition(" ")
+    parts, _, text = rest.partition(" ")
+    return Patch(_model(unquote(model)), _text(text), _members(_part)(parts))  # type: ignore[arg-type]
+
+
 def _layer(given: str) -> str:
     try:
         return Place.named(given).name
@@ -183,6 +208,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "blocked": _members(_edge),
     "positions": lambda given: _one_of("0", "1")(given) == "1",
     "ablated": _members(_head),
+    "weights": _members(_weight),
+    "patch": _patch,
     "seed": _whole,
     "only": _members(_layer),
 }

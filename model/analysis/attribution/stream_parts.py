@@ -85,6 +85,12 @@ def sub_layers_back(
 
     before: the attention sub-layer whose queries or keys are read; None: the end of the stack.
     """
+    patch = trace.intervention.patch
+    if patch is not None and any(kind == "stream" for kind, *_ in patch.parts):
+        raise ValueError(
+            "Parts of another sentence's stream were put into this run, so its stream is not the sum of "
+            "what its own layers wrote."
+        )
     place = model.config.norm_place
     norms = {norm.name: norm for norm in trace.norms}
     parts = contributions(trace, stack, place)

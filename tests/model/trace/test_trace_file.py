@@ -10,6 +10,7 @@ from safetensors.numpy import load
 from safetensors.numpy import save as save_arrays
 
 from model import Intervention, Model, Trace
+from model.nn.patches import Patch
 from model.nn.places import Place
 from model.trace.matrix_csv import matrix_csv, sheltered
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
@@ -18,7 +19,7 @@ from tests.csv_reading import bared, read_matrix_csv
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
-RECORDS = (Trace, Attention, Place, NormRecord, FeedForwardRecord, Token, Intervention)
+RECORDS = (Trace, Attention, Place, NormRecord, FeedForwardRecord, Token, Intervention, Patch)
 
 HOSTILE = [
     "=1+1",
@@ -107,12 +108,13 @@ def test_every_field_of_a_record_is_written() -> None:
     """A field that a record gains must be written and read, and named here."""
     assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
         "Trace": 13,
-        "Attention": 11,
+        "Attention": 12,
         "Place": 3,
         "NormRecord": 9,
         "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
         "Token": 5,
-        "Intervention": 10,
+        "Intervention": 12,
+        "Patch": 3,
     }
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS
+from model.nn.patches import Patch
 from viz.state.examples import EXAMPLES, example_claim
 from viz.state.link import from_link, to_link
 from viz.state.view import TEXT_LIMIT, View
@@ -26,6 +27,21 @@ interventions = st.builds(
     fill=st.just(float("-inf")) | st.floats(-1e38, 1e38),
     positions=st.booleans(),
     ablated=st.frozensets(st.tuples(names, st.integers(0, 40)), max_size=4),
+    weights=st.frozensets(
+        st.tuples(names, st.integers(0, 40), positions, positions, st.floats(0, 1)), max_size=1
+    ),
+    patch=st.none()
+    | st.builds(
+        Patch,
+        model=st.sampled_from(sorted(models)),
+        text=st.text(characters, max_size=60).filter(str.strip),
+        parts=st.frozensets(
+            st.tuples(st.sampled_from(["head", "weights", "stream"]), names, positions)
+            | st.tuples(st.just("feed_forward"), st.just("decoder.1.feed_forward"), positions),
+            min_size=1,
+            max_size=4,
+        ),
+    ),
     dropout=st.floats(0, 0.9),
     seed=st.integers(0, 999),
     only=st.none() | st.frozensets(names, min_size=1),
@@ -74,6 +90,17 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
         ("blocked", "1"),
         ("ablated", "decoder.0.self"),
         ("dropout", "1"),
+        ("weights", "decoder.0.self:1:2:0:1.5"),
+        ("weights", "decoder.0.self:1:2:0"),
+        ("weights", "decoder.0.self:1:2:0:0.6,decoder.0.self:1:2:1:0.6"),
+        ("weights", ",".join(["decoder.0.self:1:2:0:0.5"] * 1000)),
+        ("patch", "house-gpt head:decoder.0.self:1"),
+        ("patch", "house-gpt head:decoder.0.self:1 " + "x" * (TEXT_LIMIT + 1)),
+        ("patch", f"house-gpt {','.join(['head:decoder.0.self:1'] * 1000)} Tom"),
+        ("patch", "house-gpt head:decoder.0.feed_forward:1 Tom"),
+        ("patch", "house-gpt head:decoder.0.self:-1 Tom"),
+        ("patch", "house-gpt leg:decoder.0.self:1 Tom"),
+        ("patch", "../../etc head:decoder.0.self:1 Tom"),
         ("positions", "no"),
         ("mask", "all"),
         ("model", "../../etc"),
