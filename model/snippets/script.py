@@ -48,8 +48,9 @@ class Code:
 
     @property
     def refusal(self) -> str:
-        """Why there is no code for queries, keys and values; "" where nothing is said."""
-        return self.origin.refusal
+        """Why there is no code for some stages; "" where nothing is said."""
+        by_hand = "" if "weights" in self.snippets else "Weights of this layer were set by hand."
+        return self.origin.refusal or by_hand
 
     def given(self, stage: Stage, style: Style) -> tuple[str, ...]:
         """What the lines of a stage read, with shapes."""
@@ -95,8 +96,9 @@ def code_of(attention: Attention, origin: Origin | None = None, *, has_mask: boo
         for stage, vector in origin.vectors.items()
     }
     stages: tuple[Stage, ...] = ("scores", "scaled", "masked", "weights", "output")
+    by_hand = ("weights", "output") if attention.weights_set else ()
     for stage in stages:
-        if has_mask or stage != "masked":
+        if stage not in by_hand and (has_mask or stage != "masked"):
             snippets[stage] = {style: _snippet(facts, stage, style) for style in styles}
     reads = {stage: _reads(facts, stage, origin.vectors.get(stage)) for stage in snippets}
     return Code(snippets, reads, _shapes(facts), origin)

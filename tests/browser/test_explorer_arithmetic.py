@@ -135,6 +135,19 @@ def test_dropout_mixes_the_values_with_the_weights_as_applied(modules: Page) -> 
     np.testing.assert_allclose(output, (dropped[2] @ attention.value[2]).ravel(), **TOLERANCE)
 
 
+def test_a_weight_set_by_hand_is_that_and_the_others_share_what_is_left(
+    derived: Callable[[Attention, int], dict[str, NDArray[np.float32]]],
+) -> None:
+    cells = ((1, 3, 2, 0.25), (1, 3, 0, 0.5), (1, 4, 1, 1.0), (2, 0, 0, 0.0))
+    attention = replace(record(5), weights_set=cells)
+    for head in range(3):
+        expected = attention.weights(head)
+        np.testing.assert_allclose(
+            derived(attention, head)["weights"], expected.ravel(), **TOLERANCE
+        )
+    assert attention.weights(1)[3, 2] == 0.25
+
+
 def test_entropy_and_largest_weight_of_rows_and_their_means(modules: Page) -> None:
     attention = record(6, mask=closed([3]))
     weights = attention.weights(0).astype(np.float64)

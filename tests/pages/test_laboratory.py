@@ -76,6 +76,7 @@ def test_a_switch_shows_its_state_and_so_does_what_stands_behind_a_button() -> N
 
 def test_every_field_of_an_intervention_has_its_control() -> None:
     reached = {name for *_, expected in CONTROLS for name in expected} | {"blocked", "seed"}
+    reached |= {"weights", "patch"}  # by the edges' editor and by the view "Patch"
     assert reached == {field.name for field in fields(Intervention)}
 
 
@@ -111,6 +112,22 @@ def test_edges_are_cut_mended_and_cut_by_the_row() -> None:
         (3, key) for key in range(4)
     }  # the mask forbids the others
     assert_sound(app)
+
+
+def test_a_weight_is_set_by_hand_all_of_a_row_goes_to_one_key_and_back() -> None:
+    app = opened("Edges", query="3", key="1", head="2")
+    box = next(box for box in app.number_input if box.label == "Weight in L1H2")
+    box.set_value(0.25).run()
+    widget(app, "laboratory-weight-set").click().run()
+    assert intervention(app).weights == {("decoder.1.self", 2, 3, 1, 0.25)}
+    assert_sound(app)
+    assert "1 set" in " ".join(caption.value for caption in app.caption)
+    widget(app, "laboratory-weight-all").click().run()
+    assert intervention(app).weights == {("decoder.1.self", 2, 3, 1, 1.0)}
+    widget(app, "laboratory-weight-back").click().run()
+    assert intervention(app) == Intervention()
+    app = opened("Edges", query="1", key="3", head="2")
+    assert widget(app, "laboratory-weight-set").disabled
 
 
 def test_an_edge_that_the_mask_forbids_is_said_to_be_masked_and_cannot_be_cut() -> None:

@@ -198,6 +198,7 @@ def _layer(attention: Attention, sent: range, complete: bool) -> Json:
         "kind": attention.kind,
         "heads": attention.heads,
         "ablated": list(attention.ablated),
+        "weightsSet": [list(cell) for cell in attention.weights_set],
         "first": sent.start,
         "sent": len(sent),
         "scale": float(attention.scale),

@@ -186,6 +186,11 @@ def _weights(scores: str) -> Formula:
             ),
             "forbidden": rf"{cell} = \frac{{e^{{-\infty}}}}{{@sum@}} = {_result('weight', '0')}",
             "empty": rf"{cell} = {_result('weight', '0')} \quad\text{{(every key is masked)}}",
+            "set": rf"{cell} = {_result('weight', '@weights@')} \quad\text{{(set by hand)}}",
+            "shared": (
+                rf"{cell} = {_result('weight', '@weights@')} "
+                r"\quad\text{(its share of what the weights set by hand leave)}"
+            ),
         },
     )
 

@@ -1,6 +1,6 @@
 // The six beats in which one row of scores becomes weights and an output: their numbers and their words.
 
-import { exponentialsOf, extent, rowOf } from "./derive.js";
+import { exponentialsOf, extent, rowOf, weightsSetIn } from "./derive.js";
 import { precise } from "./numbers.js";
 
 export const BEATS = 6;
@@ -23,7 +23,7 @@ export function beatsOf(derived, layer, query) {
     score("Scale", `Each score is multiplied by ${precise(layer.scale)}.`, scaled),
     score("Mask", maskInWords(derived, layer, query), masked),
     share("Exponentials", exponentialsInWords(sum, largest), exponentials),
-    share("Divide by the sum", divisionInWords(sum), weights),
+    share("Divide by the sum", divisionInWords(sum, weightsSetIn(layer, derived.head, query)), weights),
     { ...share("Mix the values", mixtureInWords(layer, sum), applied), quantity: "value" },
   ];
 }
@@ -42,7 +42,8 @@ function exponentialsInWords(sum, largest) {
   return `${less}. They sum to ${precise(sum)}.`;
 }
 
-function divisionInWords(sum) {
+function divisionInWords(sum, given) {
+  if (given.size) return "Weights of this row were set by hand; the others share what is left to 1.";
   if (sum === 0) return `${EMPTY}there is nothing to divide, and all weights are 0.`;
   return `Each is divided by ${precise(sum)}: these are the weights, and they sum to 1.`;
 }

@@ -31,6 +31,7 @@ export function deriveHead(layer, head) {
   const { queries, keys, width, valueWidth, hidden } = layer;
   const cells = queries * keys;
   const recorded = {
+    head,
     query: headOf(layer, layer.query, head, queries * width),
     key: headOf(layer, layer.key, head, keys * width),
     value: headOf(layer, layer.value, head, keys * valueWidth),
@@ -42,7 +43,7 @@ export function deriveHead(layer, head) {
     scaled: () => scaledBy(derived.scores, layer.scale),
     masked: () =>
       derived.hidden === null ? derived.scaled : filled(derived.scaled, derived.hidden, layer.mask_value),
-    weights: () => softmaxRows(derived.masked, queries, keys),
+    weights: () => withThoseSet(softmaxRows(derived.masked, queries, keys), layer, head),
     applied: () => headOf(layer, layer.dropped, head, cells) ?? derived.weights,
     output: () => derived.value && mixed(derived.applied, derived.value, queries, keys, valueWidth),
     gap: () => gapOf(layer, head, derived),
@@ -116,6 +117,25 @@ function softmaxRows(masked, queries, keys) {
     for (let j = 0; j < keys; j++) weights[i * keys + j] = sum && exponentials[j] / sum;
   }
   return weights;
+}
+
+/** Weights with those that were set by hand; the others of their row share what is left to 1. */
+function withThoseSet(weights, layer, head) {
+  for (const query of new Set(layer.weightsSet.filter(([of]) => of === head).map(([, query]) => query))) {
+    const given = weightsSetIn(layer, head, query);
+    const row = rowOf(weights, query, layer.keys);
+    const sum = (some) => some.reduce((whole, value) => whole + value, 0);
+    const others = sum([...row].filter((_, j) => !given.has(j)));
+    const left = others && Math.max(1 - sum([...given.values()]), 0) / others;
+    for (let j = 0; j < row.length; j++) row[j] = given.get(j) ?? row[j] * left;
+  }
+  return weights;
+}
+
+/** The weights of a row that were set by hand: key to weight. */
+export function weightsSetIn(layer, head, query) {
+  const here = layer.weightsSet.filter(([of, row]) => of === head && row === query);
+  return new Map(here.map(([, , key, weight]) => [key, weight]));
 }
 
 /** exp(masked − largest) of one row, their sum, and the largest masked score. */

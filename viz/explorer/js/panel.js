@@ -1,6 +1,6 @@
 // The panel beside the picture: the chosen cell's arithmetic, term by term, and the query's top keys.
 
-import { exponentialsOf, rowOf, spread, topPositions } from "./derive.js";
+import { exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
 import { button, Drawn, element, sentenceCase, span, table } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { precise } from "./numbers.js";
@@ -60,7 +60,7 @@ function cellNumbers(stage, layer, derived, cell, order) {
     case "masked":
       return { ...values, name: derived.hidden?.[at] ? "forbidden" : "allowed" };
     case "weights":
-      return { ...values, ...softmaxNumbers(layer, derived, values, query, key) };
+      return { ...values, ...softmaxNumbers(layer, derived, values, cell) };
     case "output":
       values.value = derived.output[query * layer.valueWidth + dimension];
   }
@@ -79,7 +79,9 @@ function vectorNumbers(stage, layer, derived, { row, column }) {
   return { value: vector[column], length: Math.hypot(...vector) };
 }
 
-function softmaxNumbers(layer, derived, { masked }, query, key) {
+function softmaxNumbers(layer, derived, { masked }, { head, query, key }) {
+  const given = weightsSetIn(layer, head, query);
+  if (given.size) return { name: given.has(key) ? "set" : "shared" };
   const { exponentials, sum, largest } = exponentialsOf(rowOf(derived.masked, query, layer.keys));
   if (sum === 0) return { name: "empty" };
   const name = masked === -Infinity ? "forbidden" : "cell";

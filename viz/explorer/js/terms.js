@@ -1,9 +1,10 @@
 // Sums, term by term: the products of a score or an output, the exponentials of a row of weights.
 
-import { exponentialsOf, rowOf, topPositions } from "./derive.js";
+import { exponentialsOf, rowOf, topPositions, weightsSetIn } from "./derive.js";
 import { choiceOf, element } from "./elements.js";
 import { precise } from "./numbers.js";
 
+const SET = "Weights of this row were set by hand. The others share what is left to 1, in their own proportions.";
 const LISTED = 128; // terms in a list; the smaller rest is summed up in one line
 
 /** The terms of a sum: q·k over the dimensions, or weight · v over the keys. */
@@ -69,7 +70,8 @@ export function softmaxDetails(scene) {
     const cells = [inked(masked[j]), inked(exponentials[j]), ...share];
     return termRow(scene.keys.short[j], cells, j === cell.key);
   });
-  return termList({
+  const given = weightsSetIn(layer, cell.head, cell.query);
+  const list = termList({
     head: `exponentials of row ${cell.query}`,
     names: ["key", "masked", "e^(…)", "", "weight"],
     rows,
@@ -77,6 +79,7 @@ export function softmaxDetails(scene) {
     total: "sum of the row",
     scene,
   });
+  return given.size ? [...list, paragraph(SET)] : list;
 }
 
 /** The list with its heading, the sum of what is not listed, and the sum of all values. */

@@ -1,11 +1,11 @@
-"""Cutting single edges: from one token to another, by a click on their cell."""
+"""Single edges, from one token to another: cut in all heads, or their weight in one head set by hand."""
 
 from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
-from model.nn.places import layer_label
+from model.nn.places import head_label, layer_label
 from model.trace.arrays import Mask
 from viz.elements.one_of import one_listed
 from viz.elements.plot import plot
@@ -13,7 +13,7 @@ from viz.figures.marked_cells import CLICKED, edges
 from viz.notation.labels import numbered_labels
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.state.session import current, set_intervention
+from viz.state.session import current, intervene, set_intervention
 
 LABEL = 18  # characters of a token on a button
 
@@ -53,8 +53,52 @@ def edges_editor(seen: Look) -> None:
         )
     if chosen:
         _toggle_chosen(seen, look)
+    _weight(seen, query, key, closed=closed or cut)
     if max(len(queries), len(keys)) <= CLICKED:
         _grid(seen, queries, keys, look)
+
+
+def _weight(seen: Look, query: int, key: int, *, closed: bool) -> None:
+    """The weight of this edge in the shown head, to be set. closed: the mask hides the key."""
+    here, weights = (seen.place, seen.head, query), current().intervention.weights
+    of_row = {cell[3]: cell for cell in weights if cell[:3] == here}
+    elsewhere = weights - set(of_row.values())
+    others = frozenset(cell for cell in of_row.values() if cell[3] != key)
+    most = max(1.0 - sum(cell[4] for cell in others), 0.0)
+    now = float(seen.attention.weights(seen.head)[query, key])
+    name = head_label(here[:2], full=True)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        wanted = st.number_input(
+            f"Weight in {name}",
+            0.0,
+            most,
+            min(round(now, 4), most),
+            step=0.05,
+            format="%.4f",
+            width=160,
+            disabled=closed,
+            key=f"laboratory-weight-{hash((seen.request, *here, key))}",
+        )
+        st.button(
+            "Set this weight",
+            key="laboratory-weight-set",
+            disabled=closed,
+            on_click=lambda: intervene(weights=elsewhere | others | {(*here, key, wanted)}),
+            help="The other weights of the row share what is left to 1, in their own proportions",
+        )
+        st.button(
+            "All of the row to this key",
+            key="laboratory-weight-all",
+            disabled=closed,
+            on_click=lambda: intervene(weights=elsewhere | {(*here, key, 1.0)}),
+        )
+        st.button(
+            "Take back",
+            key="laboratory-weight-back",
+            disabled=not of_row,
+            on_click=lambda: intervene(weights=elsewhere),
+            help="This row has the model's own weights again",
+        )
 
 
 def _pick(label: str, tokens: list[str], start: int) -> int:
@@ -86,7 +130,8 @@ def _take(seen: Look, blocked: Edges) -> None:
     only = intervention.only
     if len(seen.model.stacks()) > 1 and blocked:
         only = frozenset({seen.place}) if only is None else only | {seen.place}
-    set_intervention(replace(intervention, blocked=blocked, only=only))
+    weights = frozenset(cell for cell in intervention.weights if cell[2:4] not in blocked)
+    set_intervention(replace(intervention, blocked=blocked, only=only, weights=weights))
 
 
 def _grid(seen: Look, queries: list[str], keys: list[str], look: Mask) -> None:

@@ -191,7 +191,8 @@ def _padding_state(intervention: Intervention) -> str:
 
 
 def _edges_state(intervention: Intervention) -> str:
-    return f"{len(intervention.blocked)} cut" if intervention.blocked else "none cut"
+    cut = f"{len(intervention.blocked)} cut" if intervention.blocked else "none cut"
+    return f"{cut}, {len(intervention.weights)} set" if intervention.weights else cut
 
 
 def _rest_state(intervention: Intervention) -> str:
