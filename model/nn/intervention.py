@@ -96,8 +96,9 @@ class Intervention:
         if len(cells) < len(self.weights):
             raise ValueError("One weight is set to two values.")
         rows: dict[tuple[str, int, int], float] = {}
-        for *row, _, weight in self.weights:
-            rows[tuple(row)] = rows.get(tuple(row), 0.0) + weight
+        for name, head, query, _, weight in self.weights:
+            row = name, head, query
+            rows[row] = rows.get(row, 0.0) + weight
         return rows
 
     def ablated_heads(self, name: str) -> tuple[int, ...]:

@@ -35,8 +35,8 @@ class Layers(nn.Module):
     ) -> Tensor:
         """x (B, T, C) through all blocks; masks and angles are the same for each."""
         current().stream(self.stack, x)
-        for block in self.blocks:
-            x = current().entering(block.self_attention.place.name, self.stack, x)
+        for layer, block in enumerate(self.blocks):
+            x = current().entering(Place(self.stack, layer, "self").name, self.stack, x)
             x = block(x, memory, **masks_and_angles)
         return self.normed(x)
 

@@ -1,6 +1,5 @@
 """Where the maps of a model stand among its parts, for our own models and those of libraries alike."""
 
-from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,13 +9,6 @@ from model.trace.arrays import Wide
 
 if TYPE_CHECKING:
     from model.run.model import Model
-
-
-def private_copy(model: "Model") -> nn.Module:
-    """The model's module with parts of its own and the same weights: hooks on it reach nobody else."""
-    root = whole(model)
-    shared = {id(one): one for one in (*root.parameters(), *root.buffers())}
-    return deepcopy(root, memo=dict(shared))
 
 
 def whole(model: "Model") -> nn.Module:
@@ -41,18 +33,6 @@ def parts_around(root: nn.Module, path: str) -> list[nn.Module]:
         path = path.rpartition(".")[0]
         parts = list(root.get_submodule(path).modules())
     return [part for part in parts if isinstance(getattr(part, "weight", None), Tensor)]
-
-
-def block_around(root: nn.Module, path: str) -> nn.Module:
-    """The layer that the part at this path belongs to: the element of the outermost list around it."""
-    steps = path.split(".")
-    prefixes = [".".join(steps[:count]) for count in range(1, len(steps))]
-    at = next(
-        at
-        for at, prefix in enumerate(prefixes)
-        if isinstance(root.get_submodule(prefix), nn.ModuleList)
-    )
-    return root.get_submodule([*prefixes, path][at + 1])
 
 
 def is_map(part: nn.Module) -> bool:

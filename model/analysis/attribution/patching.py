@@ -1,35 +1,58 @@
 """What an answer owes to each part of another run: parts of run B put into run A, one at a time.
 
 Sources: Vig et al. 2020, "Causal Mediation Analysis"; Meng et al. 2022, "Locating and Editing Factual
-Associations in GPT". Axes: R rows of a batch, one patch each; T tokens, C d_model, V vocabulary.
+Associations in GPT". Axes: R rows of a batch, one patch each; H heads, T tokens, C d_model, V vocabulary.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from model.analysis.attribution.modules import block_around, path_of, private_copy
 from model.analysis.attribution.stream_parts import check_model
 from model.analysis.heads.ablations import rows_at_once, texts_in_rows
 from model.analysis.stream.stream import contributions
+from model.nn.patches import (
+    Site,
+    SiteKind,
+    Through,
+    Where,
+    keeping,
+    one_after_another,
+    putting,
+)
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
-from model.run.refusals import check_id
+from model.run.refusals import check_id, check_same_length
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
-What = Literal["head", "stream", "feed_forward"]
-Patch = tuple[str, int]  # a site's name, and the head or the token there
+What = Literal["head", "weights", "head_tokens", "stream", "feed_forward"]
+WHATS: tuple[What, ...] = get_args(What)
+SITES: Mapping[What, tuple[SiteKind, ...]] = {
+    "head": ("output",),
+    "weights": ("query", "key"),
+    "head_tokens": ("output",),
+    "stream": ("stream",),
+    "feed_forward": ("hidden",),
+}
 Turn = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where run B is put into run A: a sub-layer, and a head or a token of it, or both."""
+
+    name: str
+    head: int | None = None  # None: the sub-layer has none there
+    token: int | None = None  # None: all tokens
 
 
 def patch_map(
@@ -39,17 +62,19 @@ def patch_map(
     what: What = "head",
     *,
     answer: tuple[int, int],
+    place: str = "",
 ) -> Wide:
     """How far each part of run B, put into run A alone, moves the answer from A's to B's.
 
     The answer is the difference of two logits at the last position, those of `answer`: (id of A's token,
     id of B's). 0: it stays as in A; 1: it becomes as in B. "head": (sub-layer, head), sub-layers in order
-    of execution; a head's output at all tokens. "stream": (layer, token), the residual stream before that
-    layer. "feed_forward": (layer, token), what it writes. Layers and tokens are those of the stack that
-    reads the text. The rest of the pass is A's, its intervention too. Raises ValueError for runs that
-    cannot be laid over each other, and where both answer alike.
+    of execution; a head's output at all tokens. "weights": the same, a head's weights alone.
+    "head_tokens": (head of `place`, token), its output at one token. "stream": (layer, token), the residual
+    stream before that layer. "feed_forward": (layer, token), what it writes. Layers and tokens are those of
+    the stack that reads the text. The rest of the pass is A's, its intervention too. Raises ValueError for
+    runs that cannot be laid over each other, and where both answer alike.
     """
-    *_, last = patch_maps(model, trace_a, trace_b, what, answer=answer)
+    *_, last = patch_maps(model, trace_a, trace_b, what, answer=answer, place=place)
     return last
 
 
@@ -60,164 +85,151 @@ def patch_maps(
     what: What = "head",
     *,
     answer: tuple[int, int],
+    place: str = "",
     turn: Turn = nullcontext,
 ) -> Iterator[Wide]:
     """The same map after each batch, NaN where it is still to come. Whoever stops asking stops the work.
     turn: makes a context in which one batch runs."""
-    _check(model, trace_a, trace_b, answer)
+    check_runs(model, trace_a, trace_b, answer)
     with turn():
-        runs = PatchedRuns(model, trace_a, trace_b, what)
-        start, end = (_answer(model, one, answer)[0] for one in (runs.run([()]), runs.theirs))
-    if not abs(end - start) > 1e-6 * max(abs(start), abs(end), 1.0):
-        raise ValueError("Both runs give the same answer, so there is no difference to measure.")
-    shares = np.full((len(runs.sites), runs.across), np.nan)
-    rows = rows_at_once(trace_a, model.config.d_vocab * (model.module.output_matrix is None))
-    for first in range(0, len(runs.all), rows):
-        batch = runs.all[first : first + rows]
+        runs = PatchedRuns(model, trace_a, trace_b, what, place)
+        start, end = runs.answers(answer)
+    shares = np.full(runs.shape, np.nan)
+    for batch in runs.batches():
         with turn():
-            moved = _answer(model, runs.run([(patch,) for patch in batch]), answer)
-        places = [(list(runs.sites).index(site), index) for site, index in batch]
-        shares[tuple(np.transpose(places))] = (moved - start) / (end - start)
+            moved = runs.answer_of(runs.run([(spot,) for spot in batch]), answer)
+        shares[tuple(np.transpose([runs.cell(spot) for spot in batch]))] = (moved - start) / (
+            end - start
+        )
         yield shares.copy()
 
 
-@dataclass(frozen=True, eq=False)
-class Site:
-    """Where a patch is put: what a part reads, or what it writes."""
-
-    module: nn.Module
-    reads: bool
-    heads: int  # that lie side by side there; 0: tokens are patched
-
-
 class PatchedRuns:
-    """Passes over the tokens of run A with parts of run B in their place. They run in a copy of the
-    module with hooks of its own, which shares the weights."""
+    """Passes over the tokens of run A with parts of run B in their place."""
 
-    def __init__(self, model: "Model", trace_a: Trace, trace_b: Trace, what: What) -> None:
-        self._model, self._trace = model, trace_a
-        self._module = private_copy(model)
-        self.sites: Mapping[str, Site] = _sites(model, trace_a, self._module, what)
-        self._kept: dict[str, Tensor] = {}
-        self._rows: Sequence[Sequence[Patch]] | None = None  # None: what passes is kept
-        for name, site in self.sites.items():
-            _hook(site, partial(self._at, name))
-        self.theirs = self._pass(trace_b, 1)  # what run B ends with
+    def __init__(
+        self, model: "Model", trace_a: Trace, trace_b: Trace, what: What, place: str = ""
+    ) -> None:
+        self.model, self.trace, self.what = model, trace_a, what
+        self.grid = _grid(model, trace_a, what, place)
+        self.kept: dict[Site, Tensor] = {}
+        sites = {(kind, row[0].name) for row in self.grid for kind in SITES[what]}
+        self.theirs = self.passed(trace_b, keeping(self.kept, sites))  # what run B ends with
 
     @property
-    def across(self) -> int:
-        """Heads, or tokens."""
-        heads = max(site.heads for site in self.sites.values())
-        return heads or len(self._trace.tokens)
+    def shape(self) -> tuple[int, int]:
+        return len(self.grid), max(map(len, self.grid))
 
     @property
-    def all(self) -> list[Patch]:
+    def all(self) -> list[Spot]:
         """Every single patch."""
-        return [
-            (name, index)
-            for name, site in self.sites.items()
-            for index in range(site.heads or self.across)
-        ]
+        return [spot for row in self.grid for spot in row]
 
-    def run(self, rows: Sequence[Sequence[Patch]]) -> Tensor:
+    def cell(self, spot: Spot) -> tuple[int, int]:
+        """Where a patch stands in the map."""
+        return next((at, row.index(spot)) for at, row in enumerate(self.grid) if spot in row)
+
+    def batches(self) -> Iterator[list[Spot]]:
+        """All patches, those of one sub-layer after the other."""
+        most = rows_at_once(
+            self.trace, self.model.config.d_vocab * (self.model.module.output_matrix is None)
+        )
+        for row in [self.all] if self._first_layer(self.all[:1]) is None else self.grid:
+            yield from (list(row[start : start + most]) for start in range(0, len(row), most))
+
+    def run(self, rows: Sequence[Sequence[Spot]]) -> Tensor:
         """(R, T, C): the last states where the model has an output matrix of its own, else its logits
         (R, T, V); each row with its patches."""
-        self._rows = rows
-        return self._pass(self._trace, len(rows))
+        put = putting(self.kept, [self._sites(row) for row in rows])
+        first = self._first_layer([spot for row in rows for spot in row])
+        if first is None:
+            return self.passed(self.trace, put, len(rows))
+        return self.passed(self.trace, one_after_another(_in_rows(first, len(rows)), put))
 
-    def _pass(self, trace: Trace, rows: int) -> Tensor:
-        source = self._model.config.source
-        recorder = Recorder(trace.intervention, source=source, deferred=True)
+    def passed(self, trace: Trace, through: Through, rows: int = 1) -> Tensor:
+        """What a pass ends with."""
+        recorder = Recorder(
+            trace.intervention, source=self.model.config.source, deferred=True, through=through
+        )
         with recording(recorder), torch.inference_mode():
-            result: Tensor = self._module(*texts_in_rows(self._model, trace, rows))
+            result: Tensor = self.model.module(*texts_in_rows(self.model, trace, rows))
         return result
 
-    def _at(self, name: str, x: Tensor) -> Tensor:
-        """What passes a site, with the patches that are for it."""
-        if self._rows is None:
-            self._kept[name] = x
-            return x
-        given = self._kept[name]
-        # OPT leaves the batch axis out.
-        patched = x.clone().reshape(len(self._rows), -1, x.shape[-1])
-        theirs = given.reshape(-1, given.shape[-1])
-        heads = self.sites[name].heads
-        for row, patches in enumerate(self._rows):
-            for site, index in patches:
-                if site == name and heads:
-                    width = x.shape[-1] // heads
-                    columns = slice(index * width, (index + 1) * width)
-                    patched[row, :, columns] = theirs[:, columns]
-                elif site == name:
-                    patched[row, index] = theirs[index]
-        return patched.view(x.shape)
+    def answer_of(self, ended: Tensor, answer: tuple[int, int]) -> Wide:
+        """(R,): how far the second token's logit lies above the first's at the last position."""
+        difference: Wide = answer_in(self.model, ended, answer).detach().double().cpu().numpy()
+        return difference
 
-
-def _sites(model: "Model", trace: Trace, module: nn.Module, what: What) -> dict[str, Site]:
-    """Where patches of a kind can be put, in order of execution."""
-    outputs = {layer.place.name: layer for layer in model.module.attentions()}
-    if what == "head":
-        return {
-            name: Site(
-                module.get_submodule(path_of(module, layer.output.weight)), True, layer.heads
+    def answers(self, answer: tuple[int, int]) -> tuple[float, float]:
+        """The answer of run A and that of run B. Raises ValueError where they are alike."""
+        start, end = (
+            float(self.answer_of(ended, answer)[0]) for ended in (self.run([()]), self.theirs)
+        )
+        if not abs(end - start) > 1e-6 * max(abs(start), abs(end), 1.0):
+            raise ValueError(
+                "Both runs give the same answer, so there is no difference to measure."
             )
-            for name, layer in outputs.items()
-        }
-    stack = trace.source
-    names = [part.name for part in contributions(trace, stack, model.config.norm_place)]
-    if what == "stream":
-        return {
-            name: Site(block_around(module, path_of(module, outputs[name].output.weight)), True, 0)
-            for name in names
-            if Place.named(name).kind == "self"
-        }
-    sites = {
-        name: Site(module.get_submodule(path_of(module, model.module.w_out(name).weight)), False, 0)
-        for name in names
-        if Place.named(name).kind == "feed_forward"
-    }
-    if not sites:
+        return start, end
+
+    def _sites(self, spots: Sequence[Spot]) -> dict[Site, list[Where]]:
+        sites: dict[Site, list[Where]] = {}
+        for spot in spots:
+            for kind in SITES[self.what]:
+                sites.setdefault((kind, spot.name), []).append((spot.head, spot.token))
+        return sites
+
+    def _first_layer(self, spots: Sequence[Spot]) -> str | None:
+        """The name of the first layer in which anything is put in; None where rows differ from the start.
+        Before that layer all rows of a decoder are alike, and are computed once."""
+        if self.model.config.shape != "decoder" or not spots:
+            return None
+        return Place(
+            "decoder", min(Place.named(spot.name).layer or 0 for spot in spots), "self"
+        ).name
+
+
+def _in_rows(first: str, rows: int) -> Through:
+    """One row becomes many before this layer."""
+
+    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
+        return x.expand(rows, *x.shape[1:]) if (kind, name) == ("stream", first) else x
+
+    return through
+
+
+def _grid(model: "Model", trace: Trace, what: What, place: str) -> list[list[Spot]]:
+    """Rows and columns of a map."""
+    tokens = range(len(trace.tokens))
+    if what == "head_tokens":
+        attention = trace.find(place)
+        tokens = range(len(trace.queries_of(attention)))
+        return [[Spot(place, head, at) for at in tokens] for head in range(attention.heads)]
+    if what in ("head", "weights"):
+        return [[Spot(one.name, head) for head in range(one.heads)] for one in trace.attention]
+    kind = "self" if what == "stream" else "feed_forward"
+    names = [part.name for part in contributions(trace, trace.source, model.config.norm_place)]
+    layers = [name for name in names if Place.named(name).kind == kind]
+    if not layers:
         raise ValueError(f"{model.name} has no feed-forward layers.")
-    return sites
+    return [[Spot(name, token=at) for at in tokens] for name in layers]
 
 
-def _hook(site: Site, through: Callable[[Tensor], Tensor]) -> None:
-    """Sends what a site reads or writes through a function."""
-
-    def before(module: nn.Module, read: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if read:
-            return (through(read[0]), *read[1:]), named
-        first = next(name for name, value in named.items() if isinstance(value, Tensor))
-        return read, {**named, first: through(named[first])}
-
-    if site.reads:
-        site.module.register_forward_pre_hook(before, with_kwargs=True, prepend=True)
-    else:
-        site.module.register_forward_hook(lambda module, read, gave: through(gave), prepend=True)
-
-
-def _answer(model: "Model", ended: Tensor, answer: tuple[int, int]) -> Wide:
+def answer_in(model: "Model", ended: Tensor, answer: tuple[int, int]) -> Tensor:
     """(R,): how far the second token's logit lies above the first's at the last position."""
     matrix, last = model.module.output_matrix, ended[:, -1]
-    with torch.inference_mode():
-        logits = last[:, list(answer)] if matrix is None else last @ matrix[list(answer)].T
-    first, second = logits.double().cpu().numpy().T
-    difference: Wide = second - first
-    return difference
+    pair = list(answer)
+    logits = last[:, pair] if matrix is None else last @ matrix[pair].T
+    return logits[:, 1] - logits[:, 0]
 
 
-def _check(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, int]) -> None:
+def check_runs(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, int]) -> None:
+    """Raises ValueError for runs that cannot be laid over each other, and for tokens that are not there."""
     for trace in (trace_a, trace_b):
         check_model(model, trace)
+        if trace.intervention.patch is not None:
+            raise ValueError("Parts of another run were put into this one already.")
     trace_a.require_prediction()
-    for one, other in (
-        (trace_a.tokens, trace_b.tokens),
-        (trace_a.target_tokens, trace_b.target_tokens),
-    ):
-        if len(one) != len(other):
-            raise ValueError(
-                f"One text has {len(one)} tokens and the other {len(other)}: each part is copied "
-                "to the same position, so both texts need the same number of tokens."
-            )
+    check_same_length(len(trace_a.tokens), len(trace_b.tokens))
+    check_same_length(len(trace_a.target_tokens), len(trace_b.target_tokens))
     for token in answer:
         check_id(token, model.config.d_vocab, model.name)

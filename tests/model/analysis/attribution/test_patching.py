@@ -7,14 +7,13 @@ import torch
 from model import Intervention, Model, Trace
 from model.analysis import patch_map
 from model.analysis.attribution import patching
-from model.analysis.attribution.modules import private_copy
-from model.analysis.attribution.patching import PatchedRuns, What
+from model.analysis.attribution.patching import WHATS, PatchedRuns, What
 from model.analysis.heads import ablations
+from model.nn.patches import unchanged
 from model.trace.arrays import Array
 from tests.model import hub_models
 from tests.model.tiny import TINY, loaded, of_shape, run
 
-WHATS: tuple[What, ...] = ("head", "stream", "feed_forward")
 ANSWER = (3, 7)
 
 
@@ -38,12 +37,16 @@ def logits(model: Model, ended: torch.Tensor) -> Array:
 def hold_at_both_ends(model: Model) -> None:
     a, b = two_runs(model)
     assert not np.array_equal(a.logits, b.logits)
-    for what in WHATS[: 3 if a.feed_forward else 2]:
-        runs = PatchedRuns(model, a, b, what)
+    for what in WHATS if a.feed_forward else WHATS[:-1]:
+        runs = PatchedRuns(model, a, b, what, a.attention[-1].name)
         np.testing.assert_array_equal(logits(model, runs.run([()])), a.logits)
         np.testing.assert_array_equal(logits(model, runs.theirs), b.logits)
     runs = PatchedRuns(model, a, b, "stream")
     np.testing.assert_array_equal(logits(model, runs.run([runs.all])), b.logits)
+    start = [spot for spot in runs.all if spot.name == runs.all[0].name]
+    for spots, trace in (((), a), (start, b)):  # a batch rounds as a batch of that run does
+        together, alone = runs.run([spots] * 3), runs.passed(trace, unchanged, 3)
+        np.testing.assert_array_equal(together.numpy(), alone.numpy())
 
 
 @pytest.mark.parametrize("name", of_shape("decoder", "encoder-decoder", among=TINY))
@@ -86,7 +89,7 @@ def test_the_token_that_alone_differs_gives_the_other_run_and_those_before_it_no
 def test_a_batch_gives_what_each_patch_gives_alone(what: What) -> None:
     model = loaded("llama")
     a, b = two_runs(model)
-    runs = PatchedRuns(model, a, b, what)
+    runs = PatchedRuns(model, a, b, what, a.attention[0].name)
     together = runs.run([(patch,) for patch in runs.all])
     for row, patch in enumerate(runs.all):
         torch.testing.assert_close(together[row], runs.run([(patch,)])[0], rtol=1e-4, atol=1e-5)
@@ -94,23 +97,11 @@ def test_a_batch_gives_what_each_patch_gives_alone(what: What) -> None:
 
 
 def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ablations, "MOST_ROWS", 4)
+    monkeypatch.setattr(ablations, "MOST_ROWS", 2)
     model = loaded("gpt")
-    first, second = patching.patch_maps(model, *two_runs(model), "head", answer=ANSWER)
-    assert np.isnan(first).sum() == 2
-    assert not np.isnan(second).any()
-    np.testing.assert_array_equal(first[0], second[0])
-
-
-def test_a_private_copy_shares_its_weights_and_keeps_its_hooks_to_itself() -> None:
-    for model in (loaded("gpt"), hub_models.loaded("gpt2")):
-        a, b = two_runs(model)
-        before = a.logits
-        runs = PatchedRuns(model, a, b, "stream")
-        runs.run([runs.all])
-        np.testing.assert_array_equal(two_runs(model)[0].logits, before)
-        ours = {weight.data_ptr() for weight in private_copy(model).parameters()}
-        assert ours == {weight.data_ptr() for weight in model.module.parameters()}
+    maps = list(patching.patch_maps(model, *two_runs(model), "head", answer=ANSWER))
+    assert [int(np.isnan(one).sum()) for one in maps] == [4, 3, 1, 0]
+    np.testing.assert_array_equal(maps[1][0], maps[-1][0])
 
 
 def test_runs_that_cannot_be_laid_over_each_other_are_refused() -> None:
