@@ -79,6 +79,20 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
             counted,
             lambda head: f"{head_label(head, full=True)} off",
         )
+    yield from _by_hand(intervention)
+    if intervention.dropout:
+        words = f"dropout {intervention.dropout:g}, seed {intervention.seed}"
+        yield InterventionPart(words, replace(intervention, dropout=0.0, seed=0))
+    if intervention.only is not None:
+        names = ", ".join(map(layer_label, sorted(intervention.only)))
+        # Edges of a model with two stacks must name their sub-layers, so they go too.
+        yield InterventionPart(
+            f"only in {names}", replace(intervention, only=None, blocked=frozenset())
+        )
+
+
+def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:
+    """Weights set by hand, and parts of another run."""
     yield from _each(
         intervention,
         "weights",
@@ -90,15 +104,6 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
     )
     if intervention.patch is not None:
         yield from _patched(intervention, intervention.patch)
-    if intervention.dropout:
-        words = f"dropout {intervention.dropout:g}, seed {intervention.seed}"
-        yield InterventionPart(words, replace(intervention, dropout=0.0, seed=0))
-    if intervention.only is not None:
-        names = ", ".join(map(layer_label, sorted(intervention.only)))
-        # Edges of a model with two stacks must name their sub-layers, so they go too.
-        yield InterventionPart(
-            f"only in {names}", replace(intervention, only=None, blocked=frozenset())
-        )
 
 
 def _patched(intervention: Intervention, patch: Patch) -> Iterator[InterventionPart]:
