@@ -108,17 +108,28 @@ class PatchedRuns:
     """Passes over the tokens of run A with parts of run B in their place."""
 
     def __init__(
-        self, model: "Model", trace_a: Trace, trace_b: Trace, what: What, place: str = ""
+        self,
+        model: "Model",
+        trace_a: Trace,
+        trace_b: Trace,
+        what: What,
+        place: str = "",
+        *,
+        before: str = "",
     ) -> None:
+        """before: the sub-layer before which parts are put in; "": all are."""
         self.model, self.trace, self.what = model, trace_a, what
         self.grid = _grid(model, trace_a, what, place)
+        if before:
+            names = [row[0].name for row in self.grid]
+            self.grid = self.grid[: names.index(trace_a.find(before).name)]
         self.kept: dict[Site, Tensor] = {}
         sites = {(kind, row[0].name) for row in self.grid for kind in SITES[what]}
         self.theirs = self.passed(trace_b, keeping(self.kept, sites))  # what run B ends with
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.grid), max(map(len, self.grid))
+        return len(self.grid), max(map(len, self.grid), default=0)
 
     @property
     def all(self) -> list[Spot]:
@@ -134,17 +145,17 @@ class PatchedRuns:
         most = rows_at_once(
             self.trace, self.model.config.d_vocab * (self.model.module.output_matrix is None)
         )
-        for row in [self.all] if self._first_layer(self.all[:1]) is None else self.grid:
+        for row in [self.all] if self.first_layer(self.all[:1]) is None else self.grid:
             yield from (list(row[start : start + most]) for start in range(0, len(row), most))
 
     def run(self, rows: Sequence[Sequence[Spot]]) -> Tensor:
         """(R, T, C): the last states where the model has an output matrix of its own, else its logits
         (R, T, V); each row with its patches."""
-        put = putting(self.kept, [self._sites(row) for row in rows])
-        first = self._first_layer([spot for row in rows for spot in row])
+        put = putting(self.kept, [self.sites_of(row) for row in rows])
+        first = self.first_layer([spot for row in rows for spot in row])
         if first is None:
             return self.passed(self.trace, put, len(rows))
-        return self.passed(self.trace, one_after_another(_in_rows(first, len(rows)), put))
+        return self.passed(self.trace, one_after_another(in_rows(first, len(rows)), put))
 
     def passed(self, trace: Trace, through: Through, rows: int = 1) -> Tensor:
         """What a pass ends with."""
@@ -171,14 +182,15 @@ class PatchedRuns:
             )
         return start, end
 
-    def _sites(self, spots: Sequence[Spot]) -> dict[Site, list[Where]]:
+    def sites_of(self, spots: Sequence[Spot]) -> dict[Site, list[Where]]:
+        """Where some patches are put in."""
         sites: dict[Site, list[Where]] = {}
         for spot in spots:
             for kind in SITES[self.what]:
                 sites.setdefault((kind, spot.name), []).append((spot.head, spot.token))
         return sites
 
-    def _first_layer(self, spots: Sequence[Spot]) -> str | None:
+    def first_layer(self, spots: Sequence[Spot]) -> str | None:
         """The name of the first layer in which anything is put in; None where rows differ from the start.
         Before that layer all rows of a decoder are alike, and are computed once."""
         if self.model.config.shape != "decoder" or not spots:
@@ -188,7 +200,7 @@ class PatchedRuns:
         ).name
 
 
-def _in_rows(first: str, rows: int) -> Through:
+def in_rows(first: str, rows: int) -> Through:
     """One row becomes many before this layer."""
 
     def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
