@@ -3,7 +3,7 @@
 import streamlit as st
 
 from viz.shell import page
-from viz.state.presets import HEADS, NEXT, POSITIONS, ROWS, STREAM
+from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, ROWS, STREAM
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
 from viz.views.laboratory.cards import cards
@@ -11,6 +11,7 @@ from viz.views.laboratory.effect_row import effect_row
 from viz.views.laboratory.effects import every_position, next_token_effect
 from viz.views.laboratory.experiments import measured_points
 from viz.views.laboratory.interventions import MASKED_ATTENTION, STYLE, switches
+from viz.views.laboratory.patch import patch
 from viz.views.laboratory.rows import rows_effect, stream_effect
 
 page.open_page("pages/laboratory.py")
@@ -22,6 +23,7 @@ VIEWS = {
     POSITIONS: every_position,
     ROWS: rows_effect,
     STREAM: stream_effect,
+    PATCH: patch,
 }
 
 

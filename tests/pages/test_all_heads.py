@@ -17,6 +17,7 @@ from model.loading.registry import models
 from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.reading import ODD_TEXTS, control, numbers, own, said, tables, traces, visit
+from viz.shell import background
 from viz.views.all_heads.views import VIEWS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -27,7 +28,7 @@ ODD = dict(zip(ODD_TEXTS, ("stories", "minilm", "stories"), strict=True))
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ablations are waited for, however slow this machine is: no browser asks again here."""
-    monkeypatch.setattr(ablation_view, "AT_FIRST", 50)
+    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 def opened(show: str, **parameters: str) -> AppTest:
@@ -161,7 +162,7 @@ def hovered(app: AppTest) -> list[str]:
 def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ablation_view, "UNASKED", 0)
+    monkeypatch.setattr(background, "UNASKED", 0)
     text = "the dog found the old ball near the river"
     app = opened("Leave one out", text=text)
     assert "Without **" not in said(app)

@@ -4,18 +4,20 @@ what to look for. Pure.
 What each one says is held by a test on the model that ships with the app.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.nn.intervention import Intervention
+from model.nn.patches import Patch, PatchPart
 from viz.state.examples import SentenceExample, view_of
 from viz.state.view import View
 
-HEADS, NEXT, POSITIONS, ROWS, STREAM = (
+HEADS, NEXT, POSITIONS, ROWS, STREAM, PATCH = (
     "Head by head",
     "Next token",
     "Every position",
     "Rows of weights",
     "Stream",
+    "Patch",
 )  # the views of the laboratory
 REPEATED = "cat dog mat hat cup cat dog mat hat cup cat"
 SURNAME = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -26,6 +28,7 @@ class Preset(SentenceExample):
     """A view with an intervention, what is to be seen there, and the question that it answers."""
 
     question: str
+    put_in: str = ""  # what the map of patches shows
 
 
 PRESETS: tuple[Preset, ...] = (
@@ -109,9 +112,76 @@ PRESETS: tuple[Preset, ...] = (
 )
 
 
+HEAD_OUTPUTS, STREAM_STATES = "Heads", "Residual stream"  # two of what is put in
+PATCH_KIND = "laboratory-patch-kind"  # the choice among them, also in the link
+_EXCHANGED = "Anna Hill met Tom King near the river. Tom"
+_REED = "Tom Reed saw a red ball. Anna gave the ball to Tom"
+_H_FOR_M = "q f h b t x k q f h b t x k q f"
+
+
+def _patched(view: View, other: str, *parts: PatchPart) -> View:
+    patch = Patch(view.model, other, frozenset(parts))
+    return replace(view, second_text=other, intervention=Intervention(patch=patch))
+
+
+PATCHES: tuple[Preset, ...] = (
+    Preset(
+        "Who came before",
+        _patched(
+            view_of(
+                "stories",
+                "Tom Hill met Anna King near the river. Tom",
+                ("decoder.1.self", 2),
+                (9, 4),
+                PATCH,
+            ),
+            _EXCHANGED,
+            ("head", "decoder.0.self", 1),
+        ),
+        "In B the two first names are exchanged, so “King” follows the last “Tom”. Only L0H1 is taken from "
+        "B, the head that attends to the token before, and the answer is King: its share is 1.00. The heads "
+        "of layer 1 have 0.25 to 0.42, but for L1H0. “Path to the chosen head” shows that L1H2 reads L0H1 "
+        "in its keys: 0.39. The estimate fails here: it gives L0H1 nothing.",
+        "Which head tells the names apart?",
+        HEAD_OUTPUTS,
+    ),
+    Preset(
+        "Where the name is",
+        _patched(
+            view_of("house-gpt", SURNAME, ("decoder.1.self", 7), (12, 1), PATCH),
+            _REED,
+            ("stream", "decoder.2.self", 12),
+        ),
+        "Before layer 1 the surname is in the stream at “Hill” alone: taken from B there, the answer is "
+        "Reed, 1.00. Before layer 2 it is at the last “Tom” alone, 1.01. So layer 1 carries it over. Its "
+        "heads share that work: no single one moves the answer by more than 0.17.",
+        "Where is the surname, layer by layer?",
+        STREAM_STATES,
+    ),
+    Preset(
+        "Two places to copy from",
+        _patched(
+            view_of(
+                "induction",
+                "q f m b t x k q f m b t x k q f",
+                ("decoder.1.self", 2),
+                (15, 9),
+                PATCH,
+            ),
+            _H_FOR_M,
+            ("stream", "decoder.1.self", 9),
+        ),
+        "After “q f” comes “m” twice, in B “h” twice. One of the two places alone moves the answer by 0.41 "
+        "or 0.59, both together all the way: the head copies from both.",
+        "Which of the two letters is copied?",
+        STREAM_STATES,
+    ),
+)
+
+
 def preset_of(view: View) -> Preset | None:
     """The preset whose sentence, model and change this view has."""
-    for preset in PRESETS:
+    for preset in (*PRESETS, *PATCHES):
         tried = preset.view
         if (tried.text, tried.model, tried.intervention) == (
             view.text,

@@ -25,7 +25,7 @@ from model.nn.patches import (
     one_after_another,
     putting,
 )
-from model.nn.places import Place
+from model.nn.places import Place, layer_label
 from model.nn.recorder import Recorder, recording
 from model.run.refusals import check_id, check_same_length
 from model.trace.arrays import Wide
@@ -119,17 +119,14 @@ class PatchedRuns:
     ) -> None:
         """before: the sub-layer before which parts are put in; "": all are."""
         self.model, self.trace, self.what = model, trace_a, what
-        self.grid = _grid(model, trace_a, what, place)
-        if before:
-            names = [row[0].name for row in self.grid]
-            self.grid = self.grid[: names.index(trace_a.find(before).name)]
+        self.grid = spots_of(model, trace_a, what, place, before=before)
         self.kept: dict[Site, Tensor] = {}
         sites = {(kind, row[0].name) for row in self.grid for kind in SITES[what]}
         self.theirs = self.passed(trace_b, keeping(self.kept, sites))  # what run B ends with
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.grid), max(map(len, self.grid), default=0)
+        return len(self.grid), max(map(len, self.grid))
 
     @property
     def all(self) -> list[Spot]:
@@ -209,15 +206,22 @@ def in_rows(first: str, rows: int) -> Through:
     return through
 
 
-def _grid(model: "Model", trace: Trace, what: What, place: str) -> list[list[Spot]]:
-    """Rows and columns of a map."""
+def spots_of(
+    model: "Model", trace: Trace, what: What, place: str = "", *, before: str = ""
+) -> list[list[Spot]]:
+    """Rows and columns of a map. place: the sub-layer of "head_tokens". before: the sub-layer that ends the
+    rows; "": none does. Raises ValueError where there are none."""
     tokens = range(len(trace.tokens))
     if what == "head_tokens":
         attention = trace.find(place)
         tokens = range(len(trace.queries_of(attention)))
         return [[Spot(place, head, at) for at in tokens] for head in range(attention.heads)]
     if what in ("head", "weights"):
-        return [[Spot(one.name, head) for head in range(one.heads)] for one in trace.attention]
+        names = [one.name for one in trace.attention]
+        count = names.index(trace.find(before).name) if before else len(names)
+        if not count:
+            raise ValueError(f"No head comes before {layer_label(before)}.")
+        return [[Spot(one.name, at) for at in range(one.heads)] for one in trace.attention[:count]]
     kind = "self" if what == "stream" else "feed_forward"
     names = [part.name for part in contributions(trace, trace.source, model.config.norm_place)]
     layers = [name for name in names if Place.named(name).kind == kind]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.analysis.attribution.patching import PatchedRuns, Spot, Turn, check_runs, in_rows
 from model.nn.patches import Site, SiteKind, Where, keeping, one_after_another, putting
-from model.nn.places import Head, Place, head_label
+from model.nn.places import Head, Place
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
@@ -58,8 +58,6 @@ def path_maps(
     check_runs(model, trace_a, trace_b, answer)
     with turn():
         runs = PatchedRuns(model, trace_a, trace_b, "head", before=receiver[0])
-        if not runs.grid:
-            raise ValueError(f"No head comes before {head_label(receiver, full=True)}.")
         start, end = runs.answers(answer)
         held = _held(runs)
     shares = np.full(runs.shape, np.nan)

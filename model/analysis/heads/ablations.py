@@ -45,9 +45,14 @@ class Ablations:
     unchanged: Mapping[Measure, Wide]  # the same without any ablation: (watched,) or ()
 
     @property
+    def done(self) -> int:
+        """How many heads have had their pass."""
+        return len(self.heads)
+
+    @property
     def complete(self) -> bool:
         """Whether every head has had its pass."""
-        return len(self.heads) == self.total
+        return self.done == self.total
 
     def change(self, measure: Measure, watched: int = 0) -> Wide:
         """(head,): the measure without the head minus that of the unchanged pass."""

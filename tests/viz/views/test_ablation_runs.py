@@ -14,6 +14,7 @@ from model.analysis.heads.ablations import Ablations
 from model.nn.places import Head
 from model.serving.engine import Engine, Request
 from model.system.jobs import UNEXPECTED
+from viz.shell import background
 from viz.views.all_heads import ablation
 from viz.views.all_heads.runs import AblationRun, AblationRuns
 
@@ -83,7 +84,7 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = Engine(visitor=lambda: "a ninth")
-    monkeypatch.setattr(ablation, "engine", lambda: engine)
+    monkeypatch.setattr(background, "engine", lambda: engine)
     go, passes, real = threading.Semaphore(0), list[object](), ablations._without
 
     def held(model: Model, trace: Trace, ablated: Sequence[Head]) -> Tensor:
@@ -125,7 +126,7 @@ def wait_for(state: Callable[[], bool]) -> None:
 
 def test_a_run_that_nobody_looks_at_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
-    monkeypatch.setattr(ablation, "engine", lambda: engine)
+    monkeypatch.setattr(background, "engine", lambda: engine)
     model = engine.model("stories", lambda sentence, share: None)
     trace = engine.trace(REQUEST, lambda place: None)
     with engine.turn(lambda place: None):

@@ -1,7 +1,6 @@
 """Find out by ablation: each head left out in turn, and what that does."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,16 +12,15 @@ from streamlit.delta_generator import DeltaGenerator
 from model.analysis.heads.ablations import Ablations, Measure, ablate_each
 from model.analysis.run_comparison import divergence_rounding, rounding
 from model.nn.intervention import Intervention
-from model.serving.engine import Background
 from model.trace.trace import Trace
 from viz.elements.one_of import one_listed, one_of
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import bold_token
 from viz.notation.numbers import moves, settled
 from viz.notation.superlatives import led_by
+from viz.shell.background import Offer, run_or_offer
 from viz.shell.pictures import look_for
-from viz.state.engine import engine, visitor
 from viz.state.look import Look
 from viz.state.navigation import view_link
 from viz.state.session import current
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 WATCHED = 8  # likeliest next tokens that are followed
-UNASKED = 1e11  # heads × tokens × weights that are run without asking: a few seconds
-AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks
-STOPPED, WANTED = "all-heads-ablation-stopped", "all-heads-ablation-wanted"
 TITLES: dict[Measure, str] = {
     "probability": "Probability of the next token",
     "logit": "Its logit",
@@ -80,73 +75,34 @@ def runs() -> AblationRuns:
 
 def ablation(seen: Look) -> None:
     """The map and the ranking of what each head is needed for."""
-    run = runs().known(seen.request)
     with st.container():  # one place, whether there is something to say or not
-        if run is None or not run.complete:
-            run = _run_or_offer(seen, run)
+        run = _run_or_offer(seen)
     if run is not None and run.found is not None:
         _show(seen, run.found)
 
 
-def _run_or_offer(seen: Look, run: AblationRun | None) -> AblationRun | None:
+def _run_or_offer(seen: Look) -> AblationRun | None:
     """Runs all heads, with progress and a way to stop; asks first where that takes long."""
     heads = sum(attention.heads for attention in seen.trace.attention)
-    stopped = st.session_state.get(STOPPED) == seen.request
-    wanted = st.session_state.get(WANTED) == seen.request
     weights = sum(weight.numel() for weight in seen.model.module.parameters())
     length = len(seen.trace.tokens) + len(seen.trace.target_tokens)
-    if stopped or not (wanted or heads * length * weights < UNASKED):
-        done = len(run.found.heads) if run is not None and run.found is not None else 0
-        st.markdown(
-            f"The text is run once for each of the {heads} heads, with that head left out."
-            + (f" Stopped after {done} heads." if done else "")
-        )
-        st.button(
-            "Start over" if done else f"Leave out each of the {heads} heads in turn",
-            type="primary",
-            on_click=lambda: st.session_state.update({WANTED: seen.request, STOPPED: None}),
-            key="all-heads-ablation-start",
-        )
-        return run
-    run = runs().started(seen.request, partial(_work, seen.model, seen.trace), visitor())
-    if not run.ended.wait(AT_FIRST):
-        _under_way(seen, run, heads)
-    if run.refusal:
-        st.error(plain(run.refusal))
-    return run
+    offer = Offer(
+        "all-heads-ablation",
+        f"The text is run once for each of the {heads} heads, with that head left out.",
+        f"Leave out each of the {heads} heads in turn",
+        "heads",
+        "left out",
+        heads,
+        heads * length * weights,
+    )
+    return run_or_offer(runs(), seen.request, partial(_work, seen.model, seen.trace), offer)
 
 
 def _work(model: "Model", trace: Trace, run: AblationRun) -> Iterator[Ablations]:
-    def in_queue(ahead: int) -> None:
-        run.ahead = ahead
-
-    @contextmanager
-    def turn() -> Iterator[None]:
-        with engine().turn(in_queue, Background(run.visitor, run.still_wanted)):
-            run.ahead = 0
-            yield
-
     watched: list[int] = []  # the likeliest next tokens of the unchanged run
     if trace.prediction is not None:
         watched = np.argsort(-trace.prediction.after(-1), kind="stable")[:WATCHED].tolist()
-    return ablate_each(model, trace, tuple(watched), turn)
-
-
-@st.fragment(run_every=SECONDS)
-def _under_way(seen: Look, run: AblationRun, heads: int) -> None:
-    """The progress of the run, with a button to stop: a run that nobody looks at ends."""
-    if run.ended.is_set() or st.session_state.get(STOPPED) == seen.request:
-        st.rerun()
-    run.look()
-    done = len(run.found.heads) if run.found is not None else 0
-    line = f" In the queue for the model: place {run.ahead}." if run.ahead else ""
-    bar, stop = st.columns([6, 1], vertical_alignment="center")
-    bar.progress(done / heads, text=f"{done} of {heads} heads left out.{line}")
-    stop.button(
-        "Stop",
-        key="all-heads-ablation-stop",
-        on_click=lambda: st.session_state.update({STOPPED: seen.request}),
-    )
+    return ablate_each(model, trace, tuple(watched), run.turn)
 
 
 def _show(seen: Look, found: Ablations) -> None:

@@ -1,0 +1,137 @@
+"""Many passes behind a page, shared by all visitors: with progress, a way to stop, and turns between those of
+other visitors."""
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import streamlit as st
+
+from model.serving.engine import Background
+from model.system.jobs import Job, Jobs
+from viz.notation.markdown import plain
+from viz.state.engine import engine, visitor
+
+KEPT = 64  # runs and their results
+AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks
+UNASKED = 1e11  # passes × tokens × weights that are run without asking: a few seconds
+
+
+class Found(Protocol):
+    """What is known so far."""
+
+    @property
+    def done(self) -> int:
+        """Passes so far."""
+        ...
+
+    @property
+    def total(self) -> int: ...
+
+
+F = TypeVar("F", bound=Found)
+K = TypeVar("K", bound=Hashable)
+
+
+class Passes(Job, Generic[F]):
+    """Passes under way or ended. They go on while someone looks at them."""
+
+    patience = 20.0
+    found: F | None = None  # what is known so far
+    ahead = 0  # how many wait for the model before it
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pass is done."""
+        return self.found is not None and self.found.done == self.found.total
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """A turn in the queue for the model, for one batch."""
+
+        def in_queue(ahead: int) -> None:
+            self.ahead = ahead
+
+        with engine().turn(in_queue, Background(self.visitor, self.still_wanted)):
+            self.ahead = 0
+            yield
+
+
+R = TypeVar("R", bound=Passes)  # type: ignore[type-arg]
+
+
+class PassesOf(Jobs[K, R]):
+    """At most one run for a key; the last ones are kept with what they found. made: makes a visitor's."""
+
+    def __init__(self, made: Callable[[Hashable], R]) -> None:
+        super().__init__(KEPT)
+        self._made = made
+
+    def started(self, key: K, work: Callable[[R], Iterator[Found]], visitor: Hashable = None) -> R:
+        """The run of a key: the one that is complete or under way, else a new one of the visitor's."""
+
+        def go(run: R) -> None:
+            for found in work(run):
+                run.found = found
+                run.still_wanted()
+
+        return self.start(key, self._made(visitor), go)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is said of passes before they are run, and while they are."""
+
+    name: str  # what the keys of the controls begin with
+    said: str
+    start: str  # on the button
+    unit: str  # "heads"
+    doing: str  # "left out"
+    total: int  # passes
+    work: float  # passes × tokens × weights
+
+
+def run_or_offer(
+    runs: PassesOf[K, R], key: K, work: Callable[[R], Iterator[Found]], offer: Offer
+) -> R | None:
+    """Runs the passes, with progress and a way to stop; asks first where that takes long."""
+    run, state = runs.known(key), st.session_state
+    if run is not None and run.complete:
+        return run
+    stopped, wanted = (state.get(f"{offer.name}-{word}") == key for word in ("stopped", "wanted"))
+    if stopped or not (wanted or offer.work < UNASKED):
+        done = 0 if run is None or run.found is None else run.found.done
+        st.markdown(offer.said + (f" Stopped after {done} {offer.unit}." if done else ""))
+        st.button(
+            "Start over" if done else offer.start,
+            type="primary",
+            on_click=_set,
+            args=(offer.name, key, None),
+            key=f"{offer.name}-start",
+        )
+        return run
+    run = runs.started(key, work, visitor())
+    if not run.ended.wait(AT_FIRST):
+        _under_way(run, key, offer)
+    if run.refusal:
+        st.error(plain(run.refusal))
+    return run
+
+
+@st.fragment(run_every=SECONDS)
+def _under_way(run: R, key: Hashable, offer: Offer) -> None:
+    """The progress of the run, with a button to stop: a run that nobody looks at ends."""
+    if run.ended.is_set() or st.session_state.get(f"{offer.name}-stopped") == key:
+        st.rerun()
+    run.look()
+    done = 0 if run.found is None else run.found.done
+    line = f" In the queue for the model: place {run.ahead}." if run.ahead else ""
+    bar, stop = st.columns([6, 1], vertical_alignment="center")
+    said = f"{done} of {offer.total} {offer.unit} {offer.doing}."
+    bar.progress(done / offer.total, text=said + line)
+    stop.button("Stop", key=f"{offer.name}-stop", on_click=_set, args=(offer.name, None, key))
+
+
+def _set(name: str, wanted: Hashable, stopped: Hashable) -> None:
+    st.session_state.update({f"{name}-wanted": wanted, f"{name}-stopped": stopped})
