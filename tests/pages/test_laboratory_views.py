@@ -23,10 +23,10 @@ from tests.pages.reading import ODD_TEXTS, numbers, said, traces
 from viz.notation.labels import token_label
 from viz.state.engine import engine
 from viz.state.link import to_link
-from viz.state.presets import HEADS, NEXT, POSITIONS, PRESETS, ROWS, STREAM
+from viz.state.presets import HEADS, NEXT, PATCH, POSITIONS, PRESETS, ROWS, STREAM
 from viz.views.laboratory.editors import EDITORS
 
-VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM)
+VIEWS = (HEADS, NEXT, POSITIONS, ROWS, STREAM, PATCH)
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)

@@ -64,9 +64,14 @@ def add_marks(
         )
     )
     if chosen is not None:
-        left, right, top, bottom = pitch.corners(chosen)
-        line = {"color": INK, "width": 2.5}
-        figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)
+        frame(figure, pitch, chosen)
     layout = figure.layout
     layout.clickmode, layout.dragmode = "event+select", False
     layout.hovermode, layout.hoverdistance = "closest", -1
+
+
+def frame(figure: go.Figure, pitch: Pitch, cell: Cell) -> None:
+    """A frame around a tile."""
+    left, right, top, bottom = pitch.corners(cell)
+    line = {"color": INK, "width": 2.5}
+    figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from viz.figures.head_marks import CELLS, Cell, add_marks
+from viz.figures.head_marks import CELLS, Cell, add_marks, frame
 from viz.figures.heatmap import NUMBERED, Axis, Matrix, heatmap
 
 HIGHEST = 640  # pixels
@@ -17,11 +17,11 @@ def patch_map_figure(
     columns: Axis,
     title: str,
     words: Sequence[str],
-    chosen: Cell | None = None,
+    chosen: Sequence[Cell] = (),
     limit: float | None = None,
 ) -> go.Figure:
     """values (row, column): 0 is grey, NaN is empty. words: what hovering over each cell says, row by row, as
-    Plotly may draw it. chosen: the framed cell. limit: end of the scale; None: the largest value.
+    Plotly may draw it. chosen: the framed cells. limit: end of the scale; None: the largest value.
     The trace "heads" has one point for each cell."""
     figure = heatmap(
         values,
@@ -36,5 +36,7 @@ def patch_map_figure(
     picture.update(hoverinfo="skip", hovertemplate=None, hovertext=None)
     picture.colorbar.title = {"text": title, "side": "right"}
     cells = [(row, column) for row in range(len(values)) for column in range(values.shape[1])]
-    add_marks(figure, cells, CELLS, words=words, chosen=chosen)
+    add_marks(figure, cells, CELLS, words=words, chosen=None)
+    for cell in chosen:
+        frame(figure, CELLS, cell)
     return figure

@@ -27,7 +27,9 @@ class Found(Protocol):
         ...
 
     @property
-    def total(self) -> int: ...
+    def total(self) -> int:
+        """Passes in all."""
+        ...
 
 
 F = TypeVar("F", bound=Found)

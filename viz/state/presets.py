@@ -139,9 +139,10 @@ PATCHES: tuple[Preset, ...] = (
             ("head", "decoder.0.self", 1),
         ),
         "In B the two first names are exchanged, so “King” follows the last “Tom”. Only L0H1 is taken from "
-        "B, the head that attends to the token before, and the answer is King: its share is 1.00. The heads "
-        "of layer 1 have 0.25 to 0.42, but for L1H0. “Path to the chosen head” shows that L1H2 reads L0H1 "
-        "in its keys: 0.39. The estimate fails here: it gives L0H1 nothing.",
+        "B, the head that attends to the token before in eight of nine rows, and the answer is King: its "
+        "share is 1.00. In layer 1, L1H1, L1H2 and L1H3 move it by 0.25 to 0.42, L1H0 not at all. “Path to "
+        "the chosen head” shows that L1H2 reads L0H1 in its keys: 0.39. The estimate fails here: it gives "
+        "L0H1 −0.01.",
         "Which head tells the names apart?",
         HEAD_OUTPUTS,
     ),
@@ -172,7 +173,7 @@ PATCHES: tuple[Preset, ...] = (
             ("stream", "decoder.1.self", 9),
         ),
         "After “q f” comes “m” twice, in B “h” twice. One of the two places alone moves the answer by 0.41 "
-        "or 0.59, both together all the way: the head copies from both.",
+        "or 0.59, both together all the way: the answer is copied from both.",
         "Which of the two letters is copied?",
         STREAM_STATES,
     ),

@@ -6,14 +6,19 @@ import numpy as np
 import pytest
 
 from model import Intervention, Model, Trace
+from model.analysis import patch_map
+from model.analysis.attribution.patch_estimates import estimated_map
+from model.analysis.attribution.patching import PatchedRuns
+from model.analysis.attribution.paths import path_map
 from model.analysis.heads.families import families
 from model.analysis.heads.ranking import scores
 from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
+from model.nn.patches import Patch
 from tests.model.tiny import loaded
 from viz.state.intervention_words import mask_value_name, parts
 from viz.state.link import from_link, to_link
-from viz.state.presets import PRESETS, Preset, preset_of
+from viz.state.presets import PATCHES, PRESETS, Preset, preset_of
 
 SATURATES, LEAKS, ORDER, COPIES, HIDDEN, EMPTY = PRESETS
 
@@ -28,7 +33,7 @@ def runs(preset: Preset) -> tuple[Model, Trace, Trace]:
     return model, model.trace(view.text), model.trace(view.text, intervention=view.intervention)
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.title)
+@pytest.mark.parametrize("preset", [*PRESETS, *PATCHES], ids=lambda preset: preset.title)
 def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(
     preset: Preset,
 ) -> None:
@@ -189,3 +194,63 @@ def test_mask_values_have_short_names() -> None:
     assert [mask_value_name(mask_value) for mask_value in mask_values] == [
         "−∞", "−1e9", "−1e20", "0", "2.5", "−7", "−1e−9",
     ]  # fmt: skip
+
+
+def pair(preset: Preset) -> tuple[Model, tuple[Trace, Trace], tuple[int, int], Trace]:
+    """Of an example of patches: both runs, the likeliest token of each, and the run with the part in it."""
+    model, a, changed = runs(preset)
+    assert preset.view.intervention.patch is not None
+    assert preset.view.second_text == preset.view.intervention.patch.text
+    b = model.trace(preset.view.second_text)
+    first, second = (int(trace.prediction.after(-1).argmax()) for trace in (a, b))
+    return model, (a, b), (first, second), changed
+
+
+def text_of(model: Model, id_: int) -> str:
+    return model.tokenizer.named([id_])[0].text
+
+
+def test_one_earlier_head_tells_the_first_names_apart_and_its_keys_are_read() -> None:
+    model, (a, b), answer, changed = pair(PATCHES[0])
+    assert [text_of(model, one) for one in answer] == [" Hill", " King"]
+    assert int(changed.prediction.after(-1).argmax()) == answer[1]
+    shares = patch_map(model, a, b, "head", answer=answer)
+    assert shares[0, 1] == pytest.approx(1.0, abs=0.005)
+    assert np.abs(np.delete(shares[0], 1)).max() < 0.03
+    assert shares[1, 1:].min() == pytest.approx(0.25, abs=0.005)
+    assert shares[1, 1:].max() == pytest.approx(0.42, abs=0.005)
+    assert abs(shares[1, 0]) < 0.005
+    before = a.find("decoder.0.self").weights(1)
+    assert int((before.argmax(-1)[1:] == np.arange(len(before))[:-1]).sum()) == len(before) - 2 == 8
+    path = path_map(model, a, b, ("decoder.1.self", 2), ("key",), answer=answer)
+    assert path[0, 1] == pytest.approx(0.39, abs=0.005)
+    assert np.abs(np.delete(path[0], 1)).max() < 0.02
+    estimate = estimated_map(PatchedRuns(model, a, b, "head"), answer)
+    assert estimate[0, 1] == pytest.approx(-0.01, abs=0.005)
+
+
+def test_layer_1_carries_the_surname_to_the_last_token_and_its_heads_share_the_work() -> None:
+    model, (a, b), answer, changed = pair(PATCHES[1])
+    assert [text_of(model, one) for one in answer] == [" Hill", " Reed"]
+    assert int(changed.prediction.after(-1).argmax()) == answer[1]
+    stream = patch_map(model, a, b, "stream", answer=answer)
+    assert stream[1, 1] == pytest.approx(1.0, abs=0.005)
+    assert stream[2, 12] == pytest.approx(1.01, abs=0.005)
+    assert np.abs(np.delete(stream[1], 1)).max() < 0.02
+    assert np.abs(np.delete(stream[2], 12)).max() < 0.02
+    heads = patch_map(model, a, b, "head", answer=answer)
+    assert heads[1].max() == pytest.approx(0.16, abs=0.01)
+    assert np.abs(heads[2:]).max() < 0.03
+
+
+def test_two_places_share_what_is_copied() -> None:
+    model, (a, b), answer, _ = pair(PATCHES[2])
+    assert [text_of(model, one) for one in answer] == ["m", "h"]
+    stream = patch_map(model, a, b, "stream", answer=answer)
+    for layer in (0, 1):
+        assert stream[layer, [2, 9]] == pytest.approx([0.41, 0.595], abs=0.01)
+        assert np.abs(np.delete(stream[layer], [2, 9])).max() < 0.01
+    both = frozenset({("stream", "decoder.1.self", 2), ("stream", "decoder.1.self", 9)})
+    patch = Patch("induction", PATCHES[2].view.second_text, both)
+    together = model.trace(a.text, intervention=Intervention(patch=patch))
+    np.testing.assert_allclose(together.prediction.after(-1), b.prediction.after(-1), atol=0.05)

@@ -41,14 +41,11 @@ class PatchMap:
     shares: Wide
     estimate: Wide | None  # None for paths
     answers: tuple[float, float]  # of A and of B: differences of two logits
+    total: int  # cells
 
     @property
     def done(self) -> int:
         return int(np.isfinite(self.shares).sum())
-
-    @property
-    def total(self) -> int:
-        return self.shares.size
 
 
 class PatchRun(Passes[PatchMap]):
@@ -68,17 +65,18 @@ def work(
     check_runs(model, *traces, asked.answer)
     if asked.kind == "path":
         with run.turn():
-            answers = PatchedRuns(model, *traces, "head").answers(asked.answer)
-        receiver = asked.receiver or (asked.place, 0)
+            receiver = asked.receiver or (asked.place, 0)
+            patched = PatchedRuns(model, *traces, "head", before=receiver[0])
+            answers = patched.answers(asked.answer)
         maps = path_maps(model, *traces, receiver, asked.reads, answer=asked.answer, turn=run.turn)
         for shares in maps:
-            yield PatchMap(shares, None, answers)
+            yield PatchMap(shares, None, answers, len(patched.all))
         return
     with run.turn():
         patched = PatchedRuns(model, *traces, asked.kind, asked.place)
         answers = patched.answers(asked.answer)
         estimate = estimated_map(patched, asked.answer)
-    found = PatchMap(np.full(patched.shape, np.nan), estimate, answers)
+    found = PatchMap(np.full(patched.shape, np.nan), estimate, answers, len(patched.all))
     yield found
     maps = patch_maps(
         model, *traces, asked.kind, answer=asked.answer, place=asked.place, turn=run.turn
