@@ -55,7 +55,8 @@ class DrawnMap:
     @property
     def parts(self) -> list[PatchPart | None]:
         """What a click on each cell puts in."""
-        return [spot and part_of(spot, self.asked.kind) for spot in self.cells]
+        kind = self.asked.kind
+        return [None if spot is None else part_of(spot, kind) for spot in self.cells]
 
     @property
     def names(self) -> list[str]:
