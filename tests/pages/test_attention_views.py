@@ -2,15 +2,17 @@
 
 import re
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis import score_parts
 from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.reading import choose, own, said, visit
+from tests.pages.reading import choose, control, numbers, own, said, traces, visit
 
 CHECK = re.compile(r"add up to (−?[\d.]+); .* (−?[\d.]+), a difference of ([\de−.]+)\.")
+RECORDED = re.compile(r"The model recorded \*\*([\d.,−e]+)\*\*; difference ([\de−.]+)\.")
 WHY = "Why this score?"
 STEPS = [
     ("why-key-0", "L0H2 · ·Hill → Tom"),
@@ -85,3 +87,46 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(monkeypatch: pytest.Monke
     monkeypatch.setattr("model.analysis.attribution.score_parts.score_parts", refuse)
     app = opened(query="7", key="3")
     assert "rotates its queries" in said(app)
+
+
+@pytest.mark.parametrize("model", sorted(models))
+def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(model: str) -> None:
+    text, place = sentence(own(model)), own(model).attention_names[-1]
+    app = visit(
+        "attention",
+        show="A sum of products",
+        model=model,
+        text=text,
+        place=place,
+        head="1",
+        query="2",
+    )
+    control(app, "Dimension").set_value(3).run()
+    recorded = own(model).trace(text).find(place)
+    for side, vectors in (("query", recorded.query), ("key", recorded.key)):
+        control(app, "Vector").set_value(side).run()
+        choose(app, "Token", 2)
+        told = RECORDED.search(said(app))
+        assert told is not None
+        assert float(told[1].replace("−", "-")) == pytest.approx(vectors[1, 2, 3], abs=1e-4)
+        assert float(told[2].replace("−", "-")) <= 1e-4 * max(1, float(np.abs(vectors).max()))
+        cells = {one["name"]: numbers(one["z"]) for one in traces(app)}
+        letter = side[0]
+        bias = cells["b"][3, 0] if "b" in cells else 0.0
+        total = cells["products"].sum(dtype=float) + bias
+        assert total == pytest.approx(cells[letter][3, 0], abs=1e-4)
+        assert cells["products"][0] == pytest.approx(
+            cells["x"][0] * cells[f"W_{letter.upper()}"][3], abs=1e-5
+        )
+    turned = own(model).config.turns_positions and recorded.kind != "cross"
+    assert ("Rotary positions then turn" in said(app)) == turned
+
+
+def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("The query vectors cannot be split into parts.")
+
+    monkeypatch.setattr("viz.views.attention.projected.projected", refuse)
+    assert "cannot be split" in said(visit("attention", show="A sum of products"))

@@ -1,4 +1,4 @@
-"""How a head's queries and keys come of what its sub-layer reads, as a linear map for each token.
+"""How a head's queries, keys and values come of what its sub-layer reads, as a linear map for each token.
 
 Libraries name and lay out their maps in many ways, so which map it is is told by its numbers: of all beside
 W_O the one that gives the recorded vectors again, and none where none does.
@@ -32,7 +32,8 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
-Side = Literal["query", "key"]
+Side = Literal["query", "key", "value"]
+_AT: dict[Side, int] = {"query": 0, "key": 1, "value": 2}  # among the recorded vectors
 CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
 
 
@@ -88,15 +89,15 @@ class HeadMap:
 
 
 def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side: Side) -> HeadMap:
-    """The map of one head's queries or keys. Raises ValueError where no map of the model gives the
+    """The map of one head's queries, keys or values. Raises ValueError where no map of the model gives the
     recorded vectors again."""
-    at = 0 if side == "query" else 1
-    vectors = attention.vectors[at]
+    vectors = attention.vectors[_AT[side]]
     recorded = vectors[head * len(vectors) // attention.heads].astype(np.float64)
     read = read_by(model, trace, attention, side).astype(np.float64)
-    turn = _turn(model, attention, len(recorded))
+    compared = side != "value"  # values are neither turned nor normed
+    turn = _turn(model, attention, len(recorded)) if compared else None
     parts = _beside_output(model, attention.name)
-    norms = list(_norms(parts, attention))
+    norms = list(_norms(parts, attention)) if compared else []
     near = CLOSE * max(float(np.abs(recorded).max()), 1e-6)
     for matrix, bias in _blocks(parts, attention, head, side):
         plain = HeadMap(matrix, bias, turn)
@@ -113,9 +114,9 @@ def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side
 
 
 def stack_of(attention: Attention, side: Side) -> tuple[Stack, str | None]:
-    """The stack that queries or keys are made of, and the sub-layer before which it is read; None: at
+    """The stack that queries, keys or values are made of, and the sub-layer before which it is read; None: at
     its end, where cross-attention reads the encoder."""
-    if side == "key" and attention.kind == "cross":
+    if side != "query" and attention.kind == "cross":
         return "encoder", None
     return attention.stack, attention.name
 
@@ -162,7 +163,7 @@ def _blocks(
     parts: list[nn.Module], attention: Attention, head: int, side: Side
 ) -> Iterator[tuple[Wide, Wide]]:
     """Every (D, C) block of rows of a map that may be the head's, with its bias (D,)."""
-    width = attention.vectors[0].shape[-1]
+    width = attention.vectors[_AT[side]].shape[-1]
     for part in filter(is_map, parts):
         matrix, bias = matrix_and_bias(part)
         for start in _starts(len(matrix) // width, attention, head, side):
@@ -179,8 +180,8 @@ def _starts(blocks: int, attention: Attention, head: int, side: Side) -> Iterato
     if blocks == (heads if side == "query" else groups):
         yield number
     if blocks == heads + 2 * groups:  # queries, keys and values in one map
-        yield number if side == "query" else heads + number
-        inside = head % shared if side == "query" else shared
+        yield {"query": 0, "key": heads, "value": heads + groups}[side] + number
+        inside = {"query": head % shared, "key": shared, "value": shared + 1}[side]
         yield head // shared * (shared + 2) + inside  # group by group, as in GPT-NeoX
 
 
