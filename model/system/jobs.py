@@ -98,6 +98,11 @@ class Jobs(Generic[K, J]):
             job.state = "stopped"
         self._queue.leave(job.ticket)
 
+    def under_way(self) -> list[J]:
+        """The jobs that run or wait. This is no look at them."""
+        with self._guard:
+            return [job for job in self._jobs.values() if not job.ended.is_set()]
+
     def place(self, job: J) -> int:
         """Where a job stands in the queue: 1 is next, 0 is not in it."""
         return self._queue.place_of(job.ticket)

@@ -26,8 +26,8 @@ from model.training.trainer import TrainingProgress, TrainingState
 State = Literal["waiting", "training", "done", "stopped", "gone"]
 
 PATIENCE = 30.0  # seconds without a sign of the visitor, after which a run ends
-KEPT = 12  # runs whose results are kept
-QUEUE_AT_MOST = 20
+KEPT = 40  # runs whose results are kept: one of 1,000 steps takes a few megabytes
+QUEUE_AT_MOST = 60  # a class and as many again
 AVERAGED = 10  # steps whose losses make one point of the curve
 
 
@@ -42,6 +42,7 @@ class Report:
     losses: tuple[tuple[int, float], ...]  # (step, mean loss of the steps up to it, nats a token)
     seconds_left: float | None  # None before the first step
     training_run: TrainingRun | None  # of the checkpoints so far; None before the first
+    wait: float | None = None  # seconds until it begins, while it waits; None: not known yet
 
     @property
     def over(self) -> bool:
@@ -61,14 +62,30 @@ class _Training(Job):
 
     patience = PATIENCE
 
-    def __init__(self, visitor: Hashable, recipe: Recipe, ticket: int) -> None:
+    def __init__(
+        self,
+        visitor: Hashable,
+        recipe: Recipe,
+        ticket: int,
+        present: Callable[[Hashable], bool],
+    ) -> None:
         super().__init__(visitor)
-        self.recipe, self.number = recipe, ticket
+        self.recipe, self.number, self._present = recipe, ticket, present
         self.step, self.seconds = 0, 0.0
         self.losses: tuple[tuple[int, float], ...] = ()
         self.training_run: TrainingRun | None = None
         self._recent: list[float] = []
         self._heads: dict[str, str] = {}
+
+    @property
+    def steps_left(self) -> int:
+        return self.recipe.steps - self.step
+
+    def still_wanted(self) -> None:
+        """While it waits, whoever has any page open keeps the place."""
+        if self.state == "waiting" and self._present(self.visitor):
+            self.look()
+        super().still_wanted()
 
     def note(self, run: TrainingState, progress: TrainingProgress, seconds: float) -> None:
         """Keeps what a step has reached."""
@@ -88,13 +105,17 @@ class Workshop:
     """Where visitors have a model trained. Safe to share between threads.
 
     turn: given the visitor, what is held around each step, so that steps share the cores with the
-    app's passes.
+    app's passes. present: whether a visitor has a page open, so that a place in the queue is kept.
     """
 
     def __init__(
-        self, *, turn: Callable[[Hashable], AbstractContextManager[object]] = nullcontext
+        self,
+        *,
+        turn: Callable[[Hashable], AbstractContextManager[object]] = nullcontext,
+        present: Callable[[Hashable], bool] = lambda visitor: False,
     ) -> None:
-        self._turn = turn
+        self._turn, self._present = turn, present
+        self._pace: float | None = None  # seconds a step, of the latest run
         self._jobs: Jobs[int, _Training] = Jobs(KEPT, FairQueue(1, QUEUE_AT_MOST))
         self._tickets = itertools.count(1)
 
@@ -102,7 +123,7 @@ class Workshop:
         """Puts a run in the queue and returns its ticket. Raises ValueError if the queue is full."""
         ticket = next(self._tickets)
         try:
-            self._jobs.start(ticket, _Training(visitor, recipe, ticket), self._train)
+            self._jobs.start(ticket, _Training(visitor, recipe, ticket, self._present), self._train)
         except QueueFullError as error:
             sentence = "Too many visitors are waiting to train a model. Try again in a few minutes."
             raise ValueError(sentence) from error
@@ -116,7 +137,8 @@ class Workshop:
         state: State = "training" if job.state == "running" else job.state
         left = job.seconds / job.step * (job.recipe.steps - job.step) if job.step else None
         place = self._jobs.place(job)
-        return Report(state, place, job.recipe, job.step, job.losses, left, job.training_run)
+        wait = self._wait(place) if state == "waiting" else None
+        return Report(state, place, job.recipe, job.step, job.losses, left, job.training_run, wait)
 
     def stop(self, ticket: int) -> None:
         """Ends a run, or takes it out of the queue; what it has reached stays."""
@@ -126,8 +148,20 @@ class Workshop:
         """Returns when nobody trains any more, or when a run takes longer than so many seconds to end."""
         self._jobs.wait(seconds)
 
+    def _wait(self, place: int) -> float | None:
+        """Seconds until the run at a place in the queue begins, at the latest pace; None before a step."""
+        if self._pace is None:
+            return None
+        ahead = [
+            job
+            for job in self._jobs.under_way()
+            if job.state == "running" or 0 < self._jobs.place(job) < place
+        ]
+        return self._pace * sum(job.steps_left for job in ahead)
+
     def _train(self, job: _Training) -> None:
         began = monotonic()
+        job.look()  # who kept a place on another page has a moment to come back
         with _one_thread():
             run = trainer.begin(job.recipe)
             steps = trainer.train(run)
@@ -138,6 +172,7 @@ class Workshop:
                 if progress is None:
                     return
                 job.note(run, progress, monotonic() - began)
+                self._pace = job.seconds / job.step
 
 
 def _training_run(

@@ -1,5 +1,6 @@
 """The one engine of this process, shared by the server and every session."""
 
+from collections.abc import Hashable
 from functools import cache
 
 import streamlit as st
@@ -30,13 +31,18 @@ def visitor() -> str | None:
     return None if run is None else run.session_id
 
 
+def is_present(visitor: Hashable) -> bool:
+    """Whether this session has a page open."""
+    return runtime.exists() and runtime.get_instance().is_active_session(str(visitor))
+
+
 def still_wanted() -> None:
     """Ends the run of this thread where nobody waits for it any more: its visitor has left, or has
     clicked on something else. Does nothing in a thread that draws no page."""
     run = get_script_run_ctx(suppress_warning=True)
     if run is None:
         return
-    if runtime.exists() and not runtime.get_instance().is_active_session(run.session_id):
+    if runtime.exists() and not is_present(run.session_id):
         st.stop()
     _ = "view" in st.session_state  # here Streamlit ends a run that is to begin anew
 

@@ -1,14 +1,17 @@
 """Training on demand: one run at a time, a line, a stop, and nothing left behind."""
 
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 import torch
 
+from model.system.fair_queue import FairQueue
 from model.training import trainer
 from model.training.checkpoints import Archive
 from model.training.induction import short_recipe
@@ -33,7 +36,7 @@ def workshop() -> Iterator[Workshop]:
     """A workshop whose runs are over at the end of the test."""
     made = Workshop()
     yield made
-    for ticket in range(1, 60):
+    for ticket in range(1, 100):
         made.stop(ticket)
     made.wait(LONG)
 
@@ -178,3 +181,90 @@ def test_a_short_recipe_is_the_shipped_one_with_more_checkpoints() -> None:
     assert (recipe.seed, recipe.steps) == (3, 400)
     assert recipe.checkpoints == (0, 50, 100, 150, 200, 250, 300, 350, 400)
     assert short_recipe(1, 1000).config == recipe.config
+
+
+PUPILS = 30
+
+
+def test_thirty_pupils_are_each_told_when_and_each_one_is_trained(workshop: Workshop) -> None:
+    first = workshop.ask(ENDLESS, "first")
+    when(workshop, first, lambda report: report.step > 3)
+    pupils = [workshop.ask(tiny(), f"pupil {number}") for number in range(PUPILS)]
+    reports = [workshop.look(ticket) for ticket in pupils]
+    assert [report.place for report in reports] == list(range(1, PUPILS + 1))
+    waits = [report.wait for report in reports]
+    assert all(wait is not None and wait > 0 for wait in waits)
+    workshop.stop(pupils[3])  # who leaves lets the others move up
+    assert workshop.look(pupils[4]).place == 4
+    workshop.stop(first)
+    reports = [when(workshop, ticket, lambda report: report.over) for ticket in pupils]
+    assert [report.state for report in reports].count("done") == PUPILS - 1
+    assert [report.step for report in reports].count(6) == PUPILS - 1
+    assert all(report.wait is None for report in reports)
+
+
+def test_the_wait_is_the_steps_that_stand_before_at_the_pace_of_the_latest_run() -> None:
+    begun, go = threading.Event(), threading.Event()
+    now = [0.0]
+
+    @contextmanager
+    def turn(visitor: Hashable) -> Iterator[None]:
+        if visitor == "first" and (report := workshop.look(1)) and report.step == 2:
+            begun.set()
+            assert go.wait(LONG)
+        now[0] += 0.5
+        yield
+
+    workshop = Workshop(turn=turn)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.training.workshop.monotonic", lambda: now[0])
+        first, second, third = (
+            workshop.ask(tiny(steps), name)
+            for steps, name in ((8, "first"), (6, "second"), (4, "third"))
+        )
+        assert begun.wait(LONG)
+        # Two steps took 0.5 seconds each: six are left of the first run, six of the second.
+        assert workshop.look(second).wait == 3.0
+        assert workshop.look(third).wait == 6.0
+        go.set()
+        for ticket in (first, second, third):
+            assert when(workshop, ticket, lambda report: report.over).state == "done"
+
+
+def test_a_place_is_kept_for_who_reads_another_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, present = [0.0], {"reads on"}
+    monkeypatch.setattr("model.system.jobs.monotonic", lambda: now[0])
+    workshop = Workshop(present=lambda visitor: visitor in present)
+    first = workshop.ask(ENDLESS, "first")
+    when(workshop, first, lambda report: report.step > 2)
+    kept, gone = workshop.ask(tiny(), "reads on"), workshop.ask(ENDLESS, "has left")
+    now[0] = 3 * PATIENCE  # nobody has looked at the queue for so long; the first run ends
+    workshop.wait(LONG)
+    assert workshop.look(kept).state == "done"
+    assert workshop.look(gone).state == "gone"
+
+
+def test_thirty_who_wait_do_not_delay_a_sentences_pass() -> None:
+    """A pass that is asked for while a class trains waits for the step that runs, not for the queue."""
+    passes, steps = FairQueue(1), count()
+    asked, ran_at = threading.Event(), []
+
+    @contextmanager
+    def turn(visitor: Hashable) -> Iterator[None]:
+        with passes.place(lambda place: None, visitor=visitor, however_long=True):
+            if next(steps) == 5:
+                asked.set()
+                until = time.monotonic() + LONG
+                while not passes.waiting and time.monotonic() < until:
+                    time.sleep(0.001)  # the pass joins while this step runs
+            yield
+
+    workshop = Workshop(turn=turn)
+    tickets = [workshop.ask(ENDLESS, f"pupil {number}") for number in range(PUPILS)]
+    assert asked.wait(LONG)
+    with passes.place(lambda place: None, visitor="reader"):
+        ran_at.append(next(steps))
+    for ticket in tickets:
+        workshop.stop(ticket)
+    workshop.wait(LONG)
+    assert ran_at == [6]  # the very next turn after the step that ran

@@ -22,7 +22,7 @@ from model.training.workshop import Workshop
 from viz.elements.one_of import one_of
 from viz.notation.markdown import plain
 from viz.shell.frame import frame
-from viz.state.engine import engine
+from viz.state.engine import engine, is_present
 from viz.state.held import loaded
 from viz.state.session import current
 from viz.state.view import View
@@ -82,7 +82,7 @@ def workshop() -> Workshop:
     def turn(visitor: Hashable) -> AbstractContextManager[None]:
         return engine().turn(lambda place: None, Background(visitor))
 
-    return Workshop(turn=turn)
+    return Workshop(turn=turn, present=is_present)
 
 
 def draw_map() -> None:

@@ -7,6 +7,7 @@ from model.training.checkpoints import TrainingRun
 from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
 from viz.notation.markdown import plain
+from viz.notation.numbers import counted
 from viz.shell.frame import frame
 from viz.shell.pictures import look_for
 from viz.state.engine import visitor
@@ -16,8 +17,9 @@ from viz.views.training.views import checked, say_what_is_cut
 
 TICKET = "training-ticket"  # session state: the visitor's own run
 REFUSAL = "training-refusal"  # session state: why a run could not be asked for
-RUNNING = "training-was-running"  # session state: as it was at the last look
-EVERY = 1.0  # seconds between two looks at a run that is not over
+LOOKS = "training-looks"  # session state: seconds between the looks that the page was drawn with
+EVERY = 1.0  # seconds between two looks at a run
+EVERY_WAITING = 3.0  # at one that waits: a class waits together, and each look costs time
 STEPS = (200, 400, 600, 1000)
 TEXT, HEAD = "training-here-text", "training-here-head"  # keys of widgets
 BEST = {
@@ -47,8 +49,15 @@ def here() -> None:
     frame().follow_model(HERE)
     report = _own_report()
     _choices(training=report is not None and not report.over)
-    every = None if report is None or report.over else EVERY
-    st.fragment(_run, run_every=every)()
+    st.session_state[LOOKS] = _every(report)
+    st.fragment(_run, run_every=_every(report))()
+
+
+def _every(report: Report | None) -> float | None:
+    """Seconds between two looks; None where nothing will be added."""
+    if report is None or report.over:
+        return None
+    return EVERY_WAITING if report.state == "waiting" else EVERY
 
 
 def _own_report() -> Report | None:
@@ -88,7 +97,7 @@ def _stop() -> None:
 
 
 def _run() -> None:
-    """The run as it stands now; drawn again every second until it is over."""
+    """The run as it stands now; drawn again every few seconds until it is over."""
     report = _own_report()
     with st.container():
         if report is None:
@@ -97,11 +106,8 @@ def _run() -> None:
             _progress(report)
     if report is not None:
         _player(report)
-    running = report is not None and not report.over
-    if st.session_state.get(RUNNING) and not running:
-        st.session_state[RUNNING] = False
-        st.rerun()  # the whole page, so that nothing asks again every second
-    st.session_state[RUNNING] = running
+    if st.session_state[LOOKS] != _every(report):
+        st.rerun()  # the whole page, so that it looks as often as this needs
 
 
 def _nothing_yet() -> None:
@@ -123,10 +129,22 @@ def _progress(report: Report) -> None:
     if report.state == "waiting":
         label, key = "Leave the queue", "training-leave"
         place = "next" if report.place == 1 else f"number {report.place} in the queue"
-        words.info(f"Somebody else is training. You are {place}. Your run will start by itself.")
+        words.info(
+            f"Somebody else is training. You are {place}. Your run will start by itself{_when(report)}. You "
+            "can read other pages meanwhile: your place is kept as long as one is open."
+        )
     else:
         words.progress(report.step / report.recipe.steps, text=_where(report))
     button.button(label, key=key, on_click=_stop, disabled=report.over, width="stretch")
+
+
+def _when(report: Report) -> str:
+    """How long a run waits, once a step has shown how long one takes."""
+    if report.wait is None:
+        return ""
+    if report.wait < 60:
+        return f" in about {max(report.wait, 1):.0f} seconds"
+    return f" in about {counted(round(report.wait / 60), 'minute')}"
 
 
 def _where(report: Report) -> str:
