@@ -9,9 +9,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import viz.views.all_heads.ablation as ablation_view
+from model import Model, Trace
+from model.analysis.attribution.head_composition import compositions_of
+from model.analysis.attribution.head_matrices import (
+    HeadMatrices,
+    copying_score,
+    head_matrices,
+    looking,
+    writing,
+)
 from model.analysis.heads import ablations
 from model.analysis.heads.ablations import ablate_each
-from model.analysis.heads.families import families
+from model.analysis.heads.families import families, heads_of
 from model.analysis.run_comparison import rounding
 from model.loading.registry import models
 from model.serving.engine import Request
@@ -194,3 +203,35 @@ def test_means_and_rollout_are_said_not_to_be_the_models_own() -> None:
         control(app, "Picture").set_value(picture).run()
         assert "Not a quantity of the model" in said(app)
     assert np.isfinite(tables(app)[0].iloc[:, 1:].to_numpy(float)).all()
+
+
+def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
+    model = own("stories")
+    trace = model.trace(TEXT)
+    made = head_matrices(model, trace, "decoder.1.self", 3)
+    app = opened("A head as matrices", place="decoder.1.self", head="3")
+    found = looking(model, trace, made).product
+    words = [token.text.strip() for token in trace.tokens]
+    row, column = np.unravel_index(found.argmax(), found.shape)
+    same = np.array([[one.text == other.text for other in trace.tokens] for one in trace.tokens])
+    assert f"highest: {found.max():.2f}" in said(app)
+    assert words[row] in said(app)
+    assert words[column] in said(app)
+    assert f"itself is {found[same].mean():.2f}" in said(app)
+    control(app, "Picture").set_value("W_V · W_O").run()
+    factors = writing(model, trace, made, whole=True)
+    assert f"copying score is **{copying_score(factors):+.2f}**" in said(app)
+    control(app, "Picture").set_value("Composition").run()
+    keys = [one for one in compositions_of(made, heads_made(model, trace)) if one.reads == "K"]
+    most = max(keys, key=lambda one: one.ratio)
+    assert f"L1H3 reads L0H{most.earlier[1]} through its keys, {most.ratio:.3f}" in said(app)
+
+
+def test_a_head_of_an_encoder_has_no_matrix_to_the_logits_and_says_so() -> None:
+    app = opened("A head as matrices", model="minilm", text="the cat saw a dog")
+    control(app, "Picture").set_value("W_V · W_O").run()
+    assert "is an encoder" in app.info[-1].value
+
+
+def heads_made(model: Model, trace: Trace) -> list[HeadMatrices]:
+    return [head_matrices(model, trace, *head) for head in heads_of(trace.attention)]

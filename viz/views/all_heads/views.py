@@ -7,6 +7,7 @@ from viz.views.all_heads.ablation import ablation
 from viz.views.all_heads.compare import compare
 from viz.views.all_heads.grid import grid
 from viz.views.all_heads.head_results import head_results
+from viz.views.all_heads.matrices import as_matrices
 from viz.views.all_heads.means import means_and_rollout
 from viz.views.all_heads.merging import through_output
 from viz.views.all_heads.pairs import from_word_to_word
@@ -18,6 +19,7 @@ VIEWS: dict[str, Callable[[Look], None]] = {
     "From word to word": from_word_to_word,
     "What heads write": head_results,
     "Through W_O": through_output,
+    "A head as matrices": as_matrices,
     "Leave one out": ablation,
     "Two sentences or models": compare,
     "Averages and rollout": means_and_rollout,

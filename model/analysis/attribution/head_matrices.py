@@ -1,0 +1,249 @@
+"""A head as two matrices, read over a vocabulary: W_Q·W_Kᵀ, where it looks, and W_V·W_O, what it writes.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits". A norm before the head, or
+before the output matrix, is folded into what follows it: its γ and, for a layer norm, the subtracted mean.
+Axes: V vocabulary, C d_model, D width of a head.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from model.analysis.attribution.head_maps import (
+    HeadMap,
+    Side,
+    head_map,
+    read_by,
+    stack_of,
+    where_read,
+)
+from model.analysis.attribution.modules import wide
+from model.analysis.attribution.stream_parts import checked_head
+from model.analysis.stream.stream import embedding_norm
+from model.nn.config import Stack
+from model.nn.places import Head, Place
+from model.trace.arrays import Array, Wide
+from model.trace.records import Attention, NormRecord, Token
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+SIDES: tuple[Side, ...] = ("query", "key", "value")
+BLOCK = 2**22  # numbers that are worked on at once
+MOST_PAIRS = 10**8  # of a vocabulary with itself
+
+
+class Pair(NamedTuple):
+    """An entry of a matrix over the vocabulary."""
+
+    row: int
+    column: int
+    value: float
+
+
+class Factors(NamedTuple):
+    """A matrix (n, m) of rank D at most, as left · rightᵀ."""
+
+    left: Wide  # (n, D)
+    right: Wide  # (m, D)
+
+    @property
+    def product(self) -> Wide:
+        return self.left @ self.right.T
+
+    def largest(self, count: int) -> list[Pair]:
+        """Its largest entries, found block by block, in single precision."""
+        left, right = self.left.astype(np.float32), self.right.astype(np.float32)
+        found: list[Pair] = []
+        rows = max(BLOCK // len(right), 1)
+        for start in range(0, len(left), rows):
+            block = (left[start : start + rows] @ right.T).ravel()
+            least = found[-1].value if len(found) == count else -np.inf
+            places = np.flatnonzero(block > least)
+            if len(places) > count:
+                places = places[np.argpartition(-block[places], count)[:count]]
+            found += [
+                Pair(start + at // len(right), at % len(right), float(block[at]))
+                for at in places.tolist()
+            ]
+            found = sorted(found, key=lambda pair: -pair.value)[:count]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMatrices:
+    """The maps of one head with the norm before it folded in. They act on a state divided by its
+    deviation."""
+
+    head: Head
+    order: int  # of its sub-layer among all
+    stack: Stack  # that it writes to
+    read: Stack  # of its keys and values
+    scale: float
+    query: Wide  # (D, C)
+    key: Wide  # (D, C)
+    value: Wide  # (D, C)
+    output: Wide  # (C, D)
+    maps: tuple[HeadMap, HeadMap]  # of queries and keys as they are, with biases and positions
+
+    @property
+    def turns(self) -> bool:
+        """Whether positions turn its queries and keys."""
+        return self.maps[0].turn is not None
+
+
+def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMatrices:
+    """The matrices of one head. Raises ValueError for a head that is not there, and where queries or keys
+    are not a linear map of the state."""
+    attention = checked_head(model, trace, name, head)
+    if attention.projection.normed:
+        raise ValueError(
+            f"{model.name} norms the queries and keys of each head, so no single matrix gives its scores."
+        )
+    made = {side: head_map(model, trace, attention, head, side) for side in SIDES}
+    query, key, value = (
+        fold(_norm_before(model, trace, attention, side), made[side].matrix) for side in SIDES
+    )
+    width = attention.vectors[2].shape[-1]
+    output = model.layer(name).output.weight[:, head * width : (head + 1) * width]
+    return HeadMatrices(
+        head=(name, head),
+        order=trace.attention.index(attention),
+        stack=attention.stack,
+        read=stack_of(attention, "key")[0],
+        scale=attention.scale,
+        query=query,
+        key=key,
+        value=value,
+        output=wide(output),
+        maps=(made["query"], made["key"]),
+    )
+
+
+def scores_check(model: "Model", trace: Trace, matrices: HeadMatrices) -> float:
+    """Largest difference of the recorded scores and those that the two maps make of the recorded states,
+    with their biases and positions."""
+    name, head = matrices.head
+    attention, made = trace.find(name), []
+    for side, one in zip(SIDES, matrices.maps, strict=False):
+        read = read_by(model, trace, attention, side).astype(np.float64)
+        tokens = np.arange(len(read))
+        made.append(one.linear(read @ one.matrix.T, tokens) + one.constant(tokens))
+    return float(np.abs(made[0] @ made[1].T - attention.scores(head)).max())
+
+
+def looking(
+    model: "Model", trace: Trace, matrices: HeadMatrices, *, distance: int = 0, whole: bool = False
+) -> Factors:
+    """(query token, key token): the scaled score of two token vectors alone, without positions, biases and
+    whatever layers before add. Of the tokens of the sentence, or of the whole vocabulary.
+
+    distance: how many tokens the key stands before the query, where positions turn both.
+    """
+    attention = trace.find(matrices.head[0])
+    query = _token_vectors(model, trace, attention, "query", whole) @ matrices.query.T
+    key = _token_vectors(model, trace, attention, "key", whole) @ matrices.key.T
+    if (turn := matrices.maps[0].turn) is not None:
+        query = turn.of(query, np.full(len(query), distance))
+        key = turn.of(key, np.zeros(len(key), dtype=np.intp))
+    return Factors(query * matrices.scale, key)
+
+
+def writing(
+    model: "Model", trace: Trace, matrices: HeadMatrices, *, whole: bool = False
+) -> Factors:
+    """(key token, output token): what full weight on a token alone writes towards each logit, before the
+    division by the last norm's deviation. Raises ValueError where no logits are read of what it writes."""
+    trace.require_prediction()
+    if matrices.stack == "encoder":
+        raise ValueError(
+            f"{matrices.head[0]} writes to the encoder's stream; logits are read from the decoder's."
+        )
+    attention = trace.find(matrices.head[0])
+    norms = {norm.name: norm for norm in trace.norms}
+    table = _output_table(model)
+    if not whole:
+        table = table[[token.id for token in trace.tokens_of("decoder")]]
+    rows = fold(norms.get(Place("decoder", None, "final").norm), table)
+    values = _token_vectors(model, trace, attention, "value", whole) @ matrices.value.T
+    return Factors(values, rows @ matrices.output)
+
+
+def copying_score(factors: Factors) -> float:
+    """Σλ / Σ|λ| over the eigenvalues λ of W_V·W_O read over the whole vocabulary: 1 where each token raises
+    its own logit, −1 where it lowers it. They are those of a D × D matrix."""
+    values = np.linalg.eigvals(factors.right.T @ factors.left)
+    return float(values.real.sum() / np.abs(values).sum())
+
+
+def singular_values(matrices: HeadMatrices) -> tuple[Wide, Wide]:
+    """(D,) each, the largest first: of W_Q·W_Kᵀ and of W_V·W_O."""
+    return (
+        _singular(matrices.query, matrices.key),
+        _singular(matrices.value, matrices.output.T),
+    )
+
+
+def fold(norm: NormRecord | None, rows: Wide) -> Wide:
+    """(…, C): rows that read a norm's output, as they read its input divided by its deviation."""
+    if norm is None:
+        return rows
+    rows = rows * norm.gamma
+    return rows - rows.mean(-1, keepdims=True) if norm.kind == "layer" else rows
+
+
+def _norm_before(
+    model: "Model", trace: Trace, attention: Attention, side: Side
+) -> NormRecord | None:
+    where = where_read(model, trace, attention, side)
+    return where if isinstance(where, NormRecord) else None
+
+
+def _token_vectors(
+    model: "Model", trace: Trace, attention: Attention, side: Side, whole: bool
+) -> Wide:
+    """(token, C): token vectors alone, put through the norm after the embedding where there is one, and
+    divided by their deviation where the head reads a norm."""
+    stack = stack_of(attention, side)[0]
+    recorded = trace.summands[stack]["tokens"]
+    chosen = _table(model, recorded, trace.tokens_of(stack)) if whole else recorded
+    vectors = chosen.astype(np.float64)
+    if (first := embedding_norm(trace, stack)) is not None:
+        vectors = _divided(first, vectors, centred=True) * first.gamma + first.beta
+    norm = _norm_before(model, trace, attention, side)
+    return vectors if norm is None else _divided(norm, vectors)
+
+
+def _divided(norm: NormRecord, vectors: Wide, *, centred: bool = False) -> Wide:
+    """Vectors divided by their own deviation, as this norm takes it."""
+    without_mean = vectors - vectors.mean(-1, keepdims=True) * (norm.kind == "layer")
+    root = np.sqrt(np.square(without_mean).mean(-1, keepdims=True) + norm.epsilon)
+    result: Wide = (without_mean if centred else vectors) / root
+    return result
+
+
+def _table(model: "Model", recorded: Array, tokens: Sequence[Token]) -> Array:
+    """(V, C): the token table as it enters the stream: times one number in some models."""
+    table = model.embedding
+    rows = table[[token.id for token in tokens]]
+    factor = float((recorded * rows).sum() / np.square(rows).sum())
+    if not np.allclose(recorded, factor * rows, rtol=1e-3, atol=1e-4 * np.abs(recorded).max()):
+        raise ValueError(f"The token vectors of {model.name} are not rows of one table.")
+    return factor * table
+
+
+def _output_table(model: "Model") -> Wide:
+    """(V, C): the rows that make the logits."""
+    module = model.module
+    return wide((module.embedding.tokens if module.output is None else module.output).weight)
+
+
+def _singular(left: Wide, right: Wide) -> Wide:
+    """Singular values of leftᵀ · right, of which each has D rows."""
+    values: Wide = np.linalg.svd(
+        np.linalg.qr(left.T)[1] @ np.linalg.qr(right.T)[1].T, compute_uv=False
+    )
+    return values

@@ -1,0 +1,83 @@
+"""Which heads read what others wrote: heads as points, layer below layer, and lines between them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+from viz.figures.chart import Axis, chart, line, marks
+from viz.figures.head_marks import Cell
+from viz.notation.theme import KEY, MASKED, QUERY, SCORE, VALUE, WEIGHT
+
+COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
+WIDEST = 6.0  # pixels of the line of the largest ratio
+
+
+class Link(NamedTuple):
+    """One line: from the head that writes to the one that reads."""
+
+    earlier: Cell  # sub-layer and head, counted from 0
+    later: Cell
+    reads: str  # "Q", "K" or "V"
+    ratio: float
+    words: str
+
+
+def composition_graph(
+    layers: Sequence[str], heads: int, links: Sequence[Link], *, chosen: Cell
+) -> go.Figure:
+    """links: each drawn as wide as its ratio, coloured by what reads it."""
+    largest = max((link.ratio for link in links), default=1.0)
+    traces: list[go.Scatter] = []
+    named: set[str] = set()
+    for link in links:
+        places = (link.earlier, link.later)
+        traces.append(
+            line(
+                [head for _, head in places],
+                [layer for layer, _ in places],
+                f"read by {link.reads}",
+                COLOURS[link.reads],
+                hover=link.words,
+                width=WIDEST * link.ratio / largest,
+                legendgroup=link.reads,
+                showlegend=link.reads not in named,
+                opacity=0.75,
+            )
+        )
+        named.add(link.reads)
+    cells = [(layer, head) for layer in range(len(layers)) for head in range(heads)]
+    traces.append(
+        marks(
+            [head for _, head in cells],
+            [layer for layer, _ in cells],
+            hover="%{text}",
+            text=[f"{layers[layer]}, head {head}" for layer, head in cells],
+            marker={
+                "size": [14 if cell == chosen else 8 for cell in cells],
+                "color": [WEIGHT if cell == chosen else MASKED for cell in cells],
+            },
+        )
+    )
+    across = Axis("head", [str(head) for head in range(heads)], tokens=False).across()
+    down = Axis("", list(layers), tokens=False).down()
+    height = min(max(60 * len(layers) + 110, 300), 700)
+    return chart(traces, across, down, height=height, showlegend=True)
+
+
+def singular_curves(looks: Sequence[float], writes: Sequence[float]) -> go.Figure:
+    """The singular values of both matrices, each as a share of its largest, the largest first."""
+    lines = [
+        line(
+            list(range(1, len(values) + 1)),
+            [value / values[0] for value in values],
+            name,
+            colour,
+            mode="lines+markers",
+            text=[f"{value:.4f}" for value in values],
+            hover="number %{x}: %{text}",
+        )
+        for values, name, colour in ((looks, "W_Q · W_Kᵀ", SCORE), (writes, "W_V · W_O", VALUE))
+    ]
+    up: dict[str, object] = {"title": {"text": "share of the largest"}, "range": [0, 1.05]}
+    return chart(lines, {"title": {"text": "singular value"}}, up, height=340)

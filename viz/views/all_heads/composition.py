@@ -1,0 +1,114 @@
+"""How heads read what earlier ones write, from their matrices: a graph between layers."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.attribution.head_composition import (
+    Composition,
+    compositions,
+    compositions_of,
+)
+from model.analysis.attribution.head_matrices import head_matrices
+from model.analysis.heads.families import heads_of
+from model.arithmetic.composition import random_composition
+from model.nn.places import Head
+from model.serving.engine import Request
+from viz.elements.one_of import one_of
+from viz.figures.composition import Link, composition_graph
+from viz.shell.pictures import chart, look_for, table
+from viz.state.held import loaded, traced
+from viz.state.look import Look
+from viz.views.all_heads.choice import name_of
+
+LINES = 16  # of the graph
+FEW = 64  # heads whose pairs are all compared; beyond that those of the chosen head are, when asked for
+CHOSEN, ALL = "The chosen head", "All heads"
+_COMPOSED = (
+    r"\frac{\| W_{OV}^{\text{earlier}}\, W \|_F}{\| W_{OV}^{\text{earlier}} \|_F\, \| W \|_F},"
+    r"\quad W = W_{QK},\ W_{QK}^\top,\ W_{OV}\ \text{for Q, K, V}"
+)
+SOURCE = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+
+
+@lru_cache(maxsize=32)
+def _composed(request: Request, head: Head | None) -> tuple[Composition, ...]:
+    """Those of one head, or of all pairs."""
+    model, trace = loaded(request.model), traced(request)
+    made = (head_matrices(model, trace, *one) for one in heads_of(trace.attention))
+    if head is None:
+        return tuple(compositions(list(made)))
+    return tuple(compositions_of(head_matrices(model, trace, *head), made))
+
+
+def composition(seen: Look, picture: DeltaGenerator) -> None:
+    """The widest lines between heads, of the chosen one or of all."""
+    count = len(heads_of(seen.trace.attention))
+    few = count <= FEW
+    of = one_of("Lines of", (CHOSEN, ALL), "all-heads-composed-of", quiet=True) if few else CHOSEN
+    head = (seen.place, seen.head)
+    if not few and not st.toggle(f"Compare with all {count} heads", key="all-heads-compose"):
+        st.caption(f"That takes some seconds: the matrices of {count} heads are read.")
+        return
+    found = sorted(
+        _composed(seen.request, head if of == CHOSEN else None), key=lambda one: -one.ratio
+    )
+    base = random_composition(seen.model.config.d_model)
+    with picture:
+        _graph(seen, found[:LINES])
+    look_for(_most(seen, found, base))
+    st.latex(_COMPOSED)
+    st.caption(
+        f"From the matrices alone, whatever the sentence ({SOURCE}). Random matrices of this width "
+        f"give about 1/√d_model = {base:.3f}. A large number says what a head could read, not that it does: "
+        "leave the earlier head out to see that. Norms are folded in; feed-forward layers between are "
+        "left out."
+    )
+    columns = {
+        "writes": [name_of(seen, one.earlier) for one in found],
+        "reads": [name_of(seen, one.later) for one in found],
+        "through": [one.reads for one in found],
+        "ratio": [one.ratio for one in found],
+        "times random": [one.ratio / base for one in found],
+    }
+    table(columns, f"all-heads-composed-{of}")
+
+
+def _graph(seen: Look, found: Sequence[Composition]) -> None:
+    names = [attention.name for attention in seen.trace.attention]
+    links = [
+        Link(
+            (names.index(one.earlier[0]), one.earlier[1]),
+            (names.index(one.later[0]), one.later[1]),
+            one.reads,
+            one.ratio,
+            f"{name_of(seen, one.later)} reads {name_of(seen, one.earlier)} by {one.reads}: {one.ratio:.3f}",
+        )
+        for one in found
+    ]
+    figure = composition_graph(
+        [_row(name) for name in names],
+        max(attention.heads for attention in seen.trace.attention),
+        links,
+        chosen=(names.index(seen.place), seen.head),
+    )
+    chart(figure, f"all-heads-composition-{seen.place}-{seen.head}-{len(links)}")
+
+
+def _row(name: str) -> str:
+    stack, layer, kind = name.split(".")
+    return f"{stack} {layer}, {kind}"
+
+
+def _most(seen: Look, found: Sequence[Composition], base: float) -> str:
+    if not found:
+        return "No other head writes what this one reads, and none reads what it writes."
+    most = found[0]
+    through = {"Q": "queries", "K": "keys", "V": "values"}[most.reads]
+    return (
+        f"The widest line: {name_of(seen, most.later)} reads {name_of(seen, most.earlier)} through its "
+        f"{through}, {most.ratio:.3f}, {most.ratio / base:.1f} times what random matrices give. Of "
+        f"{len(found)} numbers {sum(one.ratio > base for one in found)} lie above that."
+    )

@@ -1,0 +1,217 @@
+"""A head as two matrices over a vocabulary, their singular values, and how heads read one another."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.attribution.head_matrices import (
+    MOST_PAIRS,
+    Factors,
+    HeadMatrices,
+    copying_score,
+    head_matrices,
+    looking,
+    scores_check,
+    singular_values,
+    writing,
+)
+from model.nn.places import Head
+from model.serving.engine import Request
+from model.trace.arrays import Wide
+from model.trace.records import Token
+from viz.elements.one_of import one_of
+from viz.figures.composition import singular_curves
+from viz.figures.heatmap import Axis, heatmap
+from viz.notation.labels import token_label
+from viz.notation.markdown import bold_token, plain
+from viz.notation.numbers import difference
+from viz.notation.theme import QuantityName
+from viz.shell.pictures import chart, look_for, table
+from viz.state.held import loaded, traced
+from viz.state.look import Look, labels_of
+from viz.views.all_heads.choice import beside_chosen_head
+from viz.views.all_heads.composition import SOURCE, composition
+
+LOOKS, WRITES, SINGULAR, COMPOSED = "W_Q · W_Kᵀ", "W_V · W_O", "Singular values", "Composition"
+LISTED = 12  # largest entries over the vocabulary
+_LOOKS = r"\hat e_q\, W_Q W_K^\top\, \hat e_k^\top / \sqrt{d_k}, \quad \hat e = \mathrm{norm}(e)"
+_WRITES = r"\hat e_k\, W_V W_O\, \gamma \odot u_t"
+_COPYING = r"\text{copying score} = \frac{\sum_i \lambda_i}{\sum_i |\lambda_i|}"
+
+
+@lru_cache(maxsize=32)
+def _matrices(request: Request, head: Head) -> HeadMatrices:
+    return head_matrices(loaded(request.model), traced(request), *head)
+
+
+@lru_cache(maxsize=16)
+def _whole(request: Request, head: Head, shown: str, distance: int) -> Factors:
+    model, trace, made = loaded(request.model), traced(request), _matrices(request, head)
+    if shown == LOOKS:
+        return looking(model, trace, made, distance=distance, whole=True)
+    return writing(model, trace, made, whole=True)
+
+
+def as_matrices(seen: Look) -> None:
+    """One of the four pictures, beside the chosen head's weights."""
+    with beside_chosen_head(seen):
+        picture = st.container()
+        shown = one_of(
+            "Picture", (LOOKS, WRITES, SINGULAR, COMPOSED), "all-heads-matrix", quiet=True
+        )
+        try:
+            if shown == COMPOSED:
+                composition(seen, picture)
+                return
+            made = _matrices(seen.request, (seen.place, seen.head))
+            (_singular if shown == SINGULAR else _over_tokens)(seen, made, shown, picture)
+        except ValueError as refusal:  # of a head that is no matrix, or writes to no logit
+            picture.info(plain(str(refusal)))
+
+
+def _over_tokens(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerator) -> None:
+    """The matrix between the tokens of the sentence, and its largest entries over the vocabulary."""
+    said = st.container()
+    queries, keys = labels_of(seen.trace, seen.attention)
+    looks, distance = shown == LOOKS, 0
+    if looks and made.turns and len(keys) > 1:
+        distance = st.slider(
+            "The key stands so many tokens before the query",
+            0,
+            len(keys) - 1,
+            key="all-heads-before",
+        )
+    model, trace = seen.model, seen.trace
+    found = (
+        looking(model, trace, made, distance=distance) if looks else writing(model, trace, made)
+    ).product
+    outputs = [token.text for token in trace.tokens_of("decoder")]
+    rows, columns = (
+        (Axis("query token", queries), Axis("key token", keys))
+        if looks
+        else (Axis("key token", keys), Axis("token of the logit", outputs))
+    )
+    quantity: QuantityName = "score" if looks else "value"
+    with picture:
+        figure = heatmap(found, rows=rows, columns=columns, quantity=quantity, square=True)
+        chart(figure, f"all-heads-matrix-{looks}-{seen.place}-{seen.head}")
+    with said:
+        look_for(_largest(found, rows.labels, columns.labels, looks))
+    st.latex(_LOOKS if looks else _WRITES)
+    st.caption(_left_out(seen, made, looks))
+    if looks:
+        st.caption(
+            "Check: the same maps, with their biases and positions, give the recorded scores of this "
+            "head from the recorded states; the largest difference is "
+            f"{difference(scores_check(model, trace, made))}."
+        )
+    _over_vocabulary(seen, shown, distance)
+    names = dict(zip(_distinct(columns.labels), found.T, strict=True))
+    table({"token": list(rows.labels)} | names, f"all-heads-matrix-{looks}")
+
+
+def _distinct(labels: Sequence[str]) -> list[str]:
+    return [f"{at} {label}" for at, label in enumerate(labels)]
+
+
+def _largest(found: Wide, rows: Sequence[str], columns: Sequence[str], looks: bool) -> str:
+    """The largest entry, and tokens with themselves beside tokens with others."""
+    row, column = divmod(int(found.argmax()), found.shape[1])
+    one, other = bold_token(rows[row]), bold_token(columns[column])
+    same = np.array([[one == other for other in columns] for one in rows])
+    said = (
+        f"By the token vectors alone {one} scores {other} highest: {found.max():.2f}."
+        if looks
+        else f"Of these tokens {one}, with full weight on it, writes most towards {other}: "
+        f"{found.max():.2f}."
+    )
+    if same.all() or not same.any():
+        return said
+    return (
+        f"{said} The mean of a token with itself is {found[same].mean():.2f}, with another one "
+        f"{found[~same].mean():.2f}."
+    )
+
+
+def _left_out(seen: Look, made: HeadMatrices, looks: bool) -> str:
+    config = seen.model.config
+    norm = (
+        "e is a token's vector, put through the head's norm as if it were alone in the stream, without β"
+        if config.norm_place == "pre"
+        else "e is a token's vector as it enters the stream; norms of layers between are left out"
+    )
+    if not looks:
+        final = (
+            ", through the last norm's γ and without its division"
+            if config.norm_place == "pre"
+            else ""
+        )
+        return (
+            f"{norm}. u is the row of the output matrix{final}: so the numbers can be compared with one "
+            "another, and are no logits. Left out: biases, and whatever other layers add or make of it."
+        )
+    turned = (
+        " Rotary positions turn both; here the key stands the chosen number of tokens before. With 0 the "
+        "turn drops out."
+        if made.turns
+        else " Positions are left out."
+    )
+    return f"{norm}. Left out: biases, and whatever layers before add.{turned}"
+
+
+def _over_vocabulary(seen: Look, shown: str, distance: int) -> None:
+    """The largest entries over all tokens, and the copying score; a sentence where there are too many."""
+    vocabulary = seen.model.config.d_vocab
+    if vocabulary**2 > MOST_PAIRS:
+        st.caption(
+            f"{plain(seen.model.name)} has {vocabulary:,} tokens. The largest entries over the whole "
+            f"vocabulary are computed for up to {int(MOST_PAIRS**0.5):,}."
+        )
+        return
+    factors = _whole(seen.request, (seen.place, seen.head), shown, distance)
+    if shown == WRITES and seen.attention.kind != "cross":
+        st.latex(_COPYING)
+        st.markdown(
+            f"Over the whole vocabulary the copying score is **{copying_score(factors):+.2f}**: 1 where "
+            "every direction of tokens raises its own logits, −1 where it lowers them. λ are the "
+            f"eigenvalues of the matrix ({SOURCE})."
+        )
+    pairs = factors.largest(LISTED)
+    rows = _texts(seen, [pair.row for pair in pairs])
+    columns = _texts(seen, [pair.column for pair in pairs])
+    first, second = ("query token", "key token") if shown == LOOKS else ("key token", "logit of")
+    st.markdown(f"The largest of all {vocabulary:,} × {vocabulary:,} entries:")
+    frame = {first: rows, second: columns, "value": [pair.value for pair in pairs]}
+    st.dataframe(
+        pd.DataFrame(frame), hide_index=True, key=f"all-heads-pairs-of-{shown}", height=240,
+        column_config={"value": st.column_config.NumberColumn(format="%.2f")},
+    )  # fmt: skip
+
+
+def _texts(seen: Look, ids: Sequence[int]) -> list[str]:
+    named: Sequence[Token] = seen.model.tokenizer.named(ids)
+    return [token_label(token.text) for token in named]
+
+
+def _singular(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerator) -> None:
+    looks, writes = singular_values(made)
+    with picture:
+        figure = singular_curves(looks.tolist(), writes.tolist())
+        chart(figure, f"all-heads-singular-{seen.place}-{seen.head}")
+    halves = [
+        int(np.searchsorted(np.cumsum(one**2), 0.9 * np.sum(one**2))) + 1 for one in (looks, writes)
+    ]
+    look_for(
+        f"Each matrix is {made.query.shape[1]} × {made.query.shape[1]} but has at most {len(looks)} singular "
+        f"values above 0, one for each dimension of the head. Nine tenths of the sum of squares are in "
+        f"the first {halves[0]} of W_Q · W_Kᵀ and the first {halves[1]} of W_V · W_O: the fewer, the fewer "
+        "directions of the stream the head reads or writes."
+    )
+    st.caption(
+        "The norm before the head is folded in: its γ and, for a layer norm, the subtracted mean."
+    )
+    table({"W_Q · W_Kᵀ": looks, "W_V · W_O": writes}, f"all-heads-{shown}", index="number")
