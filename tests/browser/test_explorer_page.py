@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from model import load_model
-from tests.browser.controls import close_heads, pick_head
+from tests.browser.controls import BARS, click_mark, close_heads, pick_head, show
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.browser.test_all_heads import click_head
 from viz.state.view import View
@@ -185,3 +185,10 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     expect(page.get_by_text("all 144 parts add up to 42.5195")).to_be_visible()
     page.locator(".st-key-why-query-1").get_by_role("button", name="L0H1 →").click()
     expect(page.get_by_text("L0H1 · ·Tom → ·Tom", exact=True)).to_be_visible()
+    page.get_by_role("button", name="← L1H7").click()
+    show(page, "Edges")
+    expect(
+        page.get_by_text("its edge carries the longest vector: its length is 12.39")
+    ).to_be_visible()
+    click_mark(page.locator(BARS).first, "Tom")
+    expect(page.get_by_text("L1H7 · ·Tom → Tom · score")).to_be_visible()

@@ -11,9 +11,13 @@ from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, numbers, own, said, traces, visit
 
+EDGES_CHECK = re.compile(
+    r"together (−?[\d.]+)\. The model's own is (−?[\d.]+), a difference of ([\de−.]+)\."
+)
 CHECK = re.compile(r"add up to (−?[\d.]+); .* (−?[\d.]+), a difference of ([\de−.]+)\.")
 RECORDED = re.compile(r"The model recorded \*\*([\d.,−e]+)\*\*; difference ([\de−.]+)\.")
 WHY = "Why this score?"
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 STEPS = [
     ("why-key-0", "L0H2 · ·Hill → Tom"),
     ("walk-0", "L1H7 · ·Tom → ·Hill"),
@@ -21,13 +25,13 @@ STEPS = [
 ]
 
 
-def opened(**parameters: str) -> AppTest:
-    return visit("attention", show=WHY, **parameters)
+def opened(show: str = WHY, **parameters: str) -> AppTest:
+    return visit("attention", show=show, **parameters)
 
 
-def totals(app: AppTest) -> tuple[float, float, float]:
+def totals(app: AppTest, check: re.Pattern[str] = CHECK) -> tuple[float, float, float]:
     """The sum of the parts, the recorded number, and the difference that the page tells."""
-    found = CHECK.search(said(app))
+    found = check.search(said(app))
     assert found is not None
     sum_, recorded, apart = (float(number.replace("−", "-")) for number in found.groups())
     return sum_, recorded, apart
@@ -65,7 +69,7 @@ def test_a_chosen_cell_is_split_and_another_sentence_forgets_the_walk() -> None:
     choose(app, "Query", 5)
     choose(app, "Key", 2)
     model = own("house-gpt")
-    trace = model.trace("Tom Hill saw a red ball. Anna gave the ball to Tom")
+    trace = model.trace(TEXT)
     parts = score_parts(model, trace, "decoder.0.self", 2, 5, 2)
     assert totals(app)[:2] == pytest.approx((parts.total, parts.recorded), abs=2e-6)
     again = opened(text="The dog saw the cat", query="99", key="99")
@@ -130,3 +134,46 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
 
     monkeypatch.setattr("viz.views.attention.projected.projected", refuse)
     assert "cannot be split" in said(visit("attention", show="A sum of products"))
+
+
+def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model: str) -> None:
+    text = sentence(own(model))
+    for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
+        app = opened("Edges", model=model, text=text, place=place, head="1", query="3", key="2")
+        assert "The two vectors differ by at most" in said(app)
+        choose(app, "Picture", "The whole head")
+        assert "Of all weights the first token" in said(app)
+        choose(app, "Picture", "In a logit")
+        if not place.startswith("decoder"):
+            assert "logit" in " ".join(info.value for info in app.info)
+            continue
+        for against in (0, 3):
+            choose(app, "Rather than", against)
+            sum_, recorded, apart = totals(app, EDGES_CHECK)
+            assert apart <= 1e-4 * max(1, abs(recorded))
+            assert abs(sum_ - recorded) <= apart + 2e-4
+
+
+def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:
+    app = opened("Edges")
+    choose(app, "Picture", "In a logit")
+    logits = own("house-gpt").trace(TEXT).require_prediction().after(12)
+    assert "The logit of **·Hill**, after **·Tom**, is 18.35" in said(app)
+    names = control(app, "Rather than").options
+    place = next(at for at, name in enumerate(names) if name.startswith("·ball"))
+    choose(app, "Rather than", place)
+    assert "The logit of **·Hill** above that of **·ball**" in said(app)
+    hill, ball = (own("house-gpt").tokens(f"a {word}")[1].id for word in ("Hill", "ball"))
+    assert totals(app, EDGES_CHECK)[1] == pytest.approx(
+        float(logits[hill] - logits[ball]), abs=1e-4
+    )
+
+
+def test_what_the_first_token_carries_is_told_only_where_it_is_little() -> None:
+    app = opened("Edges", model="smollm2-135m-instruct", place="decoder.23.self", head="0")
+    assert "The first token, **Tom**, takes 79% of this row's weight but carries only 20%" in said(
+        app
+    )
+    app = opened("Edges", query="2", key="0")  # here it has the weight, and carries the most
+    assert "**Tom** has the largest weight of this row, 0.99" in said(app)
+    assert "The first token" not in said(app)

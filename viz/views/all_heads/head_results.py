@@ -1,7 +1,7 @@
 """What each head writes to the stream, and what it adds to the logit of the next token."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -33,6 +33,8 @@ from viz.shell.alternatives import say_encoder
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import loaded, traced
 from viz.state.look import Look
+from viz.state.navigation import view_link
+from viz.state.session import current
 from viz.views.all_heads.choice import beside_chosen_head, choose_family, map_of_heads, name_of
 
 LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts"
@@ -87,6 +89,13 @@ def head_results(seen: Look) -> None:
         else:
             of = _which_logit(seen, prediction, st.columns([2, 3]))
             _effect_view(seen, of, shown == PARTS, picture)
+        _offer_edges(seen)
+
+
+def _offer_edges(seen: Look) -> None:
+    head = name_of(seen, (seen.place, seen.head))
+    view = replace(current(), show="Edges")
+    view_link("pages/attention.py", f"What each edge of {head} carries →", view)
 
 
 def _lengths_view(seen: Look, picture: DeltaGenerator) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from viz.shell import page
 from viz.state.look import Look
+from viz.views.attention.edges import edges
 from viz.views.attention.projected import sum_of_products
 from viz.views.attention.why import why_this_score
 from viz.views.laboratory.effects import effect_on_prediction
@@ -19,4 +20,5 @@ VIEWS: dict[str, Callable[[Look], None]] = {
     "Step by step": step_by_step,
     "Why this score?": why_this_score,
     "A sum of products": sum_of_products,
+    "Edges": edges,
 }

@@ -32,6 +32,23 @@ def sum_to_logits(model: Model, trace: Trace) -> None:
         assert not edge.logit(token)[:-1].any()
 
 
+@pytest.mark.parametrize("name", ["gpt", "llama", "gpt-post", "translator"])
+def test_edges_of_any_row_are_their_heads_part_of_the_logit_after_it(name: str) -> None:
+    model = loaded(name)
+    trace = run(model)
+    for part in parts_of_logit(model, trace, 2, 5):
+        if part.kind == "head":
+            edges = edge_values(model, trace, part.name, part.head or 0).logit(5, position=2)
+            assert edges[2].sum() == pytest.approx(part.effect, abs=1e-5)
+            assert not np.delete(edges, 2, axis=0).any()
+
+
+def test_the_key_that_carries_most_has_the_longest_vector() -> None:
+    model = loaded("gpt")
+    edges = edge_values(model, run(model), "decoder.1.self", 1)
+    assert edges.carries_most.tolist() == [int(row.argmax()) for row in edges.norms]
+
+
 @pytest.mark.parametrize("model", PREDICTING, indirect=True)
 def test_edges_and_the_other_parts_sum_to_the_logit(model: Model, trace: Trace) -> None:
     sum_to_logits(model, trace)
