@@ -28,6 +28,8 @@ def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
     expect(page.get_by_text("neither vanishes nor explodes")).to_be_visible()
     show(page, "Dropout")
     expect(page.get_by_text("became 0; the others were divided by")).to_be_visible()
+    show(page, "Embedding")
+    expect(page.get_by_text("The stream before the first layer moves by")).to_be_visible()
     show(page, "Evaluation")
     expect(page.get_by_text("Nothing changes")).to_be_visible()
 

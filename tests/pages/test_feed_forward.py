@@ -143,3 +143,21 @@ def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> 
     choose(app, "Mode", "Evaluation")
     np.testing.assert_allclose(drawn(app, "heatmap", "z", -1)[allowed], weights[allowed])
     assert "Nothing changes" in said(app)
+
+
+@pytest.mark.parametrize("model", ["stories", "minilm", "translate-en-fr", "smollm2-135m-instruct"])
+def test_dropout_has_four_places_each_with_what_it_changes(model: str) -> None:
+    app = opened("Dropout", model)
+    for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
+        choose(app, "Dropout on", place)
+        assert re.search(
+            r"\*\*What it changes\.\*\* The stream .* moves by \*\*[\d.]+%\*\*", said(app)
+        )
+    assert ("A real pass in training mode" in said(app)) == (model == "translate-en-fr")
+    choose(app, "Values", "Mask")
+    assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
+    choose(app, "Values", "Before")
+    record = traced(model).feed_forward[0]
+    np.testing.assert_allclose(
+        drawn(app, "heatmap", "z", -1), record.hidden[:, strongest(record.hidden, 24)], rtol=1e-6
+    )

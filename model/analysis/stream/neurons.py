@@ -62,7 +62,7 @@ class Dropped(NamedTuple):
     kept: NDArray[np.bool_]
 
 
-def dropped(values: Array, rate: float, seed: int) -> Dropped:
+def dropped(values: Array, rate: float, seed: int | tuple[int, ...]) -> Dropped:
     """Each value becomes 0 with probability `rate`; the rest is divided by 1 - rate, which keeps the
     mean on average over seeds. A seed fixes the draw.
 

@@ -1,81 +1,158 @@
 """Dropout on the live activations and attention weights, as training would apply it."""
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from model.analysis.stream.dropout import (
+    Effect,
+    drops_in_training,
+    head_dropped,
+    of_embedding,
+    of_neurons,
+    of_output,
+    of_weights,
+    part_named,
+    training_pass,
+)
 from model.analysis.stream.neurons import Dropped, dropped, mean_over_draws, strongest
+from model.analysis.stream.stream import Contribution, contributions
+from model.nn.places import Place
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
-from viz.figures.heatmap import Axis
+from viz.figures.heatmap import Axis, heatmap
 from viz.figures.marked_cells import after_dropout
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
+from viz.notation.markdown import bold_token, plain
+from viz.notation.names import sublayer_name
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
+from viz.state.engine import engine
 from viz.state.look import Look, labels_of
 from viz.views.feed_forward import formulas
 from viz.views.feed_forward.neurons import SHOWN, chosen_layer, tokens_of
 
-ACTIVATIONS, WEIGHTS = "Neurons", "Attention weights"
+EMBEDDING, WEIGHTS, OUTPUT, ACTIVATIONS = (
+    "Embedding",
+    "Attention weights",
+    "Sub-layer output",
+    "Neurons",
+)
+BEFORE, MASK, AFTER = "Before", "Mask", "After"
 DRAWN = 4_000_000  # values, in all the draws that a mean is taken over
-
-
 Places = tuple[DeltaGenerator, DeltaGenerator, DeltaGenerator]  # picture, words, what to look for
 
 
 class Draw(NamedTuple):
-    """One draw of dropout: with which probability a value becomes 0, and the seed."""
+    """One draw of dropout: the probability that a value becomes 0, and the seed; and what is drawn of it."""
 
     rate: float
     seed: int
+    shown: str
 
 
 @st.fragment
 def dropout_view(seen: Look) -> None:
-    """p, a seed, training or evaluation: what is set to 0, and what the rest becomes."""
+    """A place, p and a seed: what is set to 0, what the rest becomes, what that changes."""
     picture, words = st.columns([2, 1], gap="large")
     with words:
         said = st.container()
-        what = one_of("Dropout on", (ACTIVATIONS, WEIGHTS), "dropout-on")
+        what = one_of("Dropout on", tuple(_VIEWS), "dropout-on", default=ACTIVATIONS)
         mode = one_of("Mode", ("Training", "Evaluation"), "dropout-mode")
         off = mode != "Training"
         left, right = st.columns([2, 1])
         rate = left.slider("Rate p", 0.0, 0.9, 0.1, step=0.05, key="dropout-p", disabled=off)
         seed = right.number_input("Seed", 0, 9999, step=1, key="dropout-seed", disabled=off)
-    view = _on_activations if what == ACTIVATIONS else _on_weights
-    view(seen, Draw(0.0 if off else rate, seed), (picture, words, said))
+        shown = one_of("Values", (BEFORE, MASK, AFTER), "dropout-shown", default=AFTER)
+    _VIEWS[what](seen, Draw(0.0 if off else rate, seed, shown), (picture, words, said))
+    if not off:
+        _training_pass(seen, seed)
+
+
+def _on_embedding(seen: Look, draw: Draw, places: Places) -> None:
+    """The sum of token and position, as the first layer reads it."""
+    trace = seen.trace
+    values = trace.residual[trace.source][0]
+    found = dropped(values, draw.rate, draw.seed)
+    tokens = [token.text for token in trace.tokens]
+    _vectors((values, found), tokens, "dimension", draw, places)
+    _effect(of_embedding(values, found), tokens, draw, places, "before the first layer")
+
+
+def _on_output(seen: Look, draw: Draw, places: Places) -> None:
+    """What a sub-layer adds to the stream."""
+    with places[1]:
+        stacks = len(seen.trace.residual)
+        names = [part.name for part in _parts(seen)]
+        name = st.selectbox(
+            "Sub-layer",
+            names,
+            format_func=lambda name: sublayer_name(name, stacks=stacks),
+            key="dropout-sublayer",
+        )
+    part = part_named(seen.model, seen.trace, name)
+    found = dropped(part.added, draw.rate, draw.seed)
+    tokens = [token.text for token in seen.trace.tokens_of(Place.named(name).stack)]
+    _vectors((part.added, found), tokens, "dimension", draw, places)
+    _effect(of_output(part, found), tokens, draw, places)
 
 
 def _on_activations(seen: Look, draw: Draw, places: Places) -> None:
-    picture, words, said = places
-    with words:
+    with places[1]:
         record = chosen_layer(seen)
     if record is None:
         return
     hidden = record.hidden
-    found, listed = dropped(hidden, *draw), strongest(hidden, SHOWN)
-    _what_happened(hidden, found, draw.rate, said)
+    found = dropped(hidden, draw.rate, draw.seed)
     tokens = tokens_of(seen, record)
-    name = f"the {len(listed)} of {hidden.shape[1]:,} neurons with the largest values"
-    with picture:
-        figure = after_dropout(
+    _vectors((hidden, found), tokens, "neuron", draw, places)
+    part = part_named(seen.model, seen.trace, record.name)
+    _effect(of_neurons(seen.model, part, hidden, found), tokens, draw, places)
+
+
+def _vectors(
+    both: tuple[Array, Dropped], tokens: list[str], unit: str, draw: Draw, places: Places
+) -> None:
+    """(token, …) before and after: the columns with the largest values, one of them in numbers."""
+    (values, found), (picture, words, said) = both, places
+    listed = strongest(values, SHOWN)
+    _what_happened(values, found, draw.rate, said)
+    name = f"the {len(listed)} of {values.shape[1]:,} {unit}s with the largest values"
+    rows, columns = Axis("token", tokens), Axis(name, [str(n) for n in listed], tokens=False)
+    limit = colour_end(values[:, listed] / (1 - draw.rate)).value
+    drawn = {
+        BEFORE: lambda: heatmap(
+            values[:, listed], rows=rows, columns=columns, quantity="stream", limit=limit
+        ),
+        MASK: lambda: heatmap(
+            found.kept[:, listed].astype(float),
+            rows=rows,
+            columns=columns,
+            quantity="weight",
+            decimals=0,
+        ),
+        AFTER: lambda: after_dropout(
             found.values[:, listed],
             found.kept[:, listed],
-            rows=Axis("token", tokens),
-            columns=Axis(name, [str(n) for n in listed], tokens=False),
+            rows=rows,
+            columns=columns,
             quantity="stream",
-            limit=colour_end(hidden[:, listed] / (1 - draw.rate)).value,
-        )
-        chart(figure, "dropout-neurons")
+            limit=limit,
+        ),
+    }
+    with picture:
+        chart(drawn[draw.shown](), f"dropout-{unit}s")
     with words:
         st.latex(formulas.DROPOUT)
-        peak = int(np.abs(hidden[:, listed[0]]).argmax())
-        st.markdown(f"Neuron {listed[0]} on token {peak}, if it is kept:")
-        st.latex(formulas.kept_in_numbers(float(hidden[peak, listed[0]]), draw.rate))
-    _derived(tokens, {f"neuron {n}": found.values[:, n] for n in listed})
+        peak = int(np.abs(values[:, listed[0]]).argmax())
+        st.markdown(f"{unit.title()} {listed[0]} on token {peak}, if it is kept:")
+        st.latex(formulas.kept_in_numbers(float(values[peak, listed[0]]), draw.rate))
+    with picture:
+        _derived(tokens, {f"{unit} {n}": found.values[:, n] for n in listed})
 
 
 def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
@@ -83,29 +160,89 @@ def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
     with words:
         attention, head = choose_layer_and_head(seen.trace, seen.model.attention_names)
     weights = attention.weights(head)
-    found = dropped(weights, *draw)
+    found = head_dropped(attention, head, draw.rate, draw.seed)
     blocked = None if attention.mask is None else ~attention.mask
     _what_happened(weights, found, draw.rate, said, blocked)
     queries, keys = labels_of(seen.trace, attention)
     sums = found.values.sum(-1)
+    shown = {BEFORE: weights, MASK: found.kept.astype(float), AFTER: found.values}[draw.shown]
     with picture:
         figure = after_dropout(
-            found.values,
-            found.kept,
+            shown,
+            found.kept | (draw.shown == BEFORE),
             rows=Axis("query", queries),
             columns=Axis("key", keys),
             quantity="weight",
             blocked=blocked,
         )
         chart(figure, "dropout-weights")
+        columns = dict(zip(numbered_labels(keys), found.values.T, strict=True))
+        _derived(queries, columns | {"sum of the row": sums})
     with words:
         st.latex(formulas.DROPOUT)
         st.markdown(
             "A row of weights sums to 1. After dropout the sums of the rows run from "
             f"**{sums.min():.3f}** to **{sums.max():.3f}**."
         )
-    columns = dict(zip(numbered_labels(keys), found.values.T, strict=True))
-    _derived(queries, columns | {"sum of the row": sums})
+    part = part_named(seen.model, seen.trace, attention.name)
+    effect = of_weights(seen.model, attention, part, draw.rate, draw.seed)
+    _effect(effect, queries, draw, places)
+
+
+def _parts(seen: Look) -> list[Contribution]:
+    """Every sub-layer of all stacks."""
+    order = seen.model.config.norm_place
+    return [
+        part for stack in seen.trace.residual for part in contributions(seen.trace, stack, order)
+    ]
+
+
+def _effect(
+    effect: Effect,
+    tokens: list[str],
+    draw: Draw,
+    places: Places,
+    where: str = "after this sub-layer",
+) -> None:
+    """How far this draw moves the stream."""
+    shares = effect.shares
+    most = int(shares.argmax())
+    with places[1]:
+        st.markdown(
+            f"**What it changes.** The stream {where} moves by **{shares.mean():.1%}** of its length on "
+            f"average, most at token {most} {bold_token(tokens[most])}: {shares[most]:.1%}. Computed from "
+            "the recorded values and the model's own weights, with dropout at this place only."
+        )
+
+
+def _training_pass(seen: Look, seed: int) -> None:
+    """What a real pass in training mode changes, where the model was made with dropout."""
+    config = seen.model.config
+    if not drops_in_training(config):
+        st.caption(
+            f"{plain(seen.model.name)} has no dropout in its config, so its own pass in training mode is "
+            "the same as this one."
+        )
+        return
+    try:
+        with engine().turn(lambda place: None):
+            effect = training_pass(seen.model, seen.trace, seed)
+    except ValueError as refusal:
+        st.caption(plain(str(refusal)))
+        return
+    st.markdown(
+        "**A real pass in training mode.** With this seed and the dropout of the model's config, "
+        f"p = {config.dropout:g} on embeddings and sub-layers and p = {config.attention_dropout:g} on "
+        f"weights, the last layer's state moves by **{effect.shares.mean():.1%}** of its length on average."
+    )
+
+
+_VIEWS: Mapping[str, Callable[[Look, Draw, Places], None]] = {
+    EMBEDDING: _on_embedding,
+    WEIGHTS: _on_weights,
+    OUTPUT: _on_output,
+    ACTIVATIONS: _on_activations,
+}
 
 
 def _what_happened(
