@@ -8,7 +8,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import choose, numbers, said, tables, visit
+from tests.pages.reading import choose, numbers, said, tables, traces, visit
 from viz.state.engine import engine
 from viz.views.cost.choice import PRESETS, SENTENCE
 
@@ -197,6 +197,10 @@ def test_nothing_is_measured_until_somebody_asks() -> None:
     app = opened("Time")
     assert not app.get("plotly_chart")
     assert "Measure now" in [button.label for button in app.button]
+    app.button(key="cost-loop").click().run()
+    (bars,) = traces(app)
+    assert [re.fullmatch(r"[\d.e+]+ ms", word) is not None for word in bars["text"]] == [True, True]
+    assert re.search(r"the largest difference is (0|\de−[5-9])\.", said(app))
 
 
 def test_tokens_that_the_model_adds_are_told_from_those_that_were_typed() -> None:

@@ -11,14 +11,23 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from cachetools import LRUCache, cached
 from cachetools.keys import hashkey
+
+from model.arithmetic.sizes import head_width
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    HeadWay = Callable[[], Tensor]
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 SECONDS = 2.0  # of measuring, after which no further length begins
 REPEATS, ENOUGH = 7, 0.2  # runs of one kind; fewer once they took so many seconds together
 WIDEST = 2_048
+MOST_PAIRS = 2**24  # scores of all heads, 64 MiB
 Seconds = tuple[float, ...]
 Turn = Callable[[], AbstractContextManager[object]]
 
@@ -65,6 +74,72 @@ def measured(width: int, heads: int, turn: Turn) -> Measurement:
     ]
     lengths, (fused, explicit) = timed(ways, turn=turn)
     return Measurement(machine(), torch.get_num_threads(), lengths, fused, explicit)
+
+
+@dataclass(frozen=True)
+class HeadsMeasurement:
+    """Median seconds of one attention layer, its heads at once and one after another."""
+
+    machine: str
+    threads: int
+    one_shot: float
+    loop: float
+    difference: float  # of the two results, at most
+
+
+@cached(LRUCache(16), key=lambda *sizes, turn: hashkey(*sizes), lock=Lock())
+def measured_heads(width: int, heads: int, length: int, *, turn: Turn) -> HeadsMeasurement:
+    """Times `head_ways` on one sequence. turn: as in `measured`.
+
+    Raises ValueError for sizes that would take too long or too much memory.
+    """
+    pairs = heads * length * length
+    if width > WIDEST or length > max(LENGTHS) or pairs > MOST_PAIRS:
+        raise ValueError(
+            f"Widths up to {WIDEST:,}, lengths up to {max(LENGTHS):,} and up to {MOST_PAIRS:,} scores are "
+            f"measured here; these sizes have {width:,}, {length:,} and {pairs:,}."
+        )
+    import torch
+
+    ways = head_ways(width, heads, length)
+    one_shot, loop = (way() for way in ways)
+    _, seconds = timed([lambda length, way=way: way for way in ways], lengths=(length,), turn=turn)
+    (shot,), (looped,) = seconds
+    apart = float((one_shot - loop).abs().max())
+    return HeadsMeasurement(machine(), torch.get_num_threads(), shot, looped, apart)
+
+
+def head_ways(width: int, heads: int, length: int) -> "tuple[HeadWay, HeadWay]":
+    """Multi-head attention without biases on random vectors, in two ways with the same result,
+    (length, width): one product for all heads; and a loop over the heads, each with its own slice of the weights.
+
+    Raises ValueError where the heads do not divide the width.
+    """
+    import torch
+
+    d_k = head_width(width, heads)
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(length, width, generator=random)
+    maps = torch.randn(4, width, width, generator=random) / width**0.5  # W_Q, W_K, W_V, W_O
+
+    def one_shot() -> torch.Tensor:
+        q, k, v = (split(x @ each) for each in maps[:3])
+        weights = torch.softmax(q @ k.transpose(-2, -1) / d_k**0.5, dim=-1)
+        return (weights @ v).transpose(0, 1).reshape(length, width) @ maps[3]
+
+    def split(each: torch.Tensor) -> torch.Tensor:
+        return each.view(length, heads, d_k).transpose(0, 1)  # (head, token, d_k)
+
+    def loop() -> torch.Tensor:
+        outputs = []
+        for head in range(heads):
+            own = slice(head * d_k, (head + 1) * d_k)
+            q, k, v = (x @ each[:, own] for each in maps[:3])
+            weights = torch.softmax(q @ k.T / d_k**0.5, dim=-1)
+            outputs.append(weights @ v)
+        return torch.cat(outputs, dim=-1) @ maps[3]
+
+    return one_shot, loop
 
 
 def timed(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -15,11 +16,18 @@ from model.analysis.cost.cost import (
     total_results,
 )
 from model.analysis.cost.operations import Lengths
-from model.analysis.cost.timing import LENGTHS, Measurement, measured
+from model.analysis.cost.timing import (
+    LENGTHS,
+    HeadsMeasurement,
+    Measurement,
+    measured,
+    measured_heads,
+)
 from model.arithmetic.sizes import attention_costs
 from viz.figures.bars import Amount, amounts, percent
 from viz.figures.logarithmic_curves import LINEAR, Timed, growth_lines, time_lines
 from viz.notation.markdown import plain
+from viz.notation.numbers import counted, difference
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, WEIGHT
 from viz.shell.pictures import chart, look_for, table
 from viz.state.engine import engine
@@ -28,6 +36,7 @@ from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes, resized
 
 BYTES = {"float32: 4 bytes per number": 4, "float16: 2 bytes per number": 2}
+Found = TypeVar("Found")
 Units = tuple[tuple[float, str, str], ...]
 MEMORY_UNITS: Units = (
     (2**10, "KiB", "kibibytes (2¹⁰ bytes)"),
@@ -187,24 +196,62 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
         "measured lines are from the dashed one, which is computed from the number of operations, "
         "and what it costs to keep every score."
     )
-    key = "cost-measured"
-    if st.button("Measure now", key="cost-measure", type="primary"):
-        st.session_state[key] = (width, heads)
-    if st.session_state.get(key) != (width, heads):
-        return
+    found = _asked("cost-measure", "Measure now", (width, heads), measured)
+    if found is not None:
+        _fused_and_explicit(found, width, heads)
+    st.markdown(
+        f"**A loop over heads, or one shot?** The same layer, on {sizes.lengths.tokens:,} tokens: once with "
+        "one product for all heads, once head by head, each with its own slice of W_Q, W_K and W_V."
+    )
+    both = _asked(
+        "cost-loop", "Time both ways", (width, heads, sizes.lengths.tokens), measured_heads
+    )
+    if both is not None:
+        _loop_and_one_shot(both, heads)
+
+
+def _asked(
+    key: str, label: str, sizes: tuple[int, ...], measure: Callable[..., Found]
+) -> Found | None:
+    """What is measured of these sizes once its button was pressed; None before."""
+    if st.button(label, key=key, type="primary"):
+        st.session_state[f"{key}d"] = sizes
+    if st.session_state.get(f"{key}d") != sizes:
+        return None
     try:
         with st.spinner("Measuring", show_time=True):
-            found = measured(width, heads, partial(engine().turn, lambda place: None))
+            return measure(*sizes, turn=partial(engine().turn, lambda place: None))
     except ValueError as refusal:
         st.warning(plain(str(refusal)))
-        return
-    chart(_times(found, width, heads), "cost-time")
+        return None
+
+
+def _loop_and_one_shot(found: HeadsMeasurement, heads: int) -> None:
+    ways = {"all heads at once": found.one_shot, "a loop over heads": found.loop}
+    rows = [
+        Amount(name, 1_000 * seconds, f"{1_000 * seconds:.3g} ms", colour)
+        for (name, seconds), colour in zip(ways.items(), (WEIGHT, QUERY), strict=True)
+    ]
+    chart(amounts(rows, unit="milliseconds"), "cost-ways")
+    st.caption(
+        f"The loop takes {found.loop / found.one_shot:.2g} times as long for {counted(heads, 'head')}. Both "
+        f"give the same result: the largest difference is {difference(found.difference)}."
+    )
+    _where(found)
+
+
+def _where(found: Measurement | HeadsMeasurement) -> None:
     st.caption(
         plain(
             f"Measured on {found.machine}, {found.threads} threads: the median of several runs. "
             "Other work on the machine makes it slower. The result is kept until the server stops."
         )
     )
+
+
+def _fused_and_explicit(found: Measurement, width: int, heads: int) -> None:
+    chart(_times(found, width, heads), "cost-time")
+    _where(found)
     columns = {
         "length": found.lengths,
         "fused, ms": [1_000 * seconds for seconds in found.fused],

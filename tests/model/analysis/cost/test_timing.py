@@ -5,8 +5,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+import torch
 
-from model.analysis.cost.timing import REPEATS, machine, measured, timed
+from model.analysis.cost.timing import REPEATS, head_ways, machine, measured, measured_heads, timed
 
 
 class Clock:
@@ -78,3 +79,21 @@ def test_sizes_that_cannot_be_measured_are_refused() -> None:
         measured(4_096, 8, nullcontext)
     with pytest.raises(ValueError, match="cannot be split"):
         measured(10, 3, nullcontext)
+    for sizes in ((4_096, 8, 4), (64, 8, 2_048), (2_048, 512, 1_024)):
+        with pytest.raises(ValueError, match="are measured here"):
+            measured_heads(*sizes, turn=nullcontext)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 8])
+def test_a_loop_over_heads_gives_what_one_shot_gives_and_what_pytorch_gives(heads: int) -> None:
+    one_shot, loop = (way() for way in head_ways(16, heads, 5))
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(5, 16, generator=random)
+    w = torch.randn(4, 16, 16, generator=random) / 4
+    torchs = torch.nn.MultiheadAttention(16, heads, bias=False, batch_first=True)
+    with torch.no_grad():
+        torchs.in_proj_weight.copy_(torch.cat([each.T for each in w[:3]]))
+        torchs.out_proj.weight.copy_(w[3].T)
+        expected = torchs(x[None], x[None], x[None])[0][0]
+    torch.testing.assert_close(one_shot, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(loop, expected, atol=1e-5, rtol=1e-5)
