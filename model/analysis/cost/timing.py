@@ -111,7 +111,7 @@ def measured_heads(width: int, heads: int, length: int, *, turn: Turn) -> HeadsM
 
 def head_ways(width: int, heads: int, length: int) -> "tuple[HeadWay, HeadWay]":
     """Multi-head attention without biases on random vectors, in two ways with the same result,
-    (length, width): one product for all heads; and a loop over the heads, each with its own slice of the weights.
+    (length, width): one product for all heads; and a loop over the heads, each with its own slice of W.
 
     Raises ValueError where the heads do not divide the width.
     """
