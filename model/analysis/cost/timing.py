@@ -103,10 +103,14 @@ def measured_heads(width: int, heads: int, length: int, *, turn: Turn) -> HeadsM
 
     ways = head_ways(width, heads, length)
     one_shot, loop = (way() for way in ways)
-    _, seconds = timed([lambda length, way=way: way for way in ways], lengths=(length,), turn=turn)
+    _, seconds = timed([partial(_of_any_length, way) for way in ways], lengths=(length,), turn=turn)
     (shot,), (looped,) = seconds
     apart = float((one_shot - loop).abs().max())
     return HeadsMeasurement(machine(), torch.get_num_threads(), shot, looped, apart)
+
+
+def _of_any_length(way: "HeadWay", length: int) -> "HeadWay":
+    return way
 
 
 def head_ways(width: int, heads: int, length: int) -> "tuple[HeadWay, HeadWay]":
