@@ -23,3 +23,24 @@ def test_exercises_are_looked_at_and_saved(open_page: Callable[..., Page]) -> No
     text = saved.value.path().read_text("utf-8")
     assert text.count('<section class="sheet">') == 3
     assert "Exponentials" not in text
+
+
+def test_a_pupil_opens_what_the_lecturer_shows_and_follows(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/for_a_class", show="Share", text="the old man sat", head="2", mask="none")
+    page.get_by_role("button", name="Share with the class").click()
+    link = page.get_by_test_id("stCode").first
+    expect(link).to_contain_text("?class=")
+    code = page.get_by_role("img", name="QR code of the link for your class")
+    expect(code).to_be_visible()
+    assert code.evaluate("image => image.naturalWidth") > 150
+    pupil = open_page("/", on=fresh_page(), **{"class": link.inner_text().strip()[-12:]})
+    expect(pupil.get_by_role("heading", name="Attention, step by step")).to_be_visible()
+    expect(pupil.get_by_role("textbox", name="Your sentence")).to_have_value("the old man sat")
+    expect(pupil.get_by_role("radio", name="none: the future is not masked")).to_be_checked()
+    page.get_by_role("button", name="Show this page").click()
+    pupil.get_by_role("link", name="Go there: For a class").click()
+    expect(pupil.get_by_role("button", name="Share with the class")).to_be_visible()
+    page.get_by_role("button", name="End the class").click()
+    expect(pupil.get_by_text("The class has ended.")).to_be_visible(timeout=20_000)

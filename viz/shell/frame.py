@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.nn.places import Head
 from viz.notation.markdown import plain
+from viz.shell import class_bar
 from viz.shell.keys import keys
 from viz.shell.model_map import ModelMap, model_map
 from viz.shell.model_picker import choose_model, say_untrained
@@ -142,6 +143,7 @@ def _of_every_page() -> Iterator[None]:
 def _frame(file: str) -> "DeltaGenerator":
     """Draws the frame of a page; returns the place beside its title."""
     page = entry(file)
+    class_bar.join()
     st.set_page_config(
         page_title=f"{page.title} · Attention visualizer",
         layout="wide",
@@ -172,6 +174,7 @@ def _frame(file: str) -> "DeltaGenerator":
         for note in notes:
             st.warning(plain(note))
         tour.elsewhere()
+        class_bar.bar(file)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading"):
         st.title(page.heading or page.title, anchor=False, width="content")
         beside_title = st.container(width="content")

@@ -1,1 +1,1 @@
-"""For a class: a lesson and exercises."""
+"""For a class: a lesson, exercises and one link for all."""

@@ -1,0 +1,89 @@
+"""A lecturer shows a class one view after another; a pupil who opens the link follows."""
+
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import said, visit
+from viz.shell.class_bar import JOIN
+from viz.state.class_views import class_views
+
+SHARE = {"show": "Share"}
+CHANGED = {
+    "text": "the old man sat by the fire",
+    "head": "2",
+    "mask": "none",
+    "query": "3",
+    "key": "2",
+}
+
+
+def press(app: AppTest, label: str) -> None:
+    (button,) = [one for one in app.button if one.label == label]
+    button.click().run()
+    assert not app.exception
+
+
+def code_of(lecturer: AppTest) -> str:
+    (link,) = [one.value for one in lecturer.code]
+    return link.rpartition(f"{JOIN}=")[2]
+
+
+def begun() -> AppTest:
+    lecturer = visit("for_a_class", **SHARE, **CHANGED)
+    assert "Your class is shown" not in said(lecturer)  # nobody sees the line before
+    press(lecturer, "Share with the class")
+    assert "Your class is shown: Attention, step by step." in said(lecturer)
+    return lecturer
+
+
+def test_the_class_sees_the_lecturers_model_sentence_head_cell_and_changes() -> None:
+    shown = class_views.look(code_of(begun()))
+    assert shown.page == "pages/attention.py"
+    assert shown.parameters == CHANGED
+    pupil = visit("attention", **shown.parameters, **{JOIN: "unknown.0"})
+    assert "This class has ended" in said(pupil)
+    assert pupil.session_state["view"].text == CHANGED["text"]
+
+
+def test_a_pupil_is_offered_what_the_lecturer_shows_next_and_may_leave() -> None:
+    lecturer = begun()
+    code = code_of(lecturer)
+    pupil = visit("attention", **class_views.look(code).parameters, **{JOIN: f"{code}.0"})
+    assert "You follow your lecturer." in said(pupil)
+    press(lecturer, "Show this page")
+    pupil.run()
+    assert "The lecturer has moved on." in said(pupil)
+    assert pupil.session_state["view"].text == CHANGED["text"]  # nothing moves by itself
+    shown = class_views.look(code)
+    assert (shown.page, shown.number) == ("pages/for_a_class.py", 1)
+    assert shown.parameters == CHANGED | SHARE
+    press(pupil, "Leave the class")
+    assert "follow" not in said(pupil)
+    pupil.query_params[JOIN] = f"{code}.0"  # a request that left the browser before
+    pupil.run()
+    assert "follow" not in said(pupil)
+
+
+def test_when_the_lecturer_ends_the_class_its_link_opens_nothing() -> None:
+    lecturer = begun()
+    code = code_of(lecturer)
+    pupil = visit("attention", **{JOIN: f"{code}.0"})
+    press(lecturer, "End the class")
+    assert "Your class is shown" not in said(lecturer)
+    assert [one.label for one in lecturer.button].count("Share with the class") == 1
+    pupil.run()
+    assert "The class has ended" in said(pupil)
+    assert "This class has ended" in said(visit("home", **{JOIN: code}))
+
+
+def test_no_link_of_a_class_breaks_a_page() -> None:
+    code = code_of(begun())
+    for link in (
+        "",
+        ".",
+        "\u00b2.\u00b2",
+        f"{code}.\u00b2",
+        f"{code}.-1",
+        f"{code}.{'9' * 5000}",
+        f"{code}.x",
+    ):
+        assert visit("home", **{JOIN: link}).title[0].value == "The attention visualizer"

@@ -1,0 +1,170 @@
+"""A line on every page of whoever shows a class something, or follows one. Others never see it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from viz.notation.markdown import plain
+from viz.state import url
+from viz.state.class_views import ENDED, ShownView, class_views
+from viz.state.link import PARAMETERS, opening_link
+from viz.state.menu import entry
+from viz.state.navigation import page_link
+from viz.state.session import current
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+JOIN = "class"  # parameter of the link: the code, and behind a dot the number of the view that it opens
+# Session state: a lecturer's class; a pupil's class with the view that was opened; the class that was left;
+# what is to be said; the lecturer's class when the line was drawn last.
+_LED, _FOLLOWED, _LEFT = "class-led", "class-followed", "class-left"
+_SAID, _DRAWN = "class-said", "class-drawn"
+_NUMBER = re.compile("[0-9]{1,9}", re.ASCII)
+_EVERY = 5.0  # seconds between two looks at what the class is shown
+_NOT_SHOWN = {JOIN, "tour"}  # parameters that belong to one visitor
+
+
+@dataclass(frozen=True)
+class Led:
+    """The class of a lecturer."""
+
+    code: str
+    key: str
+
+
+def led() -> Led | None:
+    """The class that this visitor shows something, as long as it goes on."""
+    mine: Led | None = st.session_state.get(_LED)
+    if mine is not None and class_views.look(mine.code) is None:
+        st.session_state[_LED], st.session_state[_SAID] = None, "Your class has ended."
+        return None
+    return mine
+
+
+def begin(file: str) -> None:
+    """Shows a new class the view of this session on a page."""
+    view = replace(current(), show="")
+    _try(lambda: st.session_state.update({_LED: Led(*class_views.begin(file, opening_link(view)))}))
+
+
+def show(file: str) -> None:
+    """Shows the class this page."""
+    if (mine := led()) is not None:
+        _try(lambda: class_views.show(mine.code, mine.key, file, _shown()))
+
+
+def end() -> None:
+    """Ends the class: its link opens nothing more."""
+    if (mine := led()) is not None:
+        class_views.end(mine.code, mine.key)
+        st.session_state[_LED] = None
+
+
+def leave() -> None:
+    """Follows the class no longer, whatever the address still says."""
+    st.session_state[_LEFT] = st.session_state.pop(_FOLLOWED)[0]
+    url.say({}, {JOIN})
+
+
+def is_late() -> bool:
+    """Whether the line is older than the visitor's class or its end, or something is still to be said."""
+    return _SAID in st.session_state or st.session_state.get(_DRAWN) != led()
+
+
+def join() -> None:
+    """Takes a class from the link; opens what it is shown where the link names the class alone."""
+    asked = url.read({JOIN}).get(JOIN)
+    if asked is None:
+        return
+    code, dot, number = asked.partition(".")
+    if dot and code == st.session_state.get(_LEFT):
+        return
+    view = class_views.look(code)
+    if view is None:
+        url.say({}, {JOIN})
+        st.session_state[_SAID] = ENDED
+    elif dot:
+        known, seen = st.session_state.get(_FOLLOWED) or ("", 0)
+        opened = int(number) if _NUMBER.fullmatch(number) else -1
+        st.session_state[_FOLLOWED] = (code, max(opened, seen) if known == code else opened)
+    else:
+        st.session_state[_FOLLOWED] = (code, -1)
+        _open(code, view)
+
+
+def bar(file: str) -> None:
+    """The line, where this visitor leads or follows a class."""
+    if said := st.session_state.pop(_SAID, None):
+        st.warning(plain(said))
+    st.session_state[_DRAWN] = led()
+    if st.session_state[_DRAWN] is not None:
+        _of_the_lecturer(file)
+    elif st.session_state.get(_FOLLOWED) is not None:
+        st.fragment(_of_a_pupil, run_every=_EVERY)()
+
+
+def _of_the_lecturer(file: str) -> None:
+    mine = st.session_state[_LED]
+    view = class_views.look(mine.code)
+    seen = "" if view is None else entry(view.page).title
+    with _row():
+        st.markdown(plain(f"Your class is shown: {seen}."), width="content")
+        st.button("Show this page", key="class-show", on_click=show, args=(file,))
+        st.button("End the class", key="class-end", type="tertiary", on_click=end)
+
+
+def _of_a_pupil() -> None:
+    followed = st.session_state.get(_FOLLOWED)
+    if followed is None:
+        return
+    code, seen = followed
+    view = class_views.look(code)
+    with _row():
+        if view is None:
+            st.markdown("The class has ended. You can go on by yourself.", width="content")
+        elif view.number > seen:
+            st.markdown("**The lecturer has moved on.**", width="content")
+            label = f"Go there: {plain(entry(view.page).title)} →"
+            page_link(view.page, label, **_link(code, view))
+        else:
+            st.caption("You follow your lecturer.", width="content")
+        label = "Close" if view is None else "Leave the class"
+        st.button(label, key="class-leave", type="tertiary", on_click=leave)
+
+
+def _row() -> "DeltaGenerator":
+    return st.container(horizontal=True, vertical_alignment="center", gap="small", key="class-bar")
+
+
+def _open(code: str, view: ShownView) -> None:
+    """Goes to the page that is shown."""
+    try:
+        st.switch_page(view.page, query_params=_link(code, view))
+    except StreamlitPageNotFoundError:  # a page that runs by itself: the line says where to go
+        return
+
+
+def _link(code: str, view: ShownView) -> dict[str, str]:
+    return {**view.parameters, JOIN: f"{code}.{view.number}"}
+
+
+def _shown() -> dict[str, str]:
+    """The parameters that open what this visitor sees now."""
+    others = {
+        name: st.query_params[name]
+        for name in st.query_params
+        if name not in PARAMETERS and name not in _NOT_SHOWN
+    }
+    return others | opening_link(current())
+
+
+def _try(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except ValueError as refusal:
+        st.session_state[_SAID] = str(refusal)
