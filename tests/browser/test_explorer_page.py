@@ -192,3 +192,16 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     ).to_be_visible()
     click_mark(page.locator(BARS).first, "Tom")
     expect(page.get_by_text("L1H7 · ·Tom → Tom · score")).to_be_visible()
+
+
+def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/attention", show="Why this score?", place="decoder.3.self", head=1)
+    names = page.locator(".js-plotly-plot .ytick text")
+    expect(names).to_have_text(["token", "position", "layer 0", "layer 1", "layer 2", "biases"])
+    click_head(page, 6 * 3 + 1)  # layer 1 in the query, the position in the key
+    layer = [*(f"L1H{head}" for head in range(8)), "L1 FFN"]
+    expect(names).to_have_text(["token", "position", "layer 0", *layer, "layer 2", "biases"])
+    page.get_by_role("button", name="Close the layers").click()
+    expect(names).to_have_count(6)
