@@ -11,6 +11,7 @@ from viz.views.laboratory.effect_row import effect_row
 from viz.views.laboratory.effects import every_position, next_token_effect
 from viz.views.laboratory.experiments import measured_points
 from viz.views.laboratory.interventions import MASKED_ATTENTION, STYLE, switches
+from viz.views.laboratory.padded_batch import padded_pair
 from viz.views.laboratory.patch import patch
 from viz.views.laboratory.rows import rows_effect, stream_effect
 
@@ -24,6 +25,7 @@ VIEWS = {
     ROWS: rows_effect,
     STREAM: stream_effect,
     PATCH: patch,
+    "Padded batch": padded_pair,
 }
 
 

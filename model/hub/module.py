@@ -93,9 +93,13 @@ class HubTransformer(nn.Module):
         """None: what follows the matrix (a bias, a scale, a cap) is the library's own."""
         return None
 
-    def forward(self, ids: Tensor, target: Tensor | None = None) -> Tensor:
-        """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C)."""
-        return run(self.body, self.config.shape, ids, target)[1]
+    def forward(
+        self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
+    ) -> Tensor:
+        """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C). padding (B, S):
+        True = real token, for batches."""
+        mask = {} if padding is None else {"attention_mask": padding.long()}
+        return run(self.body, self.config.shape, ids, target, **mask)[1]
 
     def unembed(self, stream: Tensor) -> Tensor:
         """A state of the stream (…, C) read as a prediction (…, V): final norm, output matrix.
@@ -166,7 +170,7 @@ class HubTransformer(nn.Module):
 
 
 def run(
-    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool
+    body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | Tensor
 ) -> tuple[Any, Tensor]:
     """A pass of the library's model: all that it hands out, and its logits or an encoder's states."""
     fed = {} if target is None else {"decoder_input_ids": target}

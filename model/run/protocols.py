@@ -58,8 +58,11 @@ class Runnable(Protocol):
         """(V, C), where logits are the normed states times it and nothing else; else None."""
         ...
 
-    def __call__(self, ids: Tensor, target: Tensor | None = None) -> Tensor:
-        """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C)."""
+    def __call__(
+        self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
+    ) -> Tensor:
+        """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C). padding (B, S):
+        True = real token, for batches."""
         ...
 
     def unembed(self, stream: Tensor) -> Tensor: ...

@@ -1,0 +1,142 @@
+"""Two sentences of different length as one batch: what the padding mask hides, and what it would let in.
+
+Axes: B sentences, T tokens of the longer one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.nn.recorder import AttentionTensors, Recorder, recording
+from model.trace.arrays import Array, Mask
+from model.trace.collect import attention_record
+from model.trace.records import Attention, Token
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+_PADS = ("[PAD]", "<pad>")  # the first token of many vocabularies
+
+
+@dataclass(frozen=True, eq=False)
+class Sentence:
+    """One sentence of the batch, in three passes. Records by the names of the sub-layers."""
+
+    tokens: tuple[Token, ...]  # T, with padding at the end
+    count: int  # of its own tokens
+    masked: Mapping[str, Attention]  # in the batch, with the padding mask
+    open: Mapping[str, Attention]  # in the batch, without it
+    alone: Mapping[str, Attention]
+    apart: float  # of its own results, at most: in the batch with the mask and alone
+    apart_open: float  # the same without the mask
+
+    @property
+    def padding(self) -> Mask:
+        """(T,): True = a token of the sentence."""
+        return np.arange(len(self.tokens)) < self.count
+
+    def taken(self, name: str, head: int) -> Array:
+        """(its own tokens,): the weight that padding takes of each without the padding mask."""
+        weights: Array = self.open[name].weights(head)[: self.count, self.count :].sum(-1)
+        return weights
+
+    def weights_apart(self) -> float:
+        """Largest difference between the weights in the batch with the mask and alone."""
+        inside = slice(self.count)
+        return max(
+            float(np.abs(self.masked[name].weights(head)[inside, inside] - one.weights(head)).max())
+            for name, one in self.alone.items()
+            for head in range(one.heads)
+        )
+
+
+def padded_batch(model: "Model", first: str, second: str) -> tuple[Sentence, Sentence]:
+    """Both sentences, run by the unchanged model as one batch with and without the padding mask, and alone.
+
+    Results are logits, or the last states of an encoder. Raises ValueError for a text that cannot be run,
+    and for an encoder–decoder, whose decoder would need two targets.
+    """
+    if model.config.shape == "encoder-decoder":
+        raise ValueError(
+            f"{model.name} reads a source and a target; a batch of two sentences is shown with a model "
+            "that reads one text."
+        )
+    texts = [model.trace(text).tokens for text in (first, second)]
+    longest = max(map(len, texts))
+    (pad,) = model.tokenizer.named([_pad(model)])
+    rows = [tokens + (pad,) * (longest - len(tokens)) for tokens in texts]
+    ids = torch.cat([model.ids(row) for row in rows])
+    real = torch.tensor(
+        [[at < len(tokens) for at in range(longest)] for tokens in texts], device=ids.device
+    )
+    masked, by_mask = _pass(model, ids, real)
+    unmasked, without = _pass(model, ids, None)
+    found = []
+    for row, tokens in enumerate(texts):
+        alone, result = _pass(model, ids[row : row + 1, : len(tokens)], None)
+        found.append(
+            Sentence(
+                tokens=rows[row],
+                count=len(tokens),
+                masked=_records(model, masked, row),
+                open=_records(model, unmasked, row),
+                alone=_records(model, alone, 0),
+                apart=_gap(by_mask[row, : len(tokens)], result[0]),
+                apart_open=_gap(without[row, : len(tokens)], result[0]),
+            )
+        )
+    return found[0], found[1]
+
+
+def _pad(model: "Model") -> int:
+    """The id that fills up: the vocabulary's own for this, its end mark, or any; the mask hides it."""
+    (first,) = model.tokenizer.named([0])
+    end = model.tokenizer.end
+    return 0 if first.text in _PADS or end is None else end
+
+
+def _pass(
+    model: "Model", ids: Tensor, real: Tensor | None
+) -> tuple[list[AttentionTensors], Tensor]:
+    """The sub-layers of one pass over ids (B, T), and its results (B, T, …). real (B, T): False = padding;
+    None: no padding mask."""
+    recorder = Recorder(level="attention", source=model.config.source)
+    with recording(recorder), torch.inference_mode():
+        result = model.module(ids, padding=real)
+    return recorder.attention, result
+
+
+def _records(model: "Model", layers: list[AttentionTensors], row: int) -> Mapping[str, Attention]:
+    """The records of one sentence of a batch."""
+    one = slice(row, row + 1)
+    return {
+        layer.place.name: attention_record(
+            replace(
+                layer,
+                query=layer.query[one],
+                key=layer.key[one],
+                value=layer.value[one],
+                output=layer.output[one],
+                mask=_mask_of(layer, row),
+            ),
+            (),
+            model.config.projection,
+        )
+        for layer in layers
+    }
+
+
+def _mask_of(layer: AttentionTensors, row: int) -> Tensor | None:
+    """(1, 1, T, T): the mask of one sentence."""
+    if layer.mask is None:
+        return None
+    shape = (len(layer.query), 1, layer.query.shape[-2], layer.key.shape[-2])
+    return layer.mask.expand(shape)[row : row + 1]
+
+
+def _gap(one: Tensor, other: Tensor) -> float:
+    return float((one - other).abs().max())

@@ -1,0 +1,57 @@
+"""A padded batch on the page: three tables of 0 and 1, and what padding takes without its mask."""
+
+import json
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.analysis.padded_batch import padded_batch
+from model.loading.registry import models
+from tests.model.tiny import SHAPES, sentence
+from tests.pages.reading import control, numbers, own, said, visit
+
+TEXT, SECOND = "Tom Hill saw a red ball", "Tom Hill saw"
+
+
+def opened(**parameters: str) -> AppTest:
+    return visit("laboratory", show="Padded batch", **parameters)
+
+
+def pictures(app: AppTest) -> list[np.ndarray]:
+    """The cells of each heatmap."""
+    drawn = [json.loads(one.proto.spec)["data"] for one in app.get("plotly_chart")]
+    return [numbers(traces[-1]["z"]) for traces in drawn]
+
+
+def test_padding_times_look_ahead_is_the_combined_mask() -> None:
+    app = opened(model="stories", text=TEXT, second_text=SECOND)
+    padding, look_ahead, combined, _ = pictures(app)
+    assert np.array_equal(combined, padding * look_ahead)
+    assert np.array_equal(look_ahead, np.tri(6))
+    assert np.array_equal(padding, np.tile([1, 1, 1, 0, 0, 0], (6, 1)))
+    assert "hides it already" in said(app)
+    assert "filled up with 3 tokens" in said(app)
+
+
+def test_the_weights_are_those_of_the_batch_with_the_mask_and_without() -> None:
+    app = opened(model="minilm", text=TEXT, second_text=SECOND, place="encoder.2.self", head="4")
+    _, short = padded_batch(own("minilm"), TEXT, SECOND)
+    assert pictures(app)[-1] == pytest.approx(short.open["encoder.2.self"].weights(4), abs=1e-6)
+    assert f"{short.taken('encoder.2.self', 4).mean():.2f} of a token's weight" in said(app)
+    control(app, "Weights").set_value("With the padding mask").run()
+    masked = pictures(app)[-1]
+    assert masked[:, : short.count] == pytest.approx(
+        short.masked["encoder.2.self"].weights(4)[:, : short.count], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("model", sorted(models))
+def test_each_model_shows_a_batch_or_says_why_not(model: str) -> None:
+    app = opened(model=model, text=sentence(own(model)))
+    if SHAPES[model] == "encoder-decoder":
+        assert "a model that reads one text" in said(app)
+    else:
+        assert "differ from those that it gives alone by at most" in said(app)
+    for text in ("", "qqq zzz", "word " * 60):
+        assert not opened(model=model, text=sentence(own(model)), second_text=text).exception

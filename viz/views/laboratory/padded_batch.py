@@ -1,0 +1,163 @@
+"""Two sentences as one padded batch: the masks as tables of 0 and 1, and the weights with and without padding
+masked."""
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.padded_batch import Sentence, padded_batch
+from model.trace.arrays import Mask
+from viz.elements.one_of import one_of
+from viz.figures.chart import LABEL
+from viz.figures.heatmap import NARROW, Axis, heatmap, weights_of_head
+from viz.figures.squares import SMALL
+from viz.notation.labels import token_label
+from viz.notation.markdown import plain
+from viz.notation.numbers import counted, difference
+from viz.shell.alternatives import offer_model
+from viz.shell.pictures import chart, look_for, table
+from viz.state.engine import engine
+from viz.state.look import Look
+from viz.state.session import change_view, current, shown
+from viz.state.view import TEXT_LIMIT
+
+COMBINED = r"\text{combined}_{ij} = \text{padding}_j \cdot \text{look-ahead}_{ij}"
+PADDING_ALONE = r"\text{combined}_{ij} = \text{padding}_j"
+MASKED, OPEN = "With the padding mask", "Without it"
+FITTING = 48  # tokens of a sentence in the batch
+WRITTEN = 16  # up to so many, each cell of a mask has room for its number
+ONLY_ONE_TEXT = "stories"  # offered where a model reads two texts
+
+
+def padded_pair(seen: Look) -> None:
+    """The shorter sentence of the two: its masks, and what padding would take."""
+    masks, below = st.container(), st.container()
+    weights, words = below.columns([3, 2], gap="large")
+    with words:
+        text = _second(seen)
+    try:
+        pair = _run(seen, text)
+    except ValueError as refusal:
+        masks.info(plain(str(refusal)))
+        if seen.model.config.shape == "encoder-decoder":
+            with masks:
+                offer_model(ONLY_ONE_TEXT)
+        return
+    short = min(pair, key=lambda one: one.count)
+    _draw_masks(seen, short, masks)
+    with weights:
+        shows = one_of("Weights", (MASKED, OPEN), "laboratory-batch-weights", default=OPEN)
+        records = short.masked if shows == MASKED else short.open
+        labels = [token.text for token in short.tokens]
+        figure = weights_of_head(
+            records[seen.place], seen.head, queries=labels, keys=labels, fitting=NARROW
+        )
+        chart(figure, f"laboratory-batch-{shows}")
+    with words:
+        look_for(_look(seen, short))
+        st.latex(COMBINED if len(_tables(short, seen.place)) > 1 else PADDING_ALONE)
+        st.caption(
+            f"{_filled_up(short)} This view runs the unchanged model. Check: in the batch with the padding "
+            f"mask each sentence's results differ from those that it gives alone by at most "
+            f"{difference(max(one.apart for one in pair))}, all weights by at most "
+            f"{difference(max(one.weights_apart() for one in pair))}; without the padding mask the results "
+            f"differ by at most {_size(max(one.apart_open for one in pair))}."
+        )
+    taken = short.taken(seen.place, seen.head)
+    columns = {"token": labels[: short.count], "weight that padding would take": taken}
+    table(columns, "laboratory-batch")
+
+
+def _second(seen: Look) -> str:
+    """The second sentence: the visitor's; else the first half of the page's."""
+    words = seen.request.text.split()
+    start = " ".join(words[: max(len(words) // 2, 1)])
+    return st.text_input(
+        "Second sentence of the batch",
+        max_chars=TEXT_LIMIT,
+        **shown(
+            "laboratory-batch-text",
+            current().second_text or start,
+            lambda typed: change_view(replace(current(), second_text=typed)),
+        ),
+    )
+
+
+def _run(seen: Look, text: str) -> tuple[Sentence, Sentence]:
+    """Raises ValueError where the batch cannot be run, or is too long to be drawn."""
+    longest = max(len(seen.model.tokens(one)) for one in (seen.request.text, text))
+    if longest > FITTING:
+        raise ValueError(
+            f"The longer sentence has {longest} tokens. The batch is drawn for up to {FITTING}."
+        )
+    with engine().turn(lambda ahead: None):
+        return padded_batch(seen.model, seen.request.text, text)
+
+
+def _draw_masks(seen: Look, short: Sentence, box: DeltaGenerator) -> None:
+    """Three tables of 0 and 1 side by side; one in an encoder, which has no look-ahead mask."""
+    tables = _tables(short, seen.place)
+    labels = [token_label(token.text, LABEL) for token in short.tokens]
+    for column, (name, mask) in zip(box.columns([1.3, 1, 1]), tables.items(), strict=False):
+        figure = heatmap(
+            mask.astype(np.float32),
+            rows=Axis(
+                "", [""] * len(labels) if name.startswith(("×", "=")) else labels, tokens=False
+            ),
+            columns=Axis(name, labels, tokens=False),
+            quantity="weight",
+            words=[[str(int(may)) if len(mask) <= WRITTEN else "" for may in row] for row in mask],
+            square=True,
+        )
+        figure.data[-1].showscale = False
+        figure.update_traces(selector={"mode": "text"}, textfont={"size": SMALL})
+        with column:
+            chart(figure, f"laboratory-batch-{name.split()[-2]}")
+
+
+def _tables(short: Sentence, place: str) -> dict[str, Mask]:
+    """The masks of one sub-layer, (query, key), by what stands above them."""
+    padding = np.broadcast_to(short.padding, (len(short.tokens), len(short.tokens)))
+    look_ahead, combined = short.open[place].mask, short.masked[place].mask
+    if look_ahead is None or combined is None:
+        return {"padding mask": padding}
+    return {
+        "padding mask": padding,
+        "× look-ahead mask": look_ahead,
+        "= combined mask": combined,
+    }
+
+
+def _filled_up(short: Sentence) -> str:
+    count = len(short.tokens) - short.count
+    if not count:
+        return "Both sentences have equally many tokens, so nothing is filled up."
+    pad = plain(token_label(short.tokens[-1].text))
+    return (
+        f"The shorter sentence is filled up with {counted(count, 'token')} “{pad}”, which could be any: "
+        "the mask hides it."
+    )
+
+
+def _look(seen: Look, short: Sentence) -> str:
+    if short.count == len(short.tokens):
+        return "Type a second sentence of another length: the shorter one is then filled up."
+    taken = short.taken(seen.place, seen.head)
+    if not taken.any():
+        return (
+            "Padding stands at the end, in the future of every token of the sentence. So the look-ahead mask "
+            "hides it already: even without the padding mask it takes none of their weight. Only the rows of "
+            "padding itself change, and nothing reads those."
+        )
+    most = plain(token_label(short.tokens[int(taken.argmax())].text))
+    return (
+        f"Without the padding mask, padding takes {taken.mean():.2f} of a token's weight on average, and up "
+        f"to {taken.max():.2f}, from **{most}**. With the mask it takes nothing, and the sentence gives what "
+        "it gives alone."
+    )
+
+
+def _size(apart: float) -> str:
+    return difference(apart) if apart < 0.01 else f"{apart:.2f}"
