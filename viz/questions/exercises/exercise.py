@@ -77,7 +77,7 @@ class Exercise:
     def own(self) -> str:
         """The model's own numbers beside the answers; "" where it has none."""
         said = [f"{each.what}: {_together(each.own, 6)}" for each in self.answers if each.own]
-        return f"The model, with all its digits: {'; '.join(said)}." if said else ""
+        return f"With all digits of the model: {'; '.join(said)}." if said else ""
 
 
 Maker = Callable[[Source, Random], Exercise]

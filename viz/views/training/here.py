@@ -131,7 +131,8 @@ def _progress(report: Report) -> None:
         place = "next" if report.place == 1 else f"number {report.place} in the queue"
         words.info(
             f"Somebody else is training. You are {place}. Your run will start by itself{_when(report)}. You "
-            "can read other pages meanwhile: your place is kept as long as one is open."
+            "can read other pages meanwhile: your place is kept as long as one is open. Come back by then: a "
+            f"run ends when you leave this view for {PATIENCE:.0f} seconds."
         )
     else:
         words.progress(report.step / report.recipe.steps, text=_where(report))

@@ -1,0 +1,45 @@
+"""For a class: what a teacher chooses, what is refused in a sentence, an answer hidden at first."""
+
+import pytest
+
+from tests.pages.reading import choose, control, said, visit
+
+
+def test_an_exercise_hides_its_answer_and_every_sheet_has_another() -> None:
+    app = visit("for_a_class", show="Exercises")
+    tasks = set()
+    for sheet in (1, 2, 30):
+        choose(app, "Sheet", sheet)
+        assert "Exponentials" not in said(app)
+        tasks.add(said(app) + "".join(part.body for part in app.get("html")))
+    assert len(tasks) == 3
+    app.session_state["class-answer-30-3"] = True
+    app.run()
+    assert "Exponentials" in said(app)
+    assert "With all digits of the model" in said(app)
+
+
+def test_fewer_pupils_leave_the_chosen_sheet_within_the_class() -> None:
+    app = visit("for_a_class", show="Exercises")
+    choose(app, "Sheet", 30)
+    choose(app, "Pupils", 3)
+    assert control(app, "Sheet").value <= 3
+
+
+@pytest.mark.parametrize("text", ["a", "the cat"])
+def test_a_sentence_too_short_is_refused_in_a_sentence_and_stays(text: str) -> None:
+    app = visit("for_a_class", show="Exercises", text=text)
+    assert ["Type a longer sentence" in error.value for error in app.error] == [True]
+    assert control(app, "Your sentence").value == text
+
+
+def test_no_kind_of_exercise_is_refused_in_a_sentence() -> None:
+    app = visit("for_a_class", show="Exercises")
+    choose(app, "Exercises on each sheet", [])
+    assert [error.value for error in app.error] == ["Choose at least one kind of exercise\\."]
+
+
+def test_an_encoder_has_no_exercises_on_predictions() -> None:
+    app = visit("for_a_class", show="Exercises", model="minilm")
+    assert len(control(app, "Exercises on each sheet").options) == 12
+    assert "Loss of a token" not in control(app, "Exercise").options
