@@ -56,8 +56,8 @@ def exercises(seen: Look) -> None:
                 on_click="ignore",
             )
     st.caption(
-        "Each file is one page to print, which works offline. The same seed, sentence and model give the "
-        "same sheets again."
+        "Each file can be printed and works offline. The same seed, sentence and model give the same sheets "
+        "again."
     )
     _preview(sheets)
 
@@ -72,7 +72,8 @@ def _choices(names: list[str]) -> tuple[int, int, list[str]]:
         9999,
         1,
         key="class-seed",
-        help="Another seed gives the whole class other numbers.",
+        help="Another seed gives the whole class other numbers. Take one that your pupils do not know: "
+        "whoever knows it can open the answers here.",
     )
     chosen = st.pills(
         "Exercises on each sheet", names, selection_mode="multi", default=names, key="class-kinds"
