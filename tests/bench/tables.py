@@ -32,6 +32,23 @@ def score(measured: Measured) -> str:
     return _table(("cell", "median", "p90"), rows)
 
 
+def patching(measured: Measured) -> str:
+    rows = [
+        (
+            row["library"],
+            row["tokens"],
+            row["passes"],
+            f"{row['seconds']:.1f} s",
+            f"{row['shown']} times" if "shown" in row else "",
+            f"{row['estimate_s']:.2f} s" if "estimate_s" in row else "",
+            f"{row['load']:g}",
+        )
+        for row in measured["rows"]
+    ]
+    head = ("library", "tokens", "heads", "exact map", "progress shown", "estimate", "load before")
+    return _table(head, rows)
+
+
 def sessions(measured: Measured) -> str:
     rows = [
         (
@@ -206,6 +223,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "cuda": recording,
     "score": score,
+    "patching": patching,
     "sessions": sessions,
     "weight": weight,
     "clicks": clicks,
@@ -218,6 +236,7 @@ TITLES = {
     "recording": "What recording a pass costs",
     "cuda": "What recording a pass costs on a GPU",
     "score": "One score split into its parts",
+    "patching": "The map of head patches",
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
@@ -255,6 +274,10 @@ NOTES = {
     "cuda": (
         "As above, on a CUDA device; memory is the peak of what PyTorch holds there. A short pass waits for "
         "Python, which gives the device its work kernel by kernel."
+    ),
+    "patching": (
+        "The output of each head of one text is put into the run of another, one at a time, in a random model "
+        "of GPT-2's size; beside TransformerLens's own function for it."
     ),
     "score": "In the last layer of a random model of GPT-2's size: 12 layers of 12 heads.",
     "sessions": "Each session has its own sentence and asks again as soon as it is answered.",
