@@ -276,8 +276,8 @@ NOTES = {
         "Python, which gives the device its work kernel by kernel."
     ),
     "patching": (
-        "The output of each head of one text is put into the run of another, one at a time, in a random model "
-        "of GPT-2's size; beside TransformerLens's own function for it."
+        "The output of each head of one text is put into the run of another, one at a time, in a random "
+        "model of GPT-2's size; beside TransformerLens's own function for it."
     ),
     "score": "In the last layer of a random model of GPT-2's size: 12 layers of 12 heads.",
     "sessions": "Each session has its own sentence and asks again as soon as it is answered.",
