@@ -174,7 +174,10 @@ def current() -> Recorder:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Runs the body with this recorder, in this thread or task only."""
+    """Runs the body with this recorder, in this thread or task only. Raises ValueError where nobody puts in
+    the parts of another run that its intervention asks for."""
+    if recorder.intervention.patch is not None and recorder.through is unchanged:
+        raise ValueError("Parts of another sentence are put in by `Model.trace` alone.")
     token = _current.set(recorder)
     try:
         yield recorder

@@ -75,6 +75,17 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     page.keyboard.press("Escape")
     page.get_by_role("radio", name="Stream", exact=True).click()
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
+    page.get_by_role("radio", name="Patch", exact=True).click()
+    expect(
+        page.get_by_text(re.compile(r"Correlation with the exact map: .*over 32 cells"))
+    ).to_be_visible()
+    patches = page.locator("[class*='st-key-laboratory-patch-']")
+    box = patches.locator(".js-plotly-plot").bounding_box()
+    assert box is not None
+    assert box["y"] <= 250  # also below the row of effects
+    click_mark(patches.locator(MARKS).nth(9), re.compile("L1H1"))
+    expect(page.get_by_role("button", name=re.compile("^L1H1 from “Hill Tom saw"))).to_be_visible()
+    expect(page).to_have_url(re.compile(r"patch=house-gpt"))
 
 
 def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_cut(

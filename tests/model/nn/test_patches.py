@@ -1,11 +1,15 @@
 """Parts of another run put into a pass, as part of its intervention: nothing else changes."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from model import Intervention, Model, Trace
+from model.analysis import score_parts
+from model.analysis.heads.ablations import ablate_each
+from model.code.origin import origin
 from model.nn.patches import Patch, PatchKind, PatchPart
 from model.nn.places import Place
 from tests.model import hub_models
@@ -145,5 +149,14 @@ def test_what_cannot_be_put_in_is_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match="needs a part"):
         Patch("gpt", B, frozenset())
     patched = Intervention(patch=Patch("gpt", B, frozenset({head})))
+    trace = model.trace(A, intervention=patched)
+    with pytest.raises(ValueError, match=r"put in by `Model\.trace` alone"):
+        next(ablate_each(model, trace, (), nullcontext))
+    assert "taken from another sentence" in origin(model, trace, trace.attention[0]).refusal
+    assert not origin(model, trace, trace.attention[1]).refusal
+    stream = Patch("gpt", B, frozenset({("stream", "decoder.1.self", 3)}))
+    moved = model.trace(A, intervention=Intervention(patch=stream))
+    with pytest.raises(ValueError, match="is not the sum of what its own layers wrote"):
+        score_parts(model, moved, "decoder.1.self", 0, 4, 1)
     with pytest.raises(ValueError, match="cannot be continued"):
         model.generate(A, intervention=patched)

@@ -18,6 +18,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.shell.alternatives import say_encoder
 from viz.shell.background import Offer, run_or_offer
+from viz.shell.request import still_asked
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES
@@ -44,6 +45,8 @@ ANSWERS = 6  # likeliest next tokens of each run that are offered
 
 def patch(seen: Look) -> None:
     """The map, what is put in, and the two sentences."""
+    if not still_asked(seen) or current().intervention != seen.request.intervention:
+        st.rerun()  # a click in this view has changed what the whole page is about
     if seen.trace.prediction is None:
         say_encoder(
             seen,
