@@ -12,9 +12,7 @@ from textwrap import fill
 from model.loading.readme_tables import rewrite
 from tests.bench.tables import (
     GUIDE_WIDTH,
-    NOTES,
     TABLES,
-    TITLES,
     Measured,
     cost,
     megabytes,
@@ -22,6 +20,7 @@ from tests.bench.tables import (
     sizing,
     times,
 )  # fmt: skip
+from tests.bench.titles import NOTES, TITLES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "bench"

@@ -1,0 +1,62 @@
+"""What each measured part is called, and what was measured."""
+
+TITLES = {
+    "recording": "What recording a pass costs",
+    "cuda": "What recording a pass costs on a GPU",
+    "score": "One score split into its parts",
+    "patching": "The map of head patches",
+    "sessions": "Many visitors: heads and masks switched without a pause",
+    "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
+    "clicks": "From a click to the picture",
+    "play": "One row becomes weights, played",
+    "classroom": "A class at work",
+    "bounds": "Memory beside its bounds",
+    "soak": "A class beside hostile sessions",
+}
+
+NOTES = {
+    "soak": (
+        "The class as above, alone and beside sessions of which one reconnects without a pause, one "
+        "asks for large answers and does not read them, one sends messages in bursts, one opens pages and "
+        "forgets them, and one sends half requests."
+    ),
+    "bounds": (
+        "The server's whole process. First row: the pages rotate three models of 129 MB; second row: "
+        "each page has a text of its own of 990 or 400 tokens in a random model of GPT-2's size (475 MB). "
+        "Kept is what `/metrics` reports, where a trace counts with all its logits, made or not. The peak is "
+        "that of the passes and of reading the models' files; what they freed goes back within seconds."
+    ),
+    "classroom": (
+        "From an act to the end of the server's answer. A page is another page and the way back, of which "
+        "the slower counts. Each answer's tokens and the attention's output in it are held against those "
+        "computed beforehand for that session's own sentence, layer and mask, and every message is searched "
+        "for other sessions' sentences."
+    ),
+    "play": (
+        "All six beats of a row, from the click to their end, in a headless Chromium without a graphics "
+        "card. A late frame came more than 25 ms after the one before."
+    ),
+    "recording": (
+        "Random weights of GPT-2's size (124M). Ratios are to the same library's plain pass; memory is "
+        "the peak of the whole process, and what of it lies above the loaded model."
+    ),
+    "cuda": (
+        "As above, on a CUDA device; memory is the peak of what PyTorch holds there. A short pass waits for "
+        "Python, which gives the device its work kernel by kernel."
+    ),
+    "patching": (
+        "The output of each head of one text is put into the run of another, one at a time, in a random "
+        "model of GPT-2's size; beside TransformerLens's own function for it."
+    ),
+    "score": "In the last layer of a random model of GPT-2's size: 12 layers of 12 heads.",
+    "sessions": "Each session has its own sentence and asks again as soon as it is answered.",
+    "weight": (
+        "Ours: what comes over the network while every layer and head is opened, and the largest page. "
+        "BertViz: its HTML of the same weights."
+    ),
+    "clicks": (
+        "From the click's time stamp to the frame that shows it, in a headless Chromium without a "
+        "graphics card, server and browser on the same machine. What comes from the server is shown by the "
+        "canvas first: that frame counts, and Plotly's picture follows it."
+    ),
+}
