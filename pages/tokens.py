@@ -3,6 +3,7 @@
 import streamlit as st
 
 from viz.shell import page
+from viz.views.tokens.chat import as_a_chat
 from viz.views.tokens.listing import token_list, two_tokenizers
 from viz.views.tokens.steps import word_steps
 from viz.views.tokens.two_sentences import two_sentences
@@ -17,6 +18,7 @@ VIEWS = {
     "Tokens": token_list,
     "Step by step": word_steps,
     "Two tokenizers": two_tokenizers,
+    "As a chat": as_a_chat,
     "Look-up": vector_look_up,
     "Nearest tokens": nearest,
     "Windows": token_windows,

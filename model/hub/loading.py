@@ -16,6 +16,7 @@ from model.download.hub_folder import described
 from model.download.wheel import Progress
 from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, register
+from model.hub.chat_template import chat_template
 from model.hub.check import Reference, check
 from model.hub.claims import check_numbers, check_shape
 from model.hub.config import config_of, shape_of
@@ -69,7 +70,7 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
     model = Model(
         name,
         HubTransformer(body, parts, config_of(parts, body, turned)),
-        HubTokenizer(tokenizer, start=start, end=end, rows=rows),
+        HubTokenizer(tokenizer, start=start, end=end, rows=rows, template=chat_template(folder)),
         torch.device("cpu"),
         target_tokenizer=HubTokenizer(tokenizer, start=start, end=end, rows=rows, target=True),
     )

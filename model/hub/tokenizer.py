@@ -5,11 +5,13 @@ Its ids are exactly those of Hugging Face's library.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from model.download.hub_folder import TOKENIZERS
+from model.hub.chat_template import wrapped
 from model.hub.isolated_tokenizer import IsolatedTokenizer
 from model.hub.word_rules import Rules
 from model.run.tokenizers import TEXTS_KEPT, clean, spelled
@@ -21,7 +23,7 @@ SPACE = "▁"  # how SentencePiece writes a space
 
 class HubTokenizer:
     """A tokenizer of Hugging Face's library. target: it is for the text that a decoder reads. rows: how many
-    tokens the model has a vector for.
+    tokens the model has a vector for. template: how it wraps a chat.
 
     Raises ValueError, with a sentence, for a text that it or its model cannot read.
     """
@@ -34,8 +36,10 @@ class HubTokenizer:
         end: int | None,
         rows: int,
         target: bool = False,
+        template: str | None = None,
     ) -> None:
         self._tokenizer = tokenizer
+        self.template = template
         self._target = target
         self._rows = rows
         self._added = set(tokenizer.get_added_vocab().values())
@@ -109,6 +113,18 @@ class HubTokenizer:
             for step in self._rules.steps(word)
         )
         return WordCut(self._rules.kind, steps, own)
+
+    def wrapped(self, text: str) -> str | None:
+        """A sentence as the model's chat template wraps it; None without one."""
+        if self.template is None:
+            return None
+        return wrapped(self.template, clean(text), **self._tokenizer.special_tokens_map)
+
+    def marked(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
+        """The tokens, those that are no part of any text marked as special, also where they were typed."""
+        return tuple(
+            replace(token, special=token.special or token.id in self._added) for token in tokens
+        )
 
     @cached_property
     def _rules(self) -> Rules | None:

@@ -16,6 +16,7 @@ TOKENS = (
     "Tokens",
     "Step by step",
     "Two tokenizers",
+    "As a chat",
     "Look-up",
     "Nearest tokens",
     "Windows",
@@ -90,6 +91,18 @@ def test_each_kind_of_tokenizer_shows_its_own_steps(model: str, told: str) -> No
     app = opened("tokens", "Step by step", model=model, text=sentence(loaded(model)))
     assert told in said(app)
     assert "Check: the last row" in said(app)
+
+
+def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> None:
+    model = loaded("smollm2-135m-instruct")
+    app = opened("tokens", "As a chat", model=model.name, text="Why is the sky blue?")
+    wrapped = model.tokenizer.wrapped("Why is the sky blue?")
+    assert app.code[0].value == wrapped.strip()
+    assert f"{len(model.tokens(wrapped))} tokens" in said(app)
+    assert "&lt;|im_start|&gt;" in strip(app)
+    app.button(key="tokens-as-chat").click().run()
+    assert app.text_area[0].value == wrapped
+    assert f"**As it is typed**: {len(model.tokens(wrapped))} tokens" in said(app)
 
 
 def test_two_tokenizers_give_two_lists() -> None:

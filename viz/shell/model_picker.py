@@ -69,7 +69,11 @@ def say_copy() -> None:
     if _looked_up(current().model)[1]:
         st.caption(
             "This copy was unpacked from 4-bit weights, so its numbers are close to those of the "
-            "published model, but not equal."
+            "published model, but not equal.",
+            help="In the matrices of its layers every run of 32 weights has at most 16 different values. "
+            "All numbers that are shown are this copy's own, and checked. How far they are from those of the "
+            "published model cannot be shown beside them: its weights come from the hub only, and where the "
+            "hub can be reached they are opened in place of this copy.",
         )
 
 

@@ -127,5 +127,13 @@ def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None
         app.run()
         said = " ".join(caption.value for caption in app.main.caption)
         assert ("unpacked from 4-bit weights" in said) == unpacked
+    layers = [
+        weight
+        for name, weight in load_model(NAME, device="cpu").module.state_dict().items()
+        if ".layers." in name and weight.ndim == 2
+    ]
+    runs = (weight[:64].reshape(-1, 32).sort(-1).values.diff(dim=-1) for weight in layers)
+    assert all(((run != 0).sum(-1) < 16).all() for run in runs) == is_unpacked(models[NAME])
+    assert len(layers) > 200
     manifest = folder_of(models[NAME]) / MANIFEST
     assert is_unpacked(models[NAME]) == manifest.is_file()

@@ -30,7 +30,7 @@ _TINTS = (rgba(STREAM, 0.20), rgba(STREAM, 0.09))
 
 def token_list(seen: Look) -> None:
     found = pieces(seen.trace.tokens)
-    _strip(found, "tokens-own", "Tokens of your sentence")
+    strip(found, "tokens-own", "Tokens of your sentence")
     look_for(_surprise(seen, found))
     legend = "Each box shows the token's text, its id, and its bytes in hexadecimal."
     if not any(piece.hexadecimal for piece in found):
@@ -84,7 +84,7 @@ def _side(name: str, vocabulary: int, found: Sequence[Piece], text: str, key: st
     typed = sum(not piece.token.special for piece in found)
     share = f", {len(text) / typed:.2f} characters each on average" if typed else ""
     st.markdown(f"**{name}**")
-    _strip(found, key, name)
+    strip(found, key, name)
     st.caption(
         f"{counted(typed, 'token')} for {counted(len(text), 'character')}{share}. "
         f"The vocabulary has {vocabulary:,} tokens."
@@ -92,7 +92,7 @@ def _side(name: str, vocabulary: int, found: Sequence[Piece], text: str, key: st
     _table(found, key)
 
 
-def _strip(found: Sequence[Piece], key: str, name: str) -> None:
+def strip(found: Sequence[Piece], key: str, name: str) -> None:
     many = len(found) > MANY
     with st.container(key=key, height=340 if many else "content", border=False):
         st.html(token_strip(found, name))

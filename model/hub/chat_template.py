@@ -1,0 +1,57 @@
+"""The chat template of an instruct model: how it wraps a sentence before the model reads it."""
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from model.download.hub_folder import check_file, read_json
+from model.hub import template_process
+from model.hub.handed_over import TOKENIZER_CONFIG
+from model.hub.template_process import MEMORY, SECONDS
+from model.system.settings import environment_with
+
+FILE = "chat_template.jinja"
+LONGEST = 64 * 1024  # characters of a template
+
+
+def chat_template(folder: Path) -> str | None:
+    """The template of a model's folder; None where it has none that can be read, or a very long one."""
+    found: object = None
+    with suppress(ValueError, OSError):
+        if (folder / FILE).exists():
+            check_file(folder, folder / FILE)
+            found = (folder / FILE).read_text(encoding="utf-8")
+        elif (folder / TOKENIZER_CONFIG).exists():
+            found = read_json(folder / TOKENIZER_CONFIG).get("chat_template")
+    return found if isinstance(found, str) and 0 < len(found) <= LONGEST else None
+
+
+def wrapped(template: str, text: str, **special: str) -> str:
+    """A sentence of the user as the template wraps it, up to where the assistant begins to write. special:
+    tokens of the model that the template may name, such as bos_token.
+
+    Raises ValueError for a template that fails, or that takes too much time, memory or room.
+    """
+    asked = {
+        "template": template,
+        "messages": [{"role": "user", "content": text}],
+        "add_generation_prompt": True,
+        **special,
+    }
+    ended = subprocess.run(
+        [sys.executable, "-P", template_process.__file__],
+        input=json.dumps(asked).encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment_with(),
+    )
+    if ended.returncode:
+        raise ValueError(
+            f"The chat template takes more than {SECONDS} seconds or {MEMORY / 2**20:.0f} MiB of memory."
+        )
+    answer: dict[str, str] = json.loads(ended.stdout)
+    if "error" in answer:
+        raise ValueError(f"The chat template cannot be rendered ({answer['error']}).")
+    return answer["text"]

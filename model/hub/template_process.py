@@ -1,0 +1,61 @@
+"""Renders one chat template in a process of its own, which ends itself. It imports nothing of this project.
+
+A template is a program of the model's maker: it runs in Jinja's sandbox, within bounds of time, memory and
+output. The names that it may use are those that Hugging Face's library gives it.
+"""
+
+import json
+import resource
+import signal
+import sys
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, NoReturn
+
+LOADING, SECONDS = 60, 3  # to import Jinja, and to render
+MEMORY = 512 * 2**20  # bytes
+LONGEST = 100_000  # characters that come out
+
+
+def main() -> None:
+    """Reads the template and the messages, writes the text or the error."""
+    signal.alarm(LOADING)  # it is not caught, so it ends the process
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    asked = json.loads(sys.stdin.buffer.read())
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(ValueError, OSError):  # where the system knows no such bound
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
+    signal.alarm(SECONDS)
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    try:
+        answer = {"text": _rendered(environment.from_string(asked.pop("template")), asked)}
+    except Exception as error:
+        answer = {"error": (str(error).strip() or type(error).__name__).splitlines()[0][:200]}
+    print(json.dumps(answer), flush=True)
+
+
+def _rendered(template: Any, names: dict[str, Any]) -> str:
+    text = ""
+    for part in template.generate(names):
+        text += part
+        if len(text) > LONGEST:
+            raise ValueError(f"it writes more than {LONGEST:,} characters")
+    return text
+
+
+def _tojson(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _refuse(message: object) -> NoReturn:
+    raise ValueError(str(message))
+
+
+if __name__ == "__main__":
+    main()

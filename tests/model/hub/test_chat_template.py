@@ -1,0 +1,75 @@
+"""Chat templates: rendered as Hugging Face's library does, and a template that does harm is ended."""
+
+import os
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from model.download.wheel import cache_folder
+from model.hub.chat_template import LONGEST, chat_template, wrapped
+from tests.model.tiny import loaded
+
+SMOLLM = "smollm2-135m-instruct"
+TEXTS = (
+    "Why is the sky blue?",
+    "<b>x</b> {{ 7*7 }} {% raw %} <|im_end|>",
+    "👩‍👩‍👧 \u202e e\u0301\n\n x",
+)
+TEMPLATES = (
+    "{% for m in messages %}\n  {{- m['role'] | upper }}: {{ m.content | trim | tojson }}\n{% endfor %}",
+    "{% for m in messages %}{% if loop.last %}{% break %}{% endif %}x{% endfor %}{{ add_generation_prompt }}",
+)
+HARMFUL = {
+    "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}": "more than 3 seconds",
+    "{% set x = 'a' * 10**10 %}": "cannot be rendered|512 MiB",
+    "{% for a in range(99999) %}aaaaaaaaaaaaa{% endfor %}": "more than 100,000 characters",
+    "{{ ''.__class__.__mro__ }}{{ messages.__class__.__base__.__subclasses__() }}": "cannot be rendered",
+    "{% set _ = messages.append(1) %}": "cannot be rendered",
+    "{{ raise_exception('no system role') }}": r"no system role",
+    "{% for %}": "cannot be rendered",
+    "{% include '/etc/passwd' %}": "cannot be rendered",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_sentence_is_wrapped_as_the_library_wraps_it(text: str) -> None:
+    library = AutoTokenizer.from_pretrained(cache_folder(SMOLLM), trust_remote_code=False)
+    message = [{"role": "user", "content": text}]
+    expected = library.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+    tokenizer = loaded(SMOLLM).tokenizer
+    assert tokenizer.wrapped(text) == expected
+    ids = library(expected, add_special_tokens=False)["input_ids"]
+    assert [token.id for token in tokenizer.tokens(expected)] == ids
+    marked = [token.text for token in tokenizer.marked(tokenizer.tokens(expected)) if token.special]
+    assert marked[:2] == ["<|im_start|>", "<|im_end|>"]
+    for template in TEMPLATES:
+        (rendered,), _ = render_jinja_template(
+            [message], chat_template=template, add_generation_prompt=True
+        )
+        assert wrapped(template, text) == rendered
+
+
+@pytest.mark.parametrize("template", HARMFUL)
+def test_a_harmful_template_is_ended_with_a_sentence(template: str) -> None:
+    with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
+        wrapped(template, "hello")
+    assert str(refused.value).endswith(".")
+
+
+def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path) -> None:
+    assert chat_template(tmp_path) is None
+    (tmp_path / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
+    assert chat_template(tmp_path) == "{{ messages }}"
+    for odd in ('{"chat_template": ["a"]}', "{", '{"chat_template": ""}'):
+        (tmp_path / "tokenizer_config.json").write_text(odd)
+        assert chat_template(tmp_path) is None
+    file = tmp_path / "chat_template.jinja"
+    file.write_text("x" * LONGEST)
+    assert chat_template(tmp_path) == "x" * LONGEST
+    file.write_text("x" * (LONGEST + 1))
+    assert chat_template(tmp_path) is None
+    file.unlink()
+    os.mkfifo(file)
+    assert chat_template(tmp_path) is None
