@@ -33,7 +33,7 @@ def assert_each_is_as_alone(model: Model, first: str, second: str) -> None:
             )
 
 
-@pytest.mark.parametrize("name", of_shape("decoder", "encoder"))
+@pytest.mark.parametrize("name", [*of_shape("decoder", "encoder"), "notes-einsum"])
 def test_each_sentence_of_the_batch_gives_what_it_gives_alone(name: str) -> None:
     model = loaded(name)
     text = sentence(model)

@@ -14,6 +14,7 @@ from tests.model.tiny import loaded, run
 
 EXACT = 1e-4  # of the largest number of the vectors
 FAMILIES = ("gpt2", "bert", "llama", "qwen2", "qwen3", "gemma", "gpt_neox", "phi", "opt", "bart")
+UNTRAINED = ("notes-einsum", "notes-post-norm")
 SIDES: tuple[Side, ...] = get_args(Side)
 
 
@@ -43,6 +44,12 @@ def test_the_products_and_the_bias_add_up_to_the_recorded_number(model: Model) -
 def test_so_they_do_in_the_families_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
     assert_exact(model, model.trace(hub_models.TEXT))
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_so_they_do_in_models_with_random_weights(name: str) -> None:
+    model = loaded(name)
+    assert_exact(model, model.trace("The cat sat on the mat"))
 
 
 def test_the_matrix_is_the_heads_own_part_of_the_models() -> None:
