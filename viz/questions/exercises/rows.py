@@ -43,7 +43,7 @@ def softmax_of_a_row(source: Source, random: Random) -> Exercise:
             f"Their sum: {decimal(sum(powers), 4)}.",
             f"Each exponential by the sum: {listing(weights, 3)}.",
         ),
-        answered(row.labels, weights, 3, [weight / part for weight in own] if part else weights),
+        answered(row.labels, weights, 3, [weight / part for weight in own]),
     )
 
 

@@ -38,7 +38,7 @@ def share(*given: object) -> None:
         st.code(link, language=None, wrap_lines=True)
         st.markdown(
             "On every page there is now a line with **Show this page**: it shows your class what you see "
-            "there."
+            "there. Keep this tab open: after a reload your class needs a new link."
         )
     picture.html(square_code(link))
 
