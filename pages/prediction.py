@@ -8,6 +8,7 @@ from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
 from viz.views.prediction.logit_lens import logit_lens
 from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
+from viz.views.prediction.relevance import relevance
 from viz.views.prediction.token_by_token import token_by_token
 from viz.views.worked.by_hand import by_hand
 
@@ -18,6 +19,7 @@ VIEWS = {
     "The next token": next_token,
     "Layer by layer": logit_lens,
     "Token by token": token_by_token,
+    "Which tokens made it?": relevance,
 }
 
 

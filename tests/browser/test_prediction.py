@@ -36,6 +36,9 @@ def test_the_lens_shows_the_states_and_its_check(open_page: Callable[..., Page])
     expect(page.get_by_text("differ from the model's own output by at most")).to_be_visible()
     page.get_by_text("of the final token").click()
     expect(plots(page).filter(has_text="embedding")).to_have_count(1)
+    show(page, "Which tokens made it?")
+    expect(page.get_by_text("the integrated gradients add up to")).to_be_visible()
+    expect(plots(page).filter(has_text="left out")).to_have_count(1)
 
 
 def test_the_model_writes_on_step_by_step_with_the_keyboard_too(

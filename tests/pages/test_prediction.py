@@ -7,13 +7,22 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import viz.shell.background as background
+import viz.views.prediction.relevance as relevance_view
+from model.analysis.attribution.relevance import rank_correlation, relevances
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Sampling, probabilities
 from tests.pages.reading import ODD_TEXTS, control, numbers, said, visit
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
-VIEWS = ("The next token", "Layer by layer", "Token by token")
+VIEWS = ("The next token", "Layer by layer", "Token by token", "Which tokens made it?")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes are waited for, however slow this machine is: no browser asks again here."""
+    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 def opened(view: str = "The next token", **parameters: str) -> AppTest:
@@ -236,3 +245,38 @@ def test_the_digits_of_a_large_vocabulary_are_those_of_its_errors() -> None:
     for share, text in zip(shares, texts, strict=True):
         (places,) = decimals("probability N$", str(text))
         assert places <= (2 if 0.3 < share < 0.7 else 4)
+
+
+def test_the_tokens_that_made_a_logit_are_told_with_their_numbers() -> None:
+    app = opened("Which tokens made it?")
+    model = engine().model("stories", lambda *news: None)
+    trace = model.trace(TEXT)
+    *_, found = relevances(model, trace, int(own_logits().argmax()))
+    most = int(found.left_out.argmax())
+    assert f"The logit of **·Hill** is {found.logit:.2f}" in said(app)
+    assert f"by {found.left_out.max():.2f}." in said(app)
+    assert trace.tokens[most].text.strip() in said(app)
+    for values in (found.integrated, found.by_attention):
+        correlation = rank_correlation(found.left_out, values)
+        assert correlation is not None
+        assert f"**{correlation:+.2f}**" in said(app)
+    assert f"add up to {found.integrated.sum():.2f}" in said(app)
+    (chart,) = app.get("plotly_chart")
+    cells = numbers(json.loads(chart.proto.spec)["data"][-1]["z"])
+    drawn = [found.left_out, found.integrated, found.by_attention]
+    np.testing.assert_allclose(cells.reshape(3, -1), drawn, rtol=1e-4, atol=1e-4)
+    other = app.selectbox[0].options[1] if app.selectbox else None
+    assert other
+    control(app, "Logit of").set_value(1).run()
+    assert not app.exception
+    assert f"The logit of **·Hill** is {found.logit:.2f}" not in said(app)
+
+
+def test_passes_that_take_long_are_offered_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "UNASKED", 0)
+    relevance_view.runs.clear()
+    app = opened("Which tokens made it?")
+    assert "with one token left out" in said(app)
+    assert not app.get("plotly_chart")
+    app.button(key="prediction-relevance-start").click().run()
+    assert len(app.get("plotly_chart")) == 1

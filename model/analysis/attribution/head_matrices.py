@@ -212,13 +212,13 @@ def _token_vectors(
     chosen = _table(model, recorded, trace.tokens_of(stack)) if whole else recorded
     vectors = chosen.astype(np.float64)
     if (first := embedding_norm(trace, stack)) is not None:
-        vectors = _divided(first, vectors, centred=True) * first.gamma + first.beta
+        vectors = divided(first, vectors, centred=True) * first.gamma + first.beta
     norm = _norm_before(model, trace, attention, side)
-    return vectors if norm is None else _divided(norm, vectors)
+    return vectors if norm is None else divided(norm, vectors)
 
 
-def _divided(norm: NormRecord, vectors: Wide, *, centred: bool = False) -> Wide:
-    """Vectors divided by their own deviation, as this norm takes it."""
+def divided(norm: NormRecord, vectors: Wide, *, centred: bool = False) -> Wide:
+    """Vectors divided by their own deviation, as this norm takes it. centred: without their mean."""
     without_mean = vectors - vectors.mean(-1, keepdims=True) * (norm.kind == "layer")
     root = np.sqrt(np.square(without_mean).mean(-1, keepdims=True) + norm.epsilon)
     result: Wide = (without_mean if centred else vectors) / root
@@ -226,13 +226,17 @@ def _divided(norm: NormRecord, vectors: Wide, *, centred: bool = False) -> Wide:
 
 
 def _table(model: "Model", recorded: Array, tokens: Sequence[Token]) -> Array:
-    """(V, C): the token table as it enters the stream: times one number in some models."""
-    table = model.embedding
-    rows = table[[token.id for token in tokens]]
+    """(V, C): the token table as it enters the stream."""
+    return table_factor(model, recorded, tokens) * model.embedding
+
+
+def table_factor(model: "Model", recorded: Array, tokens: Sequence[Token]) -> float:
+    """The number by which token vectors are multiplied as they enter the stream: 1 in most models."""
+    rows = model.embedding[[token.id for token in tokens]]
     factor = float((recorded * rows).sum() / np.square(rows).sum())
     if not np.allclose(recorded, factor * rows, rtol=1e-3, atol=1e-4 * np.abs(recorded).max()):
         raise ValueError(f"The token vectors of {model.name} are not rows of one table.")
-    return factor * table
+    return factor
 
 
 def _output_table(model: "Model") -> Wide:

@@ -1,0 +1,171 @@
+"""Which tokens made a logit: each left out in turn, beside what gradients say of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.attribution.relevance import STEPS, Relevance, rank_correlation, relevances
+from model.serving.engine import Request
+from model.trace.arrays import Wide
+from model.trace.trace import Trace
+from viz.elements.one_of import one_listed
+from viz.figures.heatmap import Axis, heatmap
+from viz.notation.labels import token_label
+from viz.notation.markdown import bold_token
+from viz.notation.superlatives import led_by
+from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
+from viz.shell.pictures import chart, look_for, table
+from viz.state.look import Look
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+LEFT_OUT, INTEGRATED, BY_ATTENTION = "left out", "integrated gradients", "weights × gradients"
+OFFERED = 8  # likeliest next tokens
+FORMULA = (
+    r"\begin{aligned} \text{left out: } & z(x) - z(x \text{ with } \bar e \text{ for } e_j) \\"
+    r" \text{integrated: } & (x_j - b_j) \cdot \tfrac1n \textstyle\sum_k \nabla_{x_j}\,"
+    r" z\big(b + \tfrac{k - 1/2}{n} (x - b)\big) \\"
+    r" \text{weights: } & \textstyle\sum_{l, h, i} a_{ij}\, \partial z / \partial a_{ij} \end{aligned}"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One logit at the end of a text."""
+
+    request: Request
+    token: int  # id
+
+
+class RelevanceRun(Passes[Relevance]):
+    """Relevances under way or ended."""
+
+
+@st.cache_resource
+def runs() -> PassesOf[Asked, RelevanceRun]:
+    """The runs of this process, shared by all visitors."""
+    return PassesOf(RelevanceRun)
+
+
+def relevance(seen: Look) -> None:
+    """The three numbers of each token, as far as they are known."""
+    picture, words = st.columns([3, 2], gap="large")
+    with words:
+        above = st.container()
+        asked = Asked(seen.request, _token(seen))
+    with picture, st.container():
+        found = _found(seen, asked)
+    if found is None:
+        return
+    rows = {
+        LEFT_OUT: found.left_out,
+        INTEGRATED: found.integrated,
+        BY_ATTENTION: found.by_attention,
+    }
+    texts = [token.text for token in seen.trace.tokens]
+    with picture:
+        figure = heatmap(
+            np.array(list(rows.values())),
+            rows=Axis("", list(rows), tokens=False),
+            columns=Axis("token", texts),
+            quantity="difference",
+            height=240,
+        )
+        chart(figure, f"prediction-relevance-{asked.token}")
+    with above:
+        _say(seen, asked, found, texts)
+    with words:
+        st.latex(FORMULA)
+    _compare(found)
+    columns: dict[str, object] = {"token": [token_label(text) for text in texts]}
+    table(columns | rows, "prediction-relevance")
+
+
+def _token(seen: Look) -> int:
+    """The id whose logit is explained: the likeliest to begin with."""
+    logits = seen.trace.require_prediction().after(-1)
+    likely = np.argsort(-logits, kind="stable")[:OFFERED].tolist()
+    names = [token_label(token.text, 24) for token in seen.model.tokenizer.named(likely)]
+    chosen = one_listed("Logit of", names, f"prediction-relevance-{hash(tuple(likely))}")
+    token: int = likely[chosen]
+    return token
+
+
+def _found(seen: Look, asked: Asked) -> Relevance | None:
+    """What is known, with its progress."""
+    length = len(seen.trace.tokens)
+    passes = length + STEPS
+    weights = sum(weight.numel() for weight in seen.model.module.parameters())
+    offer = Offer(
+        "prediction-relevance",
+        f"The text is run {length} times with one token left out, and {STEPS} times with gradients.",
+        f"Run it {passes} times",
+        "passes",
+        "done",
+        passes,
+        (length + 3 * STEPS) * (length + len(seen.trace.target_tokens)) * weights,
+    )
+    run = run_or_offer(runs(), asked, partial(_work, seen.model, seen.trace, asked.token), offer)
+    return None if run is None else run.found
+
+
+def _work(model: "Model", trace: Trace, token: int, run: RelevanceRun) -> Iterator[Relevance]:
+    return relevances(model, trace, token, turn=run.turn)
+
+
+def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
+    """The token that is missed most, and which one the gradients name instead."""
+    if np.isnan(found.left_out).any():
+        return
+    (token,) = seen.model.tokenizer.named([asked.token])
+    names = [bold_token(text, at) for at, text in enumerate(texts)]
+    most, _ = led_by(names, found.left_out, decimals=2)
+    said = (
+        f"The logit of {bold_token(token.text)} is {found.logit:.2f}. It falls most without {most}: by "
+        f"{found.left_out.max():.2f}."
+        if found.left_out.max() > 0
+        else f"The logit of {bold_token(token.text)} is {found.logit:.2f}. It falls without no single token."
+    )
+    if np.isfinite(found.integrated).all():
+        place = int(found.integrated.argmax())
+        same = place == int(found.left_out.argmax())
+        said += (
+            f" Integrated gradients name {'the same token' if same else names[place]}: "
+            f"{found.integrated[place]:+.2f}."
+        )
+    look_for(said)
+
+
+def _compare(found: Relevance) -> None:
+    """How each estimate goes with the measurement, and what integrated gradients lack."""
+    if np.isnan(found.left_out).any():
+        return
+    lines = [
+        f"{name}: {_correlation(found.left_out, values)}"
+        for name, values in ((INTEGRATED, found.integrated), (BY_ATTENTION, found.by_attention))
+        if np.isfinite(values).all()
+    ]
+    st.markdown(f"Rank correlation with **left out** (Spearman): {'; '.join(lines)}.")
+    if np.isfinite(found.integrated).all():
+        st.caption(
+            f"Check of completeness: the integrated gradients add up to {found.integrated.sum():.2f}. They "
+            f"should give the logit minus that with every token left out, {found.logit:.2f} − "
+            f"{found.baseline:.2f} = {found.logit - found.baseline:.2f}; the difference with "
+            f"{STEPS} steps is {found.incomplete:.2g}."
+        )
+    st.caption(
+        "Left out: the token’s vector is replaced by the mean vector of the vocabulary; its position "
+        "stays. That is measured. The two others are estimates from gradients: where they differ from it, it "
+        "holds. What the weights times their gradients say belongs to the positions that are attended to: "
+        "after the first layer these hold more than their own token."
+    )
+
+
+def _correlation(measured: Wide, estimate: Wide) -> str:
+    found = rank_correlation(measured, estimate)
+    return "not defined for so few or equal numbers" if found is None else f"**{found:+.2f}**"
