@@ -10,6 +10,7 @@ from viz.figures.head_marks import Cell
 from viz.notation.theme import KEY, MASKED, QUERY, SCORE, VALUE, WEIGHT
 
 COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
+BESIDE = {"Q": -0.05, "K": 0.0, "V": 0.05}  # lines of one pair stand side by side
 WIDEST = 6.0  # pixels of the line of the largest ratio
 
 
@@ -34,7 +35,7 @@ def composition_graph(
         places = (link.earlier, link.later)
         traces.append(
             line(
-                [head for _, head in places],
+                [head + BESIDE[link.reads] for _, head in places],
                 [layer for layer, _ in places],
                 f"read by {link.reads}",
                 COLOURS[link.reads],

@@ -28,8 +28,8 @@ LEFT_OUT, INTEGRATED, BY_ATTENTION = "left out", "integrated gradients", "weight
 OFFERED = 8  # likeliest next tokens
 FORMULA = (
     r"\begin{aligned} \text{left out: } & z(x) - z(x \text{ with } \bar e \text{ for } e_j) \\"
-    r" \text{integrated: } & (x_j - b_j) \cdot \tfrac1n \textstyle\sum_k \nabla_{x_j}\,"
-    r" z\big(b + \tfrac{k - 1/2}{n} (x - b)\big) \\"
+    r" \text{integrated: } & (x_j - b_j) \cdot \tfrac1n \textstyle\sum_k \nabla_{x_j}\, z(x^{(k)}), \\"
+    r" & x^{(k)} = b + \tfrac{k - 1/2}{n} (x - b) \\"
     r" \text{weights: } & \textstyle\sum_{l, h, i} a_{ij}\, \partial z / \partial a_{ij} \end{aligned}"
 )
 
@@ -152,11 +152,11 @@ def _compare(found: Relevance) -> None:
     ]
     st.markdown(f"Rank correlation with **left out** (Spearman): {'; '.join(lines)}.")
     if np.isfinite(found.integrated).all():
+        apart = found.logit - found.baseline
         st.caption(
-            f"Check of completeness: the integrated gradients add up to {found.integrated.sum():.2f}. They "
-            f"should give the logit minus that with every token left out, {found.logit:.2f} − "
-            f"{found.baseline:.2f} = {found.logit - found.baseline:.2f}; the difference with "
-            f"{STEPS} steps is {found.incomplete:.2g}."
+            f"Check of completeness: the integrated gradients add up to {found.integrated.sum():.2f}. "
+            f"They should give {apart:.2f}: the logit, {found.logit:.2f}, minus the one with every token "
+            f"left out, {found.baseline:.2f}. With {STEPS} steps the difference is {found.incomplete:.2g}."
         )
     st.caption(
         "Left out: the token’s vector is replaced by the mean vector of the vocabulary; its position "
