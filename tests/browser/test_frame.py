@@ -25,7 +25,7 @@ def test_the_map_has_the_blocks_of_the_open_model(
 ) -> None:
     page = open_page("/attention", text=text, model=model)
     for stack, blocks in rails.items():
-        expect(page.locator(f".st-key-rail-{stack}").get_by_role("link")).to_have_text(blocks)
+        expect(page.locator(f".rail[data-stack={stack}]").get_by_role("link")).to_have_text(blocks)
 
 
 def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
@@ -38,7 +38,7 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     here = model_map.locator("[aria-current=page]").locator("visible=true")
     expect(here).to_have_text(["attention"])
     expect(ticks).to_have_attribute("aria-label", "4 layers, layer 2 is chosen")
-    (top, bottom), (above, below) = map(span, (page.locator(".st-key-layer-decoder"), ticks))
+    (top, bottom), (above, below) = map(span, (page.locator(".rail .layer"), ticks))
     assert top <= above < below <= bottom  # in the frame of the layer
     page.get_by_test_id("head-picker").click()
     page.get_by_role("gridcell", name="L0H3").click()
@@ -50,7 +50,7 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     expect(page.get_by_role("heading", level=1)).to_contain_text("Feed-forward")
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value("The cat saw the dog")
     expect(link).to_be_focused()
-    expect(page.get_by_role("tooltip").last).to_contain_text("f(x W_in) W_out")
+    assert "f(x W_in) W_out" in link.evaluate("link => getComputedStyle(link, '::after').content")
     expect(here).to_have_text(["+", "feed-forward", "+"])
     expect(model_map.get_by_role("link", name="add to the residual stream")).to_have_count(2)
     assert filled(page) == ["+", "feed-forward", "+"]

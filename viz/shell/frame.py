@@ -26,6 +26,7 @@ from viz.state.engine import engine
 from viz.state.held import loaded
 from viz.state.link import to_link
 from viz.state.menu import HOME, PAGES, PageEntry, entry
+from viz.state.navigation import page_address
 from viz.state.session import adopt_link, carried_link, current
 from viz.state.view import View
 from viz.tour import card as tour
@@ -50,6 +51,7 @@ class Frame:
     map: "DeltaGenerator"
     said: "DeltaGenerator"  # what is said on the way to a run, above the heading
     card: "DeltaGenerator"  # of the tour
+    leads: bool  # whether the app around this page has the others
     model_map: ModelMap | None = None
     mapped: str = ""  # the model of the map
     has_controls: bool = False
@@ -72,9 +74,11 @@ class Frame:
         view: what its links open, where the page shows another model than the open one.
         """
         if self.model_map is None:
-            carried = carried_link() if view is None else to_link(view)
+            link = page_address(carried_link() if view is None else to_link(view))
             with _of_every_page(), self.map:
-                self.model_map = model_map(model.config, self.page.file, carried)
+                self.model_map = model_map(
+                    model.config, self.page.file, link if self.leads else None
+                )
             self.mapped = model.name
             self.light_layer((view or current()).place)
 
@@ -103,7 +107,7 @@ def run_app() -> None:
     }
     opened = st.navigation(list(pages.values()), position="hidden")
     file = next(file for file, page in pages.items() if page is opened)
-    with _frame(file):
+    with _frame(file, leads=True):
         keys(file)
     inside = st.container(key="page")
     navigation.path(file)
@@ -119,7 +123,7 @@ def open_page(file: str) -> None:
     """
     if not st.session_state.pop(_DRAWN, False):
         mend_streamlit()
-        _frame(file)
+        _frame(file, leads=False)
 
 
 def frame() -> Frame:
@@ -140,8 +144,8 @@ def _of_every_page() -> Iterator[None]:
         yield
 
 
-def _frame(file: str) -> "DeltaGenerator":
-    """Draws the frame of a page; returns the place beside its title."""
+def _frame(file: str, *, leads: bool) -> "DeltaGenerator":
+    """Draws the frame of a page; returns the place beside its title. leads: whether there are other pages."""
     page = entry(file)
     class_bar.join()
     st.set_page_config(
@@ -162,6 +166,7 @@ def _frame(file: str) -> "DeltaGenerator":
         map=st.container(),
         said=st.container(key="said"),
         card=st.container(),
+        leads=leads,
     )
     if page.reads and not page.lends:
         drawn.draw_controls()

@@ -3,16 +3,15 @@
 The blocks that the open page shows are filled, and the tick of the chosen layer is lit.
 """
 
-from collections.abc import Mapping
+import html
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from model.nn.config import TransformerConfig
-from viz.notation.markdown import plain
 from viz.notation.model_map import Block, Kind, Rail, rails
-from viz.state.navigation import page_link
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -36,61 +35,68 @@ ALSO: dict[str, tuple[Kind, ...]] = {
     "pages/laboratory.py": ("attention",),
     "pages/encoder_decoder.py": ("attention",),
 }
+SPOKEN: dict[Kind, str] = {"add": "+, add to the residual stream"}  # where the name is a sign
 
 
 @dataclass
 class ModelMap:
-    """A map that is drawn: for each stack, where its ticks are."""
+    """A map that is drawn, or about to be."""
 
-    ticks: tuple[tuple[Rail, "DeltaGenerator"], ...]
-    lit: str = ""  # the sub-layer whose layer's tick is lit
+    rails: tuple[Rail, ...]
+    link: (
+        Callable[[str], str] | None
+    )  # from a page's file to its address; None: blocks lead nowhere
+    drawn: "DeltaGenerator"
+    lit: str | None = None  # the sub-layer whose layer's tick is lit
 
     def light(self, place: str) -> None:
-        """Lights the tick of a layer. place: the name of a sub-layer of it."""
+        """Draws the map with the tick of a layer lit. place: the name of a sub-layer of it."""
         if place != self.lit:
             self.lit = place
-            for rail, drawn in self.ticks:
-                drawn.html(_ticks(rail, place))
+            rows = "".join(
+                _rail(rail, place, self.link, named=len(self.rails) > 1) for rail in self.rails
+            )
+            self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>')
 
 
-def model_map(config: TransformerConfig, file: str, carried: Mapping[str, str]) -> ModelMap:
-    """Draws one line of blocks for each stack. file: the page that is open. carried: what each link says of
-    the view."""
+def model_map(config: TransformerConfig, file: str, link: Callable[[str], str] | None) -> ModelMap:
+    """One line of blocks for each stack. file: the page that is open."""
     shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
-    named = config.shape == "encoder-decoder"
     st.html(_filled(shown))
-    with st.container(key="model-map", gap=None):
-        return ModelMap(tuple((rail, _rail(rail, carried, named=named)) for rail in rails(config)))
+    with st.container(key="model-map"):
+        return ModelMap(rails(config), link, st.empty())
 
 
 def _filled(shown: set[Kind]) -> str:
-    """The style of the blocks that are filled. A class of their own would mount them anew with each page, and
-    the keyboard would lose its link."""
-    blocks = ", ".join(f'[class*="-kind-{kind}"] a' for kind in sorted(shown)) or "none"
+    """The style of the blocks that are filled. Written into the blocks it would draw them anew with each
+    page, and the keyboard would lose its link."""
+    blocks = ", ".join(f'[data-kind="{kind}"]' for kind in sorted(shown)) or "none"
     colours = "--filled: var(--strong); --said: var(--paper)"
     return f"<style>.st-key-model-map :is({blocks}) {{ {colours} }}</style>"
 
 
-def _rail(rail: Rail, carried: Mapping[str, str], *, named: bool) -> "DeltaGenerator":
-    """The blocks of a stack. Returns the place of its ticks."""
-    with st.container(horizontal=True, gap=None, key=f"rail-{rail.stack}"):
-        if named:
-            st.caption(rail.stack.capitalize())
-        _blocks(rail, "before", rail.before, carried)
-        with st.container(horizontal=True, gap=None, width="content", key=f"layer-{rail.stack}"):
-            _blocks(rail, "layer", rail.layer, carried)
-            ticks = st.empty()
-        _blocks(rail, "after", rail.after, carried)
-    return ticks
+def _rail(rail: Rail, place: str, link: Callable[[str], str] | None, *, named: bool) -> str:
+    """The blocks of a stack."""
+    before, layer, after = (
+        "".join(_block(block, link) for block in blocks)
+        for blocks in (rail.before, rail.layer, rail.after)
+    )
+    name = f"<small>{rail.stack.capitalize()}</small>" if named else ""
+    return (
+        f'<div class="rail" data-stack="{rail.stack}">{name}{before}'
+        f'<span class="layer">{layer}{_ticks(rail, place)}</span>{after}</div>'
+    )
 
 
-def _blocks(rail: Rail, part: str, blocks: tuple[Block, ...], carried: Mapping[str, str]) -> None:
-    for number, block in enumerate(blocks):
-        with st.container(
-            width="content", key=f"block-{rail.stack}-{part}-{number}-kind-{block.kind}"
-        ):
-            said = plain(f"{block.formula} · {block.shape}")
-            page_link(PAGES[block.kind], block.name, help=said, **carried)
+def _block(block: Block, link: Callable[[str], str] | None) -> str:
+    """viz/shell/keys opens the page of a block without a new session."""
+    file, said = PAGES[block.kind], html.escape(f"{block.formula} · {block.shape}")
+    label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
+    leads = "" if link is None else f' href="{html.escape(link(file))}" data-page="{file}"'
+    return (
+        f'<a data-kind="{block.kind}" data-said="{said}" aria-description="{said}"{label}{leads}>'
+        f"{html.escape(block.name)}</a>"
+    )
 
 
 def _ticks(rail: Rail, place: str) -> str:

@@ -1,10 +1,12 @@
 """The menu, the way from page to page, and links between them."""
 
+from collections.abc import Callable, Mapping
+
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
-from viz.state.link import opening_link
-from viz.state.menu import MENU, PAGES
+from viz.state.link import address, opening_link
+from viz.state.menu import MENU, PAGES, entry
 from viz.state.session import carried_link
 from viz.state.view import View
 
@@ -36,6 +38,11 @@ def page_link(file: str, label: str, *, help: str | None = None, **parameters: s
         st.page_link(file, label=label, help=help, query_params=parameters or None)
     except StreamlitPageNotFoundError:
         st.caption(label)
+
+
+def page_address(parameters: Mapping[str, str]) -> Callable[[str], str]:
+    """From a page's file to its address with these parameters."""
+    return lambda file: address(f"/{entry(file).address}", parameters)
 
 
 def view_link(file: str, label: str, view: View) -> None:

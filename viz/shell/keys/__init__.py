@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -16,10 +17,10 @@ from streamlit.errors import StreamlitPageNotFoundError
 from model.nn.config import Shape
 from model.nn.places import Place, layer_label
 from viz.explorer.bundle import BUNDLED
-from viz.explorer.selection import STAGES
 from viz.notation.labels import token_label
 from viz.state.engine import engine
 from viz.state.held import loaded
+from viz.state.link import PARAMETERS
 from viz.state.menu import PAGES
 from viz.state.session import carried_link, change_view, current
 from viz.state.view import View
@@ -42,10 +43,10 @@ def keys(file: str) -> None:
 
     Where a jump leads to another page, the run ends here and that page runs.
     """
-    to = st.session_state.pop(_JUMPED, file)
+    to, parameters = st.session_state.pop(_JUMPED, (file, {}))
     if to != file:
         with suppress(StreamlitPageNotFoundError):  # a page that runs by itself knows no other
-            st.switch_page(to, query_params=carried_link())
+            st.switch_page(to, query_params=parameters or carried_link())
     st.html(_STYLE)
     _component(
         key=_MOUNT,
@@ -79,20 +80,20 @@ def _tokens(name: str, text: str) -> list[str]:
 
 
 def _jump(file: str) -> None:
-    """Takes the view and the page that were chosen in the list."""
+    """Takes the view and the page that were chosen in the list, or the link that was followed."""
     said = st.session_state[_MOUNT].get("jump")
     if not isinstance(said, Mapping):
         return
     if said.get("page") in {page.file for page in PAGES}:
-        if said.get("stage") in STAGES:
-            change_view(replace(current(), stage=said["stage"]))
-        st.session_state[_JUMPED] = said["page"]
+        link = parse_qsl(str(said.get("link", "")))
+        parameters = {name: value for name, value in link if name in PARAMETERS}
+        st.session_state[_JUMPED] = said["page"], parameters
         return
     model = loaded(current().model)
     view = view_at(current(), said, model.attention_names, model.config.shape)
     if view != current():
         change_view(view)
-    st.session_state[_JUMPED] = file if file in SHOW_HEADS else SHOW_HEADS[0]
+    st.session_state[_JUMPED] = file if file in SHOW_HEADS else SHOW_HEADS[0], {}
 
 
 def view_at(view: View, said: Mapping[str, object], layers: tuple[str, ...], shape: Shape) -> View:

@@ -14,10 +14,10 @@ _COLOURED = re.compile(
 )
 # A line lights its block of the map above, and a block its lines.
 _LIT = """
-.stApp:has(.listing .part-{0}:is(:hover, :focus-within)) .st-key-model-map [class*="-kind-{0}"] a {{
+.stApp:has(.listing .part-{0}:is(:hover, :focus-within)) .st-key-model-map [data-kind="{0}"] {{
   --filled: var(--strong); --said: var(--paper);
 }}
-.stApp:has(.st-key-model-map [class*="-kind-{0}"] a:is(:hover, :focus-visible)) .listing .part-{0} {{
+.stApp:has(.st-key-model-map [data-kind="{0}"]:is(:hover, :focus-visible)) .listing .part-{0} {{
   background: var(--lit);
 }}
 """
@@ -42,8 +42,7 @@ def _row(line: Line, lengths: Mapping[Length, int], link: Callable[[Line], str] 
     bare = line.code.lstrip()
     code, shape = coloured(bare), html.escape(line.shaped(lengths))
     if line.shape is not None and link is not None:
-        goal = f'data-page="{page_of(line)}" data-stage="{line.stage or ""}"'
-        code = f'<a href="{html.escape(link(line))}" {goal}>{code}</a>'
+        code = f'<a href="{html.escape(link(line))}" data-page="{page_of(line)}">{code}</a>'
     room = " " * (len(line.code) - len(bare))
     return f"<li{part}><code>{room}{code}</code><span>{shape}</span></li>"
 

@@ -16,9 +16,9 @@ from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.state.held import loaded, traced
-from viz.state.link import address, to_link
+from viz.state.link import to_link
 from viz.state.look import Look
-from viz.state.menu import entry
+from viz.state.navigation import page_address
 from viz.state.session import carried_link, current
 from viz.views.code.lines import STYLE, listing_html, lit_style, page_of
 
@@ -70,7 +70,7 @@ def _link() -> Callable[[Line], str] | None:
 
     def link(line: Line) -> str:
         stage = {"stage": line.stage} if line.stage else {}
-        return address(f"/{entry(page_of(line)).address}", carried | stage)
+        return page_address(carried | stage)(page_of(line))
 
     return link
 

@@ -35,7 +35,6 @@ class Keyboard {
     const part = (name) => root.querySelector(`.${name}`);
     this.root = root;
     this.finder = new Finder(part("finder"));
-    this.map = new ModelMap();
     this.lecture = new Lecture(part("project"), part("leave"));
     this.list = part("list");
     this.single = part("single");
@@ -48,21 +47,24 @@ class Keyboard {
     const { signal } = this.listening;
     document.addEventListener("keydown", (event) => this.hear(event), { capture: true, signal });
     document.addEventListener("click", (event) => this.follow(event), { signal });
+    this.map = new ModelMap(signal);
     this.draft = new Draft(signal);
   }
 
   close() {
-    this.map.close();
     this.listening.abort();
   }
 
-  /** Follows a line of the model as code within the app: its link alone would open a new session. */
+  /** Follows a link to a page within the app: by itself it would open a new session. The menu's own link to that
+   *  address is the quickest way; the server takes any other one. */
   follow(event) {
-    const line = event.target.closest?.("ol.listing a[data-page]");
-    if (!line || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const link = event.target.closest?.("a[data-page]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    const { page, stage } = line.dataset;
-    this.finder.told.jump({ page, stage });
+    const menu = [...document.querySelectorAll("[data-testid=stSidebarContent] a")];
+    const same = menu.find((entry) => addressOf(entry) === addressOf(link));
+    if (same) same.click();
+    else this.finder.told.jump({ page: link.dataset.page, link: link.search.slice(1) });
   }
 
   /** Does what a key means. What it did nothing with goes on to the element that has the keyboard. */
@@ -97,6 +99,11 @@ class Keyboard {
     meaning?.();
     return Boolean(meaning);
   }
+}
+
+/** Where a link leads to, with its parameters in one spelling. */
+function addressOf({ pathname, search }) {
+  return `${pathname}?${new URLSearchParams(search)}`;
 }
 
 /** Whether the key goes into a box. */

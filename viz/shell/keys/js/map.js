@@ -1,18 +1,23 @@
-// What the map of the model is to those who cannot see it: a way through the pages, with the open page marked.
-//
-// Streamlit's containers and links take no such words.
+// The map of the model, whose HTML is drawn anew where another layer is lit or its links carry another view: the open
+// page is marked on it, and the keyboard keeps its link.
 
-const NAMES = { "kind-add": "+, add to the residual stream" };
+const MAP = ".st-key-model-map";
 
 export class ModelMap {
-  constructor() {
+  constructor(signal) {
     this.changed = new MutationObserver(() => this.follow());
+    signal.addEventListener("abort", () => this.changed.disconnect());
+    const touched = ({ target }) => {
+      this.touched = target.closest?.(`${MAP} a`);
+      this.at = [...document.querySelectorAll(`${MAP} a`)].indexOf(this.touched);
+    };
+    for (const event of ["focusin", "pointerdown"]) document.addEventListener(event, touched, { signal });
   }
 
-  /** Names the map as it is now, and whenever it is drawn anew or another page is opened, which changes the
+  /** Marks the map as it is now, and whenever it is drawn anew or another page is opened, which changes the
    *  title. Until there is a map, the whole page is watched. */
   follow() {
-    const map = document.querySelector(".st-key-model-map");
+    const map = document.querySelector(MAP);
     const place = map ?? document.querySelector(".stMain");
     if (place !== this.place) {
       this.changed.disconnect();
@@ -21,24 +26,14 @@ export class ModelMap {
       }
     }
     this.place = place;
-    if (map) name(map);
-  }
-
-  close() {
-    this.changed.disconnect();
+    const links = [...(map?.querySelectorAll("a") ?? [])];
+    links.forEach(mark);
+    const isGone = this.touched?.isConnected === false && document.activeElement === document.body;
+    if (isGone) links[this.at]?.focus();
   }
 }
 
-function name(map) {
-  map.setAttribute("role", "navigation");
-  map.setAttribute("aria-label", "The parts of the model");
-  for (const link of map.querySelectorAll("a")) nameLink(link);
-}
-
-function nameLink(link) {
-  const kinds = link.closest("[class*=-kind-]").className;
-  const [, name] = Object.entries(NAMES).find(([kind]) => kinds.includes(kind)) ?? [];
-  if (name) link.setAttribute("aria-label", name);
+function mark(link) {
   if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
   else link.removeAttribute("aria-current");
 }
