@@ -13,13 +13,13 @@ from urllib.parse import urlencode
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import viz.views.all_heads.ablation as ablation_view
 from model import Model, Trace
 from model.serving.engine import Engine
 from tests.bench.server import numbers, serving
 from tests.bench.visitor import Visitor
 from tests.model.tiny import loaded
 from tests.pages.reading import control, visit
+from viz.shell import background
 from viz.state.engine import engine
 from viz.state.menu import PAGES
 
@@ -34,7 +34,7 @@ MORE = {"Two sentences or models": 1, "Two sentences": 1, "Word order": 6, "Tran
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ablations are waited for, however slow this machine is."""
-    monkeypatch.setattr(ablation_view, "AT_FIRST", 50)
+    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 class Passes(list[tuple[Any, ...]]):
