@@ -41,13 +41,23 @@ def patching(measured: Measured) -> str:
             row["tokens"],
             row["passes"],
             f"{row['seconds']:.1f} s",
+            f"{row['processor_s']:.1f} s",
             f"{row['shown']} times" if "shown" in row else "",
             f"{row['estimate_s']:.2f} s" if "estimate_s" in row else "",
             f"{row['load']:g}",
         )
         for row in measured["rows"]
     ]
-    head = ("library", "tokens", "heads", "exact map", "progress shown", "estimate", "load before")
+    head = (
+        "library",
+        "tokens",
+        "heads",
+        "exact map",
+        "of a processor",
+        "progress shown",
+        "estimate",
+        "load before",
+    )
     return _table(head, rows)
 
 
