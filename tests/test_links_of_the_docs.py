@@ -31,10 +31,16 @@ def rows(heading: str, text: str = COVERAGE) -> list[list[str]]:
 
 
 def views(page: str) -> set[str]:
-    """Every text that stands in a page's file or in the folders of views that it imports from."""
+    """Every text that stands in a page's file, or in the folders of views and the presets that it imports."""
     file = ROOT / "pages" / f"{page}.py"
-    found = re.findall(r"from viz\.views\.(\w+)", file.read_text(encoding="utf-8"))
-    files = [file, *(each for name in found for each in (ROOT / "viz/views" / name).glob("*.py"))]
+    source = file.read_text(encoding="utf-8")
+    found = re.findall(r"from viz\.views\.(\w+)", source)
+    presets = [ROOT / "viz/state/presets.py"] if "viz.state.presets" in source else []
+    files = [
+        file,
+        *presets,
+        *(each for name in found for each in (ROOT / "viz/views" / name).glob("*.py")),
+    ]
     nodes = (node for each in files for node in ast.walk(ast.parse(each.read_text("utf-8"))))
     return {node.value for node in nodes if isinstance(node, ast.Constant)}
 
