@@ -160,6 +160,7 @@ def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
         return
     options[current().show](switched)
     write_link()
+    tour.notice(switched.request)
 
 
 @st.fragment
