@@ -27,8 +27,15 @@ TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 CHANGED = {"mask": "none"}
 RUN_CHANGES = ("pages/attention.py", "pages/laboratory.py")
 TRANSLATED = {"model": "translate-en-fr", "text": "the black cat sleeps"}
-# What these views read besides the sentence: another one, others six ways, the words before a step.
-MORE = {"Two sentences or models": 1, "Two sentences": 1, "Word order": 6, "Translate": 1}
+# What these views read besides the sentence: another one, each alone, others six ways, words before a step.
+MORE = {
+    "Two sentences or models": 1,
+    "Two sentences": 1,
+    "Word order": 6,
+    "Translate": 1,
+    "Patch": 1,
+    "Padded batch": 2,
+}
 
 
 @pytest.fixture(autouse=True)
