@@ -21,6 +21,7 @@ from model.analysis.attribution.head_matrices import (
 from model.analysis.heads import ablations
 from model.analysis.heads.ablations import ablate_each
 from model.analysis.heads.families import families, heads_of
+from model.analysis.heads.merging import Merged
 from model.analysis.run_comparison import rounding
 from model.loading.registry import models
 from model.serving.engine import Request
@@ -101,6 +102,17 @@ def test_all_heads_go_through_w_o_and_through_the_identity() -> None:
     assert total == pytest.approx(np.concatenate(strips), abs=1e-5)
     assert recorded == pytest.approx(added, abs=1e-5)
     assert "As if W_O were the identity" in said(app)
+
+
+def test_where_no_identity_fits_w_o_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Merged) -> Merged:
+        raise ValueError("no identity does so")
+
+    monkeypatch.setattr(Merged, "by_identity", refuse)
+    app = opened("Through W_O", model="smollm2-135m-instruct", text="A cat")
+    control(app, "W_O").set_value("The identity").run()
+    assert "no identity does so" in said(app)
+    assert "As if W_O were" not in said(app)
 
 
 def test_heads_that_share_keys_are_said_to() -> None:

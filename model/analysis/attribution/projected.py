@@ -19,9 +19,11 @@ class Projected:
     """x · matrixᵀ + bias; then what norms of queries and keys and rotary positions make of it."""
 
     x: Wide  # (d_model,): what the map reads, after the norm where there is one
-    matrix: Wide  # (d_k, d_model): the head's rows of W, as nn.Linear keeps them
+    matrix: (
+        Wide  # (d_k, d_model): the head's rows of W; less their mean before a layer norm of queries
+    )
     bias: Wide  # (d_k,): zero where there is none
-    after: Wide  # (d_k,): what the head uses
+    after: Wide  # (d_k,): what the head uses; a norm of queries divides by what the recorded length tells
     recorded: Wide  # (d_k,)
     normed: bool
     turned: bool

@@ -44,8 +44,8 @@ def through_output(seen: Look) -> None:
     )
     shown = _with_matrix(found, matrix)
     with picture:
-        _draw(seen, shown, "" if whole else names[token])
-    look_for(_look(seen, shown, matrix), said)
+        _draw(seen, shown, whole=whole)
+    look_for(_look(seen, shown, by_identity=shown is not found), said)
     with words:
         st.latex(formula(seen.model.config))
         _say_shapes(seen, found)
@@ -54,9 +54,11 @@ def through_output(seen: Look) -> None:
         f"added to the stream by at most {difference(found.check)}."
     )
     _code(seen, found, 0 if whole else token)
-    columns = {f"head {head}": written[-1] for head, written in enumerate(shown.written)}
-    sums = {"bias": shown.bias, "sum": shown.total[-1], "recorded": found.recorded[-1]}
-    table(columns | sums, f"all-heads-merged-{token}-{matrix}", index="dimension")
+    columns = dict(zip(names, shown.total, strict=False))
+    if not whole:
+        columns = {f"head {head}": written[0] for head, written in enumerate(shown.written)}
+        columns |= {"bias": shown.bias, "sum": shown.total[0], "recorded": found.recorded[0]}
+    table(columns, f"all-heads-merged-{token}-{matrix}", index="dimension")
 
 
 def _with_matrix(found: Merged, matrix: str) -> Merged:
@@ -70,12 +72,12 @@ def _with_matrix(found: Merged, matrix: str) -> Merged:
         return found
 
 
-def _draw(seen: Look, shown: Merged, token: str) -> None:
-    """token: its name; "" for the whole sentence."""
+def _draw(seen: Look, shown: Merged, *, whole: bool) -> None:
+    """whole: whether every token is drawn, or the only one."""
     groups = seen.attention.vectors[1].shape[0]
     queries, _ = seen.labels
     key = f"all-heads-merged-{seen.place}-{seen.head}"
-    if not token:
+    if whole:
         figure = merging_of_tokens(shown.outputs, shown.total, tokens=queries, groups=groups)
         chart(figure, f"{key}-sentence")
         return
@@ -87,12 +89,12 @@ def _draw(seen: Look, shown: Merged, token: str) -> None:
     chart(figure, key)
 
 
-def _look(seen: Look, shown: Merged, matrix: str) -> str:
+def _look(seen: Look, shown: Merged, *, by_identity: bool) -> str:
     heads, _, width = shown.outputs.shape
     names = [name_of(seen, (seen.place, head)) for head in range(heads)]
     lengths = np.linalg.norm(shown.written, axis=-1).mean(-1).astype(np.float64)
     longest, _ = led_by(names, lengths, decimals=2)
-    if matrix == IDENTITY and not shown.bias.any():
+    if by_identity:
         apart = np.linalg.norm(shown.total - shown.recorded, axis=-1).mean()
         return (
             f"As if W_O were the identity, each head would write to its own {width} numbers only, and the "

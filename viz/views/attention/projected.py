@@ -116,7 +116,11 @@ def _say_the_rest(found: Projected, side: Side, dimension: int) -> None:
     recorded, after = float(found.recorded[dimension]), float(found.after[dimension])
     said = f"The model recorded **{written(recorded)}**; difference {difference(abs(after - recorded))}."
     follows = [
-        *([f"A norm of each head's {SIDES[side].lower()} follows."] if found.normed else []),
+        *(
+            [f"A norm of the {side} follows; what it divides by is read from the recorded {side}."]
+            if found.normed
+            else []
+        ),
         *(["Rotary positions then turn pairs of its entries."] if found.turned else []),
     ]
     if follows:
