@@ -239,6 +239,18 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
     assert f"L1H3 reads L0H{most.earlier[1]} through its keys, {most.ratio:.3f}" in said(app)
 
 
+def test_the_distance_between_turned_tokens_stays_within_a_shorter_text() -> None:
+    name = "smollm2-135m-instruct"
+    app = opened("A head as matrices", model=name, text="the cat saw a dog", place="decoder.3.self")
+    (before,) = (one for one in app.slider if "before the query" in one.label)
+    far = said(app)
+    before.set_value(4).run()
+    assert said(app) != far
+    app.text_area[0].set_value("the cat").run()
+    assert not app.exception
+    assert not app.error
+
+
 def test_a_head_of_an_encoder_has_no_matrix_to_the_logits_and_says_so() -> None:
     app = opened("A head as matrices", model="minilm", text="the cat saw a dog")
     control(app, "Picture").set_value("W_V · W_O").run()

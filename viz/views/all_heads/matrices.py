@@ -23,7 +23,7 @@ from model.nn.places import Head
 from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.records import Token
-from viz.elements.one_of import one_of
+from viz.elements.one_of import keep_within, one_of
 from viz.figures.composition import singular_curves
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
@@ -48,7 +48,7 @@ def _matrices(request: Request, head: Head) -> HeadMatrices:
     return head_matrices(loaded(request.model), traced(request), *head)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _whole(request: Request, head: Head, shown: str, distance: int) -> Factors:
     model, trace, made = loaded(request.model), traced(request), _matrices(request, head)
     if shown == LOOKS:
@@ -79,6 +79,7 @@ def _over_tokens(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGener
     queries, keys = labels_of(seen.trace, seen.attention)
     looks, distance = shown == LOOKS, 0
     if looks and made.turns and len(keys) > 1:
+        keep_within("all-heads-before", len(keys))
         distance = st.slider(
             "The key stands so many tokens before the query",
             0,
