@@ -2,6 +2,7 @@
 
 from viz.shell import page
 from viz.views.training.choice import BESIDE, TRAIN_HERE, draw_map
+from viz.views.training.claims import tried
 from viz.views.training.here import here
 from viz.views.training.recurrent import beside_recurrent
 from viz.views.training.views import beside, idea, watch
@@ -11,6 +12,7 @@ VIEWS = {
     "Watch it form": watch,
     "Untrained beside trained": beside,
     TRAIN_HERE: here,
+    "Claims": tried,
     BESIDE: beside_recurrent,
 }
 BY_HAND = (

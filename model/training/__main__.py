@@ -1,6 +1,7 @@
-"""Trains one of the shipped models: `python -m model.training NAME`."""
+"""Trains one of the shipped models, or all runs of the experiments: `python -m model.training NAME`."""
 
 import argparse
+import shutil
 import signal
 import sys
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 import torch
 
 from model.loading.shipped import ASSETS
-from model.training import publishing, trainer
+from model.training import experiments, publishing, trainer
 from model.training.recipe import Recipe
 from model.training.recipes import RECIPES
 from model.training.trainer import TrainingProgress, TrainingState
@@ -22,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped; go on with --resume."))
+    if options.name == experiments.NAME:
+        return _experiments(resume=options.resume)
     folder = WORK / options.name
     try:
         recipe = RECIPES[options.name]()
@@ -43,13 +46,26 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m model.training", description=__doc__)
-    parser.add_argument("name", choices=RECIPES)
+    parser.add_argument("name", choices=(*RECIPES, experiments.NAME))
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--resume", action="store_true", help="go on with the saved run")
     parser.add_argument("--publish", action="store_true", help="publish the saved run as it is")
     parser.add_argument("--hours", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--threads", type=int, default=1)
     return parser
+
+
+def _experiments(*, resume: bool) -> int:
+    """resume: only what neither an earlier command nor the shipped file holds."""
+    file, shipped = WORK / experiments.RUNS, ASSETS / experiments.RUNS
+    if resume and shipped.is_file() and not file.is_file():
+        file.parent.mkdir(exist_ok=True)
+        shutil.copyfile(shipped, file)
+    for done in experiments.run_all(file, resume=resume):
+        print(done, flush=True)
+    shutil.copyfile(file, shipped)
+    print(f"All runs were written to {shipped}.")
+    return 0
 
 
 def _run(recipe: Recipe, folder: Path, options: argparse.Namespace) -> TrainingState:

@@ -126,7 +126,7 @@ def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
 
 
-def test_the_idea_the_examples_by_hand_and_a_recurrent_network_are_drawn(
+def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/training")
@@ -148,3 +148,8 @@ def test_the_idea_the_examples_by_hand_and_a_recurrent_network_are_drawn(
     page.get_by_role("slider").first.press("ArrowRight")  # where the path begins
     expect(page.locator(".js-plotly-plot", has_text="GRU: 18 steps")).to_be_visible()
     expect(page.get_by_text("the GRU takes 18 of its steps, attention 1")).to_be_visible()
+    page.get_by_role("radio", name="Claims").click()
+    expect(page.get_by_text("These runs contradict the claim")).to_be_visible()  # of the norm
+    page.get_by_role("radio", name="Dropout", exact=True).click()
+    expect(page.locator(".js-plotly-plot", has_text="dropout 0.2, its own rows")).to_be_visible()
+    expect(page.get_by_text("These runs support the claim")).to_be_visible()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from model.arithmetic.normalization import shrinkage
 from viz.figures.chart import chart, line, marks, titled
-from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, WEIGHT
+from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, WEIGHT, rgba
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 # Okabe and Ito's palette without the colours that stand for query, key and value.
@@ -124,6 +124,55 @@ def training_curves(losses: Mapping[str, Curve], scores: Mapping[str, Curve]) ->
     above = titled("loss, nats per token", rangemode="tozero", domain=[0.54, 1])
     below = titled("score", range=[-0.03, 1.05], domain=[0, 0.46])
     return chart(traces, titled("training step", anchor="y2"), above, yaxis2=below, height=430)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The same measure of several runs that differ in their seed alone."""
+
+    name: str
+    steps: Sequence[int]
+    values: NDArray[np.floating]  # (seed, step); NaN where a run had lost its numbers
+    colour: str
+    dash: str = "solid"
+
+
+def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
+    """For each the mean over the seeds as a line, and from the lowest to the highest seed as a band."""
+    traces = []
+    for runs in drawn:
+        low, mean, high = runs.values.min(0), runs.values.mean(0), runs.values.max(0)
+        traces.append(
+            go.Scatter(
+                x=[*runs.steps, *reversed(runs.steps)],
+                y=[*low.tolist(), *reversed(high.tolist())],
+                fill="toself",
+                fillcolor=rgba(runs.colour, 0.22),
+                line={"width": 0},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        )
+        traces.append(
+            line(
+                runs.steps,
+                mean.tolist(),
+                runs.name,
+                runs.colour,
+                dash=runs.dash,
+                customdata=np.stack([low, high], 1).tolist(),
+                hover=f"{runs.name}, step %{{x}}<br>mean %{{y:.4f}}, "
+                "seeds %{customdata[0]:.4f} to %{customdata[1]:.4f}",
+            )
+        )
+    ends = "; ".join(f"{runs.name}: {runs.values[:, -1].mean():.3f}" for runs in drawn)
+    return chart(
+        traces,
+        titled("training step"),
+        titled(measure),
+        height=380,
+        meta=f"Curves of training, the mean over seeds. At the last step, {ends}.",
+    )
 
 
 def variance_gap(width: int) -> go.Figure:

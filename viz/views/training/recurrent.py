@@ -67,7 +67,8 @@ def _say(found: Comparison, apart: int) -> None:
         for place in (int(each.gradient.argmax()),)
     )
     look_for(
-        f"The GRU computes {count} states in turn, one for each token; attention computes all {count} "
+        "A GRU is a recurrent network: it reads one token after the other, and one vector keeps what it "
+        f"has read. It computes {count} states in turn, one for each token; attention computes all {count} "
         "tokens of a layer at once. From the first chosen token to the second the GRU takes "
         f"{apart} of its steps, attention {min(apart, 1)}. The gradient of the last output is largest at "
         f"{plain(largest)}."

@@ -1,0 +1,181 @@
+"""What is said of transformers, as orders between variants, and what the runs say of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from model.trace.arrays import Wide
+from model.training import experiments
+from model.training.experiments import Runs
+
+Verdict = Literal["supported", "in part", "contradicted"]
+LOSS, ACCURACY = "held_out_loss", "repeat_accuracy"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, the variants that try it, and who should end better than whom."""
+
+    title: str
+    words: str  # one sentence
+    variants: Mapping[str, str]  # name in the picture -> variant
+    better: tuple[tuple[str, str], ...]  # names in the picture: the first should end better
+    limits: str  # what the runs do not show
+    measure: str = LOSS
+    beside: str = ""  # a second measure, drawn dashed
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Where the runs of one variant ended, a number a seed; NaN: the run had lost its numbers."""
+
+    name: str
+    values: Wide
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.values))
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The lowest and the highest seed."""
+        return float(np.min(self.values)), float(np.max(self.values))
+
+
+def ending(claim: Claim, name: str, runs: Runs, measure: str = "") -> Ending:
+    """The last values of a variant, by its name in the picture."""
+    _, values = experiments.curves(runs, claim.variants[name], measure or claim.measure)
+    return Ending(name, values[:, -1])
+
+
+def wins(claim: Claim, pair: tuple[str, str], runs: Runs) -> int:
+    """In how many seeds the first of a pair ended better. A run without numbers is worse than any."""
+    first, second = (_badness(claim, ending(claim, name, runs).values) for name in pair)
+    return int((first < second).sum())
+
+
+def _badness(claim: Claim, values: Wide) -> Wide:
+    return np.nan_to_num(-values if claim.measure == ACCURACY else values, nan=np.inf)
+
+
+def verdict(claim: Claim, runs: Runs) -> Verdict:
+    """supported: in every pair every seed has the order of the claim; contradicted: none has."""
+    shares = [wins(claim, pair, runs) / len(experiments.SEEDS) for pair in claim.better]
+    if all(share == 1 for share in shares):
+        return "supported"
+    return "in part" if any(shares) else "contradicted"
+
+
+def _rising(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each name should end better than the one before."""
+    return tuple(zip(names[1:], names[:-1], strict=True))
+
+
+_DEPTHS = {
+    "1 layer": "1 layers",
+    "2 layers": "2 layers",
+    "4 layers": "base",
+    "8 layers": "8 layers",
+}
+_WIDTHS = {"16": "width 16", "32": "width 32", "64": "base", "128": "width 128"}
+_INNER = {
+    "none": "inner width 0",
+    "64 (× 1)": "inner width 64",
+    "256 (× 4)": "base",
+    "512 (× 8)": "inner width 512",
+}
+_SHORT = "300 steps, one kind of text, one rate that was not tuned for each variant. "
+
+CLAIMS = (
+    Claim(
+        "Norm",
+        "With layer norm the loss falls faster.",
+        {
+            "4 layers, with norm": "base",
+            "4 layers, without": "no norm",
+            "8 layers, with norm": "8 layers",
+            "8 layers, without": "no norm, 8 layers",
+        },
+        (
+            ("4 layers, with norm", "4 layers, without"),
+            ("8 layers, with norm", "8 layers, without"),
+        ),
+        f"{_SHORT}Published models have dozens of layers and train for far longer at the largest rate that "
+        "still works; these runs say nothing about those.",
+    ),
+    Claim(
+        "Shortcut",
+        "Without shortcuts a stack of layers hardly learns.",
+        {"with shortcuts": "base", "without": "no shortcut"},
+        (("with shortcuts", "without"),),
+        f"{_SHORT}A special start of the weights can train stacks without shortcuts; none was tried.",
+    ),
+    Claim(
+        "Scaling",
+        "Scores divided by √d_k train better than scores as they are.",
+        {"divided by √64 = 8": "one head", "not divided": "one head, no scaling"},
+        (("divided by √64 = 8", "not divided"),),
+        f"{_SHORT}One head of width 64 in each layer, as wide as a head of the 2017 paper; with narrow heads "
+        "the factor is nearer to 1. Smaller starting weights of query and key could replace it.",
+    ),
+    Claim(
+        "Dropout",
+        "Dropout lessens overfitting on a small training set.",
+        {"without dropout": "few rows, dropout 0.0", "dropout 0.2": "few rows, dropout 0.2"},
+        (("dropout 0.2", "without dropout"),),
+        "32 rows of 64 tokens, read again and again: far fewer than any model is trained on in earnest. One "
+        "share of dropout; stopping early, or more data, is not compared.",
+        beside="training_loss",
+    ),
+    Claim(
+        "Pre or post",
+        "Pre-norm trains faster than post-norm, and bears a larger rate.",
+        {
+            "pre-norm, rate .002": "base",
+            "post-norm, rate .002": "post-norm",
+            "pre-norm, rate .01": "fast",
+            "post-norm, rate .01": "post-norm, fast",
+        },
+        (
+            ("pre-norm, rate .002", "post-norm, rate .002"),
+            ("pre-norm, rate .01", "post-norm, rate .01"),
+        ),
+        "Four layers, a warm-up of 30 steps, two rates, 300 steps. Deep stacks, for which pre-norm was "
+        "introduced, are not tried.",
+    ),
+    Claim(
+        "Depth",
+        "More layers learn better.",
+        _DEPTHS,
+        _rising(tuple(_DEPTHS)),
+        f"{_SHORT}More layers take more operations a step, and may need more steps or another rate; with "
+        "these, the order may turn.",
+    ),
+    Claim(
+        "Width",
+        "A wider model learns better.",
+        _WIDTHS,
+        _rising(tuple(_WIDTHS)),
+        f"{_SHORT}Text is fresh at every step, so a large model cannot overfit here; on a small training set "
+        "it could.",
+    ),
+    Claim(
+        "Inner width",
+        "A wider feed-forward layer learns better, which is why it is four times as wide.",
+        _INNER,
+        _rising(tuple(_INNER)),
+        f"{_SHORT}That four times is the best width is not shown: a fair trial would give each width "
+        "the same number of parameters or operations.",
+    ),
+    Claim(
+        "Recurrent",
+        "Attention copies from the row better than a recurrent network of equal size.",
+        {"attention, 2 layers": "attention", "GRU": "recurrent"},
+        (("attention, 2 layers", "GRU"),),
+        "600 steps, rows of 48 symbols; the rate of the GRU is the better of two that were tried. A larger "
+        "or longer trained GRU, or an LSTM, may learn the task.",
+        measure=ACCURACY,
+    ),
+)

@@ -1,0 +1,95 @@
+"""Every variant trained from several seeds: `python -m model.training experiments`.
+
+What was measured along the way is kept in one file, run by run, so a command that was stopped goes on where
+it was.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from model.loading.shipped import ASSETS
+from model.trace.arrays import Wide
+from model.training import trainer, variants
+
+NAME = "experiments"  # of the command
+RUNS = "experiments.json"
+SEEDS = (0, 1, 2, 3)
+
+Measured = dict[str, float | None]  # a record of the trainer; None where a run had lost its numbers
+Runs = dict[str, dict[str, list[Measured]]]  # variant -> seed -> what was measured along the way
+
+
+def run(variant: str, seed: int, *, steps: int | None = None) -> list[Measured]:
+    """What is measured while a variant is trained from a seed. steps: stops after so many."""
+    recipe = variants.recipes()[variant]
+    trained = trainer.begin(replace(recipe, seed=seed, steps=steps or recipe.steps))
+    for _ in trainer.train(trained):
+        pass
+    return [_rounded(record) for record in trained.history]
+
+
+def run_all(file: Path, *, resume: bool) -> Iterator[str]:
+    """Trains every variant from every seed and writes the file after each; yields what was done.
+
+    resume: whether runs that stand in the file already are left as they are.
+    """
+    runs = read(file) if resume and file.is_file() else {}
+    for seed in SEEDS:
+        for variant in variants.recipes():
+            done = runs.setdefault(variant, {})
+            if str(seed) not in done:
+                done[str(seed)] = run(variant, seed)
+                _write(file, runs)
+                yield f"{variant}, seed {seed}"
+
+
+@cache
+def shipped_runs() -> Runs:
+    """The runs that ship with the app."""
+    return read(ASSETS / RUNS)
+
+
+def read(file: Path) -> Runs:
+    runs: Runs = json.loads(file.read_text(encoding="utf-8"))
+    return runs
+
+
+def curves(runs: Runs, variant: str, measure: str) -> tuple[list[int], Wide]:
+    """The steps at which a variant was measured, and the values (seed, step), NaN where there is none."""
+    histories = list(runs[variant].values())
+    measured = [
+        [record.get(measure) for record in history if measure in record] for history in histories
+    ]
+    steps = [int(record["step"] or 0) for record in histories[0] if measure in record]
+    return steps, np.array(measured, dtype=np.float64)
+
+
+@lru_cache(maxsize=64)
+def parameters(variant: str) -> int:
+    """How many numbers a variant learns."""
+    recipe = variants.recipes()[variant]
+    with torch.device("meta"):
+        module = recipe.build(recipe.config)
+    return sum(weight.numel() for weight in module.parameters())
+
+
+def _write(file: Path, runs: Runs) -> None:
+    """A command that is stopped meanwhile leaves the file before."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps(runs), encoding="utf-8")
+    os.replace(partial, file)
+
+
+def _rounded(record: trainer.Record) -> Measured:
+    return {
+        name: round(value, 5) if math.isfinite(value) else None for name, value in record.items()
+    }

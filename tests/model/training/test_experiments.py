@@ -1,0 +1,140 @@
+"""The shipped runs of the experiments: what a run anew gives, and that a variant differs as its name says."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from model.nn.layers import Norm
+from model.nn.transformer import Transformer
+from model.training import claims, experiments, trainer, variants
+from model.training.claims import CLAIMS, Claim
+
+TOLERANCE = 2e-3  # nats: another processor adds up in another order
+
+
+@pytest.mark.parametrize("variant", ["width 16", "one head, no scaling", "few rows, dropout 0.2"])
+def test_a_run_anew_measures_what_the_file_says(variant: str) -> None:
+    shipped = experiments.shipped_runs()[variant]["2"][:2]
+    again = experiments.run(variant, 2, steps=shipped[1]["step"])
+    for old, new in zip(shipped, again, strict=True):
+        assert new == pytest.approx(old, abs=TOLERANCE)
+
+
+def test_the_file_holds_every_variant_from_every_seed_to_its_last_step() -> None:
+    runs = experiments.shipped_runs()
+    assert runs.keys() == variants.recipes().keys()
+    for variant, recipe in variants.recipes().items():
+        assert tuple(map(int, runs[variant])) == experiments.SEEDS
+        assert {history[-1]["step"] for history in runs[variant].values()} == {recipe.steps}
+    assert (experiments.ASSETS / experiments.RUNS).stat().st_size < 300_000
+
+
+def test_a_variant_differs_from_the_base_in_the_part_that_it_names() -> None:
+    made = {name: trainer.begin(recipe).module for name, recipe in variants.recipes().items()}
+    base = made["base"]
+    assert not [part for part in made["no norm"].modules() if isinstance(part, Norm)]
+    assert_same_weights(made["no norm"], base)
+    assert_same_weights(made["no shortcut"], base)
+    assert base.decoder is not None
+    bare = made["no shortcut"].decoder
+    assert bare is not None
+    x = torch.randn(1, 5, 64, generator=torch.Generator().manual_seed(0))
+    block = base.decoder.blocks[0]
+    attended = block.self_attention(block.self_norm(x))
+    added = block.feed_forward(block.feed_forward_norm(attended))
+    torch.testing.assert_close(bare.blocks[0](x), added)
+    torch.testing.assert_close(block(x), x + attended + block.feed_forward(
+        block.feed_forward_norm(x + attended)
+    ))  # fmt: skip
+
+
+def assert_same_weights(one: Transformer, other: Transformer) -> None:
+    """Of those that the first has."""
+    others = other.state_dict()
+    for name, value in one.state_dict().items():
+        assert value.equal(others[name]), name
+
+
+def test_scores_that_are_not_scaled_give_another_loss_from_the_same_weights() -> None:
+    module, losses = trainer.begin(variants.recipes()["one head"]).module, []
+    for name in ("one head", "one head, no scaling"):
+        recipe = variants.recipes()[name]
+        losses.append(trainer.evaluate(recipe, module, seed=0).scores["held_out_loss"])
+    doubled = copy.deepcopy(module)  # √64 = 8 times the scores by hand
+    with torch.no_grad():
+        for attention in doubled.attentions():
+            attention.query.weight.mul_(8)
+            attention.query.bias.mul_(8)
+    by_hand = trainer.evaluate(variants.recipes()["one head"], doubled, seed=0)
+    assert losses[0] != pytest.approx(losses[1], abs=1e-4)
+    assert by_hand.scores["held_out_loss"] == pytest.approx(losses[1], abs=1e-4)
+
+
+def test_few_rows_are_the_same_at_every_step_and_none_of_them_is_held_out() -> None:
+    task = variants.recipes()["few rows, dropout 0.0"].task
+    drawn = [task.batch(np.random.default_rng(step), step).inputs.tolist() for step in range(30)]
+    rows = {tuple(row) for batch in drawn for row in batch}
+    assert len(rows) <= variants.FEW_ROWS
+    assert not rows & {tuple(row) for row in task._held_out.inputs.tolist()}
+
+
+TRIED = Claim("", "", {"a": "x", "b": "y"}, (("a", "b"),), "", measure="held_out_loss")
+
+
+def runs_ending(first: list[float | None], second: list[float | None]) -> experiments.Runs:
+    return {
+        name: {
+            str(seed): [{"step": 0, "held_out_loss": 9.0}, {"step": 9, "held_out_loss": value}]
+            for seed, value in enumerate(values)
+        }
+        for name, values in (("x", first), ("y", second))
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([1, 1, 1, 1], [2, 2, 2, 2], "supported"),
+        ([1, 1, 1, 3], [2, 2, 2, 2], "in part"),
+        ([3, 3, 3, 3], [2, 2, 2, 2], "contradicted"),
+        ([3, 3, 3, 3], [None, None, None, None], "supported"),
+        ([None, 1, 1, 1], [2, 2, 2, 2], "in part"),
+    ],
+)
+def test_a_claim_holds_where_every_seed_has_its_order(
+    first: list[float | None], second: list[float | None], expected: str
+) -> None:
+    runs = runs_ending(first, second)
+    assert claims.verdict(TRIED, runs) == expected
+    ended = claims.ending(TRIED, "b", runs)
+    if None not in second:
+        assert (ended.mean, ended.spread) == (2, (2, 2))
+
+
+def test_every_claim_speaks_of_variants_that_were_run() -> None:
+    for claim in CLAIMS:
+        assert set(claim.variants.values()) <= variants.recipes().keys()
+        assert {name for pair in claim.better for name in pair} <= claim.variants.keys()
+
+
+def test_a_command_that_was_stopped_goes_on_with_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[str, int]] = []
+
+    def run(variant: str, seed: int) -> list[experiments.Measured]:
+        begun.append((variant, seed))
+        return [{"step": 0.0, "held_out_loss": 1.0}]
+
+    monkeypatch.setattr(experiments, "run", run)
+    file = tmp_path / "runs" / experiments.RUNS
+    every = [(name, seed) for seed in experiments.SEEDS for name in variants.recipes()]
+    stopped = experiments.run_all(file, resume=False)
+    assert [next(stopped) for _ in range(3)] == [f"{name}, seed 0" for name, _ in every[:3]]
+    assert len(list(experiments.run_all(file, resume=True))) == len(every) - 3
+    assert begun == every
+    assert json.loads(file.read_text("utf-8")) == experiments.read(file)
