@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from model import Intervention, Trace
+from model.nn.patches import Patch
 from tests.csv_reading import read_matrix_csv
 from tests.model.tiny import loaded, run
 from viz.explorer.stages import stages
@@ -172,7 +173,12 @@ def test_a_page_asks_for_nothing() -> None:
 def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
     model = loaded("gpt")
     place = model.attention_names[1]
-    intervention = Intervention(scale=1.0, ablated=frozenset({(model.attention_names[0], 2)}))
+    first = model.attention_names[0]
+    patch = Patch("gpt", "a dog saw the lion on a tiger", frozenset({("head", first, 1)}))
+    cell = (first, 0, 3, 1, 0.25)
+    intervention = Intervention(
+        scale=1.0, ablated=frozenset({(first, 2)}), weights=frozenset({cell}), patch=patch
+    )
     before, after = run(model), run(model, intervention)
     subject = Subject("A tiny GPT", after, before, after.find(place), LINK)
     elements = Elements(report(subject, pictured(after, before, place, "weights")))
@@ -181,7 +187,7 @@ def test_a_report_says_what_was_run_how_and_how_well_it_checks() -> None:
         after.text,
         "Ran onthe CPU",
         place,
-        "scores not scaled; L0H2 off",
+        "scores not scaled; L0H2 off; L0H0: weight 3 → 1 = 0.25; L0H1 from “a dog saw the lion on a tiger”",
         "A counterfactual",
         LINK,
         "loss of the sentence",
