@@ -6,29 +6,34 @@ import streamlit as st
 
 from viz.notation.markdown import plain
 from viz.shell import page
+from viz.shell.frame import frame
 from viz.state import url
 from viz.state.menu import entry
-from viz.state.navigation import page_link
+from viz.state.navigation import leading_to
 from viz.views.glossary.glossary import TERMS, Term, by_letter, matching, term
 from viz.views.glossary.miniatures import STYLE, picture
 from viz.views.worked.by_hand import WORKED_PAGE, worked_example
 
 
-def one(found: Term) -> None:
-    """A term: its picture, its names, its sentence, and where to see it."""
+def listed(found: Term) -> str:
+    """HTML of a term: its picture, its names, its sentence, and where to see it."""
     also = f" ({html.escape(', '.join(found.also))})" if found.also else ""
     name, meaning = html.escape(found.name), html.escape(found.meaning)
-    words, links = st.columns([3, 2], vertical_alignment="top")
-    words.html(
+    links = []
+    if found.page != WORKED_PAGE:
+        links.append(_link(found.page, entry(found.page).title))
+    if found.example:
+        title = worked_example(found.example).title
+        links.append(_link(WORKED_PAGE, f"By hand: {title}", example=found.example))
+    return (
         f'<div class="term"><div class="picture">{picture(found)}</div>'
-        f"<p><b>{name}</b>{also}<br>{meaning}</p></div>"
+        f'<p><b>{name}</b>{also}<br>{meaning}</p><p class="leads">{"<br>".join(links)}</p></div>'
     )
-    with links:
-        if found.page != WORKED_PAGE:
-            page_link(found.page, f"{entry(found.page).title} →")
-        if found.example:
-            title = worked_example(found.example).title
-            page_link(WORKED_PAGE, f"By hand: {plain(title)} →", example=found.example)
+
+
+def _link(file: str, words: str, **parameters: str) -> str:
+    leads = leading_to(file, parameters) if frame().leads else ""
+    return f"<a {leads}>{html.escape(words)} →</a>"
 
 
 def linked() -> None:
@@ -44,7 +49,7 @@ def linked() -> None:
         )
         return
     with st.container(border=True, key="glossary-linked"):
-        one(found)
+        st.html(listed(found))
 
 
 @st.fragment
@@ -63,16 +68,14 @@ def search() -> None:
         st.caption(
             f"{len(found)} of {len(TERMS)} terms" if found else "No term contains these words."
         )
-        for each in found:
-            one(each)
+        st.html("".join(map(listed, found)))
         return
     letters = by_letter(TERMS)
     jumps = " ".join(f'<a href="#letter-{letter}">{letter}</a>' for letter in letters)
     st.html(f'<nav class="letters" aria-label="Letters">{jumps}</nav>')
     for letter, terms in letters.items():
-        st.html(f'<h2 class="letter" id="letter-{letter}">{letter}</h2>')
-        for each in terms:
-            one(each)
+        head = f'<h2 class="letter" id="letter-{letter}">{letter}</h2>'
+        st.html(head + "".join(map(listed, terms)))
 
 
 page.open_page("pages/glossary.py")

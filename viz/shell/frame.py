@@ -26,7 +26,6 @@ from viz.state.engine import engine
 from viz.state.held import loaded
 from viz.state.link import to_link
 from viz.state.menu import HOME, PAGES, PageEntry, entry
-from viz.state.navigation import page_address
 from viz.state.session import adopt_link, carried_link, current
 from viz.state.view import View
 from viz.tour import card as tour
@@ -74,10 +73,10 @@ class Frame:
         view: what its links open, where the page shows another model than the open one.
         """
         if self.model_map is None:
-            link = page_address(carried_link() if view is None else to_link(view))
+            carried = carried_link() if view is None else to_link(view)
             with _of_every_page(), self.map:
                 self.model_map = model_map(
-                    model.config, self.page.file, link if self.leads else None
+                    model.config, self.page.file, carried if self.leads else None
                 )
             self.mapped = model.name
             self.light_layer((view or current()).place)

@@ -4,7 +4,7 @@ The blocks that the open page shows are filled, and the tick of the chosen layer
 """
 
 import html
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import streamlit as st
 
 from model.nn.config import TransformerConfig
 from viz.notation.model_map import Block, Kind, Rail, rails
+from viz.state.navigation import leading_to
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -43,9 +44,7 @@ class ModelMap:
     """A map that is drawn, or about to be."""
 
     rails: tuple[Rail, ...]
-    link: (
-        Callable[[str], str] | None
-    )  # from a page's file to its address; None: blocks lead nowhere
+    carried: Mapping[str, str] | None  # what each link says of the view; None: blocks lead nowhere
     drawn: "DeltaGenerator"
     lit: str | None = None  # the sub-layer whose layer's tick is lit
 
@@ -54,17 +53,17 @@ class ModelMap:
         if place != self.lit:
             self.lit = place
             rows = "".join(
-                _rail(rail, place, self.link, named=len(self.rails) > 1) for rail in self.rails
+                _rail(rail, place, self.carried, named=len(self.rails) > 1) for rail in self.rails
             )
             self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>')
 
 
-def model_map(config: TransformerConfig, file: str, link: Callable[[str], str] | None) -> ModelMap:
+def model_map(config: TransformerConfig, file: str, carried: Mapping[str, str] | None) -> ModelMap:
     """One line of blocks for each stack. file: the page that is open."""
     shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
     st.html(_filled(shown))
     with st.container(key="model-map"):
-        return ModelMap(rails(config), link, st.empty())
+        return ModelMap(rails(config), carried, st.empty())
 
 
 def _filled(shown: set[Kind]) -> str:
@@ -75,10 +74,10 @@ def _filled(shown: set[Kind]) -> str:
     return f"<style>.st-key-model-map :is({blocks}) {{ {colours} }}</style>"
 
 
-def _rail(rail: Rail, place: str, link: Callable[[str], str] | None, *, named: bool) -> str:
+def _rail(rail: Rail, place: str, carried: Mapping[str, str] | None, *, named: bool) -> str:
     """The blocks of a stack."""
     before, layer, after = (
-        "".join(_block(block, link) for block in blocks)
+        "".join(_block(block, carried) for block in blocks)
         for blocks in (rail.before, rail.layer, rail.after)
     )
     name = f"<small>{rail.stack.capitalize()}</small>" if named else ""
@@ -88,13 +87,12 @@ def _rail(rail: Rail, place: str, link: Callable[[str], str] | None, *, named: b
     )
 
 
-def _block(block: Block, link: Callable[[str], str] | None) -> str:
-    """viz/shell/keys opens the page of a block without a new session."""
+def _block(block: Block, carried: Mapping[str, str] | None) -> str:
     file, said = PAGES[block.kind], html.escape(f"{block.formula} · {block.shape}")
     label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
-    leads = "" if link is None else f' href="{html.escape(link(file))}" data-page="{file}"'
+    leads = "" if carried is None else leading_to(file, carried)
     return (
-        f'<a data-kind="{block.kind}" data-said="{said}" aria-description="{said}"{label}{leads}>'
+        f'<a data-kind="{block.kind}" data-said="{said}" aria-description="{said}"{label} {leads}>'
         f"{html.escape(block.name)}</a>"
     )
 

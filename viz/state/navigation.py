@@ -1,6 +1,7 @@
 """The menu, the way from page to page, and links between them."""
 
-from collections.abc import Callable, Mapping
+import html
+from collections.abc import Mapping
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -40,9 +41,10 @@ def page_link(file: str, label: str, *, help: str | None = None, **parameters: s
         st.caption(label)
 
 
-def page_address(parameters: Mapping[str, str]) -> Callable[[str], str]:
-    """From a page's file to its address with these parameters."""
-    return lambda file: address(f"/{entry(file).address}", parameters)
+def leading_to(file: str, parameters: Mapping[str, str]) -> str:
+    """The attributes of an HTML link to a page, which viz/shell/keys follows within the app."""
+    link = html.escape(address(f"/{entry(file).address}", parameters))
+    return f'href="{link}" data-page="{file}"'
 
 
 def view_link(file: str, label: str, view: View) -> None:

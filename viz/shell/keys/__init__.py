@@ -20,7 +20,7 @@ from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
 from viz.state.engine import engine
 from viz.state.held import loaded
-from viz.state.link import PARAMETERS
+from viz.state.link import LINK_BYTES
 from viz.state.menu import PAGES
 from viz.state.session import carried_link, change_view, current
 from viz.state.view import View
@@ -85,9 +85,8 @@ def _jump(file: str) -> None:
     if not isinstance(said, Mapping):
         return
     if said.get("page") in {page.file for page in PAGES}:
-        link = parse_qsl(str(said.get("link", "")))
-        parameters = {name: value for name, value in link if name in PARAMETERS}
-        st.session_state[_JUMPED] = said["page"], parameters
+        link = str(said.get("link", ""))[:LINK_BYTES]
+        st.session_state[_JUMPED] = said["page"], dict(parse_qsl(link))
         return
     model = loaded(current().model)
     view = view_at(current(), said, model.attention_names, model.config.shape)

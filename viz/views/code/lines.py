@@ -26,7 +26,7 @@ _LIT = """
 def listing_html(
     listed: Iterable[Line], lengths: Mapping[Length, int], link: Callable[[Line], str] | None
 ) -> str:
-    """link: the address of the page with a line's numbers; None: lines lead nowhere."""
+    """link: the attributes of a link to the page with a line's numbers; None: lines lead nowhere."""
     rows = "".join(_row(line, lengths, link) for line in listed)
     return f'<ol class="listing" aria-label="The model as code">{rows}</ol>'
 
@@ -42,13 +42,13 @@ def _row(line: Line, lengths: Mapping[Length, int], link: Callable[[Line], str] 
     bare = line.code.lstrip()
     code, shape = coloured(bare), html.escape(line.shaped(lengths))
     if line.shape is not None and link is not None:
-        code = f'<a href="{html.escape(link(line))}" data-page="{page_of(line)}">{code}</a>'
+        code = f"<a {link(line)}>{code}</a>"
     room = " " * (len(line.code) - len(bare))
     return f"<li{part}><code>{room}{code}</code><span>{shape}</span></li>"
 
 
 def page_of(line: Line) -> str:
-    """The file of the page with a line's numbers. viz/shell/keys opens it without a new session."""
+    """The file of the page with a line's numbers."""
     return PAGES[line.part or "tokens"]
 
 

@@ -18,7 +18,7 @@ from viz.notation.numbers import difference
 from viz.state.held import loaded, traced
 from viz.state.link import to_link
 from viz.state.look import Look
-from viz.state.navigation import page_address
+from viz.state.navigation import leading_to
 from viz.state.session import carried_link, current
 from viz.views.code.lines import STYLE, listing_html, lit_style, page_of
 
@@ -62,7 +62,7 @@ def _checked(request: Request) -> float:
 
 
 def _link() -> Callable[[Line], str] | None:
-    """The address of the page with a line's numbers. None where a link cannot carry the whole view: it opens
+    """A link to the page with a line's numbers. None where a link cannot carry the whole view: it opens
     a session of its own, which would begin with another sentence."""
     carried = carried_link()
     if carried != to_link(replace(current(), show="")):
@@ -70,7 +70,7 @@ def _link() -> Callable[[Line], str] | None:
 
     def link(line: Line) -> str:
         stage = {"stage": line.stage} if line.stage else {}
-        return page_address(carried | stage)(page_of(line))
+        return leading_to(page_of(line), carried | stage)
 
     return link
 
