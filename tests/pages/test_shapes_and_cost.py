@@ -199,7 +199,7 @@ def test_nothing_is_measured_until_somebody_asks() -> None:
     assert "Measure now" in [button.label for button in app.button]
     app.button(key="cost-loop").click().run()
     (bars,) = traces(app)
-    assert [re.fullmatch(r"[\d.e+]+ ms", word) is not None for word in bars["text"]] == [True, True]
+    assert [re.fullmatch(r"[\d.,]+ ms", word) is not None for word in bars["text"]] == [True, True]
     assert re.search(r"the largest difference is (0|\de−[5-9])\.", said(app))
 
 

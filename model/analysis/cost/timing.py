@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 SECONDS = 2.0  # of measuring, after which no further length begins
 REPEATS, ENOUGH = 7, 0.2  # runs of one kind; fewer once they took so many seconds together
+FEWEST = 3  # but so many: another program may hold one of them up
 WIDEST = 2_048
 MOST_PAIRS = 2**24  # scores of all heads, 64 MiB
 Seconds = tuple[float, ...]
@@ -170,7 +171,7 @@ def timed(
 def _median(run: Callable[[], object], clock: Callable[[], float]) -> float:
     run()
     taken: list[float] = []
-    while len(taken) < REPEATS and sum(taken) < ENOUGH:
+    while len(taken) < FEWEST or (len(taken) < REPEATS and sum(taken) < ENOUGH):
         begun = clock()
         run()
         taken.append(clock() - begun)

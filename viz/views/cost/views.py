@@ -229,15 +229,21 @@ def _asked(
 def _loop_and_one_shot(found: HeadsMeasurement, heads: int) -> None:
     ways = {"all heads at once": found.one_shot, "a loop over heads": found.loop}
     rows = [
-        Amount(name, 1_000 * seconds, f"{1_000 * seconds:.3g} ms", colour)
+        Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
         for (name, seconds), colour in zip(ways.items(), (WEIGHT, QUERY), strict=True)
     ]
     chart(amounts(rows, unit="milliseconds"), "cost-ways")
     st.caption(
-        f"The loop takes {found.loop / found.one_shot:.2g} times as long for {counted(heads, 'head')}. Both "
+        f"The loop takes {found.loop / found.one_shot:,.1f} times as long for {counted(heads, 'head')}. Both "
         f"give the same result: the largest difference is {difference(found.difference)}."
     )
     _where(found)
+
+
+def _milliseconds(seconds: float) -> str:
+    """Three digits: 0.123 ms, 12.3 ms, 1,234 ms."""
+    time = 1_000 * seconds
+    return f"{time:,.{int(time < 100) + int(time < 10) + int(time < 1)}f} ms"
 
 
 def _where(found: Measurement | HeadsMeasurement) -> None:
