@@ -141,7 +141,8 @@ def _largest(found: Wide, rows: Sequence[str], columns: Sequence[str], looks: bo
 def _left_out(seen: Look, made: HeadMatrices, looks: bool) -> str:
     config = seen.model.config
     norm = (
-        "e is a token's vector, put through the head's norm as if it were alone in the stream, without β"
+        "e is a token's vector, put through the head's norm as if it were alone in the stream"
+        + (", without β" if config.shifts else "")
         if config.norm_place == "pre"
         else "e is a token's vector as it enters the stream; norms of layers between are left out"
     )
@@ -212,7 +213,7 @@ def _singular(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerato
         f"the first {halves[0]} of W_Q · W_Kᵀ and the first {halves[1]} of W_V · W_O: the fewer, the fewer "
         "directions of the stream the head reads or writes."
     )
-    st.caption(
-        "The norm before the head is folded in: its γ and, for a layer norm, the subtracted mean."
-    )
+    if seen.model.config.norm_place == "pre":
+        mean = " and the subtracted mean" if seen.model.config.centres else ""
+        st.caption(f"The norm before the head is folded in: its γ{mean}.")
     table({"W_Q · W_Kᵀ": looks, "W_V · W_O": writes}, f"all-heads-{shown}", index="number")
