@@ -60,11 +60,12 @@ def composition(seen: Look, picture: DeltaGenerator) -> None:
         _graph(seen, found[:LINES])
     look_for(_most(seen, found, base))
     st.latex(_COMPOSED)
+    pre = seen.model.config.norm_place == "pre"
+    norms = "the norms before heads are folded in" if pre else "norms are left out"
     st.caption(
-        f"From the matrices alone, whatever the sentence ({SOURCE}). Random matrices of this width "
-        f"give about 1/√d_model = {base:.3f}. A large number says what a head could read, not that it does: "
-        "leave the earlier head out to see that. Norms are folded in; feed-forward layers between are "
-        "left out."
+        f"From the matrices alone, whatever the sentence ({SOURCE}). Random matrices of this width give "
+        f"about 1/√d_model = {base:.3f}. A large number says what a head could read, not that it does: "
+        f"leave the earlier head out to see that. Here {norms}; feed-forward layers between are left out."
     )
     columns = {
         "writes": [name_of(seen, one.earlier) for one in found],
