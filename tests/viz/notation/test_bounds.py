@@ -37,5 +37,4 @@ def test_a_page_says_no_less_than_the_check_of_its_run() -> None:
     found = re.search(r"at most (\de−\d+)\.", said)
     assert found is not None
     check = loaded("translate-en-fr").trace(text).check()
-    assert f"{check:.0e}" == "1e-06"  # rounded to the nearest it would be too little
     assert check <= float(found[1].replace("−", "-"))
