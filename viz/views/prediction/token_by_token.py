@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice, written
@@ -21,11 +22,13 @@ from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look, labels_of
+from viz.views.prediction.beams import best_beams, search_controls
 from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.sampling import sampling_controls
 
 GREEDY = r"y_t = \mathrm{arg\,max}_i\; p_i(y_1, \ldots, y_{t-1})"
 DRAWN = r"y_t \sim p(y_1, \ldots, y_{t-1})"
+HOW = LIKELIEST, DRAW, BEAMS = "the most likely token", "a token drawn at random", "the best beams"
 STEPS = 16
 LISTED = 6
 SHOWN = 160  # tokens of the text so far: the end of a long one
@@ -35,17 +38,38 @@ _STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 
 def token_by_token(seen: Look) -> None:
     """The page's third view: go forward and back through what the model writes."""
-    context, pictures = seen.model.config.n_ctx, st.container()
-    look_for(
-        "Each step adds the underlined token. The second picture shows which tokens the model "
-        "attended to when it predicted that token."
-    )
+    pictures = st.container()
     read = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
-    room = min(STEPS, context - read + 1)
-    how, where = st.columns(2, gap="large", vertical_alignment="bottom")
-    with how:
-        choice = _choice(seen)
-    with where:
+    room = seen.model.config.n_ctx - read + 1
+    boxes = st.columns(2, gap="large", vertical_alignment="bottom")
+    with boxes[0]:
+        how = one_of("At each step, take", HOW, "prediction-how", bind="query-params")
+    if how == BEAMS:
+        with boxes[1]:
+            asked = search_controls(seen.request, room)
+        with pictures:
+            best_beams(seen, asked)
+    else:
+        _one_text(seen, how == DRAW, room, pictures, boxes)
+
+
+def _one_text(
+    seen: Look,
+    draws: bool,
+    room: int,
+    pictures: DeltaGenerator,
+    boxes: Sequence[DeltaGenerator],
+) -> None:
+    """One token at each step, likeliest or drawn. room: steps that the context has room for."""
+    with pictures:
+        look_for(
+            "Each step adds the underlined token. The second picture shows which tokens the model "
+            "attended to when it predicted that token."
+        )
+    context, room = seen.model.config.n_ctx, min(STEPS, room)
+    with boxes[0]:
+        choice = _drawn(seen) if draws else Choice(Sampling())
+    with boxes[1]:
         step = _step(seen, room)
     ids = _written(seen, choice, step)
     if len(ids) < step:
@@ -82,12 +106,8 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
         table({"query": last, "key": keys, "weight": weights}, "prediction-step-weights")
 
 
-def _choice(seen: Look) -> Choice:
-    """Greedy, or drawn with a seed under the reader's temperature, top-k and top-p."""
-    likeliest, draw = "the most likely token", "a token drawn at random"
-    how = one_of("At each step, take", (likeliest, draw), "prediction-how", bind="query-params")
-    if how != draw:
-        return Choice(Sampling())
+def _drawn(seen: Look) -> Choice:
+    """Drawn with a seed under the reader's temperature, top-k and top-p."""
     with st.popover("Temperature, top-k, top-p and seed"):
         sampling = sampling_controls(seen.model.config.d_vocab)
         seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",

@@ -1,0 +1,84 @@
+"""Beam search on the prediction page: the tree that is drawn, and what is said of both texts."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import viz.shell.background as background
+from model.analysis.tokens.beams import BeamSearch, beam_search
+from tests.pages.reading import numbers, said, visit
+from viz.notation.labels import drawn_letters, token_label
+from viz.state.engine import engine
+
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+SOURCE = "the black cat sees the dog"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes are waited for, however slow this machine is: no browser asks again here."""
+    monkeypatch.setattr(background, "AT_FIRST", 50)
+
+
+def opened(model: str = "stories", text: str = TEXT, steps: int = 4) -> AppTest:
+    asked = {"prediction-how": "the best beams", "prediction-beam-steps": str(steps)}
+    app = visit("prediction", model=model, text=text, show="Token by token", **asked)
+    assert not app.exception
+    return app
+
+
+def searched(model: str = "stories", text: str = TEXT, steps: int = 4) -> BeamSearch:
+    loaded = engine().model(model, lambda *news: None)
+    *_, found = beam_search(loaded, loaded.trace(text), beams=3, steps=steps)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "steps"), [("stories", TEXT, 4), ("translate-en-fr", SOURCE, 8)]
+)
+def test_the_tree_of_a_beam_search_has_its_totals_and_the_greedy_path(
+    name: str, text: str, steps: int
+) -> None:
+    app, found = opened(name, text, steps), searched(name, text, steps)
+    model = engine().model(name, lambda *news: None)
+    (chart,) = [e for e in app.get("plotly_chart") if "dropped" in e.proto.spec]
+    drawn = {one["name"]: one for one in json.loads(chart.proto.spec)["data"] if one.get("name")}
+    kept, dropped = (
+        [label.split("<br>") for label in drawn[fate]["text"]] for fate in ("kept", "dropped")
+    )
+    assert len(kept) == sum(len(step.kept) for step in found.steps)
+    assert len(dropped) == sum(len(step.dropped) for step in found.steps)
+    totals = [one.total for step in found.steps for one in step.kept]
+    assert [float(label[2].replace("−", "-")) for label in kept] == pytest.approx(totals, abs=0.006)
+    greedy = [token.text for token in model.generate(text, limit=steps)]
+    at = [drawn["greedy"][axis] for axis in "xy"]
+    labels = dict(zip(zip(drawn["kept"]["x"], drawn["kept"]["y"], strict=True), kept, strict=True))
+    followed = [
+        drawn_letters(labels[point][0])
+        for point in zip(*map(numbers, at), strict=True)
+        if point in labels
+    ]
+    assert followed == [token_label(word, 8) for word in greedy][: len(followed)]
+    assert len(followed) >= 2
+
+
+def test_a_sentence_says_which_text_is_more_probable_and_by_how_much() -> None:
+    app, found = opened(), searched()
+    told = re.search(
+        r"with log-probability −(\S+), greedy .* with −(\S+)\. The text of beam search is (\S+) times",
+        said(app).replace("\\", ""),
+    )
+    assert told is not None
+    best, greedy, times = map(float, told.groups())
+    assert (-best, -greedy) == pytest.approx((found.best.total, found.greedy.total), abs=1e-3)
+    assert times == pytest.approx(np.exp(found.best.total - found.greedy.total), rel=0.01)
+    assert "one pass over the best text alone gives the same sum" in said(app)
+    app = opened("translate-en-fr", SOURCE)
+    assert "Beam search and greedy found the same text" in said(app)
+
+
+def test_a_full_context_leaves_the_search_one_step() -> None:
+    assert "has room for 1 step" in said(opened(text="cat " * 127 + "cat"))
