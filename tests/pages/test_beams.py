@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 import viz.shell.background as background
 from model.analysis.tokens.beams import BeamSearch, beam_search
-from tests.pages.reading import numbers, said, visit
+from tests.pages.reading import ODD_TEXTS, numbers, said, visit
 from viz.notation.labels import drawn_letters, token_label
 from viz.state.engine import engine
 
@@ -82,3 +82,28 @@ def test_a_sentence_says_which_text_is_more_probable_and_by_how_much() -> None:
 
 def test_a_full_context_leaves_the_search_one_step() -> None:
     assert "has room for 1 step" in said(opened(text="cat " * 127 + "cat"))
+
+
+def test_it_says_where_the_search_dropped_a_better_text_that_greedy_found() -> None:
+    text = "Anna gave the ball to Tom"
+    found = searched(text=text, steps=5)
+    assert found.greedy.total > found.best.total
+    inside = [step.greedy in step.kept for step in found.steps]
+    told = f"at step {inside.index(False) + 1} its beginning was not among the best 3"
+    app = opened(text=text, steps=5)
+    assert told in said(app)
+    assert "Here greedy's is" in said(app).replace("\\", "")
+    (chart,) = [e for e in app.get("plotly_chart") if "dropped" in e.proto.spec]
+    (path,) = [
+        one
+        for one in json.loads(chart.proto.spec)["data"]
+        if one.get("name") == "greedy" and one["mode"] == "lines"
+    ]
+    assert numbers(path["x"]).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
+def test_no_text_breaks_the_search(text: str) -> None:
+    app = opened("house-gpt", text)
+    assert not app.error
+    assert "<script>alert" not in "".join(e.proto.spec for e in app.get("plotly_chart"))
