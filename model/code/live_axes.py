@@ -58,7 +58,9 @@ def softmax_over(attention: Attention, axis: int) -> Operated:
     lines = (("weights", f"scores.softmax(dim={axis})"),)
     outcome = run(lines, {"scores": torch.from_numpy(scores)[None]})
     apart = None
-    if axis == -1 and max(attention.weights(0).shape) <= most and outcome.after is not None:
+    whole = max(attention.weights(0).shape) <= most
+    if axis == -1 and whole and outcome.after is not None and not attention.weights_set:
         own = np.stack([attention.weights(head) for head in range(attention.heads)])
-        apart = float(np.nanmax(np.abs(outcome.after.values[0] - own)))
+        gaps = np.abs(outcome.after.values[0] - own)  # NaN in a row that is masked as a whole
+        apart = float(gaps[np.isfinite(gaps)].max(initial=0.0))
     return Operated(lines, outcome, apart)

@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import PreTokenizedString, Tokenizer
 
 IDLE = 60  # seconds without a question after which it ends itself
 LOADING = 60  # seconds that a tokenizer may take to be made
@@ -64,12 +64,14 @@ def _answer(tokenizer: Tokenizer, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _words(tokenizer: Tokenizer, text: str) -> list[tuple[str, tuple[int, int]]]:
-    """What is cut on its own: the words of a text in the letters of the vocabulary, and their places."""
+    """What is cut on its own: the words of a text in the letters of the vocabulary, and their places in the
+    text as it was typed."""
+    words = PreTokenizedString(text)
     if tokenizer.normalizer is not None:
-        text = tokenizer.normalizer.normalize_str(text)
-    if tokenizer.pre_tokenizer is None:
-        return [(text, (0, len(text)))]
-    return tokenizer.pre_tokenizer.pre_tokenize_str(text)
+        words.normalize(tokenizer.normalizer.normalize)
+    if tokenizer.pre_tokenizer is not None:
+        tokenizer.pre_tokenizer.pre_tokenize(words)
+    return [(word, place) for word, place, _ in words.get_splits("original", "char")]
 
 
 def _taken() -> int:

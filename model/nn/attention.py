@@ -131,7 +131,7 @@ def with_weights_set(weights: Tensor, cells: Sequence[WeightSet]) -> Tensor:
         row[..., list(of_row)] = 0.0
         others = row.sum(-1, keepdim=True)
         left = max(1.0 - sum(of_row.values()), 0.0)
-        row *= torch.where(others > 0, left / others, 0.0)
+        row *= torch.where(others > 0, left / torch.where(others > 0, others, 1.0), 0.0)
         for key, weight in of_row.items():
             row[..., key] = weight
     return weights
@@ -148,9 +148,10 @@ def _refuse_masked(cells: Sequence[WeightSet], mask: Tensor | None, name: str) -
 
 
 def _kept(weights: Tensor, intervention: Intervention, name: str) -> Tensor:
-    """Dropout's factors: 0 with probability p, else 1/(1 - p). A seed and a name fix the draw."""
+    """Dropout's factors (H, T, S): 0 with probability p, else 1/(1 - p). A seed and a name fix the draw, for
+    all texts of a batch alike."""
     seed = zlib.crc32(f"{intervention.seed}:{name}".encode())
-    draws = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))
+    draws = torch.rand(weights.shape[1:], generator=torch.Generator().manual_seed(seed))
     return ((draws >= intervention.dropout) / (1 - intervention.dropout)).to(weights)
 
 

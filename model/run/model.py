@@ -197,6 +197,11 @@ class Model:
             raise ValueError(
                 "A run with parts of another sentence has a fixed length, so it cannot be continued."
             )
+        if intervention.weights:
+            raise ValueError(
+                "Weights set by hand stand in one matrix, which grows with each token: such a run cannot be "
+                "continued."
+            )
         check_length(len(tokens), self.config.n_ctx, self.name)
         check_intervention(intervention, self.name, self.module, (len(tokens), self.config.n_ctx))
         with recording(Recorder(intervention, source=self.config.source)):

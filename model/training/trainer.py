@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
+from model.system.randomness import seeded
 from model.training.loss import batch_loss
 from model.training.recipe import Evaluation, Recipe, learning_rate
 
@@ -67,8 +69,7 @@ def begin(recipe: Recipe, *, device: str = "cpu") -> TrainingState:
 
 
 def _drawn(recipe: Recipe, device: str) -> TrainingState:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
+    with seeded(recipe.seed, torch.device(device)):
         module = recipe.build(recipe.config).to(device)
     groups: list[dict[str, Any]] = [
         {"params": [weight for weight in module.parameters() if weight.ndim > 1]},
@@ -118,11 +119,10 @@ def _advance(run: TrainingState) -> float:
     run.module.train()
     for group in run.optimizer.param_groups:
         group["lr"] = learning_rate(recipe, run.step)
-    with torch.random.fork_rng(enabled=recipe.config.dropout > 0):
-        if recipe.config.dropout > 0:
-            torch.manual_seed(recipe.seed + run.step)
-        with recording(Recorder(recipe.intervention)):
-            loss = batch_loss(run.module, batch)
+    drops = recipe.config.dropout > 0
+    draws = seeded(recipe.seed + run.step, run.device) if drops else nullcontext()
+    with draws, recording(Recorder(recipe.intervention)):
+        loss = batch_loss(run.module, batch)
     run.optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(run.module.parameters(), recipe.clip)

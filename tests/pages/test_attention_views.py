@@ -138,6 +138,7 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
     assert "cannot be split" in said(visit("attention", show="A sum of products"))
 
 
+@pytest.mark.parametrize("model", sorted(models))
 def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model: str) -> None:
     text = sentence(own(model))
     for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:

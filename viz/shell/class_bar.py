@@ -67,8 +67,9 @@ def end() -> None:
 
 def leave() -> None:
     """Follows the class no longer, whatever the address still says."""
-    st.session_state[_LEFT] = st.session_state.pop(_FOLLOWED)[0]
-    url.say({}, {JOIN})
+    if _FOLLOWED in st.session_state:
+        st.session_state[_LEFT] = st.session_state.pop(_FOLLOWED)[0]
+        url.say({}, {JOIN})
 
 
 def is_late() -> bool:

@@ -24,7 +24,7 @@ from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation
 from viz.state.engine import engine
 from viz.state.held import loaded
-from viz.state.link import to_link
+from viz.state.link import opening_link
 from viz.state.menu import HOME, PAGES, PageEntry, entry
 from viz.state.session import adopt_link, carried_link, current
 from viz.state.view import View
@@ -73,7 +73,7 @@ class Frame:
         view: what its links open, where the page shows another model than the open one.
         """
         if self.model_map is None:
-            carried = carried_link() if view is None else to_link(view)
+            carried = carried_link() if view is None else opening_link(view)
             with _of_every_page(), self.map:
                 self.model_map = model_map(
                     model.config, self.page.file, carried if self.leads else None

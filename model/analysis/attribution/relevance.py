@@ -59,6 +59,10 @@ def relevances(
     stops asking stops the work. turn: makes a context in which one batch runs. Raises ValueError for an
     encoder, for an id that is not there, and for token vectors that are not rows of one table."""
     check_model(model, trace)
+    if trace.intervention.patch is not None:
+        raise ValueError(
+            "Parts of another run were put into this one: which tokens made it is not asked."
+        )
     trace.require_prediction()
     check_id(token, model.config.d_vocab, model.name)
     runs = _Runs(model, trace, token)

@@ -61,7 +61,8 @@ def of_weights(
 ) -> Effect:
     """Dropout on the weights of all heads of a sub-layer, as `head_dropped` draws it for each."""
     context = [
-        (head_dropped(attention, head, rate, seed).values - attention.weights(head))
+        (head not in attention.ablated)
+        * (head_dropped(attention, head, rate, seed).values - attention.weights(head))
         @ attention.value[head].astype(np.float64)
         for head in range(attention.heads)
     ]
@@ -94,16 +95,17 @@ def training_pass(model: "Model", trace: Trace, seed: int) -> Effect:
     import torch  # takes seconds to import: pages are drawn first
 
     from model.nn.transformer import Transformer
+    from model.system.randomness import seeded
 
     if not isinstance(model.module, Transformer) or not drops_in_training(model.config):
         raise ValueError(f"{model.name} has no dropout of its own to run here.")
     size = sum(weight.numel() for weight in model.module.parameters())
     if size > LARGEST:
         raise ValueError(f"{model.name} is too large to be copied: {size:,} parameters.")
-    module, recorder = copy.deepcopy(model.module).train(), Recorder(level="attention")
+    module = copy.deepcopy(model.module).train()
+    recorder = Recorder(trace.intervention, "attention")
     fed = map(model.ids, filter(None, (trace.tokens, trace.target_tokens)))
-    with torch.random.fork_rng(devices=[]), recording(recorder), torch.inference_mode():
-        torch.manual_seed(seed)
+    with seeded(seed, model.device), recording(recorder), torch.inference_mode():
         module(*fed)
     stack, states = list(trace.residual.items())[-1]
     moved = recorder.streams[stack][-1][0].cpu().numpy()

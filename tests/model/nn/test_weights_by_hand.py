@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from model import Intervention, Model
+from model.nn.attention import with_weights_set
 from model.nn.patches import Patch
 from model.trace.trace_file import read_trace, trace_file
 from tests.model.tiny import loaded, of_shape, run
@@ -100,3 +102,10 @@ def test_what_cannot_be_set_is_refused_in_a_sentence() -> None:
     for wrong in (1.5, -0.1, float("nan"), "1"):
         with pytest.raises(ValueError, match="a weight from 0 to 1"):
             set_to((0, 3, 0, wrong), place="decoder.0.self")  # type: ignore[arg-type]
+
+
+def test_a_gradient_goes_through_a_row_that_has_no_other_key() -> None:
+    weights = torch.tensor([[[1.0, 0.0], [0.4, 0.6]]], requires_grad=True)  # (H, T, S)
+    with_weights_set(weights, [(0, 0, 0, 0.5), (0, 1, 0, 0.5)])[0, :, :].square().sum().backward()
+    assert weights.grad is not None
+    assert weights.grad.isfinite().all()

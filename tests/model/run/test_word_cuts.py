@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 from tokenizers import Tokenizer as Library
-from tokenizers import models
+from tokenizers import models, normalizers, pre_tokenizers
 
+from model.hub.tokenizer_process import _words as words_and_places
 from model.run.tokenizers import gpt2
 from model.run.word_cuts import LONGEST, longest_first, merged, whole_gpt2, word_cut, words_of
 from tests.hostile.attacks import ATTACKS
@@ -80,3 +81,16 @@ def test_a_list_of_whole_words_cuts_none_and_a_long_word_is_refused() -> None:
     assert words_of(loaded("translate-en-fr").tokenizer, "the black cat") == ()
     with pytest.raises(ValueError, match="at most 48 bytes; this one has 60"):
         word_cut(whole_gpt2(), "x" * 60, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [("我爱 cats dog", [(0, 1), (1, 2), (3, 7), (8, 11)]), ("cafe\u0301 Cats", [(0, 4), (6, 10)])],
+)
+def test_a_word_stands_where_it_was_typed_though_the_text_is_normalized(
+    text: str, places: list[tuple[int, int]]
+) -> None:
+    tokenizer = Library(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    assert [place for _, place in words_and_places(tokenizer, text)] == places

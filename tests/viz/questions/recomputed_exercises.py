@@ -65,7 +65,7 @@ def one_entry(exercise: Exercise) -> Tensor:
     return torch.addcmul(
         known.get("β", zero),
         known["γ"],
-        (known["x"] - known.get("mean", zero)) / known["deviation"],
+        (known["x"] - known.get("mean", zero)) / known.get("deviation", known.get("root")),
     )
 
 

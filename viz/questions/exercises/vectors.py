@@ -60,30 +60,33 @@ def norm_of_a_vector(source: Source, random: Random) -> Exercise:
 def norm_of_an_entry(source: Source, random: Random) -> Exercise:
     norm = random.choice(source.trace.norms)
     token, entry = random.randrange(len(norm.input)), random.randrange(norm.input.shape[1])
+    named, what = (
+        ("deviation", "Difference from the mean") if norm.kind == "layer" else ("root", "x")
+    )
     numbers = {
         "x": norm.input[token, entry],
         "mean": norm.mean[token],
-        "deviation": 1 / norm.inverse_deviation[token],
+        named: 1 / norm.inverse_deviation[token],
         "γ": norm.gamma[entry],
         "β": norm.beta[entry],
     }
     if norm.kind != "layer":
-        numbers = {name: numbers[name] for name in ("x", "deviation", "γ")}
+        numbers = {name: numbers[name] for name in ("x", named, "γ")}
     digits = max(decimals_of([float(value)]) for value in numbers.values() if value) + 1
     given = rounded("number", numbers.values(), digits)
     printed = dict(zip(numbers, given.values, strict=True))
     apart = printed["x"] - printed.get("mean", 0.0)
-    normalized = apart / printed["deviation"]
+    normalized = apart / printed[named]
     out = normalized * printed["γ"] + printed.get("β", 0.0)
     root = "√(variance + ε)" if norm.kind == "layer" else "√(mean square + ε)"
     return Exercise(
-        f"{norm.name}, entry {entry} at position {token}: calculate what the norm gives. The deviation is "
+        f"{norm.name}, entry {entry} at position {token}: calculate what the norm gives. The {named} is "
         f"{root} of the whole vector.",
         tuple(numbers),
         (given,),
         (
-            f"Difference from the mean, by the deviation: {decimal(apart, digits)} / "
-            f"{decimal(printed['deviation'], digits)} {result(normalized, 4)}.",
+            f"{what}, by the {named}: {decimal(apart, digits)} / "
+            f"{decimal(printed[named], digits)} {result(normalized, 4)}.",
             f"Times γ{', plus β' if 'β' in printed else ''}: {decimal(out, 4)}.",
         ),
         (Answer("output", (out,), 2, (float(norm.output[token, entry]),)),),

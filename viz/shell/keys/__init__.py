@@ -84,7 +84,7 @@ def _jump(file: str) -> None:
     said = st.session_state[_MOUNT].get("jump")
     if not isinstance(said, Mapping):
         return
-    if said.get("page") in {page.file for page in PAGES}:
+    if any(said.get("page") == page.file for page in PAGES):
         link = str(said.get("link", ""))[:LINK_BYTES]
         st.session_state[_JUMPED] = said["page"], dict(parse_qsl(link))
         return

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 import streamlit as st
 
 from model.loading.registry import models
+from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
 from viz.notation.markdown import plain
 from viz.questions.exercises.exercise import Exercise, Kind, Source
@@ -118,7 +119,10 @@ def _answer(exercise: Exercise) -> None:
 
 def _link() -> str:
     """Where the pupils see the sentence in the model: not this page, which has the answers."""
-    return address(page_address("attention"), short_link(replace(current(), show=""))[0])
+    return address(
+        page_address("attention"),
+        short_link(replace(current(), show="", intervention=UNCHANGED))[0],
+    )
 
 
 def _source(request: Request) -> Source:

@@ -62,7 +62,7 @@ def test_the_estimate_is_the_slope_of_the_answer_towards_the_other_run(
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "opt", "mistral", "bart"])
 def test_an_estimate_is_made_of_every_map_of_a_hub_model(family: str) -> None:
-    """Where heads share keys and values too. A step that is small is estimated well."""
+    """Where heads share keys and values too."""
     model = hub_models.loaded(family)
     a, b = two_runs(model)
     for what in WHATS:
@@ -71,16 +71,12 @@ def test_an_estimate_is_made_of_every_map_of_a_hub_model(family: str) -> None:
         assert estimate.any()
 
 
-def test_the_last_layers_heads_are_estimated_exactly_where_nothing_follows_but_a_fixed_norm() -> (
-    None
-):
-    """What follows the last heads of a model without feed-forwards is its final norm alone, so errors are
-    small there and the correlation is nearly one."""
+def test_the_last_layers_heads_are_estimated_closely_where_only_a_norm_follows() -> None:
     model = loaded("attention-only")
     a, b = two_runs(model, (2, 3, 4, 2, 6))
     estimate = estimated_map(PatchedRuns(model, a, b, "head"), ANSWER)
     exact = patch_map(model, a, b, "head", answer=ANSWER)
-    assert np.abs(estimate - exact)[-1].max() < np.abs(exact).max()
+    assert np.abs(estimate - exact)[-1].max() < 0.05 * np.abs(exact[-1]).max()
     found = agreement(exact, estimate)
     assert found.cells == exact.size
     assert found.correlation == pytest.approx(np.corrcoef(exact.ravel(), estimate.ravel())[0, 1])

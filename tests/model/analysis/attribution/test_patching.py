@@ -122,3 +122,14 @@ def test_runs_that_cannot_be_laid_over_each_other_are_refused() -> None:
     encoder = loaded("bert")
     with pytest.raises(ValueError, match="predicts no next token"):
         patch_map(encoder, run(encoder), run(encoder), answer=ANSWER)
+
+
+def test_dropout_falls_alike_on_every_row_of_a_batch() -> None:
+    """Else what a patch moves would be noise."""
+    model, drops = loaded("gpt"), Intervention(dropout=0.3)
+    a, b = (
+        model.passed(model.tokenizer.named(ids), (), drops)[0] for ids in ((2, 3, 4), (2, 5, 4))
+    )
+    rows = PatchedRuns(model, a, b, "head").run([()] * 3).numpy()
+    np.testing.assert_allclose(rows, rows[:1].repeat(3, 0), rtol=1e-5, atol=1e-6)
+    assert not np.array_equal(a.attention[0].dropped(0), a.attention[0].weights(0))
