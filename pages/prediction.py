@@ -1,11 +1,13 @@
-"""Prediction: logits, softmax, temperature, top-k, top-p, the logit lens, and token by token."""
+"""Prediction: logits, softmax, temperature, top-k, top-p, the logit lens, token by token, the KV cache."""
 
 import streamlit as st
 
 from viz.shell import page
 from viz.shell.alternatives import LANGUAGE_MODELS, say_encoder
+from viz.state.session import current
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
+from viz.views.prediction.kept import kept
 from viz.views.prediction.logit_lens import logit_lens
 from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
 from viz.views.prediction.relevance import relevance
@@ -15,10 +17,12 @@ from viz.views.worked.by_hand import by_hand
 page.open_page("pages/prediction.py")
 seen = page.look(offers=LANGUAGE_MODELS)
 
+KV_CACHE = "KV cache"
 VIEWS = {
     "The next token": next_token,
     "Layer by layer": logit_lens,
     "Token by token": token_by_token,
+    KV_CACHE: kept,
     "Which tokens made it?": relevance,
 }
 
@@ -58,9 +62,10 @@ The **{glossary_link("logit lens")}** asks what each earlier state would predict
 
 def live() -> None:
     if seen.trace.prediction is None:
-        say_encoder(
-            seen, "reads a text and predicts no next token. Choose a GPT to see a prediction."
-        )
+        reads = "reads a text and predicts no next token"
+        if current().show == KV_CACHE:
+            reads += ", and its tokens attend to later ones too, so a new token would change every kept key"
+        say_encoder(seen, f"{reads}. Choose a GPT to see a prediction.")
         return
     beside_questions("prediction", seen, lambda: page.views(VIEWS, seen))
 

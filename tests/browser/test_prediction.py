@@ -59,6 +59,9 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     page.get_by_text("the best beams").click()
     expect(plots(page).filter(has_text="dropped")).to_have_count(1)
     expect(page.get_by_text("The text of beam search is 3.23 times as probable")).to_be_visible()
+    show(page, "KV cache")
+    expect(plots(page).filter(has_text="computed again")).to_have_count(1)
+    expect(page.get_by_text("They may be kept")).to_be_visible()
 
 
 def test_an_encoder_offers_the_way_to_a_model_that_predicts(

@@ -2,18 +2,15 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice, written
-from model.serving.engine import Request
+from model.analysis.tokens.sampling import Choice
 from model.trace.records import Token
 from model.trace.trace import Trace
-from viz.elements.one_of import one_of, one_step
+from viz.elements.one_of import one_of
 from viz.figures.bars import weights_row
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, difference
@@ -24,60 +21,56 @@ from viz.state.held import traced
 from viz.state.look import Look, labels_of
 from viz.views.prediction.beams import best_beams, search_controls
 from viz.views.prediction.next_token import draw_row, row_of
-from viz.views.prediction.sampling import sampling_controls
+from viz.views.prediction.writing import (
+    DRAW,
+    LIKELIEST,
+    drawn,
+    request_after,
+    room,
+    written_to_step,
+)
 
 GREEDY = r"y_t = \mathrm{arg\,max}_i\; p_i(y_1, \ldots, y_{t-1})"
 DRAWN = r"y_t \sim p(y_1, \ldots, y_{t-1})"
-HOW = LIKELIEST, DRAW, BEAMS = "the most likely token", "a token drawn at random", "the best beams"
-STEPS = 16
+BEAMS = "the best beams"
 LISTED = 6
 SHOWN = 160  # tokens of the text so far: the end of a long one
-_STEP = "prediction-step"
 _STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 
 
 def token_by_token(seen: Look) -> None:
     """The page's third view: go forward and back through what the model writes."""
     pictures = st.container()
-    read = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
-    room = seen.model.config.n_ctx - read + 1
     boxes = st.columns(2, gap="large", vertical_alignment="bottom")
     with boxes[0]:
-        how = one_of("At each step, take", HOW, "prediction-how", bind="query-params")
+        how = one_of(
+            "At each step, take", (LIKELIEST, DRAW, BEAMS), "prediction-how", bind="query-params"
+        )
     if how == BEAMS:
         with boxes[1]:
-            asked = search_controls(seen.request, room)
+            asked = search_controls(seen.request, room(seen))
         with pictures:
             best_beams(seen, asked)
     else:
-        _one_text(seen, how == DRAW, room, pictures, boxes)
+        _one_text(seen, how == DRAW, pictures, boxes)
 
 
 def _one_text(
     seen: Look,
     draws: bool,
-    room: int,
     pictures: DeltaGenerator,
     boxes: Sequence[DeltaGenerator],
 ) -> None:
-    """One token at each step, likeliest or drawn. room: steps that the context has room for."""
+    """One token at each step, likeliest or drawn."""
     with pictures:
         look_for(
             "Each step adds the underlined token. The second picture shows which tokens the model "
             "attended to when it predicted that token."
         )
-    context, room = seen.model.config.n_ctx, min(STEPS, room)
     with boxes[0]:
-        choice = _drawn(seen) if draws else Choice(Sampling())
-    with boxes[1]:
-        step = _step(seen, room)
-    ids = _written(seen, choice, step)
-    if len(ids) < step:
-        step = len(ids)
-        st.info(f"The model ended its text at step {step}.")
-    elif step == room < STEPS:
-        st.info(f"The text now fills the model's context of {context:,} tokens.")
-    run = traced(_request(seen, ids[:-1]))
+        choice = drawn(seen) if draws else Choice(Sampling())
+    ids = written_to_step(seen, choice, "prediction-step", boxes[1])
+    run = traced(request_after(seen, ids[:-1]))
     with pictures:
         _so_far(seen, run, ids)
         _picture(seen, run, choice, ids)
@@ -104,51 +97,6 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
         )
         keys, last = list(map(token_label, texts)), token_label(queries[-1], 24)
         table({"query": last, "key": keys, "weight": weights}, "prediction-step-weights")
-
-
-def _drawn(seen: Look) -> Choice:
-    """Drawn with a seed under the reader's temperature, top-k and top-p."""
-    with st.popover("Temperature, top-k, top-p and seed"):
-        sampling = sampling_controls(seen.model.config.d_vocab)
-        seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",
-                               bind="query-params")  # fmt: skip
-    return Choice(sampling, int(seed))
-
-
-def _step(seen: Look, room: int) -> int:
-    """The step shown, from 1; it starts again whenever the text or the model is another."""
-    if st.session_state.get("prediction-written") != seen.request or _STEP not in st.session_state:
-        st.session_state["prediction-written"] = seen.request
-        st.session_state[_STEP] = 1
-    if room <= 1:
-        return 1
-    boxes = st.columns([2, 1, 1], vertical_alignment="bottom")
-    return one_step(_STEP, room, boxes, _go, _STEP)
-
-
-def _go(by: int) -> None:
-    st.session_state[_STEP] += by
-
-
-def _request(seen: Look, ids: tuple[int, ...]) -> Request:
-    target = "" if seen.model.config.shape == "encoder-decoder" else None
-    return replace(seen.request, target=target, continued=ids)
-
-
-def _written(seen: Look, choice: Choice, steps: int) -> tuple[int, ...]:
-    """The ids of the first steps, one pass for each; what was chosen before is remembered."""
-    with st.spinner("The model is writing. Choose another step to stop it.", show_time=True):
-        return written(
-            lambda ids: _next(_request(seen, ids), choice),
-            steps=steps,
-            end=seen.model.tokenizer.end,
-        )
-
-
-@lru_cache(maxsize=4096)
-def _next(request: Request, choice: Choice) -> int:
-    prediction = traced(request, passing=True).require_prediction()
-    return choice.of(prediction.after(-1), len(request.continued))
 
 
 def _so_far(seen: Look, run: Trace, ids: tuple[int, ...]) -> None:

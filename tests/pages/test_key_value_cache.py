@@ -1,0 +1,91 @@
+"""The view of the key–value cache: its numbers are those of the passes of each step."""
+
+import json
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import Trace
+from model.serving.engine import Request
+from tests.pages.reading import control, numbers, said, visit
+from viz.notation.numbers import difference
+from viz.state.engine import engine
+
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+SOURCE = "the black cat sees the dog"
+
+
+def opened(**parameters: str) -> AppTest:
+    return visit(
+        "prediction", **{"model": "stories", "text": TEXT, "show": "KV cache"} | parameters
+    )
+
+
+def passes(app: AppTest, model: str) -> list[Trace]:
+    """The pass of each step, over the text and what was written."""
+    target, text = "" if model == "translate-en-fr" else None, app.text_area[0].value
+    ids: tuple[int, ...] = ()
+    found: list[Trace] = []
+    for _ in range(control(app, "Step").value):
+        request = Request(model, text, target, continued=ids)
+        found.append(engine().trace(request, lambda place: None))
+        ids += (int(found[-1].require_prediction().after(-1).argmax()),)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [("stories", TEXT), ("translate-en-fr", SOURCE), ("smollm2-135m-instruct", "The cat sat")],
+)
+def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
+    model: str, text: str
+) -> None:
+    app = opened(model=model, text=text)
+    traces = passes(app, model)
+    decoder = [[one for one in trace.attention if one.stack == "decoder"] for trace in traces]
+    sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
+    words = said(app)
+    assert (
+        f"keys and values of this pass take {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
+    )
+    (formula,) = [one.value for one in app.latex if "key heads" in one.value]
+    assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
+    shapes = [[one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers]
+              for layers in decoder]  # fmt: skip
+    read = [len(trace.tokens_of("decoder")) for trace in traces]
+    saved = [sum(one.heads * one.key.shape[1] for one in layers) for layers in decoder]
+    saved[0] *= read[0]
+    assert f"| at step 5, n = {read[-1]} | {saved[-1]:,} | {sum(shapes[-1]):,} |" in words
+    assert f"| in 5 steps | {sum(saved):,} | {sum(map(sum, shapes)):,} |" in words
+    kept = [array for one in decoder[-2] for array in one.vectors[1:]]
+    again = [array for one in decoder[-1] for array in one.vectors[1:]]
+    gaps = [np.abs(b[:, : a.shape[1]] - a).max() for a, b in zip(kept, again, strict=True)]
+    apart = (
+        f"differ by at most {difference(float(max(gaps)))}." if max(gaps) else "the same, to the"
+    )
+    assert apart in words
+    assert f"share {sum(array.size for array in kept):,} numbers" in words
+    assert "They may be kept" in words
+    (chart,) = app.get("plotly_chart")
+    cells, *_ = json.loads(chart.proto.spec)["data"]
+    drawn = numbers(cells["z"]).reshape(5, -1)
+    assert (drawn == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
+    assert (drawn == 1).sum(1).tolist() == [read[0], 1, 1, 1, 1]  # computed now
+
+
+def test_at_the_first_step_and_in_a_full_context_nothing_is_kept_yet() -> None:
+    app = opened()
+    control(app, "Step").set_value(1).run()
+    assert "nothing is kept yet" in said(app)
+    assert "Measured" not in said(app)
+    app = opened(text="cat " * 127 + "cat")
+    assert "nothing is kept yet" in said(app)
+    assert "the last 24 of 128" in app.get("plotly_chart")[0].proto.spec
+    assert not app.exception
+
+
+def test_an_encoder_says_why_it_can_keep_no_keys() -> None:
+    refused = "a new token would change every kept key"
+    assert refused in said(opened(model="minilm"))
+    assert refused not in said(opened(model="minilm", show="Token by token"))

@@ -1,0 +1,165 @@
+"""The key–value cache while the model writes: what is kept, what is computed, and why that is right."""
+
+import streamlit as st
+
+from model.analysis.cost.cost import key_value_cache
+from model.analysis.cost.recorded_shapes import lengths_of
+from model.analysis.cost.writing import Apart, WritingStep, apart, kept_bytes, writing_steps
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice
+from model.nn.places import Place
+from model.trace.trace import Trace
+from viz.elements.one_of import one_of
+from viz.figures.staircase import staircase
+from viz.notation.markdown import bold_token
+from viz.notation.names import SUBLAYERS, sublayer_name
+from viz.notation.numbers import counted, difference, number
+from viz.shell.pictures import chart, look_for, table
+from viz.state.held import traced
+from viz.state.look import Look
+from viz.views.prediction.writing import DRAW, LIKELIEST, drawn, request_after, written_to_step
+
+FIRST = 5  # the step at which the view opens: the staircase is seen
+FLOAT = 4  # bytes of a number in single precision
+
+
+def kept(seen: Look) -> None:
+    """The staircase of the steps so far, the numbers of the last one, and the proof."""
+    pictures = st.container()
+    how, where = st.columns(2, gap="large", vertical_alignment="bottom")
+    with how:
+        draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-kept-how") == DRAW
+        choice = drawn(seen) if draws else Choice(Sampling())
+    ids = written_to_step(seen, choice, "prediction-kept-step", where, first=FIRST, held=2)
+    run = traced(request_after(seen, ids[:-1]))
+    read = run.tokens_of("decoder")
+    source = len(run.tokens) if run.target_tokens else 0
+    steps = writing_steps(seen.model.config, len(read) - len(ids) + 1, len(ids), source)
+    with pictures:
+        picture, words = st.columns([3, 2], gap="large")
+        with picture:
+            chart(staircase(steps, [token.text for token in read]), "prediction-kept")
+            _scores(steps, source)
+        with words:
+            _say_new(seen, run, steps, source)
+            if len(ids) > 1:
+                _say_why(apart(traced(request_after(seen, ids[:-2])), run), steps[-1])
+    st.markdown("**What is kept after this step**")
+    _bytes(seen, run, steps[-1], source)
+
+
+def _say_new(seen: Look, run: Trace, steps: tuple[WritingStep, ...], source: int) -> None:
+    """What the last step computes, and what it reads."""
+    config, last = seen.model.config, steps[-1]
+    look_for(
+        "Each row is a step. The model computes keys and values of the **new token** alone; those of "
+        "the tokens before it are kept. Without the key–value (KV) cache it computes all of them again."
+    )
+    if len(steps) == 1:
+        st.markdown(
+            f"Step 1 reads {counted(last.tokens, 'token')}: nothing is kept yet. Go to step 2."
+        )
+        return
+    token = bold_token(run.tokens_of("decoder")[-1].text, last.tokens - 1)
+    against = counted(last.tokens, "key")
+    if source:
+        against += f", and against the {counted(source, 'key')} of the source in cross-attention"
+    shared = f" ({config.key_head_count} of keys and values)" if config.groups_keys else ""
+    st.markdown(
+        f"Step {len(steps)} reads {token}. In each of {counted(config.decoder_layers, 'layer')} with "
+        f"{counted(config.heads, 'head')}{shared}, its row of Q is multiplied by {against}: one row "
+        "of scores a head. The rows of earlier tokens are not needed: the next token is predicted from "
+        "the last row."
+    )
+
+
+def _say_why(found: Apart, last: WritingStep) -> None:
+    """Whether a longer text leaves earlier keys and values as they were: measured in two passes."""
+    measured = (
+        f"Measured: the pass over {last.tokens - 1} tokens and the pass over {last.tokens} share "
+        f"{found.numbers:,} numbers in keys and values. The largest is "
+        f"{number(found.largest)}. "
+        + (
+            f"They differ by at most {difference(found.difference)}."
+            if found.difference
+            else "Every one is the same, to the last bit."
+        )
+    )
+    if found.agree:
+        st.success(
+            "They may be kept: no token attends to a later one, so a new token changes no earlier "
+            f"key or value. {measured}"
+        )
+    else:
+        st.warning(f"They may **not** be kept here: a new token changes them. {measured}")
+
+
+def _scores(steps: tuple[WritingStep, ...], source: int) -> None:
+    """Scores with the cache and without it, at the last step and in all."""
+    last, count = steps[-1], len(steps)
+    cached, uncached = sum(one.cached for one in steps), sum(one.uncached for one in steps)
+    keys = "(n + m)" if source else "n"
+    with_all, without = f"new tokens · {keys}", f"n · {keys}"
+    st.markdown(
+        f"| scores, all layers and heads | with the cache | without it |\n|---|--:|--:|\n"
+        f"| of each head | {with_all} | {without} |\n"
+        f"| at step {count}, n = {last.tokens} | {last.cached:,} | {last.uncached:,} |\n"
+        f"| in {counted(count, 'step')} | {cached:,} | {uncached:,} |"
+    )
+    also = (
+        f" m = {source} is the number of source tokens; the encoder's own scores are not counted."
+        * bool(source)
+    )
+    st.caption(
+        "Counted are all products of a query and a key, also those that the mask then hides. In the "
+        f"first step every token is new.{also}"
+    )
+    columns = {
+        "tokens": [one.tokens for one in steps],
+        "kept": [one.kept for one in steps],
+        "computed now": [one.new for one in steps],
+        "scores with the cache": [one.cached for one in steps],
+        "scores without it": [one.uncached for one in steps],
+    }
+    table({"step": list(range(1, count + 1))} | columns, "prediction-kept")
+
+
+def _bytes(seen: Look, run: Trace, last: WritingStep, source: int) -> None:
+    """The bytes of the cache: the formula with the model's numbers, beside the recorded arrays."""
+    config, found = seen.model.config, kept_bytes(run)
+    tokens = rf"({last.tokens} + {source})" if source else str(last.tokens)
+    total = FLOAT * key_value_cache(config, lengths_of(run))
+    st.latex(
+        r"2 \cdot \text{layers} \cdot \text{key heads} \cdot d_k \cdot "
+        rf"{'(n + m)' if source else 'n'} \cdot \text{{bytes}} = 2 \cdot {config.decoder_layers} \cdot "
+        rf"{config.key_head_count} \cdot {config.head_width} \cdot {tokens} \cdot {FLOAT} = "
+        + f"{total:,}".replace(",", "{,}")
+    )
+    sizes = {SUBLAYERS[Place.named(name).kind]: size for name, size in found.items()}
+    each = " and ".join(f"{size:,} in the {kind}" for kind, size in sizes.items())
+    said = (
+        f"Check: the recorded keys and values of this pass take {sum(found.values()):,} bytes: {each} of "
+        f"each of {counted(config.decoder_layers, 'layer')}, in float32, {FLOAT} bytes a number."
+    )
+    if config.groups_keys:
+        group = config.heads // config.key_head_count
+        said += (
+            f" {group} heads share one head of keys and values; with one for each head the cache would "
+            f"take {group * total:,} bytes."
+        )
+    if source:
+        said += (
+            f" The keys and values of the {source} source tokens, for cross-attention, are kept whole from "
+            "the first step: the encoder has read its text by then, and nothing is added to it."
+        )
+    st.caption(said)
+    stacks = 2 if source else 1
+    kinds = {one.name: one.vectors[1].shape for one in run.attention if one.name in found}
+    columns = {
+        "sub-layer": [sublayer_name(name, stacks=stacks) for name in found],
+        "keys, and as many values: key heads × tokens × dₖ": [
+            " × ".join(map(str, kinds[name])) for name in found
+        ],
+        "bytes": list(found.values()),
+    }
+    table(columns, "prediction-kept-bytes")
