@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
 from model.download.hub_folder import check_file, read_json
 from model.hub import template_process
@@ -14,6 +16,7 @@ from model.system.settings import environment_with
 
 FILE = "chat_template.jinja"
 LONGEST = 64 * 1024  # characters of a template
+_ONE_AT_A_TIME = Lock()
 
 
 def chat_template(folder: Path) -> str | None:
@@ -28,6 +31,7 @@ def chat_template(folder: Path) -> str | None:
     return found if isinstance(found, str) and 0 < len(found) <= LONGEST else None
 
 
+@lru_cache(maxsize=128)
 def wrapped(template: str, text: str, **special: str) -> str:
     """A sentence of the user as the template wraps it, up to where the assistant begins to write. special:
     tokens of the model that the template may name, such as bos_token.
@@ -40,13 +44,14 @@ def wrapped(template: str, text: str, **special: str) -> str:
         "add_generation_prompt": True,
         **special,
     }
-    ended = subprocess.run(
-        [sys.executable, "-P", template_process.__file__],
-        input=json.dumps(asked).encode(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment_with(),
-    )
+    with _ONE_AT_A_TIME:
+        ended = subprocess.run(
+            [sys.executable, "-P", template_process.__file__],
+            input=json.dumps(asked).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment_with(),
+        )
     if ended.returncode:
         raise ValueError(
             f"The chat template takes more than {SECONDS} seconds or {MEMORY / 2**20:.0f} MiB of memory."

@@ -20,6 +20,7 @@ from model.nn.intervention import Intervention
 from model.serving.events import Event, Found, Loaded, Passed, Refused
 from model.system import allocator, deadline
 from model.system.fair_queue import FairQueue, KeyLocks, nothing
+from model.system.memory import enough_memory
 from model.system.settings import MEGABYTE, settings
 from model.trace.trace import Trace
 
@@ -181,7 +182,7 @@ class Engine:
 
         Passes in it are cancelled when the visitor leaves or the time is over. background: for work beside
         the page; it is never turned away, because it takes its own visitor's turns only.
-        Raises QueueFullError and PassTooLongError.
+        Raises QueueFullError, PassTooLongError and OutOfMemoryError.
         """
         work = background or Background(self._visitor(), self._wanted)
         if background is not None:
@@ -189,7 +190,8 @@ class Engine:
         place = self._queue.place(
             waiting, work.wanted, visitor=work.visitor, however_long=background is not None
         )
-        with place, deadline.within(self._seconds, work.wanted):
+        computed = enough_memory("this computation")
+        with place, deadline.within(self._seconds, work.wanted), computed:
             yield
 
     def _load(self, name: str, progress: Progress) -> "Model":

@@ -166,3 +166,12 @@ def test_on_cuda_what_a_pass_held_is_free_again() -> None:
     del taken, rest
     torch.cuda.empty_cache()
     assert model.trace("The cat sat.").check() < 1e-4
+
+
+def test_a_turn_without_memory_ends_in_a_sentence() -> None:
+    def fail() -> None:
+        with Engine().turn(lambda ahead: None):
+            torch.empty(2**60)
+
+    with pytest.raises(OutOfMemoryError, match="not enough memory for this computation"):
+        fail()

@@ -18,6 +18,7 @@ from model.analysis.heads.contributions import (
 from model.analysis.heads.families import Family
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
+from model.nn.intervention import UNCHANGED
 from model.nn.places import Place
 from model.serving.engine import Request
 from model.trace.trace import Logits
@@ -94,7 +95,7 @@ def head_results(seen: Look) -> None:
 
 def _offer_edges(seen: Look) -> None:
     head = name_of(seen, (seen.place, seen.head))
-    view = replace(current(), show="Edges")
+    view = replace(current(), show="Edges", intervention=UNCHANGED)  # as this page shows the run
     view_link("pages/attention.py", f"What each edge of {head} carries →", view)
 
 
