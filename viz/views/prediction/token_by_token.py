@@ -62,11 +62,6 @@ def _one_text(
     boxes: Sequence[DeltaGenerator],
 ) -> None:
     """One token at each step, likeliest or drawn."""
-    with pictures:
-        look_for(
-            "Each step adds the underlined token. The second picture shows which tokens the model "
-            "attended to when it predicted that token."
-        )
     with boxes[0]:
         choice = drawn(seen) if draws else Choice(Sampling())
     ids = written_to_step(seen, choice, "prediction-step", boxes[1])
@@ -74,6 +69,10 @@ def _one_text(
     with pictures:
         _so_far(seen, run, ids)
         _picture(seen, run, choice, ids)
+        look_for(
+            "Each step adds the underlined token. The second picture shows which tokens the model "
+            "attended to when it predicted that token."
+        )
 
 
 def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> None:
