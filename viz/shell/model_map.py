@@ -88,7 +88,7 @@ def _rail(rail: Rail, place: str, carried: Mapping[str, str] | None, *, named: b
 
 
 def _block(block: Block, carried: Mapping[str, str] | None) -> str:
-    file, said = PAGES[block.kind], html.escape(f"{block.formula} · {block.shape}")
+    file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
     label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
     leads = "" if carried is None else leading_to(file, carried)
     return (
