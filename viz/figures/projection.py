@@ -1,14 +1,14 @@
 """One token's vector times one head's matrix: x above, the matrix below it, and the products of one entry."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from viz.figures.chart import BARE, MONOSPACED, chart, titled
+from viz.figures.chart import BARE, MONOSPACED, chart, marks, titled
 from viz.figures.token_rows import ColourEnd, colour_end
-from viz.notation.labels import tick_positions
+from viz.notation.labels import dimension_ticks
 from viz.notation.theme import MASKED, QUANTITIES, QuantityName, vector_scale
 
 Vectors = NDArray[np.floating]
@@ -19,7 +19,6 @@ _STRIP, _GAP = (
     0.045,
 )  # height of x and of the products, and between them, by that of the matrix
 _BESIDE, _COLUMN = 0.02, 0.05  # between the columns on the right, and their width, by that of x
-_AROUND = 0.5  # rows between the chosen row and its frame
 
 
 def projection(
@@ -29,6 +28,7 @@ def projection(
     sums: Vectors,
     *,
     dimension: int,
+    marked: Sequence[int],
     quantity: QuantityName,
     letters: tuple[str, str],
 ) -> go.Figure:
@@ -36,8 +36,8 @@ def projection(
     (d_k,). Each column of the matrix stands below the number of x that it is multiplied by. A bias of zero
     is not drawn.
 
-    dimension: the entry whose row is framed and whose products stand at the bottom. letters: of the result
-    and of the matrix: "q", "W_Q".
+    dimension: the entry whose row is framed and whose products stand at the bottom. marked: the columns
+    of products that get a mark. letters: of the result and of the matrix: "q", "W_Q".
     """
     letter, name = letters
     width, wide = len(sums), len(x)
@@ -60,17 +60,14 @@ def projection(
             _cells(numbers[:, None], hue, ends, each, x0=columns[each], dx=_COLUMN * wide, **rows)
             for each, numbers in beside.items()
         ),
+        _marks_above(marked, products, bottom - (strip + _GAP * width) / 2),
     ]
     chosen, right = first + dimension + 0.5, columns[letter] + _COLUMN * wide / 2
     names = {strip / 2: "x", chosen: f"{name}, {dimension}", bottom: "products"}
     down = {"tickvals": list(names), "ticktext": list(names.values()), "tickfont": MONOSPACED}
-    figure = chart(
-        traces,
-        _across(wide, columns, right, ends),
-        BARE | down | {"range": [bottom + strip / 2, 0]},
-        height=_HIGH,
-    )
-    edges = {"y0": chosen - 0.5 - _AROUND, "y1": chosen + 0.5 + _AROUND, "x0": -0.5, "x1": right}
+    down = BARE | down | {"range": [bottom + strip / 2, 0]}
+    figure = chart(traces, _across(wide, columns, right), down, height=_HIGH)
+    edges = {"y0": chosen - 0.5, "y1": chosen + 0.5, "x0": -0.5, "x1": right}
     return figure.add_shape(type="rect", line={"color": MASKED, "width": 1.5}, **edges)
 
 
@@ -86,18 +83,27 @@ def _cells(
         showscale=False,
         showlegend=False,
         name=name,
-        hovertemplate=f"{name}<br>%{{z:.4f}}<extra></extra>",
+        hovertemplate=f"{name}<br>%{{z:.4f}}<br>{ends[name].short}<extra></extra>",
         **places,
     )
 
 
-def _across(
-    wide: int, columns: Mapping[str, float], right: float, ends: Mapping[str, ColourEnd]
-) -> dict[str, object]:
-    ticks = list(tick_positions(wide, _TICKS))
-    said = "<br>".join(f"{name}: {each.short}" for name, each in ends.items())
+def _marks_above(columns: Sequence[int], products: Vectors, y: float) -> go.Scatter:
+    """A small triangle over each of these products."""
+    return marks(
+        list(columns),
+        [y] * len(columns),
+        name="written out",
+        text=[f"{products[column]:.4f}" for column in columns],
+        hover="dimension %{x}, in the formula<br>%{text}",
+        marker={"symbol": "triangle-down", "size": 9, "color": MASKED},
+    )
+
+
+def _across(wide: int, columns: Mapping[str, float], right: float) -> dict[str, object]:
+    ticks = list(dimension_ticks(wide, _TICKS))
     return BARE | titled(
-        f"dimension of x<br>{said}",
+        "dimension of x (each strip has its own scale)",
         tickvals=[*ticks, *columns.values()],
         ticktext=[*map(str, ticks), *columns],
         tickfont=MONOSPACED,

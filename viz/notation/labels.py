@@ -61,3 +61,11 @@ def tick_positions(count: int, limit: int = LABELS) -> tuple[int, ...]:
     if count <= 0:
         return ()
     return tuple(range(0, count, math.ceil(count / limit)))
+
+
+def dimension_ticks(count: int, limit: int) -> tuple[int, ...]:
+    """At most `limit` of so many dimensions, from 0 on: multiples of a power of two."""
+    step = 1
+    while step * limit < count:
+        step *= 2
+    return tuple(range(0, count, step))

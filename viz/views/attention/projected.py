@@ -57,6 +57,7 @@ def sum_of_products(seen: Look) -> None:
             found.bias,
             found.sums,
             dimension=dimension,
+            marked=_largest(found, dimension),
             quantity=side,
             letters=(letter, f"W_{letter.upper()}"),
         )
@@ -85,16 +86,23 @@ def _look(seen: Look, found: Projected, side: Side, dimension: int) -> str:
     return (
         "Each number of x is multiplied by the one below it, and the products of a row add up to one entry. "
         f"This head has {own}: {len(found.bias)} rows of {len(found.x)}. Of the {len(products)} products of "
-        f"this entry the {half} largest hold half of the total size."
+        f"this entry the {half} largest hold half of the total size. Triangles mark the ones that the "
+        "formula writes out."
     )
+
+
+def _largest(found: Projected, dimension: int) -> list[int]:
+    """The products that the formula writes out, the largest first."""
+    sizes = np.abs(found.products(dimension))
+    return np.argsort(-sizes, kind="stable")[:_TERMS].tolist()
 
 
 def _formula(found: Projected, letter: str, token: int, dimension: int) -> str:
     """The sum, with its largest products first."""
     products = found.products(dimension)
-    largest = np.argsort(-np.abs(products), kind="stable")[:_TERMS]
     terms = [
-        rf"{factor(found.x[at])} \cdot {factor(found.matrix[dimension, at])}" for at in largest
+        rf"{factor(found.x[at])} \cdot {factor(found.matrix[dimension, at])}"
+        for at in _largest(found, dimension)
     ]
     more = r" + \cdots" if len(products) > _TERMS else ""
     matrix, bias = rf"W_{{c,{dimension}}}", float(found.bias[dimension])
