@@ -90,6 +90,7 @@ def test_all_heads_go_through_w_o_and_through_the_identity() -> None:
     trace = own("stories").trace(TEXT)
     attention = trace.find("decoder.1.self")
     assert "every head writes to all" in said(app)
+    assert "The frame is around the chosen head, L1H2." in said(app)
     heads = attention.heads
     strips = [numbers(one["z"])[0] for one in traces(app)[:heads]]
     assert np.concatenate(strips) == pytest.approx(np.concatenate(attention.output[:, 4]))
@@ -229,10 +230,10 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
     assert f"highest: {found.max():.2f}" in said(app)
     assert words[row] in said(app)
     assert words[column] in said(app)
-    assert f"itself is {found[same].mean():.2f}" in said(app)
+    assert f"itself is {found[same].mean():.2f}".replace("-", "−") in said(app)
     control(app, "Picture").set_value("W_V · W_O").run()
     factors = writing(model, trace, made, whole=True)
-    assert f"copying score is **{copying_score(factors):+.2f}**" in said(app)
+    assert f"copying score is **{copying_score(factors):+.2f}**".replace("-", "−") in said(app)
     control(app, "Picture").set_value("Composition").run()
     keys = [one for one in compositions_of(made, heads_made(model, trace)) if one.reads == "K"]
     most = max(keys, key=lambda one: one.ratio)

@@ -7,10 +7,12 @@ import plotly.graph_objects as go
 
 from viz.figures.chart import Axis, chart, line, marks
 from viz.figures.head_marks import Cell
+from viz.notation.labels import plotly_words
 from viz.notation.theme import KEY, MASKED, QUERY, SCORE, VALUE, WEIGHT
 
 COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
-BESIDE = {"Q": -0.05, "K": 0.0, "V": 0.05}  # lines of one pair stand side by side
+SIDE = {"Q": -1, "K": 0, "V": 1}  # lines of one pair stand side by side
+APART = (0.05, 0.14)  # by so much: where they leave a head, and where one reads
 WIDEST = 6.0  # pixels of the line of the largest ratio
 
 
@@ -22,20 +24,22 @@ class Link(NamedTuple):
     reads: str  # "Q", "K" or "V"
     ratio: float
     words: str
+    short: str  # beside the widest line
 
 
 def composition_graph(
     layers: Sequence[str], heads: int, links: Sequence[Link], *, chosen: Cell
 ) -> go.Figure:
-    """links: each drawn as wide as its ratio, coloured by what reads it."""
-    largest = max((link.ratio for link in links), default=1.0)
+    """links: each drawn as wide as its ratio, coloured by what reads it; the widest above the rest, named."""
+    links = sorted(links, key=lambda link: link.ratio)
+    largest = links[-1].ratio if links else 1.0
     traces: list[go.Scatter] = []
     named: set[str] = set()
     for link in links:
         places = (link.earlier, link.later)
         traces.append(
             line(
-                [head + BESIDE[link.reads] for _, head in places],
+                [head + SIDE[link.reads] * by for (_, head), by in zip(places, APART, strict=True)],
                 [layer for layer, _ in places],
                 f"read by {link.reads}",
                 COLOURS[link.reads],
@@ -43,7 +47,8 @@ def composition_graph(
                 width=WIDEST * link.ratio / largest,
                 legendgroup=link.reads,
                 showlegend=link.reads not in named,
-                opacity=0.75,
+                legendrank=list(COLOURS).index(link.reads),
+                opacity=1 if link is links[-1] else 0.55,
             )
         )
         named.add(link.reads)
@@ -54,8 +59,9 @@ def composition_graph(
             [layer for layer, _ in cells],
             hover="%{text}",
             text=[f"{layers[layer]}, head {head}" for layer, head in cells],
+            name="heads",
             marker={
-                "size": [14 if cell == chosen else 8 for cell in cells],
+                "size": [18 if cell == chosen else 8 for cell in cells],
                 "color": [WEIGHT if cell == chosen else MASKED for cell in cells],
             },
         )
@@ -63,7 +69,30 @@ def composition_graph(
     across = Axis("head", [str(head) for head in range(heads)], tokens=False).across()
     down = Axis("", list(layers), tokens=False).down()
     height = min(max(60 * len(layers) + 110, 300), 700)
-    return chart(traces, across, down, height=height, showlegend=True)
+    return _name_widest(chart(traces, across, down, height=height, showlegend=True), links, heads)
+
+
+def _name_widest(figure: go.Figure, links: Sequence[Link], heads: int) -> go.Figure:
+    """A ring around the head that the widest line, the last one, comes from, and the line's name above it."""
+    if not links:
+        return figure
+    widest = links[-1]
+    layer, head = widest.earlier
+    ring = {
+        "size": 16,
+        "color": COLOURS[widest.reads],
+        "symbol": "circle-open",
+        "line": {"width": 3},
+    }
+    figure.add_trace(marks([head], [layer], name="widest", marker=ring))
+    return figure.add_annotation(
+        text=f"<b>{plotly_words(widest.short)}</b>",
+        x=head,
+        y=layer,
+        xanchor="left" if head < heads / 2 else "right",
+        yshift=20,
+        showarrow=False,
+    )
 
 
 def singular_curves(looks: Sequence[float], writes: Sequence[float]) -> go.Figure:

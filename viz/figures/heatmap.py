@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from model.trace.records import Attention
 from viz.figures.chart import MONOSPACED, Axis, chart, marks
+from viz.figures.room import TITLE_LINE
 from viz.figures.squares import LARGE, MARGIN, SCALE, SLANTED, TALLEST, squares
 from viz.notation.theme import MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
 
@@ -73,6 +74,14 @@ def heatmap(
         above["tickangle"] = SLANTED
     height = height or min(max(26 * len(rows.labels) + 110, 200), TALLEST)
     return chart(traces, above, down, height=height)
+
+
+def headed(figure: go.Figure, title: str) -> go.Figure:
+    """The same heatmap, with a title above the one of its columns."""
+    columns = figure.layout.xaxis
+    columns.title.text = f"<b>{title}</b><br>{columns.title.text}"
+    figure.layout.height += round(TITLE_LINE)
+    return figure
 
 
 def weights_of_head(

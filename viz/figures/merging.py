@@ -1,6 +1,6 @@
 """The outputs of all heads side by side, and what they become through W_O: one colour a head."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from viz.figures.chart import BARE, LABEL, MONOSPACED, chart, titled
 from viz.figures.head_marks import hue_of
 from viz.figures.token_rows import ColourEnd, colour_end, frame_row
-from viz.notation.labels import plotly_words, tick_positions, token_label
+from viz.notation.labels import dimension_ticks, plotly_words, token_label
 from viz.notation.theme import QUANTITIES, vector_scale
 
 Vectors = NDArray[np.floating]
 _TICKS = 6  # numbers along the dimensions
 _FEW, _MANY = 22, 15  # pixels of a row, where rows are few and where they are many
+_BESIDE = 112  # pixels of the lengths
 _THICK = 2  # rows of the picture that one token's outputs take
 
 
@@ -28,6 +29,8 @@ def merging(
 ) -> go.Figure:
     """One token: the outputs (head, d_v) side by side; below them what each head writes (head, d_model);
     then sums by their names, (d_model,) each.
+
+    The length of each vector stands at its right, that of the longest head in bold.
 
     groups: heads of keys and values. chosen: the head that is framed.
     """
@@ -50,7 +53,13 @@ def merging(
         ),
     ]
     labels = ["side by side", "", "", *(f"head {head}" for head in range(heads)), "", *sums]
-    figure = _drawn(traces, labels, width, end)
+    figure = _drawn(traces, labels, width)
+    _write_lengths(
+        figure,
+        [*written, *sums.values()],
+        [*range(first, first + heads), *range(after, after + len(sums))],
+        heads,
+    )
     frame_row(figure, first + chosen, width)
     return figure
 
@@ -67,7 +76,25 @@ def merging_of_tokens(
         _rows(total, QUANTITIES["stream"].hue, end["sums"], count + 1, "sum"),
     ]
     names = [token_label(token, LABEL) for token in tokens]
-    return _drawn(traces, [*names, "", *names], width, end)
+    return _drawn(traces, [*names, "", *names], width)
+
+
+def _write_lengths(
+    figure: go.Figure, rows: Sequence[Vectors], places: Sequence[int], heads: int
+) -> None:
+    """The length of each row at its right; the longest of the heads, which come first, is marked."""
+    lengths = [float(np.linalg.norm(row)) for row in rows]
+    longest = max(lengths[:heads])
+    words = [f"{length:.2f}" for length in lengths]
+    words = [
+        f"<b>{word} longest</b>" if at < heads and length == longest else word
+        for at, (word, length) in enumerate(zip(words, lengths, strict=True))
+    ]
+    for word, place in [("length", min(places) - 1), *zip(words, places, strict=True)]:
+        figure.add_annotation(
+            text=word, x=1, xref="paper", xanchor="left", y=place, showarrow=False, font=MONOSPACED
+        )
+    figure.update_layout(margin={"r": _BESIDE})
 
 
 def _strips(
@@ -92,7 +119,7 @@ def _rows(rows: Vectors, hue: str, end: ColourEnd, at: int, name: str) -> go.Hea
         zmax=end.value,
         colorscale=vector_scale(hue),
         showscale=False,
-        hovertemplate=f"{name}<br>%{{z:.4f}}<extra></extra>",
+        hovertemplate=f"{name}<br>%{{z:.4f}}<br>{end.short}<extra></extra>",
     )
 
 
@@ -100,18 +127,15 @@ def _drawn(
     traces: Sequence[go.Heatmap],
     labels: Sequence[str],
     width: int,
-    ends: Mapping[str, ColourEnd],
 ) -> go.Figure:
-    """labels: one a row, "" for a gap. ends: where the colours of each kind of row end."""
-    said = "<br>".join(f"{name}: {end.short}" for name, end in ends.items())
-    ticks = tick_positions(width, _TICKS)
-    across = (
-        titled(f"dimension<br>{said}", range=[-0.5, width - 0.5], **_ticks(ticks, ticks)) | BARE
-    )
+    """labels: one a row, "" for a gap."""
+    ticks = dimension_ticks(width, _TICKS)
+    said = "dimension (each block has its own scale)"
+    across = titled(said, range=[-0.5, width - 0.5], **_ticks(ticks, ticks)) | BARE
     places = [place for place, label in enumerate(labels) if label]
     down = _ticks(places, [plotly_words(labels[place]) for place in places]) | BARE
     row = _FEW if len(labels) <= _FEW else _MANY
-    height = row * len(labels) + 110
+    height = row * len(labels) + 74
     return chart(list(traces), across, down | {"range": [len(labels) - 0.5, -0.5]}, height=height)
 
 

@@ -24,8 +24,12 @@ MORE, LESS = "#B2182B", "#2166AC"  # differences: red where the changed run has 
 MASKED = "#8C8C94"
 REFERENCE = "#C9A227"  # the reference alignment
 ERRATUM = "#E5354B"  # frames an erratum of the notes
-# Heads, or groups of heads, side by side (Paul Tol's bright scheme); after the last the first comes again.
-HEADS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
+# Heads, or groups of heads, side by side (Paul Tol's bright scheme, and six hues between its own); after the
+# last the first comes again.
+HEADS = (
+    *("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377"),
+    *("#EE7733", "#332288", "#44AA99", "#8C5A2B", "#B58BD9", "#888811"),
+)
 
 QuantityName = Literal["query", "key", "value", "score", "weight", "output", "stream", "difference"]
 Stops = tuple[tuple[float, str], ...]

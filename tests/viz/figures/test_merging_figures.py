@@ -42,3 +42,18 @@ def test_heads_that_share_keys_have_one_colour() -> None:
     assert [len(set(colours[at : at + 3])) for at in (0, 3, 6)] == [1, 1, 1]
     assert len(set(colours)) == 3
     assert len({hue_of(head, 6, 6) for head in range(6)}) == 6
+
+
+def test_each_row_ends_in_its_length_and_the_longest_head_is_marked() -> None:
+    written = DRAWS.normal(size=(HEADS, WIDTH)) * np.array([[1], [5], [2], [3]])
+    sums = {"= sum": written.sum(0) * 9}
+    figure = merging(DRAWS.normal(size=(HEADS, OWN)), written, sums, groups=HEADS, chosen=2)
+    rows = figure.data[HEADS:]
+    said = {one.y: one.text for one in figure.layout.annotations}
+    lengths = [f"{np.sqrt((row.z[0] ** 2).sum()):.2f}" for row in rows]
+    lengths[1] = f"<b>{lengths[1]} longest</b>"
+    assert [said[row.y0] for row in rows] == lengths
+
+
+def test_twelve_heads_have_twelve_colours() -> None:
+    assert len({hue_of(head, 12, 12) for head in range(12)}) == 12

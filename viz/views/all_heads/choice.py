@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from numpy.typing import NDArray
+from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.families import Family, families, family_of
 from model.nn.places import Head, head_label
@@ -16,7 +17,7 @@ from viz.elements.one_of import choosable_table, one_of
 from viz.elements.plot import plot
 from viz.figures.head_map import head_map
 from viz.figures.head_marks import Cell
-from viz.figures.heatmap import NARROW, weights_of_head
+from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.notation.theme import QuantityName
 from viz.saving.save import save_figure
 from viz.shell.pictures import chart, readout_of
@@ -139,23 +140,24 @@ def list_of_heads(
 
 
 @contextmanager
-def beside_chosen_head(seen: Look, widths: tuple[int, int] = (3, 2)) -> Iterator[None]:
-    """The column of a picture; the chosen head's weights stand to its right."""
+def beside_chosen_head(
+    seen: Look, widths: tuple[int, int] = (3, 2), title: str = ""
+) -> Iterator[DeltaGenerator]:
+    """The column of a picture; the chosen head's weights stand to its right, below a place for words."""
     picture, one = st.columns(widths, gap="large")
+    words = one.container()
     with picture:
-        yield
+        yield words
     with one:
-        chosen_head(seen)
+        _chosen_head(seen, title)
 
 
-def chosen_head(seen: Look) -> None:
+def _chosen_head(seen: Look, title: str) -> None:
     """The chosen head's weights, and a link to the explorer."""
     attention, head = seen.attention, seen.head
     queries, keys = labels_of(seen.trace, attention)
-    chart(
-        weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW),
-        f"all-heads-chosen-{attention.name}-{head}",
-    )
+    figure = weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW)
+    chart(headed(figure, title) if title else figure, f"all-heads-chosen-{attention.name}-{head}")
     readout_of(attention, head, queries, keys)
     view_link(
         "pages/attention.py",

@@ -1,7 +1,8 @@
 """How heads read what earlier ones write, from their matrices: a graph between layers."""
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -14,17 +15,24 @@ from model.analysis.attribution.head_composition import (
 from model.analysis.attribution.head_matrices import head_matrices
 from model.analysis.heads.families import heads_of
 from model.arithmetic.composition import random_composition
-from model.nn.places import Head
+from model.nn.places import Head, layer_label
 from model.serving.engine import Request
+from model.trace.trace import Trace
 from viz.elements.one_of import one_of
 from viz.figures.composition import Link, composition_graph
+from viz.shell.background import Offer, run_or_offer
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import loaded, traced
 from viz.state.look import Look
 from viz.views.all_heads.choice import name_of
+from viz.views.all_heads.runs import CompositionRun, CompositionRuns, CompositionSoFar
+
+if TYPE_CHECKING:
+    from model.run.model import Model
 
 LINES = 16  # of the graph
-FEW = 64  # heads whose pairs are all compared; beyond that those of the chosen head are, when asked for
+FEW = 64  # heads whose pairs are all compared; beyond that those of the chosen head are
+_PRODUCTS = 10  # of d_model × d_model matrices, about, for each head
 CHOSEN, ALL = "The chosen head", "All heads"
 _COMPOSED = (
     r"\frac{\| W_{OV}^{\text{earlier}}\, W \|_F}{\| W_{OV}^{\text{earlier}} \|_F\, \| W \|_F},"
@@ -43,22 +51,63 @@ def _composed(request: Request, head: Head | None) -> tuple[Composition, ...]:
     return tuple(compositions_of(head_matrices(model, trace, *head), made))
 
 
-def composition(seen: Look, picture: DeltaGenerator) -> None:
+@st.cache_resource
+def runs() -> CompositionRuns:
+    """The runs of this process, shared by all visitors."""
+    return CompositionRuns()
+
+
+def _work(
+    model: "Model", trace: Trace, head: Head, run: CompositionRun
+) -> Iterator[CompositionSoFar]:
+    """One head with all others, those of a sub-layer in each turn."""
+    chosen = head_matrices(model, trace, *head)
+    total, done = len(heads_of(trace.attention)), 0
+    found: list[Composition] = []
+    for attention in trace.attention:
+        with run.turn():
+            others = (head_matrices(model, trace, *one) for one in heads_of([attention]))
+            found += compositions_of(chosen, others)
+        done += attention.heads
+        yield CompositionSoFar(done, total, tuple(found))
+
+
+def _run_or_offer(seen: Look, count: int) -> Sequence[Composition] | None:
+    """Compares the chosen head with all, behind the page; None until that is done."""
+    head = (seen.place, seen.head)
+    name = name_of(seen, head)
+    offer = Offer(
+        "all-heads-composed",
+        f"The matrices of {name} are multiplied with those of all {count} heads.",
+        f"Compare {name} with all {count} heads",
+        "heads",
+        "compared",
+        count,
+        _PRODUCTS * count * float(seen.model.config.d_model) ** 3,
+    )
+    work = partial(_work, seen.model, seen.trace, head)
+    run = run_or_offer(runs(), (seen.request, head), work, offer)
+    return run.found.ratios if run and run.found and run.complete else None
+
+
+def composition(seen: Look, picture: DeltaGenerator, words: DeltaGenerator) -> None:
     """The widest lines between heads, of the chosen one or of all."""
     count = len(heads_of(seen.trace.attention))
-    few = count <= FEW
-    of = one_of("Lines of", (CHOSEN, ALL), "all-heads-composed-of", quiet=True) if few else CHOSEN
-    head = (seen.place, seen.head)
-    if not few and not st.toggle(f"Compare with all {count} heads", key="all-heads-compose"):
-        st.caption(f"That takes some seconds: the matrices of {count} heads are read.")
+    found: Sequence[Composition] | None
+    with words:
+        said = st.container()
+        if count <= FEW:
+            of = one_of("Lines of", (CHOSEN, ALL), "all-heads-composed-of", quiet=True)
+            found = _composed(seen.request, (seen.place, seen.head) if of == CHOSEN else None)
+        else:
+            of, found = CHOSEN, _run_or_offer(seen, count)
+    if found is None:
         return
-    found = sorted(
-        _composed(seen.request, head if of == CHOSEN else None), key=lambda one: -one.ratio
-    )
+    found = sorted(found, key=lambda one: -one.ratio)
     base = random_composition(seen.model.config.d_model)
     with picture:
         _graph(seen, found[:LINES])
-    look_for(_most(seen, found, base))
+    look_for(_most(seen, found, base), said)
     st.latex(_COMPOSED)
     pre = seen.model.config.norm_place == "pre"
     norms = "the norms before heads are folded in" if pre else "norms are left out"
@@ -86,21 +135,17 @@ def _graph(seen: Look, found: Sequence[Composition]) -> None:
             one.reads,
             one.ratio,
             f"{name_of(seen, one.later)} reads {name_of(seen, one.earlier)} by {one.reads}: {one.ratio:.3f}",
+            f"{name_of(seen, one.later)} reads {name_of(seen, one.earlier)} by {one.reads}",
         )
         for one in found
     ]
     figure = composition_graph(
-        [_row(name) for name in names],
+        [layer_label(name) for name in names],
         max(attention.heads for attention in seen.trace.attention),
         links,
         chosen=(names.index(seen.place), seen.head),
     )
     chart(figure, f"all-heads-composition-{seen.place}-{seen.head}-{len(links)}")
-
-
-def _row(name: str) -> str:
-    stack, layer, kind = name.split(".")
-    return f"{stack} {layer}, {kind}"
 
 
 def _most(seen: Look, found: Sequence[Composition], base: float) -> str:

@@ -28,7 +28,7 @@ from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import ADDED_BY
-from viz.notation.numbers import difference, probability
+from viz.notation.numbers import difference, probability, signed
 from viz.notation.superlatives import led_by
 from viz.shell.alternatives import say_encoder
 from viz.shell.pictures import chart, look_for, table
@@ -138,9 +138,9 @@ def _effect_view(seen: Look, of: Logit, every_part: bool, picture: DeltaGenerato
     leading, _ = led_by([_part_name(seen, part) for part in heads], effects, decimals=2)
     together = sum(part.effect for part in heads)
     look_for(
-        f"The logit of **{of.label}** is {of.value:.2f}. The head that adds most is {leading}: "
-        f"{effects.max():+.2f}. All heads together add {together:+.2f}, everything else adds "
-        f"{of.value - together:+.2f}."
+        f"The logit of **{of.label}** is {signed(f'{of.value:.2f}')}. The head that adds most is {leading}: "
+        f"{_added(effects.max())}. All heads together add {_added(together)}, everything else adds "
+        f"{_added(of.value - together)}."
     )
     (_bars if every_part else _map)(seen, parts, f"{of.position}-{of.token}", picture)
     st.caption(
@@ -153,6 +153,10 @@ def _effect_view(seen: Look, of: Logit, every_part: bool, picture: DeltaGenerato
         TITLE: [part.effect for part in parts],
     }
     table(columns, f"all-heads-parts-{every_part}")
+
+
+def _added(value: float) -> str:
+    return signed(f"{value:+.2f}")
 
 
 def _which_logit(seen: Look, prediction: Logits, boxes: Sequence[DeltaGenerator]) -> Logit:

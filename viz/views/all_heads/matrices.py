@@ -25,10 +25,10 @@ from model.trace.arrays import Wide
 from model.trace.records import Token
 from viz.elements.one_of import keep_within, one_of
 from viz.figures.composition import singular_curves
-from viz.figures.heatmap import Axis, heatmap
+from viz.figures.heatmap import Axis, headed, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import difference
+from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import loaded, traced
@@ -58,24 +58,26 @@ def _whole(request: Request, head: Head, shown: str, distance: int) -> Factors:
 
 def as_matrices(seen: Look) -> None:
     """One of the four pictures, beside the chosen head's weights."""
-    with beside_chosen_head(seen):
-        picture = st.container()
-        shown = one_of(
-            "Picture", (LOOKS, WRITES, SINGULAR, COMPOSED), "all-heads-matrix", quiet=True
-        )
+    with beside_chosen_head(seen, title="In this sentence") as words:
+        with st.container(gap="xsmall", key="above-the-picture"):
+            shown = one_of(
+                "Picture", (LOOKS, WRITES, SINGULAR, COMPOSED), "all-heads-matrix", quiet=True
+            )
+            picture = st.container()
         try:
             if shown == COMPOSED:
-                composition(seen, picture)
+                composition(seen, picture, words)
                 return
             made = _matrices(seen.request, (seen.place, seen.head))
-            (_singular if shown == SINGULAR else _over_tokens)(seen, made, shown, picture)
+            (_singular if shown == SINGULAR else _over_tokens)(seen, made, shown, picture, words)
         except ValueError as refusal:  # of a head that is no matrix, or writes to no logit
             picture.info(plain(str(refusal)))
 
 
-def _over_tokens(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerator) -> None:
+def _over_tokens(
+    seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerator, words: DeltaGenerator
+) -> None:
     """The matrix between the tokens of the sentence, and its largest entries over the vocabulary."""
-    said = st.container()
     queries, keys = labels_of(seen.trace, seen.attention)
     looks, distance = shown == LOOKS, 0
     if looks and made.turns and len(keys) > 1:
@@ -99,10 +101,13 @@ def _over_tokens(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGener
     quantity: QuantityName = "score" if looks else "value"
     with picture:
         figure = heatmap(found, rows=rows, columns=columns, quantity=quantity, square=True)
-        chart(figure, f"all-heads-matrix-{looks}-{seen.place}-{seen.head}")
-    with said:
+        chart(
+            headed(figure, "From the token vectors alone"),
+            f"all-heads-matrix-{looks}-{seen.place}-{seen.head}",
+        )
+    with words:
         look_for(_largest(found, rows.labels, columns.labels, looks))
-    st.latex(_LOOKS if looks else _WRITES)
+        st.latex(_LOOKS if looks else _WRITES)
     st.caption(_left_out(seen, made, looks))
     if looks:
         st.caption(
@@ -125,17 +130,21 @@ def _largest(found: Wide, rows: Sequence[str], columns: Sequence[str], looks: bo
     one, other = bold_token(rows[row]), bold_token(columns[column])
     same = np.array([[one == other for other in columns] for one in rows])
     said = (
-        f"By the token vectors alone {one} scores {other} highest: {found.max():.2f}."
+        f"By the token vectors alone {one} scores {other} highest: {_two(found.max())}."
         if looks
         else f"Of these tokens {one}, with full weight on it, writes most towards {other}: "
-        f"{found.max():.2f}."
+        f"{_two(found.max())}."
     )
     if same.all() or not same.any():
         return said
     return (
-        f"{said} The mean of a token with itself is {found[same].mean():.2f}, with another one "
-        f"{found[~same].mean():.2f}."
+        f"{said} The mean of a token with itself is {_two(found[same].mean())}, with another one "
+        f"{_two(found[~same].mean())}."
     )
+
+
+def _two(value: float) -> str:
+    return signed(f"{value:.2f}")
 
 
 def _left_out(seen: Look, made: HeadMatrices, looks: bool) -> str:
@@ -177,8 +186,9 @@ def _over_vocabulary(seen: Look, shown: str, distance: int) -> None:
     factors = _whole(seen.request, (seen.place, seen.head), shown, distance)
     if shown == WRITES and seen.attention.kind != "cross":
         st.latex(_COPYING)
+        score = signed(f"{copying_score(factors):+.2f}")
         st.markdown(
-            f"Over the whole vocabulary the copying score is **{copying_score(factors):+.2f}**: 1 where "
+            f"Over the whole vocabulary the copying score is **{score}**: 1 where "
             "every direction of tokens raises its own logits, −1 where it lowers them. λ are the "
             f"eigenvalues of the matrix ({SOURCE})."
         )
@@ -199,7 +209,9 @@ def _texts(seen: Look, ids: Sequence[int]) -> list[str]:
     return [token_label(token.text) for token in named]
 
 
-def _singular(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerator) -> None:
+def _singular(
+    seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerator, words: DeltaGenerator
+) -> None:
     looks, writes = singular_values(made)
     with picture:
         figure = singular_curves(looks.tolist(), writes.tolist())
@@ -211,7 +223,8 @@ def _singular(seen: Look, made: HeadMatrices, shown: str, picture: DeltaGenerato
         f"Each matrix is {made.query.shape[1]} × {made.query.shape[1]} but has at most {len(looks)} singular "
         f"values above 0, one for each dimension of the head. Nine tenths of the sum of squares are in "
         f"the first {halves[0]} of W_Q · W_Kᵀ and the first {halves[1]} of W_V · W_O: the fewer, the fewer "
-        "directions of the stream the head reads or writes."
+        "directions of the stream the head reads or writes.",
+        words,
     )
     if seen.model.config.norm_place == "pre":
         mean = " and the subtracted mean" if seen.model.config.centres else ""

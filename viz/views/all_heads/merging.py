@@ -38,6 +38,9 @@ def through_output(seen: Look) -> None:
             first=min(current().query, len(queries) - 1),
         )
         matrix = one_of("W_O", (OWN, IDENTITY), "all-heads-w-o")
+        st.caption(
+            "What if W_O changed nothing? As the identity it leaves the numbers of each head in their places."
+        )
     whole = token == len(queries)
     found = merged(
         seen.model, seen.trace, seen.place, slice(None) if whole else slice(token, token + 1)
@@ -45,7 +48,7 @@ def through_output(seen: Look) -> None:
     shown = _with_matrix(found, matrix)
     with picture:
         _draw(seen, shown, whole=whole)
-    look_for(_look(seen, shown, by_identity=shown is not found), said)
+    look_for(_look(seen, shown, by_identity=shown is not found, whole=whole), said)
     with words:
         st.latex(formula(seen.model.config))
         _say_shapes(seen, found)
@@ -89,11 +92,12 @@ def _draw(seen: Look, shown: Merged, *, whole: bool) -> None:
     chart(figure, key)
 
 
-def _look(seen: Look, shown: Merged, *, by_identity: bool) -> str:
+def _look(seen: Look, shown: Merged, *, by_identity: bool, whole: bool) -> str:
     heads, _, width = shown.outputs.shape
     names = [name_of(seen, (seen.place, head)) for head in range(heads)]
     lengths = np.linalg.norm(shown.written, axis=-1).mean(-1).astype(np.float64)
     longest, _ = led_by(names, lengths, decimals=2)
+    framed = "" if whole else f" The frame is around the chosen head, {names[seen.head]}."
     if by_identity:
         apart = np.linalg.norm(shown.total - shown.recorded, axis=-1).mean()
         return (
@@ -104,7 +108,7 @@ def _look(seen: Look, shown: Merged, *, by_identity: bool) -> str:
     return (
         f"Side by side each of the {heads} heads has {width} places of its own. Through W_O every head "
         f"writes to all {len(shown.bias)} numbers of the stream, and their sum is what the layer writes. "
-        f"The longest vector here comes from {longest}: length {lengths.max():.2f}."
+        f"The longest vector here comes from {longest}: length {lengths.max():.2f}.{framed}"
     )
 
 

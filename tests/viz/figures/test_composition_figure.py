@@ -1,0 +1,26 @@
+"""Lines between heads: the widest is above the others and has its name."""
+
+from viz.figures.composition import Link, composition_graph
+
+LINKS = [
+    Link((0, 2), (1, 3), "K", 0.9, "long", "L1H3 reads L0H2 by K"),
+    Link((0, 1), (1, 3), "V", 0.4, "long", "L1H3 reads L0H1 by V"),
+    Link((0, 2), (1, 3), "Q", 0.5, "long", "L1H3 reads L0H2 by Q"),
+]
+
+
+def test_the_widest_line_is_drawn_last_and_named() -> None:
+    figure = composition_graph(["L0", "L1"], 4, LINKS, chosen=(1, 3))
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    assert lines[-1].name == "read by K"
+    assert lines[-1].line.width == max(one.line.width for one in lines)
+    assert lines[-1].opacity > max(one.opacity for one in lines[:-1])
+    assert len({one.x[-1] for one in lines}) == 3  # each side by side where the head reads
+    (ring,) = (trace for trace in figure.data if trace.name == "widest")
+    (named,) = figure.layout.annotations
+    assert (ring.x[0], ring.y[0]) == (named.x, named.y) == (2, 0)
+    assert "L1H3 reads L0H2 by K" in named.text
+
+
+def test_without_lines_nothing_is_named() -> None:
+    assert not composition_graph(["L0"], 2, [], chosen=(0, 0)).layout.annotations
