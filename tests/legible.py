@@ -126,6 +126,14 @@ def picture_top(page: Page) -> float | None:
     return box["y"] + scrolled
 
 
+def assert_opens_on_its_picture(page: Page) -> None:
+    """The open page, wide, has its picture near the top."""
+    page.evaluate(STILL)
+    top = picture_top(page)
+    assert top is not None
+    assert top <= LOWEST["wide"]
+
+
 def walk(on: Walk, title: str, *, beats: bool = True, switches: bool = True) -> None:
     """All beats of the open page, and their views. beats: also those that show no model. switches:
     also the explorer's stages, and what else can be chosen in a view among a few."""

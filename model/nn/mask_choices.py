@@ -26,9 +26,7 @@ class Mask:
 
 MASKS: dict[MaskChoice, Mask] = {
     "model": Mask("the model's own", "", ("decoder", "encoder", "encoder-decoder")),
-    "none": Mask(
-        "none: the future is not masked", "no mask", ("decoder", "encoder-decoder"), lifts=True
-    ),
+    "none": Mask("none: future visible", "no mask", ("decoder", "encoder-decoder"), lifts=True),
     "causal": Mask(
         "causal: no future",
         "causal mask",

@@ -58,7 +58,7 @@ CASES = (
         gpt2_size.text_of(32).strip(),
         "decoder",
         4,
-        ("the model's own", "none: the future is not masked"),
+        ("the model's own", "none: future visible"),
     ),
     Case(
         256,
@@ -75,7 +75,7 @@ LONG = Case(
     gpt2_size.text_of(1024).strip(),
     "decoder",
     gpt2_size.LAYERS,
-    ("the model's own", "none: the future is not masked"),
+    ("the model's own", "none: future visible"),
 )
 
 

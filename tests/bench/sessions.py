@@ -17,7 +17,7 @@ from tests.bench.visitor import Visitor
 SESSIONS = (1, 10, 50)
 SECONDS = 15
 SENTENCES = 500
-MASKS = ("none: the future is not masked", "the model's own")
+MASKS = ("none: future visible", "the model's own")
 NAMES = ("Anna", "Ben", "Clara", "David", "Emma", "Frank", "Grace", "Henry", "Ida", "Jack")
 THINGS = ("red ball", "old book", "green cup", "small box", "blue hat")
 ENDS = ("and ran home", "and sat down", "in the garden", "by the door", "to her friend")

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import HANDLED, wait_until_settled
 from tests.browser.controls import show
-from tests.legible import LOWEST, STILL, picture_top
+from tests.legible import assert_opens_on_its_picture
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
 MIDDLE = """number => {
@@ -90,13 +90,6 @@ def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., P
     show(page, "Averages and rollout")
     expect(page.get_by_text("Not a quantity of the model.")).to_be_visible()
     assert_opens_on_its_picture(page)
-
-
-def assert_opens_on_its_picture(page: Page) -> None:
-    page.evaluate(STILL)
-    top = picture_top(page)
-    assert top is not None
-    assert top <= LOWEST["wide"]
 
 
 def test_a_grid_of_many_heads_on_a_long_text_is_a_light_page(

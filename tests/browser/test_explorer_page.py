@@ -11,6 +11,7 @@ from model import load_model
 from tests.browser.controls import BARS, click_mark, close_heads, pick_head, show
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.browser.test_all_heads import click_head
+from tests.legible import assert_opens_on_its_picture
 from viz.state.view import View
 
 
@@ -194,10 +195,15 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     expect(page.get_by_text("L1H7 · ·Tom → Tom · score")).to_be_visible()
 
 
-def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened(
+def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model_too(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/attention", show="Why this score?", place="decoder.3.self", head=1)
+    page = open_page(
+        "/attention", show="Why this score?", place="decoder.3.self", head=1, mask="none"
+    )
+    expect(page.get_by_role("button", name="Undo", exact=True)).to_be_visible()
+    expect(page.get_by_text("A counterfactual")).to_be_visible()
+    assert_opens_on_its_picture(page)
     names = page.locator(".js-plotly-plot .ytick text")
     expect(names).to_have_text(["token", "position", "layer 0", "layer 1", "layer 2", "biases"])
     click_head(page, 6 * 3 + 1)  # layer 1 in the query, the position in the key

@@ -38,7 +38,7 @@ def test_a_pupil_opens_what_the_lecturer_shows_and_follows(
     pupil = open_page("/", on=fresh_page(), **{"class": link.inner_text().strip()[-12:]})
     expect(pupil.get_by_role("heading", name="Attention, step by step")).to_be_visible()
     expect(pupil.get_by_role("textbox", name="Your sentence")).to_have_value("the old man sat")
-    expect(pupil.get_by_role("radio", name="none: the future is not masked")).to_be_checked()
+    expect(pupil.get_by_role("radio", name="none: future visible")).to_be_checked()
     page.get_by_role("button", name="Show this page").click()
     pupil.get_by_role("link", name="Go there: For a class").click()
     expect(pupil.get_by_role("button", name="Share with the class")).to_be_visible()

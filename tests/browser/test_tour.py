@@ -96,7 +96,7 @@ def own_scale(page: Page) -> Locator:
 
 
 def no_mask(page: Page) -> Locator:
-    return page.get_by_test_id("stRadio").get_by_text("none: the future is not masked", exact=True)
+    return page.get_by_test_id("stRadio").get_by_text("none: future visible", exact=True)
 
 
 def tokens(page: Page) -> None:
@@ -160,7 +160,7 @@ def mask(page: Page) -> None:
     predict(page, "It grows", "The model says: It shrinks. It was 4.25 and is now 3.33")
     in_sight(page, own_scale(page)).click()
     told(page, "You changed something else: scores not scaled.")
-    taken_back(page, "Back to the unchanged model")
+    taken_back(page, "Undo")
     expect(page.get_by_role("switch", name="Divide scores by")).to_be_checked()
     in_sight(page, no_mask(page)).click()
     expect(card(page)).to_contain_text("✓ done")

@@ -78,8 +78,7 @@ def test_a_control_that_was_set_anew_does_not_come_back_with_a_click_on_another(
     app = visit("pages/attention.py", head="3")
     lifted = app.radio(key=MASK).set_value("none")._widget_state
     app.run()
-    back = next(b for b in app.button if b.label == "Back to the unchanged model")
-    back.click().run()
+    app.button(key="undo-changes").click().run()
     assert masked_by(app) == "model"
     app.toggle(key="choose-scaled").set_value(False)
     asked_late_with(app, lifted)  # the browser had not yet drawn the model's own mask

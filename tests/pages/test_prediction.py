@@ -264,7 +264,7 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers() -> None:
     (chart,) = app.get("plotly_chart")
     cells = numbers(json.loads(chart.proto.spec)["data"][-1]["z"])
     drawn = [found.left_out, found.integrated, found.by_attention]
-    np.testing.assert_allclose(cells.reshape(3, -1), drawn, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(cells.reshape(-1, 3).T, drawn, rtol=1e-4, atol=1e-4)
     other = app.selectbox[0].options[1] if app.selectbox else None
     assert other
     control(app, "Logit of").set_value(1).run()

@@ -31,11 +31,11 @@ def edge_bars(
     form = "+.2f" if is_signed else ".2f"
     labels = [plotly_label(text) for text in tokens]
     traces = [
-        _bars(weights, WEIGHT, [f"{value:.2f}" for value in weights], labels, "weight %{x:.4f}"),
+        _bars(weights, WEIGHT, _written(weights, ".2f"), labels, "weight %{x:.4f}"),
         _bars(
             carried,
             colours,
-            [signed(f"{value:{form}}") if round(value, 2) else "0.00" for value in carried],
+            _written(carried, form),
             labels,
             f"{title} %{{x:.4f}}",
             xaxis="x2",
@@ -54,6 +54,11 @@ def edge_bars(
     figure = chart(traces, first, keys, height=height, xaxis2=beside, bargap=0.25)
     figure.update_layout(clickmode="event+select", dragmode=False, showlegend=False)
     return figure
+
+
+def _written(values: Numbers, form: str) -> list[str]:
+    """The numbers beside the bars; one that would be written "0.00" is left out."""
+    return [signed(f"{value:{form}}") if round(value, 2) else "" for value in values.tolist()]
 
 
 def edge_lengths(

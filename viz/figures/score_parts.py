@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 
 from viz.figures.chart import Axis
@@ -11,6 +12,8 @@ from viz.notation.labels import plotly_label
 from viz.notation.numbers import signed
 
 _TOKEN = 14  # characters of a token in a title
+_LEAST = 0.005  # a smaller number would be written "0.00"
+_TOLD = 0.05  # of the largest value: a smaller one has no number in its cell
 
 
 def score_parts(
@@ -40,7 +43,11 @@ def score_parts(
 
 
 def _numbers(values: Matrix) -> list[list[str]] | None:
-    """The numbers where they fit, never "-0.00"."""
+    """The numbers where they fit; a small one would touch its neighbours and says little."""
     if max(values.shape) > NUMBERED:
         return None
-    return [[signed(f"{round(value, 2) + 0.0:.2f}") for value in row] for row in values.tolist()]
+    least = _TOLD * float(np.abs(values).max(initial=0.0))
+    return [
+        [signed(f"{value:.2f}") if abs(value) >= max(least, _LEAST) else "" for value in row]
+        for row in values.tolist()
+    ]

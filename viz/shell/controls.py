@@ -65,7 +65,7 @@ def choose_layer_and_head(
 def choose_intervention(model: "Model") -> None:
     """The two changes at hand above a picture of a head: scaling and mask."""
     intervention = current().intervention
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="switches"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="switches"):
         st.toggle(
             "Divide scores by √dₖ",
             **switch(
@@ -83,14 +83,24 @@ def choose_intervention(model: "Model") -> None:
         )
         if intervention.changes:
             st.button(
-                "Back to the unchanged model", on_click=set_intervention, args=(Intervention(),)
+                ":primary[Undo]",
+                key="undo-changes",
+                type="tertiary",
+                help="Back to the unchanged model.",
+                on_click=set_intervention,
+                args=(Intervention(),),
             )
-    with st.container():  # one place, whether there is something to say or not
-        if replace(intervention, scale=None, mask="model").changes:
-            st.caption("More is changed than shown here: see the laboratory.")
-            page_link("pages/laboratory.py", "Open the laboratory →")
-        if intervention.changes:
-            st.caption(COUNTERFACTUAL)
+
+
+def say_changed() -> None:
+    """Below the picture of a changed model: that it is one, and whether more is changed than can be seen."""
+    intervention = current().intervention
+    if not intervention.changes:
+        return
+    st.caption(COUNTERFACTUAL)
+    if replace(intervention, scale=None, mask="model").changes:
+        st.caption("More is changed than the switches show: see the laboratory.")
+        page_link("pages/laboratory.py", "Open the laboratory →")
 
 
 def fitting(intervention: Intervention, model: "Model") -> Intervention:

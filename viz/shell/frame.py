@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 _DRAWN = "frame-drawn"  # session state: the page that is about to run has its frame
 _FRAME = "frame"  # session state: that of the open page
 SIDEBAR = 232  # pixels: the longest name of a page
-STYLES = tuple(Path(__file__).with_name(name) for name in ("style.css", "frame.css"))
+STYLES = tuple(
+    Path(__file__).with_name(name) for name in ("style.css", "frame.css", "switches.css")
+)
 
 
 @dataclass

@@ -159,6 +159,7 @@ def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
         _refuse(refusal, seen.model)
         return
     options[current().show](switched)
+    controls.say_changed()
     write_link()
     tour.notice(switched.request)
 

@@ -135,13 +135,13 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "mask",
         "The mask",
         "pages/attention.py",
-        "Above the picture, under Mask, choose “none: the future is not masked”. Then scroll down to "
+        "Above the picture, under Mask, choose “none: future visible”. Then scroll down to "
         "“What leaks”.",
         "Grey cells are the future, which a model that predicts the next token must not see. "
         "Without the mask a token may attend to the very one that it must predict. “What leaks” "
         "shows how well each token is predicted, with the mask and without.",
         "The causal mask hides the future: a token attends to itself and to earlier tokens.",
-        intervention_alone(Intervention(mask="none"), "choose “none: the future is not masked”"),
+        intervention_alone(Intervention(mask="none"), "choose “none: future visible”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=leaking_mask,
         needs=(_CAUSAL_MASK, _PREDICTION),

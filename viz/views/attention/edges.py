@@ -58,6 +58,10 @@ def edges(seen: Look) -> None:
     with picture:
         drawn = st.container()
         shown = one_of("Picture", (ROW, LOGIT, HEAD), "edges-as", quiet=True)
+    with beside:
+        st.markdown(
+            "An **edge** is what one token hands to another: its weight times its value, through W_O."
+        )
         choose_cell(seen)
     if shown == HEAD:
         _whole_head(seen, cell, edge, (drawn, beside))
@@ -69,12 +73,12 @@ def edges(seen: Look) -> None:
     else:
         _in_a_logit(seen, cell, edge, (drawn, beside))
     readout_of(seen.attention, cell.head, *seen.labels)
-    _check_row(seen, cell, edge)
+    if shown != LOGIT:
+        _check_row(seen, cell, edge)
     st.latex(EDGE)
     st.markdown(
-        "A head's output at a token is the sum of all values, each times its weight. Through the head's "
-        "rows of W_O each edge so writes a vector of its own to the stream. A large weight on a value "
-        "that is short after W_O carries little (Kobayashi et al. 2020)."
+        "A head's output at a token is the sum of its edges, and each writes a vector of its own to the "
+        "stream. A large weight on a value that is short after W_O carries little (Kobayashi et al. 2020)."
     )
 
 
@@ -275,4 +279,4 @@ def _say_logit(seen: Look, cell: Cell, chosen: _Logit, added: Row) -> None:
 
 
 def _number(value: float, sign: str = "", decimals: int = 2) -> str:
-    return signed(f"{value:{sign}.{decimals}f}")
+    return signed(f"{value:{sign if round(value, decimals) else ''}z.{decimals}f}")

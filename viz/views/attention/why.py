@@ -72,14 +72,17 @@ def why_this_score(seen: Look) -> None:
     picture, beside = st.columns([3, 2], gap="large")
     with picture:
         drawn = st.container()
-        shown = one_of("Picture", (SCORE, ABOVE), "why-of", quiet=True)
+    with beside:
+        way_here(seen)
+        said = st.container()
         choose_cell(seen)
+        shown = one_of("Picture", (SCORE, ABOVE), "why-of", quiet=True)
     sum_ = _sum_of(seen, cell, parts, is_above=shown == ABOVE)
     with drawn:
         _draw(seen, cell, parts, sum_)
-    with beside:
-        way_here(seen)
+    with said:
         _say_largest(seen, cell, parts, sum_)
+    with beside:
         _rank(seen, cell, parts, sum_)
     readout_of(seen.attention, cell.head, *seen.labels)
     _check(parts, sum_)
@@ -220,16 +223,16 @@ def _written(seen: Look, part: str, token: str) -> str:
 def _rank(seen: Look, cell: Cell, parts: "ScoreParts", sum_: _Sum) -> None:
     """The largest pairs; each head in them is a way to its own cell."""
     st.caption(
-        "What each pair adds: a part of the query × a part of the key. A head leads to its own cell."
+        "What each pair adds: a part of the query × a part of the key. Click a head to "
+        "see its own attention."
     )
-    for rank, (row, column) in enumerate(sum_.order[:LISTED]):
-        with st.container(
-            horizontal=True, vertical_alignment="center", gap="xsmall", key=f"why-part-{rank}"
-        ):
-            st.markdown(f"**{signed(f'{sum_.values[row, column]:+.2f}')}**", width=64)
-            _way_on(seen, parts.query_parts[row], cell.query, f"why-query-{rank}")
-            st.markdown("×", width="content")
-            _way_on(seen, parts.key_parts[column], cell.key, f"why-key-{rank}")
+    with st.container(gap=None, key="why-parts"):
+        for rank, (row, column) in enumerate(sum_.order[:LISTED]):
+            with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+                st.markdown(f"**{signed(f'{sum_.values[row, column]:+.2f}')}**", width=64)
+                _way_on(seen, parts.query_parts[row], cell.query, f"why-query-{rank}")
+                st.markdown("×", width="content")
+                _way_on(seen, parts.key_parts[column], cell.key, f"why-key-{rank}")
 
 
 def _way_on(seen: Look, part: str, token: int, key: str) -> None:

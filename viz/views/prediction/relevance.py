@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.attribution.relevance import STEPS, Relevance, rank_correlation, relevances
@@ -16,6 +17,7 @@ from viz.elements.one_of import one_listed
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
+from viz.notation.numbers import signed
 from viz.notation.superlatives import led_by
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
 from viz.shell.pictures import chart, look_for, table
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 LEFT_OUT, INTEGRATED, BY_ATTENTION = "left out", "integrated gradients", "weights × gradients"
+MEASURED, ESTIMATED = "(measured)", "(estimate)"
+WRITTEN = 64  # tokens up to which the cells hold their numbers
+FEW_STEPS = 0.1  # of the whole: an error above it asks for more steps
 OFFERED = 8  # likeliest next tokens
 FORMULA = (
     r"\begin{aligned} \text{left out: } & z(x) - z(x \text{ with } \bar e \text{ for } e_j) \\"
@@ -69,21 +74,35 @@ def relevance(seen: Look) -> None:
     }
     texts = [token.text for token in seen.trace.tokens]
     with picture:
-        figure = heatmap(
-            np.array(list(rows.values())),
-            rows=Axis("", list(rows), tokens=False),
-            columns=Axis("token", texts),
-            quantity="difference",
-            height=240,
-        )
+        figure = _map(np.array(list(rows.values())).T, list(rows), texts)
         chart(figure, f"prediction-relevance-{asked.token}")
     with above:
         _say(seen, asked, found, texts)
     with words:
-        st.latex(FORMULA)
-    _compare(found)
+        _compare(found)
     columns: dict[str, object] = {"token": [token_label(text) for text in texts]}
     table(columns | rows, "prediction-relevance")
+
+
+def _map(values: Wide, kinds: list[str], texts: list[str]) -> go.Figure:
+    """values (token, kind): a row for each token, so that each has its name and its numbers."""
+    how = [MEASURED, ESTIMATED, ESTIMATED]
+    cells = [
+        [signed(f"{value:z.2f}") if len(texts) <= WRITTEN else "" for value in row]
+        for row in values.tolist()
+    ]
+    figure = heatmap(
+        values,
+        rows=Axis("", texts),
+        columns=Axis("", kinds, tokens=False),
+        quantity="difference",
+        words=cells,
+    )
+    figure.layout.xaxis.ticktext = [
+        f"{kind.replace(' gradients', '<br>gradients')}<br>{one}"
+        for kind, one in zip(kinds, how, strict=True)
+    ]
+    return figure
 
 
 def _token(seen: Look) -> int:
@@ -135,8 +154,8 @@ def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
         place = int(found.integrated.argmax())
         same = place == int(found.left_out.argmax())
         said += (
-            f" Integrated gradients name {'the same token' if same else names[place]}: "
-            f"{found.integrated[place]:+.2f}."
+            f" By integrated gradients {'the same token' if same else names[place]} matters most: "
+            f"{signed(f'{found.integrated[place]:+.2f}')}."
         )
     look_for(said)
 
@@ -151,19 +170,27 @@ def _compare(found: Relevance) -> None:
         if np.isfinite(values).all()
     ]
     st.markdown(f"Rank correlation with **left out** (Spearman): {'; '.join(lines)}.")
+    st.caption(
+        "“Left out” replaces a token’s vector by the mean vector of the vocabulary and measures how far the "
+        "logit falls; its position stays. The two others are estimates from gradients. Where an estimate "
+        "differs from the measured one, trust the measured one. What the weights times their gradients say "
+        "belongs to the positions that are attended to: after the first layer these hold more than their "
+        "own token."
+    )
     if np.isfinite(found.integrated).all():
         apart = found.logit - found.baseline
         st.caption(
             f"Check of completeness: the integrated gradients add up to {found.integrated.sum():.2f}. "
             f"They should give {apart:.2f}: the logit, {found.logit:.2f}, minus the one with every token "
             f"left out, {found.baseline:.2f}. With {STEPS} steps the difference is {found.incomplete:.2g}."
+            + (
+                " That is more than a tenth of it: more steps would be needed."
+                if found.incomplete > FEW_STEPS * abs(apart)
+                else ""
+            )
         )
-    st.caption(
-        "Left out: the token’s vector is replaced by the mean vector of the vocabulary; its position "
-        "stays. That is measured. The two others are estimates from gradients: where they differ from it, it "
-        "holds. What the weights times their gradients say belongs to the positions that are attended to: "
-        "after the first layer these hold more than their own token."
-    )
+    with st.expander("The formulas"):
+        st.latex(FORMULA)
 
 
 def _correlation(measured: Wide, estimate: Wide) -> str:
