@@ -170,6 +170,8 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: TransformerConfig, place: Place) -> None:
         super().__init__()
+        if config.key_heads not in (0, config.heads):
+            raise ValueError("In these layers each head has keys of its own: key_heads must be 0.")
         self.heads = config.heads
         self.place = place
         self.dropout = config.attention_dropout

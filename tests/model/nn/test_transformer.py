@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from model import Intervention, Model, Trace
+from model.nn.config import TransformerConfig
+from model.nn.transformer import Transformer
 from tests.model.tiny import build, loaded, of_shape, sentence
 
 
@@ -87,3 +89,9 @@ def test_dropout_of_training_is_off_in_a_model() -> None:
     first, second = model.trace("the cat saw"), model.trace("the cat saw")
     np.testing.assert_array_equal(first.logits, second.logits)
     assert not any(parameter.requires_grad for parameter in model.module.parameters())
+
+
+def test_heads_that_share_keys_are_refused_in_our_own_layers() -> None:
+    config = TransformerConfig("decoder", 5, 4, 8, 4, decoder_layers=1, key_heads=2)
+    with pytest.raises(ValueError, match="keys of its own"):
+        Transformer(config)
