@@ -13,7 +13,7 @@ from typing import Any
 from model.download.hub_folder import TOKENIZERS
 from model.hub.chat_template import wrapped
 from model.hub.isolated_tokenizer import IsolatedTokenizer
-from model.hub.word_rules import Rules
+from model.hub.word_rules import Rules, model_type
 from model.run.tokenizers import TEXTS_KEPT, clean, spelled
 from model.run.word_cuts import WordCut
 from model.trace.records import Token
@@ -124,6 +124,13 @@ class HubTokenizer:
         """The tokens, those that are no part of any text marked as special, also where they were typed."""
         return tuple(
             replace(token, special=token.special or token.id in self._added) for token in tokens
+        )
+
+    @cached_property
+    def is_unigram(self) -> bool:
+        """Whether it takes the most probable pieces (Kudo 2018), as far as its description tells."""
+        return (
+            self._tokenizer.is_fast and model_type(self._tokenizer.backend_tokenizer) == "Unigram"
         )
 
     @cached_property

@@ -55,6 +55,12 @@ class Rules:
         return Step(tuple(word)), steps[0]._replace(note=LEFT_OUT), *steps[1:]
 
 
+def model_type(backend: IsolatedTokenizer) -> str | None:
+    """How its description calls the way in which it cuts words."""
+    found: str | None = json.loads(backend.to_str())["model"].get("type")
+    return found
+
+
 def _ranks(merges: list[str | list[str]]) -> Ranks:
     """The rank of each pair. Older files write a pair as two words in one text."""
     pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in merges)

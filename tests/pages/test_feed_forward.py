@@ -158,6 +158,10 @@ def test_dropout_has_four_places_each_with_what_it_changes(model: str) -> None:
     assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
     choose(app, "Values", "Before")
     record = traced(model).feed_forward[0]
+    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    (cells,) = (trace for trace in traces if trace["type"] == "heatmap")
+    assert cells["zmin"] <= numbers(cells["z"]).min()
+    assert (cells["zmin"] == -cells["zmax"]) == (numbers(cells["z"]).min() < -cells["zmax"] / 2)
     np.testing.assert_allclose(
         drawn(app, "heatmap", "z", -1), record.hidden[:, strongest(record.hidden, 24)], rtol=1e-6
     )

@@ -195,10 +195,15 @@ def test_another_sentence_has_other_sizes() -> None:
 
 def test_nothing_is_measured_until_somebody_asks() -> None:
     app = opened("Time")
-    assert not app.get("plotly_chart")
-    assert "Measure now" in [button.label for button in app.button]
+    steps, fused = (numbers(trace["y"]) for trace in traces(app))  # counted
+    _, _, width, heads, *_ = sizes(app)
+    tables_of_pairs = 3 * heads * 1024**2
+    vectors = 5 * 1024 * width  # Q, K, V, context and output
+    assert (steps[-1] * 2**20, fused[-1] * 2**20) == (4 * (tables_of_pairs + vectors), 4 * vectors)
+    assert app.button(key="cost-measure").label == "Measure here"
     app.button(key="cost-loop").click().run()
-    (bars,) = traces(app)
+    assert app.button(key="cost-loop").label == "Measure again"
+    (bars,) = json.loads(app.get("plotly_chart")[-1].proto.spec)["data"]
     assert [re.fullmatch(r"[\d.,]+ ms", word) is not None for word in bars["text"]] == [True, True]
     assert re.search(r"the largest difference is (0|\de−[5-9])\.", said(app))
 
@@ -247,6 +252,11 @@ def test_an_operation_on_axes_shows_each_number_where_pytorch_puts_it() -> None:
     assert before[np.isfinite(before)].tolist() == in_blocks(split)
     assert after[np.isfinite(after)].tolist() == in_blocks(split.transpose(1, 2))
     assert memory.tolist() == [list(range(32))]
+    layouts = [json.loads(app.get("plotly_chart")[at].proto.spec)["layout"] for at in range(2)]
+    for axis in ("xaxis", "yaxis"):  # equal cells
+        assert layouts[0][axis]["range"] == layouts[1][axis]["range"]
+    assert layouts[0]["margin"]["l"] == layouts[1]["margin"]["l"]
+    assert layouts[0]["margin"]["r"] == layouts[1]["margin"]["r"]
     assert "heads.transpose(1, 2)" in app.code[0].value
     layouts = tables(app)[-1]
     assert list(layouts["strides"]) == ["(16, 4, 2, 1)", "(16, 2, 4, 1)"]

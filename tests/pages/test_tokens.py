@@ -98,11 +98,24 @@ def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> 
     app = opened("tokens", "As a chat", model=model.name, text="Why is the sky blue?")
     wrapped = model.tokenizer.wrapped("Why is the sky blue?")
     assert app.code[0].value == wrapped.strip()
-    assert f"{len(model.tokens(wrapped))} tokens" in said(app)
-    assert "&lt;|im_start|&gt;" in strip(app)
+    assert f"as a chat they are {len(model.tokens(wrapped))} tokens" in said(app)
+    lines = re.findall(r"<li.*?</li>", strip(app))
+    assert [re.sub("<.*?>", "", line).split("␣")[0].split("⏎")[0] for line in lines] == [
+        f"&lt;|im_start|&gt;{role}" for role in ("system", "user", "assistant")
+    ]
+    assert own_tokens(app) == "Why is the sky blue?"
     app.button(key="tokens-as-chat").click().run()
     assert app.text_area[0].value == wrapped
-    assert f"**As it is typed**: {len(model.tokens(wrapped))} tokens" in said(app)
+    assert f"The model reads this text: {len(model.tokens(wrapped))} tokens." in said(app)
+    assert "tokens-as-chat" not in [button.key for button in app.button]
+    assert app.code[0].value == wrapped.strip()  # not wrapped again
+    assert own_tokens(app) == "Why is the sky blue?"
+
+
+def own_tokens(app: AppTest) -> str:
+    """What stands in the framed boxes of a chat."""
+    found = re.findall(r"border:1px solid #[^>]*>(.*?)</span>", strip(app))
+    return "".join(found).replace("␣", " ").replace("·", " ")
 
 
 def test_two_tokenizers_give_two_lists() -> None:

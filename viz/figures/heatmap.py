@@ -20,6 +20,7 @@ STRONG = 0.55  # of the full colour: on stronger cells, text has the colour of t
 INK = "#000037"  # Streamlit puts the colour of its headings here; elsewhere it is nearly black
 _TILE = rgba(MASKED, 0.1)
 ON_DIVERGING = 0.7  # the same as STRONG for diverging scales, which are steepest at their ends
+_NEAR_ZERO = 0.5  # of a scale's end
 LEVEL = 6  # up to so many tokens above the columns are written level
 TILES_APART = 1  # pixels between cells without colours
 
@@ -81,6 +82,17 @@ def headed(figure: go.Figure, title: str) -> go.Figure:
     columns = figure.layout.xaxis
     columns.title.text = f"<b>{title}</b><br>{columns.title.text}"
     figure.layout.height += round(TITLE_LINE)
+    return figure
+
+
+def fitted_scale(figure: go.Figure, quantity: QuantityName, lowest: float) -> go.Figure:
+    """The figure of `heatmap` with a diverging scale that begins at the lowest value, where that lies near
+    0. Colours stay as they were."""
+    (cells,) = (one for one in figure.data if one.type == "heatmap" and one.showscale is not False)
+    share = min(lowest, 0.0) / cells.zmax
+    if share > -_NEAR_ZERO:
+        colours = colorscale(quantity, lowest=share)
+        cells.update(zmin=share * cells.zmax, colorscale=colours)
     return figure
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from viz.figures.chart import Axis
 from viz.figures.heatmap import heatmap
+from viz.figures.room import counted_margins
 from viz.figures.squares import ABOVE, BELOW
 from viz.notation.theme import QuantityName
 
@@ -43,6 +44,17 @@ def tensor_cells(
     )
     small = min(figure.layout.height - BELOW, CELL * len(lies) + ABOVE)
     return figure.update_layout(height=small, margin_b=_EDGE)
+
+
+def equal_cells(figures: Sequence[go.Figure]) -> None:
+    """Gives the cells of all figures of `tensor_cells` one size, in places of one width."""
+    rows = max(figure.layout.yaxis.range[0] for figure in figures)
+    columns = max(figure.layout.xaxis.range[1] for figure in figures)
+    for figure in figures:
+        figure.update_xaxes(range=[-0.5, columns], showline=False, tickangle=-90)
+        figure.update_yaxes(range=[rows, -0.5], showline=False, scaleratio=1)
+        above = (counted_margins(figure) or {}).get("t", ABOVE)
+        figure.update_layout(height=CELL * (rows + 0.5) + above + _EDGE)
 
 
 def memory_cells(

@@ -123,9 +123,10 @@ def weight_steps(theme: Literal["light", "dark"]) -> list[str]:
     return ["#" + "".join(f"{round(channel):02X}" for channel in colour) for colour in mixed]
 
 
-def colorscale(quantity: QuantityName) -> list[list[float | str]]:
+def colorscale(quantity: QuantityName, *, lowest: float = -1.0) -> list[list[float | str]]:
     """A Plotly colour scale for a picture on a page. Zero has the colour of the page, and the ends are
-    strong on a light and on a dark page. `printed` makes it ready for a file.
+    strong on a light and on a dark page. `printed` makes it ready for a file. lowest: where a diverging
+    scale begins, from -1 to 0; each value keeps its colour.
 
     Plotly mixes neighbouring colours channel by channel, opacity too. A hue may fade out; but from a
     transparent purple to the solid colour of the page it would be darkest on the way.
@@ -137,12 +138,10 @@ def colorscale(quantity: QuantityName) -> list[list[float | str]]:
         return [[0.0, PAPER], *steps]
     hue, least = QUANTITIES[quantity].hue, _NEGATIVE.get(quantity, _CONTRAST)
     down = (quantity if quantity in _NEGATIVE else "query", 0)
-    return [
-        [0.0, _place(_ENDS.index(down))],
-        [0.5, rgba(least, 0.0)],
-        [0.5, rgba(hue, 0.0)],
-        [1.0, _place(_ENDS.index((quantity, -1)))],
-    ]
+    zero = lowest / (lowest - 1) if lowest else 0.0
+    begins = _place(_ENDS.index(down)) if lowest == -1 else rgba(least, abs(lowest))
+    below: list[list[float | str]] = [[0.0, begins], [zero, rgba(least, 0.0)]] if lowest else []
+    return [*below, [zero, rgba(hue, 0.0)], [1.0, _place(_ENDS.index((quantity, -1)))]]
 
 
 def vector_scale(hue: str) -> list[list[float | str]]:

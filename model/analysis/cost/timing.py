@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -24,18 +23,21 @@ if TYPE_CHECKING:
     HeadWay = Callable[[], Tensor]
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
-SECONDS = 2.0  # of measuring, after which no further length begins
-REPEATS, ENOUGH = 7, 0.2  # runs of one kind; fewer once they took so many seconds together
+SECONDS = 4.0  # of measuring, after which no further length begins
+REPEATS, ENOUGH = 50, 0.2  # runs of one kind; fewer once they took so many seconds together
 FEWEST = 3  # but so many: another program may hold one of them up
 WIDEST = 2_048
 MOST_PAIRS = 2**24  # scores of all heads, 64 MiB
 Seconds = tuple[float, ...]
 Turn = Callable[[], AbstractContextManager[object]]
+_layers: "LRUCache[object, Measurement]" = LRUCache(16)
+_loops: "LRUCache[object, HeadsMeasurement]" = LRUCache(16)
+_ASKING = Lock()  # of what is kept: each measuring has a turn of its own
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Median seconds of one attention pass at each length that was reached."""
+    """Fastest seconds of one attention pass at each length that was reached."""
 
     machine: str
     threads: int
@@ -44,7 +46,7 @@ class Measurement:
     explicit: tuple[float, ...]  # scores, weights and context one after another, all kept
 
 
-@cached(LRUCache(16), key=lambda width, heads, turn: hashkey(width, heads), lock=Lock())
+@cached(_layers, key=lambda width, heads, turn: hashkey(width, heads), lock=_ASKING)
 def measured(width: int, heads: int, turn: Turn) -> Measurement:
     """Times our attention layer on the processor, one sequence, in both ways. At most a few seconds.
 
@@ -79,7 +81,7 @@ def measured(width: int, heads: int, turn: Turn) -> Measurement:
 
 @dataclass(frozen=True)
 class HeadsMeasurement:
-    """Median seconds of one attention layer, its heads at once and one after another."""
+    """Fastest seconds of one attention layer, its heads at once and one after another."""
 
     machine: str
     threads: int
@@ -88,7 +90,7 @@ class HeadsMeasurement:
     difference: float  # of the two results, at most
 
 
-@cached(LRUCache(16), key=lambda *sizes, turn: hashkey(*sizes), lock=Lock())
+@cached(_loops, key=lambda *sizes, turn: hashkey(*sizes), lock=_ASKING)
 def measured_heads(width: int, heads: int, length: int, *, turn: Turn) -> HeadsMeasurement:
     """Times `head_ways` on one sequence. turn: as in `measured`.
 
@@ -147,6 +149,18 @@ def head_ways(width: int, heads: int, length: int) -> "tuple[HeadWay, HeadWay]":
     return one_shot, loop
 
 
+def forget(width: int, heads: int) -> None:
+    """Lets `measured` measure these sizes again."""
+    with _ASKING:
+        _layers.pop(hashkey(width, heads), None)
+
+
+def forget_heads(width: int, heads: int, length: int) -> None:
+    """Lets `measured_heads` measure these sizes again."""
+    with _ASKING:
+        _loops.pop(hashkey(width, heads, length), None)
+
+
 def timed(
     ways: Sequence[Callable[[int], Callable[[], object]]],
     *,
@@ -155,7 +169,7 @@ def timed(
     clock: Callable[[], float] = time.perf_counter,
     turn: Turn = nullcontext,
 ) -> tuple[tuple[int, ...], tuple[Seconds, ...]]:
-    """The lengths reached, and for each way the median seconds of a run at each of them. A way makes
+    """The lengths reached, and for each way the seconds of its fastest run at each of them. A way makes
     the run of a length; each run is done once before it is timed."""
     spent, rows = 0.0, list[Seconds]()
     for length in lengths:
@@ -163,19 +177,20 @@ def timed(
             break
         with turn():
             begun = clock()
-            rows.append(tuple(_median(way(length), clock) for way in ways))
+            rows.append(tuple(_fastest(way(length), clock) for way in ways))
             spent += clock() - begun
     return tuple(lengths[: len(rows)]), tuple(zip(*rows, strict=True))
 
 
-def _median(run: Callable[[], object], clock: Callable[[], float]) -> float:
+def _fastest(run: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Other work on the machine makes a run slower, never faster: the fastest says most about the run."""
     run()
     taken: list[float] = []
     while len(taken) < FEWEST or (len(taken) < REPEATS and sum(taken) < ENOUGH):
         begun = clock()
         run()
         taken.append(clock() - begun)
-    return median(taken)
+    return min(taken)
 
 
 def machine(description: Path = Path("/proc/cpuinfo")) -> str:

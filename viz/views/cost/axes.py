@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.tensor_cells import memory_cells, tensor_cells
+from viz.figures.tensor_cells import equal_cells, memory_cells, tensor_cells
 from viz.figures.token_rows import colour_end, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
@@ -109,10 +109,15 @@ def _before_and_after(operation: "AxisOperation", lines: "Lines", outcome: "Outc
     found = [one.values for one in (outcome.before, outcome.after) if one is not None]
     limit = max(float(np.abs(one[np.isfinite(one)]).max()) for one in found)
     quantity = _quantity(operation)
+    new = "weight" if operation.over else quantity
+    kinds = zip(found, (operation.before, operation.after), (quantity, new), strict=False)
+    figures = [
+        tensor_cells(values, axes.split(", "), kind, limit=limit) for values, axes, kind in kinds
+    ]
+    equal_cells(figures)
     with before:
         st.markdown(f"`{names[0]}`")
-        axes = operation.before.split(", ")
-        chart(tensor_cells(found[0], axes, quantity, limit=limit), "axes-before")
+        chart(figures[0], "axes-before")
     with after:
         st.markdown(f"`{names[1]}`")
         if outcome.after is None:
@@ -120,8 +125,7 @@ def _before_and_after(operation: "AxisOperation", lines: "Lines", outcome: "Outc
             st.code(outcome.message, language=None, wrap_lines=True)
             st.markdown(f"**What it means.** {operation.means}")
             return
-        quantity, axes = ("weight" if operation.over else quantity), operation.after.split(", ")
-        chart(tensor_cells(found[1], axes, quantity, limit=limit), "axes-after")
+        chart(figures[1], "axes-after")
 
 
 def _quantity(operation: "AxisOperation") -> QuantityName:

@@ -1,10 +1,8 @@
-"""Memory, operations, how they grow with the length, and measured time beside them."""
+"""Memory, operations, and how they grow with the length."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.cost.cost import (
@@ -16,27 +14,15 @@ from model.analysis.cost.cost import (
     total_results,
 )
 from model.analysis.cost.operations import Lengths
-from model.analysis.cost.timing import (
-    LENGTHS,
-    HeadsMeasurement,
-    Measurement,
-    measured,
-    measured_heads,
-)
-from model.arithmetic.sizes import attention_costs
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.logarithmic_curves import LINEAR, Timed, growth_lines, time_lines
-from viz.notation.markdown import plain
-from viz.notation.numbers import counted, difference
+from viz.figures.logarithmic_curves import growth_lines
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, WEIGHT
 from viz.shell.pictures import chart, look_for, table
-from viz.state.engine import engine
 from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import Sizes, resized
 
 BYTES = {"float32: 4 bytes per number": 4, "float16: 2 bytes per number": 2}
-Found = TypeVar("Found")
 Units = tuple[tuple[float, str, str], ...]
 MEMORY_UNITS: Units = (
     (2**10, "KiB", "kibibytes (2¹⁰ bytes)"),
@@ -81,7 +67,7 @@ def memory_view(seen: Look, sizes: Sizes, own: bool) -> None:
         "Attention matrices": (needed.matrices, WEIGHT),
         "Key–value cache": (needed.cache, KEY),
     }
-    unit, short, long = _fitting(size * max(count for count, _ in rows.values()), MEMORY_UNITS)
+    unit, short, long = fitting(size * max(count for count, _ in rows.values()), MEMORY_UNITS)
     amount = {name: count * size / unit for name, (count, _) in rows.items()}
     with picture:
         bars = [
@@ -110,7 +96,7 @@ def doubled(once: Memory, twice: Memory) -> str:
     return f"Double the length: {said}."
 
 
-def _fitting(largest: float, units: Units) -> tuple[float, str, str]:
+def fitting(largest: float, units: Units) -> tuple[float, str, str]:
     """The largest unit of which there is one at least: its size, its sign, its name."""
     return max((unit for unit in units if unit[0] <= largest), default=units[0])
 
@@ -119,7 +105,7 @@ def operations_view(seen: Look, sizes: Sizes, own: bool) -> None:
     """Operations of one pass by part."""
     parts = flops_by_part(sizes.config, sizes.lengths)
     total = sum(parts.values())
-    unit, short, long = _fitting(total, FLOP_UNITS)
+    unit, short, long = fitting(total, FLOP_UNITS)
     picture, words = st.columns([3, 2], gap="large")
     look_for(
         "In a short text most operations are for single tokens. Make the text longer until the "
@@ -184,99 +170,3 @@ def growth_view(seen: Look, sizes: Sizes, own: bool) -> None:
             "everything else": [f"{found.linear * length:,}" for length in lengths],
         }
         table(columns, "cost-growth", decimals=0)
-
-
-def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
-    """One attention layer timed on this machine, when asked."""
-    width, heads = sizes.config.d_model, sizes.config.heads
-    st.markdown(
-        f"One attention layer of width {width:,} with {heads:,} heads, each with keys and values "
-        f"of its own, reads sequences of {LENGTHS[0]:,} to {LENGTHS[-1]:,} tokens, several times "
-        "each, on this machine. This takes a few seconds. **What to look for.** See how far the "
-        "measured lines are from the dashed one, which is computed from the number of operations, "
-        "and what it costs to keep every score."
-    )
-    found = _asked("cost-measure", "Measure now", (width, heads), measured)
-    if found is not None:
-        _fused_and_explicit(found, width, heads)
-    st.markdown(
-        f"**A loop over heads, or one shot?** The same layer, on {sizes.lengths.tokens:,} tokens: once with "
-        "one product for all heads, once head by head, each with its own slice of W_Q, W_K and W_V."
-    )
-    both = _asked(
-        "cost-loop", "Time both ways", (width, heads, sizes.lengths.tokens), measured_heads
-    )
-    if both is not None:
-        _loop_and_one_shot(both, heads)
-
-
-def _asked(
-    key: str, label: str, sizes: tuple[int, ...], measure: Callable[..., Found]
-) -> Found | None:
-    """What is measured of these sizes once its button was pressed; None before."""
-    if st.button(label, key=key, type="primary"):
-        st.session_state[f"{key}d"] = sizes
-    if st.session_state.get(f"{key}d") != sizes:
-        return None
-    try:
-        with st.spinner("Measuring", show_time=True):
-            return measure(*sizes, turn=partial(engine().turn, lambda place: None))
-    except ValueError as refusal:
-        st.warning(plain(str(refusal)))
-        return None
-
-
-def _loop_and_one_shot(found: HeadsMeasurement, heads: int) -> None:
-    ways = {"all heads at once": found.one_shot, "a loop over heads": found.loop}
-    rows = [
-        Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
-        for (name, seconds), colour in zip(ways.items(), (WEIGHT, QUERY), strict=True)
-    ]
-    chart(amounts(rows, unit="milliseconds"), "cost-ways")
-    st.caption(
-        f"The loop takes {found.loop / found.one_shot:,.1f} times as long for {counted(heads, 'head')}. Both "
-        f"give the same result: the largest difference is {difference(found.difference)}."
-    )
-    _where(found)
-
-
-def _milliseconds(seconds: float) -> str:
-    """Three digits: 0.123 ms, 12.3 ms, 1,234 ms."""
-    time = 1_000 * seconds
-    return f"{time:,.{int(time < 100) + int(time < 10) + int(time < 1)}f} ms"
-
-
-def _where(found: Measurement | HeadsMeasurement) -> None:
-    st.caption(
-        plain(
-            f"Measured on {found.machine}, {found.threads} threads: the median of several runs. "
-            "Other work on the machine makes it slower. The result is kept until the server stops."
-        )
-    )
-
-
-def _fused_and_explicit(found: Measurement, width: int, heads: int) -> None:
-    chart(_times(found, width, heads), "cost-time")
-    _where(found)
-    columns = {
-        "length": found.lengths,
-        "fused, ms": [1_000 * seconds for seconds in found.fused],
-        "step by step, ms": [1_000 * seconds for seconds in found.explicit],
-    }
-    table(columns, "cost-time")
-
-
-def _times(found: Measurement, width: int, heads: int) -> go.Figure:
-    """The measured lines, and the operations scaled to meet the fused one at its end."""
-    lengths = found.lengths
-    counted = [
-        sum(cost.flops for cost in attention_costs(1, length, width, heads)) for length in lengths
-    ]
-    expected = [found.fused[-1] / counted[-1] * count for count in counted]
-    return time_lines(
-        (
-            Timed("step by step, all kept", lengths, found.explicit, QUERY),
-            Timed("fused kernel", lengths, found.fused, WEIGHT),
-        ),
-        Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
-    )

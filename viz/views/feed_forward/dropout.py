@@ -23,7 +23,7 @@ from model.analysis.stream.stream import Contribution, contributions
 from model.nn.places import Place
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
-from viz.figures.heatmap import Axis, heatmap
+from viz.figures.heatmap import Axis, fitted_scale, heatmap
 from viz.figures.marked_cells import after_dropout
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
@@ -144,8 +144,13 @@ def _vectors(
             limit=limit,
         ),
     }
+    figure = drawn[draw.shown]().update_xaxes(tickangle=-90)
+    if draw.shown != MASK:
+        lowest = float(values[:, listed].min()) / (1 - draw.rate)
+        fitted_scale(figure, "stream", lowest)
     with picture:
-        chart(drawn[draw.shown](), f"dropout-{unit}s")
+        chart(figure, f"dropout-{unit}s")
+        st.caption(f"The table names every {unit}; a narrow picture names every second one.")
     with words:
         st.latex(formulas.DROPOUT)
         peak = int(np.abs(values[:, listed[0]]).argmax())
@@ -256,11 +261,14 @@ def _what_happened(
     draws = int(np.clip(DRAWN // before.size, 4, 40))
     values = before[allowed]
     look_for(
+        "Crossed values became 0. The others grew, so that on average over many draws nothing changes.",
+        said,
+    )
+    said.caption(
         f"{(~found.kept[allowed]).mean():.1%} of all {values.size:,} values became 0; the others "
         f"were divided by {1 - rate:.2g}. The mean was {values.mean(dtype=np.float64):.5f} and is "
         f"{found.values[allowed].mean():.5f} in this draw; over {draws} draws it is "
-        f"{mean_over_draws(values, rate, draws):.5f}.",
-        said,
+        f"{mean_over_draws(values, rate, draws):.5f}."
     )
 
 

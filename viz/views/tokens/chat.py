@@ -1,59 +1,124 @@
-"""The sentence as it is typed, and as the chat template of an instruct model wraps it."""
+"""The sentence as a chat template wraps it, its own tokens told from those of the template."""
 
+import html
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import streamlit as st
 
 from model.hub.tokenizer import HubTokenizer
-from model.run.token_bytes import pieces
+from model.run.token_bytes import Piece, pieces
+from model.trace.records import Token
+from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
+from viz.notation.theme import KEY, MASKED, rgba
 from viz.shell.pictures import look_for
 from viz.state.look import Look
 from viz.state.session import current, open_view
 from viz.views.tokens.listing import strip
 
 INSTRUCT = "SmolLM2-135M-Instruct"
+_ROLE = re.compile(r"(system|developer|user|assistant|model|tool)\b")
+_LINES = "padding:0;margin:0;list-style:none;line-height:1.9"
+_BOX = "display:inline-block;padding:0 4px;margin:1px 2px;border-radius:4px;font-family:monospace"
+_OWN = f"{_BOX};border:1px solid {KEY};background:{rgba(KEY, 0.14)}"
+_DIM = f"{_BOX};border:1px solid transparent;opacity:0.75"
+_MARK = f"{_BOX};border:1px dashed {MASKED};opacity:0.75"
+
+
+class Chat(NamedTuple):
+    """A text in the form of the template. own: where the user's words begin and end in it."""
+
+    text: str
+    own: tuple[int, int]
+    typed: bool  # whether the sentence of the page already has this form
 
 
 def as_a_chat(seen: Look) -> None:
-    """Typed and wrapped side by side, with the roles and special tokens of the template."""
-    typed, as_chat = st.columns(2, gap="medium")
-    tokenizer, tokens = seen.model.tokenizer, seen.trace.tokens
-    text, refusal = None, ""
+    """The wrapped text, with the roles and special tokens of the template."""
+    tokenizer, chat, refusal = seen.model.tokenizer, None, ""
     if isinstance(tokenizer, HubTokenizer):
         try:
-            text = tokenizer.wrapped(seen.request.text)
+            wrapped = tokenizer.wrapped(seen.request.text)
         except ValueError as error:
-            refusal = str(error)
-        tokens = tokenizer.marked(tokens)
-    with typed:
+            wrapped, refusal = None, str(error)
+        chat = None if wrapped is None else chat_of(seen.request.text, wrapped)
+    if chat is None or not isinstance(tokenizer, HubTokenizer):
+        strip(pieces(seen.trace.tokens), "tokens-typed", "Tokens of the sentence as it is typed")
+        _tell_none(seen, refusal)
+        return
+    look_for("Framed: your text. The rest tells the model who speaks.")
+    tokens = tokenizer.marked(tokenizer.tokens(chat.text))
+    st.html(chat_lines(pieces(tokens), chat))
+    _read(seen, chat, len(tokens))
+
+
+def chat_of(typed: str, wrapped: str) -> Chat:
+    """The wrapped text, or the typed one where it begins and ends as the template does."""
+    words = typed.strip()
+    begins = wrapped.rfind(words)
+    if begins < 0:  # the template writes the words in another way
+        return Chat(wrapped, (0, 0), typed=False)
+    before, after = wrapped[:begins].strip(), wrapped[begins + len(words) :].strip()
+    if not before or not (words.startswith(before) and words.endswith(after)):
+        return Chat(wrapped, (begins, begins + len(words)), typed=False)
+    inner = words[len(before) : len(words) - len(after)]
+    start = typed.index(words) + len(before) + len(inner) - len(inner.lstrip())
+    return Chat(typed, (start, start + len(inner.strip())), typed=True)
+
+
+def _read(seen: Look, chat: Chat, count: int) -> None:
+    """What the model reads, and a way to let it read the chat."""
+    name = plain(seen.model.name)
+    if chat.typed:
+        st.markdown(f"The model reads this text: {counted(count, 'token')}.")
+    else:
         st.markdown(
-            f"**As it is typed**: {counted(len(tokens), 'token')}. This is fed to the model."
+            f"The model does not read this yet. It reads your sentence alone, "
+            f"{counted(len(seen.trace.tokens), 'token')}; as a chat they are {counted(count, 'token')}."
         )
-        strip(pieces(tokens), "tokens-typed", "Tokens of the sentence as it is typed")
-    with as_chat:
-        if text is None or not isinstance(tokenizer, HubTokenizer):
-            _tell_none(seen, refusal)
-            return
-        wrapped = tokenizer.marked(tokenizer.tokens(text))
-        st.markdown(f"**As the chat template wraps it**: {counted(len(wrapped), 'token')}.")
-        strip(pieces(wrapped), "tokens-wrapped", "Tokens of the sentence as a chat")
-        st.code(text, language=None, wrap_lines=True)
         st.button(
-            "Feed it to the model so",
+            "Run the model on this text",
             key="tokens-as-chat",
             help="The wrapped text takes the place of your sentence, on every page.",
             on_click=_feed,
-            args=(text,),
+            args=(chat.text,),
         )
-    marks = sum(token.special for token in wrapped)
-    look_for(
-        f"{plain(seen.model.name)} was trained to answer on chats written in this form: the role of who "
-        f"speaks, then the message, between {counted(marks, 'token')} that stand for no text (dashed). The "
-        "text ends where the assistant begins to write. Without the template the model only goes on with "
-        "your sentence."
+    st.caption(
+        f"{name} was trained to answer chats in this form. The text ends where the assistant begins. "
+        "Dashed tokens stand for no text. "
+        "Without the template the model only goes on with your sentence."
     )
+    st.code(chat.text, language=None, wrap_lines=True)
+
+
+def chat_lines(found: Sequence[Piece], chat: Chat) -> str:
+    """The tokens, a new line at each role. The user's are framed, those that stand for no text dashed."""
+    lines: list[list[str]] = [[]]
+    for place, piece in enumerate(found):
+        if _begins_a_role(found, place, chat.text):
+            lines.append([])
+        lines[-1].append(_box(piece, chat.own))
+    rows = "".join(f'<li style="margin:0">{"".join(line)}</li>' for line in lines if line)
+    return f'<ol style="{_LINES}" aria-label="Tokens of the sentence as a chat">{rows}</ol>'
+
+
+def _begins_a_role(found: Sequence[Piece], place: int, text: str) -> bool:
+    token = found[place].token
+    return token.special and token.span is not None and bool(_ROLE.match(text, token.span[1]))
+
+
+def _box(piece: Piece, own: tuple[int, int]) -> str:
+    style = _MARK if piece.token.special else _OWN if _within(piece.token, own) else _DIM
+    label = html.escape(token_label(piece.spelled))
+    return f'<span style="{style}" title="id {piece.token.id}">{label}</span>'
+
+
+def _within(token: Token, own: tuple[int, int]) -> bool:
+    return token.span is not None and max(token.span[0], own[0]) < min(token.span[1], own[1])
 
 
 def _tell_none(seen: Look, refusal: str) -> None:

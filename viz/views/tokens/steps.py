@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from model.run.tokenizers import GPT2Subset, gpt2, spelled
+from model.hub.tokenizer import HubTokenizer
+from model.run.tokenizers import GPT2Subset, Words, gpt2, spelled
 from model.run.word_cuts import LONGEST, SPELLED, Step, WordCut, whole_gpt2, word_cut, words_of
 from viz.elements.one_of import one_listed
 from viz.notation.labels import numbered_labels, token_label
@@ -46,11 +47,7 @@ def word_steps(seen: Look) -> None:
     with side:
         look_for(_merges(cut) if cut.kind == "merges" else _longest(cut))
         if not own:
-            st.markdown(
-                plain(
-                    f"{seen.model.name} looks up whole words and cuts none. This is GPT-2's tokenizer."
-                )
-            )
+            st.markdown(plain(f"{seen.model.name} {_other(seen)} This is GPT-2's tokenizer."))
         elif isinstance(tokenizer, GPT2Subset):
             st.markdown(_kept(seen.model.name, tokenizer, cut))
         _check(cut)
@@ -102,6 +99,19 @@ def _longest(cut: WordCut) -> str:
         "From what is left of the word, the longest piece that the vocabulary has is taken, framed here; "
         f"`##` marks a piece that continues a word. That gives {counted(len(cut.own), 'token')}."
     )
+
+
+def _other(seen: Look) -> str:
+    """How a tokenizer cuts words whose steps are not shown."""
+    tokenizer = seen.model.tokenizer
+    if isinstance(tokenizer, Words):
+        return "looks up whole words and cuts none."
+    if isinstance(tokenizer, HubTokenizer) and tokenizer.is_unigram:
+        return (
+            "has a unigram tokenizer: of all ways to cut a word into pieces of its list it takes the most "
+            "probable one, without merges, so there are no steps to show."
+        )
+    return "cuts words in a way whose steps are not shown here."
 
 
 def _kept(name: str, tokenizer: GPT2Subset, cut: WordCut) -> str:

@@ -10,6 +10,7 @@ import torch
 from model.analysis.cost.timing import (
     FEWEST,
     REPEATS,
+    forget_heads,
     head_ways,
     machine,
     measured,
@@ -55,6 +56,25 @@ def test_slow_runs_are_repeated_less_and_no_length_is_begun_too_late() -> None:
     lengths, _ = timed((clock.way("slow", 1.0),), lengths=(1, 2, 4), seconds=5, clock=clock)
     assert lengths == (1,)
     assert clock.runs == [("slow", 1)] * (FEWEST + 1)
+
+
+def test_a_run_that_other_work_held_up_does_not_count() -> None:
+    now, runs = 0.0, 0
+
+    def run() -> None:
+        nonlocal now, runs
+        runs += 1
+        now += 0.001 if runs % 5 == 0 else 0.016
+
+    _, ((seconds,),) = timed((lambda length: run,), lengths=(8,), clock=lambda: now)
+    assert seconds == pytest.approx(0.001)
+
+
+def test_sizes_are_measured_again_when_their_result_is_forgotten() -> None:
+    first = measured_heads(16, 2, 4, turn=nullcontext)
+    assert measured_heads(16, 2, 4, turn=nullcontext) is first
+    forget_heads(16, 2, 4)
+    assert measured_heads(16, 2, 4, turn=nullcontext) is not first
 
 
 def test_each_length_has_a_turn_of_its_own_and_waiting_for_it_is_no_measuring() -> None:
