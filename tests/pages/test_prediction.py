@@ -247,7 +247,9 @@ def test_the_digits_of_a_large_vocabulary_are_those_of_its_errors() -> None:
         assert places <= (2 if 0.3 < share < 0.7 else 4)
 
 
-def test_the_tokens_that_made_a_logit_are_told_with_their_numbers() -> None:
+def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     app = opened("Which tokens made it?")
     model = engine().model("stories", lambda *news: None)
     trace = model.trace(TEXT)
@@ -267,8 +269,11 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers() -> None:
     np.testing.assert_allclose(cells.reshape(-1, 3).T, drawn, rtol=1e-4, atol=1e-4)
     other = app.selectbox[0].options[1] if app.selectbox else None
     assert other
+    assert "more steps would be needed" not in said(app)
+    monkeypatch.setattr(relevance_view, "FEW_STEPS", 0.0)
     control(app, "Logit of").set_value(1).run()
     assert not app.exception
+    assert "more steps would be needed" in said(app)
     assert f"The logit of **·Hill** is {found.logit:.2f}" not in said(app)
 
 

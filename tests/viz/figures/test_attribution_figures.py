@@ -26,16 +26,24 @@ def test_each_pair_of_parts_has_its_point_and_unless_it_is_small_its_number() ->
 
 
 def test_a_bar_for_each_key_beside_its_weight() -> None:
-    weights, added = np.array([0.75, 0.25]), np.array([-0.5, 1.25])
-    figure = edge_bars(["a", "a"], weights, added, title="adds", is_signed=True)
+    weights, added = np.array([0.748, 0.25, 0.002]), np.array([-0.5, 1.25, -0.001])
+    figure = edge_bars(["a", "a", "b"], weights, added, title="adds", is_signed=True)
     left, right = figure.data
-    assert (list(left.x), list(right.x), right.xaxis) == ([0.75, 0.25], [-0.5, 1.25], "x2")
-    assert list(left.y) == list(right.y) == [0, 1]
-    assert (list(right.text), list(right.marker.color)) == (["−0.50", "+1.25"], [LESS, MORE])
+    assert (list(left.x), list(right.x), right.xaxis) == (
+        [0.748, 0.25, 0.002],
+        [-0.5, 1.25, -0.001],
+        "x2",
+    )
+    assert list(left.y) == list(right.y) == [0, 1, 2]
+    assert (list(right.text), list(right.marker.color)) == (
+        ["−0.50", "+1.25", ""],
+        [LESS, MORE, LESS],
+    )
+    assert list(left.text) == ["0.75", "0.25", ""]
     assert figure.layout.xaxis2.range[0] < -0.5
     assert figure.layout.xaxis2.title.text == "adds"
-    with pytest.raises(ValueError, match="3 tokens"):
-        edge_bars(["a", "b", "c"], weights, added, title="adds", is_signed=True)
+    with pytest.raises(ValueError, match="2 tokens"):
+        edge_bars(["a", "b"], weights, added, title="adds", is_signed=True)
 
 
 def test_lengths_run_from_nothing_to_the_longest() -> None:
