@@ -76,6 +76,11 @@ def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
     page.get_by_role("radio", name="Stream", exact=True).click()
     expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
     page.get_by_role("radio", name="Patch", exact=True).click()
+    other = page.get_by_label("Sentence B, of as many tokens")
+    other.fill("Hill Tom saw a red ball")
+    other.press("Enter")
+    expect(page).to_have_url(re.compile("second_text=Hill"))
+    page.get_by_role("radio", name="Estimate", exact=True).click()
     expect(
         page.get_by_text(re.compile(r"Correlation with the exact map: .*over 32 cells"))
     ).to_be_visible()

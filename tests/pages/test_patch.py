@@ -10,11 +10,11 @@ from model import Intervention
 from model.analysis import patch_map
 from model.nn.patches import Patch
 from tests.pages.laboratory import assert_sound, intervention, linked, widget
-from tests.pages.reading import said
+from tests.pages.reading import control, said
 from viz.shell import background
 from viz.state.engine import engine
 from viz.state.link import to_link
-from viz.state.presets import PATCH, PATCH_KIND, PATCHES
+from viz.state.presets import PATCH, PATCH_KIND, PATCHES, SURNAME
 from viz.views.laboratory.patch import KINDS
 
 A, B = PATCHES[0].view.text, PATCHES[0].view.second_text
@@ -34,7 +34,7 @@ def drawn(app: AppTest) -> np.ndarray:
     """The numbers of the map."""
     pictures = [json.loads(one.proto.spec)["data"] for one in app.get("plotly_chart")]
     (words,) = [one["text"] for data in pictures for one in data if one.get("name") == "heads"]
-    return np.array([float(word.split("<br>")[1]) for word in words])
+    return np.array([float(word.split("<br>")[1].replace("−", "-")) for word in words])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,7 +42,8 @@ def test_every_map_is_drawn_with_the_numbers_of_its_runs(kind: str) -> None:
     app = opened(kind)
     assert_sound(app)
     assert not app.warning
-    assert ("Correlation with the exact map" in said(app)) is (kind != "Path to the chosen head")
+    assert "moves the answer farthest: " in said(app)
+    assert "Correlation with the exact map" not in said(app)
     if kind in ("Heads", "Residual stream"):
         model = engine().model("stories", lambda *news: None)
         a, b = model.trace(A), model.trace(B)
@@ -50,6 +51,25 @@ def test_every_map_is_drawn_with_the_numbers_of_its_runs(kind: str) -> None:
         what = "head" if kind == "Heads" else "stream"
         expected = patch_map(model, a, b, what, answer=answer)  # type: ignore[arg-type]
         np.testing.assert_allclose(drawn(app), expected.ravel(), atol=1e-3)
+    if kind != "Path to the chosen head":
+        control(app, "Map").set_value("Estimate").run()
+        assert "Correlation with the exact map" in said(app)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "other"),
+    [
+        ("house-gpt", SURNAME, "Tom Reed saw a red ball. Anna gave the ball to Tom"),
+        ("stories", "Tom Hill saw Anna. Tom", "Tom Smith saw Anna. Tom"),
+        ("house-gpt", "qqq zzz", "zzz qqq"),
+    ],
+)
+def test_sentence_b_begins_as_sentence_a_with_one_word_exchanged(
+    model: str, text: str, other: str
+) -> None:
+    app = linked({"model": model, "text": text, "show": PATCH})
+    assert_sound(app)
+    assert control(app, "Sentence B, of as many tokens").value == other
 
 
 @pytest.mark.parametrize("preset", PATCHES, ids=lambda preset: preset.title)

@@ -10,6 +10,7 @@ from model.trace.records import Attention
 from viz.figures.chart import MONOSPACED, Axis, chart, marks
 from viz.figures.room import TITLE_LINE
 from viz.figures.squares import LARGE, MARGIN, SCALE, SLANTED, TALLEST, squares
+from viz.notation.numbers import signed
 from viz.notation.theme import MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
 
 Matrix = NDArray[np.floating]
@@ -55,7 +56,7 @@ def heatmap(
     diverging = quantity is None or QUANTITIES[quantity].diverging
     end = (limit or float(np.nanmax(np.abs(shown), initial=0.0)) or 1.0) if diverging else 1.0
     if words is None and max(values.shape) <= NUMBERED:
-        words = [[f"{value:,.{decimals}f}" for value in row] for row in shown]
+        words = [[_number(value, decimals) for value in row] for row in shown.tolist()]
     above = columns.across(range=[-0.5, len(columns.labels) - 0.5], side="top")
     down = rows.down()
     layout = squares(shape, above, down) if square else None
@@ -146,6 +147,11 @@ def cell_text(
         )
         for cells, colour in ((np.argwhere(faint), INK), (np.argwhere(full), PAPER))
     ]
+
+
+def _number(value: float, decimals: int) -> str:
+    """A cell's number with a true minus sign, never "-0.00"."""
+    return signed(f"{round(value, decimals) + 0.0:,.{decimals}f}")
 
 
 def _open_cells(

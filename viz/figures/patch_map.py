@@ -8,6 +8,7 @@ from viz.figures.head_marks import CELLS, Cell, add_marks, frame
 from viz.figures.heatmap import NUMBERED, Axis, Matrix, heatmap
 
 HIGHEST = 640  # pixels
+_LETTERS = 10  # size of the numbers, so that those of eight heads do not touch
 
 
 def patch_map_figure(
@@ -32,6 +33,7 @@ def patch_map_figure(
         words=None if values.shape[1] <= NUMBERED else [[""] * values.shape[1]] * len(values),
         height=min(max(32 * len(values) + 130, 220), HIGHEST),
     )
+    figure.update_traces(selector={"mode": "text"}, textfont={"size": _LETTERS})
     picture = figure.data[-1]
     picture.update(hoverinfo="skip", hovertemplate=None, hovertext=None)
     picture.colorbar.title = {"text": title, "side": "right"}

@@ -95,6 +95,7 @@ def narrow_rules(figure: go.Figure, place: str) -> str:
     rules = [_size_of_squares(figure, place), _numbers(figure, place, beside)]
     for number, axis in _columns(figure):
         rules += _ticks(axis, number, place, beside)
+    rules += _rows(figure, place, beside)
     written = "".join(filter(None, rules))
     return f"{place}{{container-type:inline-size}}{written}" if written else ""
 
@@ -177,6 +178,19 @@ def _ticks(axis: Any, number: str, place: str, beside: float) -> Iterator[str]:
         width = _picture(axis, apart / every, step) + beside
         shown = f"g.x{number}tick:not(:nth-child({more}n + 1 of g.x{number}tick))"
         yield _hidden(place, shown, width)
+        every = more
+
+
+def _rows(figure: go.Figure, place: str, beside: float) -> Iterator[str]:
+    """The same for the rows of cells that are square, and so lower where they are narrower."""
+    down = figure.layout.yaxis
+    if not _has_squares_of_known_size(figure) or len(down.ticktext or ()) < 2:
+        return
+    step = min(abs(after - before) for before, after in pairwise(down.tickvals)) * down.scaleratio
+    every = 1
+    for more in _LABELS_EVERY:
+        width = _picture(figure.layout.xaxis, _LINE / every, step) + beside
+        yield _hidden(place, f"g.ytick:not(:nth-child({more}n + 1 of g.ytick))", width)
         every = more
 
 

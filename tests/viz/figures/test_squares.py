@@ -66,6 +66,12 @@ def test_in_a_narrow_place_the_height_follows_the_width() -> None:
     assert share == pytest.approx(10 / 20)
     assert beside == pytest.approx(margins["l"] + margins["r"], abs=0.1)
     assert around == pytest.approx(margins["t"] + figure.layout.margin.b, abs=0.1)
+    hidden = re.findall(
+        r"max-width:(\d+)px\)\{\.place g\.ytick:not\(:nth-child\((\d)n",
+        narrow_rules(figure, ".place"),
+    )
+    assert hidden[0] == (str(round(beside + 20 * 13)), "2")  # rows of 13 pixels: a line of letters
+    assert hidden[1] == (str(round(beside + 20 * 13 / 2)), "4")
 
 
 def test_only_letters_of_a_known_width_have_a_height_that_is_counted() -> None:

@@ -1,18 +1,17 @@
-"""Two sentences as one padded batch: the masks as tables of 0 and 1, and the weights with and without padding
-masked."""
+"""Two sentences as one padded batch: the weights with and without padding masked, and the masks as tables
+of 0 and 1."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
+from plotly.graph_objects import Figure
 
 from model.analysis.padded_batch import Sentence, padded_batch
 from model.trace.arrays import Mask
-from viz.elements.one_of import one_of
-from viz.figures.chart import LABEL
-from viz.figures.heatmap import NARROW, Axis, heatmap, weights_of_head
-from viz.figures.squares import SMALL
+from viz.figures.heatmap import NARROW
+from viz.figures.panels import panels
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
@@ -25,49 +24,83 @@ from viz.state.view import TEXT_LIMIT
 
 COMBINED = r"\text{combined}_{ij} = \text{padding}_j \cdot \text{look-ahead}_{ij}"
 PADDING_ALONE = r"\text{combined}_{ij} = \text{padding}_j"
-MASKED, OPEN = "With the padding mask", "Without it"
+MASKED, OPEN = "with the padding mask", "without it"
+PAD = "pad"
 FITTING = 48  # tokens of a sentence in the batch
 WRITTEN = 16  # up to so many, each cell of a mask has room for its number
 ONLY_ONE_TEXT = "stories"  # offered where a model reads two texts
 
 
 def padded_pair(seen: Look) -> None:
-    """The shorter sentence of the two: its masks, and what padding would take."""
-    masks, below = st.container(), st.container()
-    weights, words = below.columns([3, 2], gap="large")
+    """The shorter sentence of the two: its weights with padding masked and not, and its masks."""
+    weights, words = st.columns([2, 1], gap="large")
+    masks = st.container()
     with words:
         text = _second(seen)
     try:
         pair = _run(seen, text)
     except ValueError as refusal:
-        masks.info(plain(str(refusal)))
+        weights.info(plain(str(refusal)))
         if seen.model.config.shape == "encoder-decoder":
-            with masks:
+            with weights:
                 offer_model(ONLY_ONE_TEXT)
         return
     short = min(pair, key=lambda one: one.count)
-    _draw_masks(seen, short, masks)
+    labels = _labels(short)
     with weights:
-        shows = one_of("Weights", (MASKED, OPEN), "laboratory-batch-weights", default=OPEN)
-        records = short.masked if shows == MASKED else short.open
-        labels = [token.text for token in short.tokens]
-        figure = weights_of_head(
-            records[seen.place], seen.head, queries=labels, keys=labels, fitting=NARROW
-        )
-        chart(figure, f"laboratory-batch-{shows}")
+        chart(_weights(short, seen, labels), "laboratory-batch-weights")
     with words:
         look_for(_look(seen, short))
-        st.latex(COMBINED if len(_tables(short, seen.place)) > 1 else PADDING_ALONE)
-        st.caption(
-            f"{_filled_up(short)} This view runs the unchanged model. Check: in the batch with the padding "
-            f"mask each sentence's results differ from those that it gives alone by at most "
-            f"{difference(max(one.apart for one in pair))}, all weights by at most "
-            f"{difference(max(one.weights_apart() for one in pair))}; without the padding mask the results "
-            f"differ by at most {_size(max(one.apart_open for one in pair))}."
-        )
+        st.caption(_filled_up(short))
+    tables = _tables(short, seen.place)
+    narrow = masks if len(tables) > 1 else masks.columns(2)[0]
+    with narrow:
+        chart(_masks(tables, labels), "laboratory-batch-masks")
+        st.latex(COMBINED if len(tables) > 1 else PADDING_ALONE)
+    st.caption(
+        "In the masks 1 is a key that may be read; hatched is 0, masked. "
+        "This view runs the unchanged model. Check: in the batch with the padding mask each sentence's "
+        "results differ from those that it gives alone by at most "
+        f"{difference(max(one.apart for one in pair))}, all weights by at most "
+        f"{difference(max(one.weights_apart() for one in pair))}; without the padding mask the results "
+        f"differ by at most {_size(max(one.apart_open for one in pair))}."
+    )
     taken = short.taken(seen.place, seen.head)
     columns = {"token": labels[: short.count], "weight that padding would take": taken}
     table(columns, "laboratory-batch")
+
+
+def _labels(short: Sentence) -> list[str]:
+    """Its tokens, and `pad` for what fills it up: the token that stands there could be any."""
+    filled = len(short.tokens) - short.count
+    return [token.text for token in short.tokens[: short.count]] + [PAD] * filled
+
+
+def _weights(short: Sentence, seen: Look, labels: Sequence[str]) -> Figure:
+    """The chosen head's weights, with the padding mask and without it."""
+    with_mask, without = short.masked[seen.place], short.open[seen.place]
+    blocked = [
+        np.zeros((len(labels), len(labels)), bool) if mask is None else ~mask
+        for mask in (with_mask.mask_of(seen.head), without.mask_of(seen.head))
+    ]
+    return panels(
+        {MASKED: with_mask.weights(seen.head), OPEN: without.weights(seen.head)},
+        tokens=labels,
+        quantity="weight",
+        blocked=blocked,
+        numbered=NARROW,
+    )
+
+
+def _masks(tables: Mapping[str, Mask], labels: Sequence[str]) -> Figure:
+    """Tables of 0 and 1; one in an encoder, which has no look-ahead mask."""
+    return panels(
+        {name: mask.astype(np.float32) for name, mask in tables.items()},
+        tokens=labels,
+        quantity=None,
+        blocked=[~mask for mask in tables.values()],
+        numbered=WRITTEN,
+    )
 
 
 def _second(seen: Look) -> str:
@@ -96,27 +129,6 @@ def _run(seen: Look, text: str) -> tuple[Sentence, Sentence]:
         return padded_batch(seen.model, seen.request.text, text)
 
 
-def _draw_masks(seen: Look, short: Sentence, box: DeltaGenerator) -> None:
-    """Three tables of 0 and 1 side by side; one in an encoder, which has no look-ahead mask."""
-    tables = _tables(short, seen.place)
-    labels = [token_label(token.text, LABEL) for token in short.tokens]
-    for column, (name, mask) in zip(box.columns([1.3, 1, 1]), tables.items(), strict=False):
-        figure = heatmap(
-            mask.astype(np.float32),
-            rows=Axis(
-                "", [""] * len(labels) if name.startswith(("×", "=")) else labels, tokens=False
-            ),
-            columns=Axis(name, labels, tokens=False),
-            quantity="weight",
-            words=[[str(int(may)) if len(mask) <= WRITTEN else "" for may in row] for row in mask],
-            square=True,
-        )
-        figure.data[-1].showscale = False
-        figure.update_traces(selector={"mode": "text"}, textfont={"size": SMALL})
-        with column:
-            chart(figure, f"laboratory-batch-{name.split()[-2]}")
-
-
 def _tables(short: Sentence, place: str) -> dict[str, Mask]:
     """The masks of one sub-layer, (query, key), by what stands above them."""
     padding = np.broadcast_to(short.padding, (len(short.tokens), len(short.tokens)))
@@ -124,9 +136,9 @@ def _tables(short: Sentence, place: str) -> dict[str, Mask]:
     if look_ahead is None or combined is None:
         return {"padding mask": padding}
     return {
-        "padding mask": padding,
-        "× look-ahead mask": look_ahead,
-        "= combined mask": combined,
+        "padding": padding,
+        "× look-ahead": look_ahead,
+        "= combined": combined,
     }
 
 
@@ -136,8 +148,8 @@ def _filled_up(short: Sentence) -> str:
         return "Both sentences have equally many tokens, so nothing is filled up."
     pad = plain(token_label(short.tokens[-1].text))
     return (
-        f"The shorter sentence is filled up with {counted(count, 'token')} “{pad}”, which could be any: "
-        "the mask hides it."
+        f"The shorter sentence is filled up with {counted(count, 'token')}, marked “{PAD}”. This model is "
+        f"given “{pad}” there, which could be any token: the mask hides it."
     )
 
 

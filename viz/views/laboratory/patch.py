@@ -25,8 +25,9 @@ from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES
 from viz.state.session import change_view, current, intervene, shown
 from viz.state.view import TEXT_LIMIT
 from viz.views.laboratory.cards import cards
-from viz.views.laboratory.patch_picture import DrawnMap, chosen_map, draw, say
+from viz.views.laboratory.patch_picture import EXACT, DrawnMap, chosen_map, draw, say
 from viz.views.laboratory.patch_runs import Asked, Kind, PatchMap, runs, work
+from viz.views.laboratory.sentence_like import sentence_like
 
 SHARE = (
     r"\begin{aligned} \text{share} &= \frac{d_{\text{patched}} - d_A}{d_B - d_A} \\"
@@ -56,6 +57,7 @@ def patch(seen: Look) -> None:
         return
     picture, words = st.columns([3, 2], gap="large")
     with words:
+        cards(PATCHES, "Examples", "laboratory-patch-card")
         above = st.container()
         other = _other_sentence(seen)
         name = st.selectbox("Put in", list(KINDS), key=PATCH_KIND, bind="query-params")
@@ -77,26 +79,22 @@ def patch(seen: Look) -> None:
     if found is not None:
         drawn = DrawnMap(traces[0], asked, tuple(map(tuple, rows)), found, other)
         with words:
-            values = chosen_map(found)
+            values, shows = chosen_map(found)
         with picture:
             draw(drawn, values, partial(put, seen, other))
         with above:
-            say(drawn, seen.model.tokenizer.named(asked.answer))
+            say(drawn, seen.model.tokenizer.named(asked.answer), estimated=shows != EXACT)
     with words:
         st.latex(SHARE)
-        cards(PATCHES, "Examples", "laboratory-patch-card")
 
 
 def _other_sentence(seen: Look) -> str:
-    """Sentence B: the visitor's; else the one that parts were put in from; else the sentence with its first
-    two words exchanged."""
-    put_in, (first, second, *rest) = (
-        current().intervention.patch,
-        [*seen.request.text.split(), "", ""],
-    )
-    start = put_in.text if put_in is not None else " ".join([second, first, *rest]).strip()
-    return st.text_input(
+    """Sentence B: the visitor's; else the one that parts were put in from; else one like A."""
+    put_in = current().intervention.patch
+    start = put_in.text if put_in is not None else sentence_like(seen.model, seen.request.text)
+    return st.text_area(
         "Sentence B, of as many tokens",
+        height="content",
         max_chars=TEXT_LIMIT,
         **shown(
             "laboratory-patch-text",

@@ -63,13 +63,13 @@ class DrawnMap:
         return ["" if spot is None else spot_name(spot, self.trace) for spot in self.cells]
 
 
-def chosen_map(found: PatchMap) -> Wide:
-    """The exact map, the estimate, or how far they are apart."""
+def chosen_map(found: PatchMap) -> tuple[Wide, str]:
+    """The exact map, the estimate, or how far they are apart; and which of them."""
     exact, estimated = found.shares, found.estimate
     if estimated is None:
-        return exact
+        return exact, EXACT
     chosen = one_of("Map", (EXACT, ESTIMATE, APART), "laboratory-patch-map", quiet=True)
-    return {EXACT: exact, ESTIMATE: estimated, APART: estimated - exact}[chosen]
+    return {EXACT: exact, ESTIMATE: estimated, APART: estimated - exact}[chosen], chosen
 
 
 def draw(drawn: DrawnMap, values: Wide, put: Callable[[PatchPart | None], None]) -> None:
@@ -86,7 +86,8 @@ def draw(drawn: DrawnMap, values: Wide, put: Callable[[PatchPart | None], None])
         columns=_columns(drawn),
         title="share",
         words=[
-            f"{plotly_words(name)}<br>" + ("not run yet" if np.isnan(value) else f"{value:+.3f}")
+            f"{plotly_words(name)}<br>"
+            + ("not run yet" if np.isnan(value) else signed(f"{value:+.3f}"))
             for name, value in zip(drawn.names, values.ravel(), strict=True)
         ],
         chosen=[divmod(at, values.shape[1]) for at in framed],
@@ -136,18 +137,19 @@ def _columns(drawn: DrawnMap) -> Axis:
     return Axis("token", [token.text for token in trace.tokens_of(stack)])
 
 
-def say(drawn: DrawnMap, answers: Sequence[Token]) -> None:
-    """What there is to see, the two answers, and how good the estimate is."""
+def say(drawn: DrawnMap, answers: Sequence[Token], *, estimated: bool) -> None:
+    """What there is to see, the two answers, and, where it is shown, how good the estimate is."""
     first, second = (bold_token(token.text) for token in answers)
     shares, found = drawn.found.shares, drawn.found
     said = (
         "Each cell is one more run of your sentence (A) with one part of B’s run in its place: "
-        f"{PUT_IN[drawn.asked.kind]}. At 0 the answer stays A’s, {first}; at 1 it becomes B’s, {second}."
+        f"{PUT_IN[drawn.asked.kind]}. At 0 the answer stays A’s, “{first}”; at 1 it becomes B’s, “{second}”."
     )
     if np.isfinite(shares).any():
         at = int(np.nanargmax(np.abs(shares)))
-        most = signed(f"{shares.ravel()[at]:.3f}")
-        said += f" Farthest: **{plain(drawn.names[at])}**, {most}."
+        said += (
+            f" **{plain(drawn.names[at])}** moves the answer farthest: {_way(shares.ravel()[at])}."
+        )
     look_for(said)
     start, end = (signed(f"{answer:.3f}") for answer in found.answers)
     st.caption(
@@ -156,8 +158,14 @@ def say(drawn: DrawnMap, answers: Sequence[Token]) -> None:
         + ("" if drawn.asked.kind == "path" else " Click a cell to put that part into the run.")
         + (" A click puts the whole head in." if drawn.asked.kind == "head_tokens" else "")
     )
-    if found.estimate is not None:
+    if estimated and found.estimate is not None:
         st.caption(estimate_in_words(shares, found.estimate))
+
+
+def _way(share: float) -> str:
+    if share < 0:
+        return f"{-share:.0%} of the way, in the other direction"
+    return f"{share:.0%} of the way"
 
 
 def estimate_in_words(exact: Wide, estimate: Wide) -> str:

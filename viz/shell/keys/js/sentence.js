@@ -1,6 +1,7 @@
-// The sentence box: Enter sends what is written. Streamlit's box of several lines sends it at Ctrl + Enter.
+// The boxes of a sentence: Enter sends what is written. Streamlit's box of several lines sends it at Ctrl + Enter.
 
 const BOX = ".st-key-choose-text textarea";
+const SENDING = `${BOX}, [class*="st-key-laboratory-patch-text"] textarea`;
 
 export function focusSentence() {
   document.querySelector(BOX)?.focus();
@@ -8,7 +9,7 @@ export function focusSentence() {
 
 /** Whether this key sends the sentence; then it does. With Shift it begins a line, as in any box. */
 export function sendsSentence({ key, target, shiftKey, ctrlKey, metaKey }) {
-  if (key !== "Enter" || shiftKey || ctrlKey || metaKey || !target.matches?.(BOX)) return false;
+  if (key !== "Enter" || shiftKey || ctrlKey || metaKey || !target.matches?.(SENDING)) return false;
   target.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey: true, bubbles: true, cancelable: true }));
   return true;
 }
