@@ -28,6 +28,8 @@ from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.reading import ODD_TEXTS, control, numbers, own, said, tables, traces, visit
 from viz.shell import background
+from viz.views.all_heads.composition import compare_one
+from viz.views.all_heads.runs import CompositionRun
 from viz.views.all_heads.views import VIEWS
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -247,9 +249,25 @@ def test_the_distance_between_turned_tokens_stays_within_a_shorter_text() -> Non
     far = said(app)
     before.set_value(4).run()
     assert said(app) != far
+    control(app, "Picture").set_value("Composition").run()
+    (start,) = (one for one in app.button if one.key == "all-heads-composed-start")
+    assert start.label == "Compare L3H7 with all 270 heads"
+    control(app, "Picture").set_value("W_Q · W_Kᵀ").run()
     app.text_area[0].set_value("the cat").run()
     assert not app.exception
     assert not app.error
+
+
+def test_one_head_is_compared_with_those_of_one_sub_layer_at_a_time() -> None:
+    model = own("stories")
+    trace = model.trace(TEXT)
+    head = ("decoder.1.self", 3)
+    steps = list(compare_one(model, trace, head, CompositionRun(None)))
+    heads = heads_of(trace.attention)
+    assert [step.done for step in steps] == [4 * at for at in range(1, len(trace.attention) + 1)]
+    assert steps[-1].total == len(heads)
+    whole = compositions_of(head_matrices(model, trace, *head), heads_made(model, trace))
+    assert list(steps[-1].ratios) == list(whole)
 
 
 def test_a_head_of_an_encoder_has_no_matrix_to_the_logits_and_says_so() -> None:

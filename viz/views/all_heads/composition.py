@@ -57,7 +57,7 @@ def runs() -> CompositionRuns:
     return CompositionRuns()
 
 
-def _work(
+def compare_one(
     model: "Model", trace: Trace, head: Head, run: CompositionRun
 ) -> Iterator[CompositionSoFar]:
     """One head with all others, those of a sub-layer in each turn."""
@@ -85,7 +85,7 @@ def _run_or_offer(seen: Look, count: int) -> Sequence[Composition] | None:
         count,
         _PRODUCTS * count * float(seen.model.config.d_model) ** 3,
     )
-    work = partial(_work, seen.model, seen.trace, head)
+    work = partial(compare_one, seen.model, seen.trace, head)
     run = run_or_offer(runs(), (seen.request, head), work, offer)
     return run.found.ratios if run and run.found and run.complete else None
 
