@@ -13,6 +13,7 @@ from viz.notation.theme import KEY, MASKED, QUERY, SCORE, VALUE, WEIGHT
 COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
 SIDE = {"Q": -1, "K": 0, "V": 1}  # lines of one pair stand side by side
 APART = (0.05, 0.14)  # by so much: where they leave a head, and where one reads
+_APART = 9  # rows at most, between which a name has room
 WIDEST = 6.0  # pixels of the line of the largest ratio
 
 
@@ -69,22 +70,26 @@ def composition_graph(
     across = Axis("head", [str(head) for head in range(heads)], tokens=False).across()
     down = Axis("", list(layers), tokens=False).down()
     height = min(max(60 * len(layers) + 110, 300), 700)
-    return _name_widest(chart(traces, across, down, height=height, showlegend=True), links, heads)
+    return _name_widest(
+        chart(traces, across, down, height=height, showlegend=True), links, len(layers), heads
+    )
 
 
-def _name_widest(figure: go.Figure, links: Sequence[Link], heads: int) -> go.Figure:
-    """A ring around the head that the widest line, the last one, comes from, and the line's name above it."""
+def _name_widest(figure: go.Figure, links: Sequence[Link], layers: int, heads: int) -> go.Figure:
+    """Rings around both ends of the widest line, the last one, and its name where it lies on no other row."""
     if not links:
         return figure
     widest = links[-1]
+    ends = (widest.earlier, widest.later)
+    colour, ring = (
+        COLOURS[widest.reads],
+        {"symbol": "circle-open", "size": 18, "line": {"width": 3}},
+    )
+    places = [head for _, head in ends], [layer for layer, _ in ends]
+    figure.add_trace(marks(*places, name="widest", marker=ring | {"color": colour}))
+    if layers > _APART:
+        return figure
     layer, head = widest.earlier
-    ring = {
-        "size": 16,
-        "color": COLOURS[widest.reads],
-        "symbol": "circle-open",
-        "line": {"width": 3},
-    }
-    figure.add_trace(marks([head], [layer], name="widest", marker=ring))
     return figure.add_annotation(
         text=f"<b>{plotly_words(widest.short)}</b>",
         x=head,

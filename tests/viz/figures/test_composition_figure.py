@@ -18,8 +18,15 @@ def test_the_widest_line_is_drawn_last_and_named() -> None:
     assert len({one.x[-1] for one in lines}) == 3  # each side by side where the head reads
     (ring,) = (trace for trace in figure.data if trace.name == "widest")
     (named,) = figure.layout.annotations
-    assert (ring.x[0], ring.y[0]) == (named.x, named.y) == (2, 0)
+    assert list(zip(ring.x, ring.y, strict=True)) == [(2, 0), (3, 1)]
+    assert (named.x, named.y) == (2, 0)
     assert "L1H3 reads L0H2 by K" in named.text
+
+
+def test_where_rows_are_many_no_name_lies_on_another_row() -> None:
+    figure = composition_graph([f"L{layer}" for layer in range(30)], 4, LINKS, chosen=(1, 3))
+    assert not figure.layout.annotations
+    assert any(trace.name == "widest" for trace in figure.data)
 
 
 def test_without_lines_nothing_is_named() -> None:

@@ -100,7 +100,9 @@ def composition(seen: Look, picture: DeltaGenerator, words: DeltaGenerator) -> N
             of = one_of("Lines of", (CHOSEN, ALL), "all-heads-composed-of", quiet=True)
             found = _composed(seen.request, (seen.place, seen.head) if of == CHOSEN else None)
         else:
-            of, found = CHOSEN, _run_or_offer(seen, count)
+            of = CHOSEN
+            with picture:
+                found = _run_or_offer(seen, count)
     if found is None:
         return
     found = sorted(found, key=lambda one: -one.ratio)
