@@ -136,6 +136,8 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     assert menu is not None
     assert model_map is not None
     assert menu["y"] + menu["height"] <= model_map["y"]  # it does not lie on the map
+    # What scrolls below the app's buttons does not show between them.
+    expect(page.get_by_test_id("stHeader")).to_have_css("background-color", "rgb(255, 255, 255)")
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("tab", name="The idea").click()
     expect(page.get_by_text("phase change", exact=True)).to_be_visible()
@@ -149,7 +151,16 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     expect(page.locator(".js-plotly-plot", has_text="GRU: 18 steps")).to_be_visible()
     expect(page.get_by_text("the GRU takes 18 of its steps, attention 1")).to_be_visible()
     page.get_by_role("radio", name="Claims").click()
-    expect(page.get_by_text("These runs contradict the claim")).to_be_visible()  # of the norm
+    verdict = page.get_by_text("These runs contradict the claim")  # of the norm
+    expect(verdict).to_be_visible()
+    names = page.locator(".js-plotly-plot .legend", has_text="8 layers, without")
+    expect(names).to_be_visible()
+    said, drawn = verdict.bounding_box(), names.bounding_box()
+    assert said is not None
+    assert drawn is not None
+    assert (
+        0 <= drawn["y"] - said["y"] - said["height"] <= 50
+    )  # no room for rows it has on a phone alone
     page.get_by_role("radio", name="Dropout", exact=True).click()
     expect(page.locator(".js-plotly-plot", has_text="dropout 0.2, its own rows")).to_be_visible()
     expect(page.get_by_text("These runs support the claim")).to_be_visible()

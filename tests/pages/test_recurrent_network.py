@@ -5,6 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.training.recurrent import compare
 from tests.pages.reading import ODD_TEXTS, said, traces, visit
+from viz.notation.theme import KEY
 from viz.views.training.choice import BESIDE, LIST
 
 
@@ -23,9 +24,12 @@ def test_the_picture_shows_the_path_and_the_gradients_of_the_readers_own_list() 
     (slider,) = app.slider
     slider.set_range(4, 7).run()
     assert "the GRU takes 3 of its steps, attention 1." in said(app)
-    (rows,) = (frame.value for frame in app.dataframe)
-    assert rows["right on your list"].tolist() == ["9 of 9", "0 of 9"]
-    assert rows["steps between the two"].tolist() == [1, 3]
+    (rows,) = (frame.value for frame in app.table)
+    assert rows.loc["right on your list"].tolist() == ["9 of 9", "0 of 9"]
+    assert rows.loc["steps between the two"].tolist() == ["1", "3"]
+    assert "attention predicts 9 of 9 tokens that can be copied, the GRU 0 of 9" in said(app)
+    assert "largest at token 10, k (attention)" in said(app)  # from 0
+    assert KEY not in {line["line"]["color"] for line in curves(app).values()}
 
 
 def test_no_list_breaks_the_recurrent_network() -> None:

@@ -1,11 +1,14 @@
 """Claims on the training page: the words and curves are those of the runs that ship."""
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.training import experiments
 from model.training.claims import CLAIMS
 from tests.pages.reading import choose, said, traces, visit
+from viz.notation.theme import MASKED
+from viz.notation.visible import WORD_JOINER
 
 
 def curves(app: AppTest) -> dict[str, dict]:
@@ -15,6 +18,16 @@ def curves(app: AppTest) -> dict[str, dict]:
 
 def bands(app: AppTest) -> list[dict]:
     return [trace for trace in traces(app) if trace.get("fill") == "toself"]
+
+
+def summary(app: AppTest) -> pd.DataFrame:
+    """What was measured at the end, by variant, as it is read."""
+    (table,) = (table.value for table in app.table)
+    return table.map(unescaped).rename(index=unescaped)
+
+
+def unescaped(written: str) -> str:
+    return written.replace("\\", "").replace(WORD_JOINER, "")
 
 
 def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
@@ -27,7 +40,9 @@ def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
         for name, variant in claim.variants.items():
             ends = [history[-1][claim.measure] for history in runs[variant].values()]
             low, mean, high = min(ends), sum(ends) / len(ends), max(ends)
-            assert f"{mean:.3f} at the last step (seeds {low:.3f} to {high:.3f})" in words
+            row = summary(app).loc[name]
+            assert row["at the last step"] == f"{mean:.3f}"
+            assert row["seeds"] == f"{low:.3f} to {high:.3f}"
             assert drawn[name]["y"][-1] == pytest.approx(mean)
             assert drawn[name]["customdata"][-1] == pytest.approx([low, high])
             turn = len(drawn[name]["x"])  # a band goes along the lowest and back along the highest
@@ -43,6 +58,13 @@ def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
                 for a, b in zip(*ends, strict=True)
             )
             counts.append(sum(better))
-            assert f"ends better than {second} in {counts[-1]} of 4 seeds" in words
-        assert ("every seed has its order" in words) == (set(counts) == {4})
-        assert ("no seed has its order" in words) == (set(counts) == {0})
+            order = "higher" if claim.measure == "repeat_accuracy" else "lower"
+            told = summary(app).loc[first, "claimed order"]
+            assert f"ended {order} than “{second}” in {counts[-1]} of 4 seeds" in told
+            if len(counts) == len(claim.variants) // 2 == len(claim.better) and not claim.beside:
+                assert drawn[first]["line"]["color"] == drawn[second]["line"]["color"]
+                assert drawn[second]["line"]["dash"] == "dash"
+        assert ("in every seed the claimed order held" in words) == (set(counts) == {4})
+        assert ("in no seed did the claimed order hold" in words) == (set(counts) == {0})
+        colours = {line["line"]["color"] for line in drawn.values()}
+        assert MASKED not in colours

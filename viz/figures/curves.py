@@ -13,8 +13,9 @@ from viz.figures.chart import chart, line, marks, titled
 from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, STREAM, WEIGHT, rgba
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-# Okabe and Ito's palette without the colours that stand for query, key and value.
-COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#8C8C94", "#8E6BBF", "#B2A000")
+# Okabe and Ito's palette without the colours that stand for query, key and value; without grey, which is
+# what is masked.
+COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#8A5A44", "#8E6BBF", "#B2A000")
 _LOOKS = ((WEIGHT, "solid"), (WEIGHT, "dash"), (FEED_FORWARD, "solid"), (FEED_FORWARD, "dot"))
 _WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
 _OTHERS = (4, 512)  # widths that are marked beside the model's own
@@ -138,14 +139,18 @@ class Seeds:
 
 
 def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
-    """For each the mean over the seeds as a line, and from the lowest to the highest seed as a band."""
+    """For each the mean over the seeds as a line, and from the lowest to the highest seed as a band. The
+    upright axis is as long as the last two thirds of the steps need, so that their ends lie apart."""
+    late = np.concatenate([runs.values[:, len(runs.steps) // 3 :].ravel() for runs in drawn])
+    low, high = float(np.nanmin(late)), float(np.nanmax(late))
+    edge = 0.06 * (high - low)
     traces = []
     for runs in drawn:
-        low, mean, high = runs.values.min(0), runs.values.mean(0), runs.values.max(0)
+        least, mean, most = runs.values.min(0), runs.values.mean(0), runs.values.max(0)
         traces.append(
             go.Scatter(
                 x=[*runs.steps, *reversed(runs.steps)],
-                y=[*low.tolist(), *reversed(high.tolist())],
+                y=[*least.tolist(), *reversed(most.tolist())],
                 fill="toself",
                 fillcolor=rgba(runs.colour, 0.22),
                 line={"width": 0},
@@ -160,7 +165,7 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
                 runs.name,
                 runs.colour,
                 dash=runs.dash,
-                customdata=np.stack([low, high], 1).tolist(),
+                customdata=np.stack([least, most], 1).tolist(),
                 hover=f"{runs.name}, step %{{x}}<br>mean %{{y:.4f}}, "
                 "seeds %{customdata[0]:.4f} to %{customdata[1]:.4f}",
             )
@@ -169,7 +174,7 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
     return chart(
         traces,
         titled("training step"),
-        titled(measure),
+        titled(measure, range=[low - edge, high + edge]),
         height=380,
         meta=f"Curves of training, the mean over seeds. At the last step, {ends}.",
     )

@@ -7,10 +7,11 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from viz.figures.chart import BARE, Axis, chart, line, marks, titled
+from viz.figures.curves import COLOURS
 from viz.notation.labels import tick_positions
-from viz.notation.theme import KEY, MASKED, WEIGHT
+from viz.notation.theme import MASKED, WEIGHT
 
-ATTENTION, RECURRENT = WEIGHT, KEY  # colours of the two networks
+ATTENTION, RECURRENT = WEIGHT, COLOURS[1]  # colours of the two networks
 _ARC, _CHAIN, _CURVES = (0.76, 0.92), (0.53, 0.66), (0.0, 0.42)  # of the height
 
 
@@ -34,7 +35,7 @@ def paths_and_gradients(
         line(reached, [0] * len(reached), "GRU", RECURRENT, width=4, yaxis="y3", mode="lines+markers",
              marker={"size": 9}, hover="state after token %{x}", showlegend=False),
         marks(labelled, [-0.8] * len(labelled), mode="text", yaxis="y3",
-              text=[str(place + 1) for place in labelled]),
+              text=[str(place) for place in labelled]),
     ]  # fmt: skip
     for (name, lengths), colour in zip(gradients.items(), (ATTENTION, RECURRENT), strict=True):
         traces.append(
@@ -52,10 +53,10 @@ def paths_and_gradients(
         annotations=[
             _title(f"attention: {_steps(1 if steps else 0)} from token to token", _ARC[1] + 0.02),
             _title(f"GRU: {_steps(steps)}, one state after the other", _CHAIN[1] + 0.02),
-            _title("gradient of the last output by each token's vector", _CURVES[1] + 0.02),
+            _title("gradient of the last output by each token, log scale", _CURVES[1] + 0.02),
         ],
         legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0.0},
-        meta=f"Token {start + 1} to token {stop + 1}: one step of attention, {_steps(steps)} of a GRU.",
+        meta=f"Token {start} to token {stop}: one step of attention, {_steps(steps)} of a GRU.",
     )
 
 

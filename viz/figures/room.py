@@ -73,12 +73,37 @@ def _has_scale_beside(figure: go.Figure) -> bool:
 def room_above(figure: go.Figure) -> float:
     """Pixels for a legend above the picture on a phone, 0 without one. Plotly makes room only for the rows
     that the legend has at first, not for those it gets when the page becomes narrower."""
+    names, widest = _legend_above(figure)
+    return KEY_ROW * math.ceil(names / max(1, PHONE // widest)) + KEY_EDGE if names else 0.0
+
+
+def _legend_above(figure: go.Figure) -> tuple[int, float]:
+    """How many names the legend above the picture has, 0 without one, and the width of the widest."""
     legend = figure.layout.legend
     names = [trace.name for trace in figure.data if trace.name and trace.showlegend is not False]
     if figure.layout.showlegend is False or legend.yanchor != "bottom" or len(names) < 2:
-        return 0.0
-    widest = max(KEY_SAMPLE + KEY_LETTER * len(html.unescape(name)) for name in names)
-    return KEY_ROW * math.ceil(len(names) / max(1, PHONE // widest)) + KEY_EDGE
+        return 0, 1.0
+    return len(names), max(KEY_SAMPLE + KEY_LETTER * len(html.unescape(name)) for name in names)
+
+
+def _legend_of_fewer_rows(figure: go.Figure, place: str, beside: float) -> str:
+    """Takes away, where the picture is wide, the room for rows that the legend has on a phone alone."""
+    names, widest = _legend_above(figure)
+    if (
+        not names or figure.layout.yaxis.automargin is False
+    ):  # margins that are counted have no such room
+        return ""
+    most = math.ceil(names / max(1, PHONE // widest))
+    # What is taken away is clipped too: it would lie on the buttons above, and catch what is clicked there.
+    fit = f"{place}{{flex-basis:auto!important;height:auto!important;overflow:clip}}"
+    rules = [fit] if most > 1 else []
+    for rows in range(most - 1, 0, -1):
+        width = math.ceil(names / rows) * widest + beside
+        spare = KEY_ROW * (most - rows)
+        rules.append(
+            f"@container (min-width:{width:.0f}px){{{place}>*{{margin-top:-{spare:.0f}px}}}}"
+        )
+    return "".join(rules)
 
 
 def _longest(labels: Sequence[str] | None) -> float | None:
@@ -92,7 +117,11 @@ def _longest(labels: Sequence[str] | None) -> float | None:
 def narrow_rules(figure: go.Figure, place: str) -> str:
     """CSS rules for the picture in the container that `place` selects; empty if everything always fits."""
     beside = _beside(figure)
-    rules = [_size_of_squares(figure, place), _numbers(figure, place, beside)]
+    rules = [
+        _size_of_squares(figure, place),
+        _legend_of_fewer_rows(figure, place, beside),
+        _numbers(figure, place, beside),
+    ]
     for number, axis in _columns(figure):
         rules += _ticks(axis, number, place, beside)
     rules += _rows(figure, place, beside)

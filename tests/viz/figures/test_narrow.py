@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from viz.figures.alignment import alignment
+from viz.figures.chart import chart
 from viz.figures.heatmap import Axis, heatmap
 from viz.figures.room import narrow_rules
 
@@ -46,3 +47,17 @@ def test_on_a_phone_both_sentences_have_their_names() -> None:
     names = ("read by the encoder", "written by the decoder")
     figure = alignment(np.eye(2), source=["the", "cat"], target=["le", "chat"], names=names)
     assert max(widths(figure, "tick"), default=0) < NARROWEST
+
+
+def test_a_wide_picture_has_no_room_for_rows_that_its_legend_has_on_a_phone_alone() -> None:
+    lines = [go.Scatter(x=[0, 1], y=[0, 1], name=f"a line of some length, {at}") for at in range(4)]
+    rules = narrow_rules(chart(lines, {}, {}, height=300), ".place")
+    found = re.findall(r"min-width:(\d+)px\)\{\.place>\*\{margin-top:-(\d+)px", rules)
+    spared = [(int(width), int(room)) for width, room in found]
+    assert [room for _, room in spared] == [
+        19,
+        38,
+        57,
+    ]  # of three, two and one row, where there were four
+    assert NARROWEST < spared[0][0] <= spared[1][0] < spared[2][0]
+    assert "margin-top" not in narrow_rules(chart(lines[:1], {}, {}, height=300), ".place")

@@ -133,9 +133,7 @@ def _text_key(name: str) -> str:
 def text_box(key: str, default: str, *, listed: bool) -> str:
     """The text to read; for the model of symbols also a button for another list."""
     if not listed:
-        return st.text_input(
-            "Its text", default, max_chars=CHARACTERS, key=key, bind="query-params"
-        )
+        return st.text_input("Text", default, max_chars=CHARACTERS, key=key, bind="query-params")
     box, button = st.columns([3, 1], vertical_alignment="bottom")
     with button:
         st.button(
@@ -143,7 +141,7 @@ def text_box(key: str, default: str, *, listed: bool) -> str:
             help="Draws another random list and repeats it.",
         )  # fmt: skip
     return box.text_input(
-        "Its list (symbols a–z and 1–6)",
+        "List (symbols a–z and 1–6)",
         default,
         max_chars=CHARACTERS,
         key=key,

@@ -1,5 +1,8 @@
 """Claims about transformers, tried by training: the curves of the runs that ship, and what they say."""
 
+from collections.abc import Iterator
+
+import pandas as pd
 import streamlit as st
 
 from model.training import claims, experiments, variants
@@ -17,15 +20,15 @@ MEASURES = {
     ACCURACY: "share of the second half of lists that is predicted",
 }
 VERDICTS = {
-    "supported": "**These runs support the claim**: every seed has its order.",
-    "in part": "**These runs support the claim only in part**, as the counts above say.",
-    "contradicted": "**These runs contradict the claim**: no seed has its order.",
+    "supported": "These runs support the claim: in every seed the claimed order held.",
+    "in part": "These runs support the claim only in part, as the table says.",
+    "contradicted": "These runs contradict the claim: in no seed did the claimed order hold.",
 }
 
 
 def tried() -> None:
-    """One claim: its curves, what was measured, the verdict, and what is not shown."""
-    picture = st.container()
+    """One claim: what the runs say of it, its curves, what was measured, and what is not shown."""
+    lead, picture = st.container(), st.container()
     titles = {claim.title: claim for claim in CLAIMS}
     title = one_of("Which claim", list(titles), KEY, bind="query-params")
     claim = titles[title]
@@ -34,67 +37,95 @@ def tried() -> None:
     except (OSError, ValueError):
         st.error("The file of the runs is missing or damaged. Reinstall the app to repair it.")
         return
+    lead.markdown(
+        f"**The claim:** {plain(claim.words)} **{VERDICTS[claims.verdict(claim, runs)]}**"
+    )
     with picture:
         measure = "loss, nats per token" if claim.beside else MEASURES[claim.measure]
         chart(seed_curves(_drawn(claim, runs), measure=measure), f"claim-{title}")
     look_for(
-        f"The claim: {plain(claim.words)} A line is the mean of {len(experiments.SEEDS)} seeds; its band "
-        "reaches from the lowest to the highest seed."
-        + (
-            " Solid: the loss on held-out rows; dashed: on the rows it learns from."
-            if claim.beside
-            else ""
-        )
+        f"A line is the mean of {len(experiments.SEEDS)} seeds; its band reaches from the lowest to the "
+        f"highest seed. {_dashes(claim)}The upright axis shows what the last two thirds of "
+        "the steps need; numbers beyond it are in “The numbers as a table”."
     )
-    st.markdown("\n".join(f"- {sentence}" for sentence in measured(claim, runs)))
-    st.markdown(VERDICTS[claims.verdict(claim, runs)])
+    st.table(pd.DataFrame(measured(claim, runs)).set_index("variant"))
     st.caption(f"What it does not show: {plain(claim.limits)}")
     _how(claim)
     _numbers(claim, runs)
 
 
-def measured(claim: Claim, runs: Runs) -> list[str]:
-    """What was measured, a sentence for each variant and each comparison of the claim."""
-    said = []
-    for name in claim.variants:
+def measured(claim: Claim, runs: Runs) -> list[dict[str, str]]:
+    """What was measured: a row for each variant, with each comparison of the claim."""
+    rows = []
+    for name, variant in claim.variants.items():
         end = claims.ending(claim, name, runs)
         low, high = end.spread
-        line = f"{name}: {end.mean:.3f} at the last step (seeds {low:.3f} to {high:.3f})"
+        row = {"variant": plain(name), "at the last step": f"{end.mean:.3f}"}
+        row["seeds"] = f"{low:.3f} to {high:.3f}"
         if claim.beside:
-            rows = claims.ending(claim, name, runs, claim.beside).mean
-            line += f", {rows:.3f} on the rows it learned from"
-        said.append(plain(f"{line}."))
+            own = claims.ending(claim, name, runs, claim.beside).mean
+            row["on the rows it learned from"] = f"{own:.3f}"
+        row["claimed order"] = plain("; ".join(_compared(claim, name, runs)) or "–")
+        row["numbers that are learned"] = f"{experiments.parameters(variant):,}"
+        rows.append(row)
+    return rows
+
+
+def _compared(claim: Claim, name: str, runs: Runs) -> Iterator[str]:
+    """How often a variant ended better than those that it should beat."""
+    how = "higher" if claim.measure == ACCURACY else "lower"
     for pair in claim.better:
-        won = claims.wins(claim, pair, runs)
-        said.append(
-            plain(
-                f"{pair[0]} ends better than {pair[1]} in {won} of {len(experiments.SEEDS)} seeds."
-            )
-        )
-    return said
+        if pair[0] == name:
+            won = claims.wins(claim, pair, runs)
+            yield f"ended {how} than “{pair[1]}” in {won} of {len(experiments.SEEDS)} seeds"
 
 
 def _drawn(claim: Claim, runs: Runs) -> list[Seeds]:
     drawn = []
-    for (name, variant), colour in zip(claim.variants.items(), COLOURS, strict=False):
-        drawn.append(Seeds(name, *experiments.curves(runs, variant, claim.measure), colour))
+    for name, (colour, dash) in _looks(claim).items():
+        curves = experiments.curves(runs, claim.variants[name], claim.measure)
+        drawn.append(Seeds(name, *curves, colour, dash))
         if claim.beside:
-            beside = experiments.curves(runs, variant, claim.beside)
+            beside = experiments.curves(runs, claim.variants[name], claim.beside)
             drawn.append(Seeds(f"{name}, its own rows", *beside, colour, "dash"))
     return drawn
 
 
-def _how(claim: Claim) -> None:
-    """What was trained, and the command that does it again."""
-    sizes = ", ".join(
-        f"{name}: {experiments.parameters(variant):,}" for name, variant in claim.variants.items()
+def _in_pairs(claim: Claim) -> bool:
+    """Whether no variant is compared twice, and dashes are free to tell the two of a pair apart."""
+    compared = {name for pair in claim.better for name in pair}
+    return len(compared) == 2 * len(claim.better) and not claim.beside
+
+
+def _looks(claim: Claim) -> dict[str, tuple[str, str]]:
+    """Colour and dashes of each variant: one colour a pair, or one a variant."""
+    if not _in_pairs(claim):
+        return {
+            name: (colour, "solid") for name, colour in zip(claim.variants, COLOURS, strict=False)
+        }
+    return {
+        name: (colour, dash)
+        for pair, colour in zip(claim.better, COLOURS, strict=False)
+        for name, dash in zip(pair, ("solid", "dash"), strict=True)
+    }
+
+
+def _dashes(claim: Claim) -> str:
+    if claim.beside:
+        return "Solid: the loss on held-out rows; dashed: on the rows it learns from. "
+    return (
+        "Solid: what should be better; dashed: what it is compared with. "
+        if _in_pairs(claim)
+        else ""
     )
+
+
+def _how(claim: Claim) -> None:
+    """How the variants were trained, and the command that does it again."""
     first = variants.recipes()[next(iter(claim.variants.values()))]
     st.caption(
-        plain(
-            f"{first.steps} steps each. Numbers that are learned – {sizes}. This command makes all "
-            "runs anew, in about a quarter of an hour on a free core:"
-        )
+        f"{first.steps} steps each. Sizes and rates were chosen after trials with one seed at other "
+        "settings. This command makes all runs anew, in about a quarter of an hour on a free core:"
     )
     st.code(COMMAND, language="bash")
 
