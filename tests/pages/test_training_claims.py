@@ -68,3 +68,6 @@ def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
         assert ("in no seed did the claimed order hold" in words) == (set(counts) == {0})
         colours = {line["line"]["color"] for line in drawn.values()}
         assert MASKED not in colours
+        begin = next(iter(drawn.values()))["x"][0]
+        assert begin <= 120  # at least the last two thirds are drawn
+        assert (f"The picture begins at step {begin};" in words) == (begin > 0)

@@ -1,7 +1,7 @@
 """Curves over the depth of a model, over positions, training steps and widths."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 
 import numpy as np
@@ -138,19 +138,32 @@ class Seeds:
     dash: str = "solid"
 
 
+def first_drawn(drawn: Sequence[Seeds]) -> int:
+    """Which of the measured steps a picture begins with, if it is to be hardly higher than its last two
+    thirds need. The fall of the first steps would press the ends of the lines together."""
+    values = np.concatenate([runs.values for runs in drawn])
+    late = values[:, values.shape[1] // 3 :]
+    low, high = np.nanmin(late), np.nanmax(late)
+    edge = 0.1 * (high - low)
+    beyond = np.flatnonzero(((values < low - edge) | (values > high + edge)).any(0))
+    return int(beyond[-1]) + 1 if len(beyond) else 0
+
+
 def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
-    """For each the mean over the seeds as a line, and from the lowest to the highest seed as a band. The
-    upright axis is as long as the last two thirds of the steps need, so that their ends lie apart."""
-    late = np.concatenate([runs.values[:, len(runs.steps) // 3 :].ravel() for runs in drawn])
-    low, high = float(np.nanmin(late)), float(np.nanmax(late))
-    edge = 0.06 * (high - low)
+    """For each the mean over the seeds as a line, and from the lowest to the highest seed as a band; from
+    `first_drawn` on."""
+    begin = first_drawn(drawn)
+    drawn = [
+        replace(runs, steps=runs.steps[begin:], values=runs.values[:, begin:]) for runs in drawn
+    ]
     traces = []
     for runs in drawn:
-        least, mean, most = runs.values.min(0), runs.values.mean(0), runs.values.max(0)
+        low, mean, high = runs.values.min(0), runs.values.mean(0), runs.values.max(0)
         traces.append(
             go.Scatter(
                 x=[*runs.steps, *reversed(runs.steps)],
-                y=[*least.tolist(), *reversed(most.tolist())],
+                y=[*low.tolist(), *reversed(high.tolist())],
+                mode="lines",
                 fill="toself",
                 fillcolor=rgba(runs.colour, 0.22),
                 line={"width": 0},
@@ -165,7 +178,7 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
                 runs.name,
                 runs.colour,
                 dash=runs.dash,
-                customdata=np.stack([least, most], 1).tolist(),
+                customdata=np.stack([low, high], 1).tolist(),
                 hover=f"{runs.name}, step %{{x}}<br>mean %{{y:.4f}}, "
                 "seeds %{customdata[0]:.4f} to %{customdata[1]:.4f}",
             )
@@ -174,7 +187,7 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
     return chart(
         traces,
         titled("training step"),
-        titled(measure, range=[low - edge, high + edge]),
+        titled(measure),
         height=380,
         meta=f"Curves of training, the mean over seeds. At the last step, {ends}.",
     )

@@ -9,7 +9,7 @@ from model.training import claims, experiments, variants
 from model.training.claims import ACCURACY, CLAIMS, Claim
 from model.training.experiments import Runs
 from viz.elements.one_of import one_of
-from viz.figures.curves import COLOURS, Seeds, seed_curves
+from viz.figures.curves import COLOURS, Seeds, first_drawn, seed_curves
 from viz.notation.markdown import plain
 from viz.shell.pictures import chart, look_for, table
 
@@ -42,11 +42,11 @@ def tried() -> None:
     )
     with picture:
         measure = "loss, nats per token" if claim.beside else MEASURES[claim.measure]
-        chart(seed_curves(_drawn(claim, runs), measure=measure), f"claim-{title}")
+        drawn = _drawn(claim, runs)
+        chart(seed_curves(drawn, measure=measure), f"claim-{title}")
     look_for(
         f"A line is the mean of {len(experiments.SEEDS)} seeds; its band reaches from the lowest to the "
-        f"highest seed. {_dashes(claim)}The upright axis shows what the last two thirds of "
-        "the steps need; numbers beyond it are in “The numbers as a table”."
+        f"highest seed. {_dashes(claim)}{_begins(drawn)}"
     )
     st.table(pd.DataFrame(measured(claim, runs)).set_index("variant"))
     st.caption(f"What it does not show: {plain(claim.limits)}")
@@ -89,6 +89,14 @@ def _drawn(claim: Claim, runs: Runs) -> list[Seeds]:
             beside = experiments.curves(runs, claim.variants[name], claim.beside)
             drawn.append(Seeds(f"{name}, its own rows", *beside, colour, "dash"))
     return drawn
+
+
+def _begins(drawn: list[Seeds]) -> str:
+    begin = first_drawn(drawn)
+    if not begin:
+        return ""
+    step = drawn[0].steps[begin]
+    return f"The picture begins at step {step}; earlier numbers are in “The numbers as a table”."
 
 
 def _in_pairs(claim: Claim) -> bool:
