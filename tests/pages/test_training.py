@@ -25,7 +25,7 @@ def opened(view: str = VIEWS[0], **parameters: str) -> AppTest:
 
 def its(app: AppTest) -> Any:
     """The box of the sentence, or of the list."""
-    (found,) = [box for box in app.text_input if box.label.startswith("Its ")]
+    (found,) = [box for box in app.text_input if box.label.startswith(("List", "Text"))]
     return found
 
 

@@ -30,9 +30,6 @@ WIDEST = 2_048
 MOST_PAIRS = 2**24  # scores of all heads, 64 MiB
 Seconds = tuple[float, ...]
 Turn = Callable[[], AbstractContextManager[object]]
-_layers: "LRUCache[object, Measurement]" = LRUCache(16)
-_loops: "LRUCache[object, HeadsMeasurement]" = LRUCache(16)
-_ASKING = Lock()  # of what is kept: each measuring has a turn of its own
 
 
 @dataclass(frozen=True)
@@ -46,11 +43,12 @@ class Measurement:
     explicit: tuple[float, ...]  # scores, weights and context one after another, all kept
 
 
-@cached(_layers, key=lambda width, heads, turn: hashkey(width, heads), lock=_ASKING)
-def measured(width: int, heads: int, turn: Turn) -> Measurement:
+@cached(LRUCache(16), key=lambda *sizes, turn, again=0: hashkey(*sizes, again), lock=Lock())
+def measured(width: int, heads: int, *, turn: Turn, again: int = 0) -> Measurement:
     """Times our attention layer on the processor, one sequence, in both ways. At most a few seconds.
 
-    turn: held around each length, so that no other pass computes beside it.
+    turn: held around each length, so that no other pass computes beside it. again: another number measures
+    anew, the same one gives what was measured.
     Raises ValueError for a width that would take too long, or that the heads do not divide.
     """
     if width > WIDEST:
@@ -90,8 +88,10 @@ class HeadsMeasurement:
     difference: float  # of the two results, at most
 
 
-@cached(_loops, key=lambda *sizes, turn: hashkey(*sizes), lock=_ASKING)
-def measured_heads(width: int, heads: int, length: int, *, turn: Turn) -> HeadsMeasurement:
+@cached(LRUCache(16), key=lambda *sizes, turn, again=0: hashkey(*sizes, again), lock=Lock())
+def measured_heads(
+    width: int, heads: int, length: int, *, turn: Turn, again: int = 0
+) -> HeadsMeasurement:
     """Times `head_ways` on one sequence. turn: as in `measured`.
 
     Raises ValueError for sizes that would take too long or too much memory.
@@ -147,18 +147,6 @@ def head_ways(width: int, heads: int, length: int) -> "tuple[HeadWay, HeadWay]":
         return torch.cat(outputs, dim=-1) @ maps[3]
 
     return one_shot, loop
-
-
-def forget(width: int, heads: int) -> None:
-    """Lets `measured` measure these sizes again."""
-    with _ASKING:
-        _layers.pop(hashkey(width, heads), None)
-
-
-def forget_heads(width: int, heads: int, length: int) -> None:
-    """Lets `measured_heads` measure these sizes again."""
-    with _ASKING:
-        _loops.pop(hashkey(width, heads, length), None)
 
 
 def timed(

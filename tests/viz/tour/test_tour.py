@@ -85,8 +85,7 @@ TURNS: tuple[tuple[str, dict[str, object], str], ...] = (  # what lies beside it
     (
         "mask",
         {"intervention": Intervention(scale=1.0)},
-        "You changed something else: scores not scaled. Undo it, then choose “none: the future is not "
-        "masked”.",
+        "You changed something else: scores not scaled. Undo it, then choose “none: future visible”.",
     ),
     ("weights", {"key": 1}, "“scaled” is open. Choose “weights”."),
     (

@@ -14,8 +14,6 @@ from model.analysis.cost.timing import (
     REPEATS,
     HeadsMeasurement,
     Measurement,
-    forget,
-    forget_heads,
     measured,
     measured_heads,
 )
@@ -51,7 +49,7 @@ def time_view(seen: Look, sizes: Sizes, own: bool) -> None:
         _told(kept[-1], width, heads)
     with picture:
         asked = ("cost-measure", "Measure here", (width, heads))
-        found = _asked(*asked, measured, forget, main=True)
+        found = _asked(*asked, measured, main=True)
         if found is not None:
             _fused_and_explicit(found, width, heads)
     with st.expander("A loop over heads, or one shot?", key="cost-two-loops"):
@@ -91,34 +89,32 @@ def _asked(
     label: str,
     sizes: tuple[int, ...],
     measure: Callable[..., Found],
-    forget: Callable[..., None],
     *,
     main: bool = False,
 ) -> Found | None:
     """What is measured of these sizes once its button was pressed; None before. main: it is the button of the
     view."""
-    done = st.session_state.get(f"{key}d") == sizes
+    asked, again = st.session_state.get(f"{key}d", (None, 0))
+    done = asked == sizes
     st.button(
         "Measure again" if done else label,
         key=key,
         type="primary" if main else "secondary",
         on_click=_ask,
-        args=(key, sizes, forget if done else None),
+        args=(key, sizes, again + done),
     )
     if not done:
         return None
     try:
         with st.spinner("Measuring", show_time=True):
-            return measure(*sizes, turn=partial(engine().turn, lambda place: None))
+            return measure(*sizes, turn=partial(engine().turn, lambda place: None), again=again)
     except ValueError as refusal:
         st.warning(plain(str(refusal)))
         return None
 
 
-def _ask(key: str, sizes: tuple[int, ...], forget: Callable[..., None] | None) -> None:
-    st.session_state[f"{key}d"] = sizes
-    if forget is not None:
-        forget(*sizes)
+def _ask(key: str, sizes: tuple[int, ...], again: int) -> None:
+    st.session_state[f"{key}d"] = sizes, again
 
 
 def _loop(sizes: Sizes) -> None:
@@ -129,7 +125,7 @@ def _loop(sizes: Sizes) -> None:
         "head, each with its own slice of W_Q, W_K and W_V."
     )
     asked = ("cost-loop", "Time both ways", (width, heads, length))
-    found = _asked(*asked, measured_heads, forget_heads)
+    found = _asked(*asked, measured_heads)
     if found is None:
         return
     ways = {"all heads at once": found.one_shot, "a loop over heads": found.loop}

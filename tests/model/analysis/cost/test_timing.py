@@ -10,7 +10,6 @@ import torch
 from model.analysis.cost.timing import (
     FEWEST,
     REPEATS,
-    forget_heads,
     head_ways,
     machine,
     measured,
@@ -70,11 +69,10 @@ def test_a_run_that_other_work_held_up_does_not_count() -> None:
     assert seconds == pytest.approx(0.001)
 
 
-def test_sizes_are_measured_again_when_their_result_is_forgotten() -> None:
+def test_a_result_is_kept_until_it_is_asked_for_again() -> None:
     first = measured_heads(16, 2, 4, turn=nullcontext)
     assert measured_heads(16, 2, 4, turn=nullcontext) is first
-    forget_heads(16, 2, 4)
-    assert measured_heads(16, 2, 4, turn=nullcontext) is not first
+    assert measured_heads(16, 2, 4, turn=nullcontext, again=1) is not first
 
 
 def test_each_length_has_a_turn_of_its_own_and_waiting_for_it_is_no_measuring() -> None:
@@ -104,9 +102,9 @@ def test_the_machine_is_named_after_its_processor(tmp_path: Path) -> None:
 
 def test_sizes_that_cannot_be_measured_are_refused() -> None:
     with pytest.raises(ValueError, match="up to 2,048"):
-        measured(4_096, 8, nullcontext)
+        measured(4_096, 8, turn=nullcontext)
     with pytest.raises(ValueError, match="cannot be split"):
-        measured(10, 3, nullcontext)
+        measured(10, 3, turn=nullcontext)
     for sizes in ((4_096, 8, 4), (64, 8, 2_048), (2_048, 512, 1_024)):
         with pytest.raises(ValueError, match="are measured here"):
             measured_heads(*sizes, turn=nullcontext)
