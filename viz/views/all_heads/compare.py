@@ -130,11 +130,11 @@ def _second_trace(seen: Look, name: str, text: str) -> Trace:
 
 def _picture(side: Side, key: str) -> None:
     queries, keys = labels_of(side.trace, side.attention)
-    st.markdown(f"**{plain(side.title)}**")
     chart(
         weights_of_head(side.attention, side.head, queries=queries, keys=keys, fitting=NARROW),
         f"all-heads-compare-{key}",
     )
+    st.markdown(f"**{plain(side.title)}**")  # below: on a phone nothing else fits above the picture
     readout_of(side.attention, side.head, queries, keys)
     weights = side.attention.weights(side.head)
     said = (
