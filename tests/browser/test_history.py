@@ -88,7 +88,7 @@ def open_with_its_own_entry(open_page: Callable[..., Page], name: str, address: 
         page = open_page("/")
         page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
         shows(page, "Translate")
-        entries = page.evaluate("navigation.entries().map((entry) => entry.url ?? "")")
+        entries = page.evaluate("navigation.entries().map((entry) => String(entry.url))")
         if address in page.url and not any("/?" in url for url in entries):
             return page
     raise AssertionError(f"Never an entry of its own: {page.url}")
