@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis import score_parts
+from model.analysis.attribution.edge_values import EdgeValues
 from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.reading import ODD_TEXTS, choose, control, numbers, own, said, traces, visit
@@ -188,3 +189,15 @@ def test_no_text_breaks_a_view_and_no_number_is_missing(text: str, model: str) -
         app = opened(view, model=model, text=text)
         assert not app.error
         assert not re.search(r"\b(nan|inf)\b", said(app))
+
+
+def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("Parts of another sentence's stream were put into this run.")
+
+    monkeypatch.setattr(EdgeValues, "logit", refuse)
+    app = opened("Edges")
+    choose(app, "Picture", "In a logit")
+    assert "Parts of another sentence" in " ".join(info.value for info in app.info)

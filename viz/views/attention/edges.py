@@ -90,7 +90,9 @@ def _bars(
     rank = np.maximum(
         weights / (weights.max() or 1), np.abs(carried) / (np.abs(carried).max() or 1)
     )
-    open_keys = np.flatnonzero(_allowed(seen, cell))
+    open_keys = np.flatnonzero(
+        _allowed(seen, cell) | (weights > 0)
+    )  # a mask value may leave weight
     largest = open_keys[np.argsort(-rank[open_keys], kind="stable")[:BARS]]
     listed = np.sort(largest) if len(largest) else np.array([cell.key])
     title = "length" if of_logit is None else "adds to the logit"
@@ -211,7 +213,11 @@ def _in_a_logit(
         return
     with boxes[1]:
         chosen = _choose_logit(seen, cell)
-    added = edge.logit(chosen.token, chosen.against, position=cell.query)[cell.query]
+    try:
+        added = edge.logit(chosen.token, chosen.against, position=cell.query)[cell.query]
+    except ValueError as refusal:  # parts of another run's stream stand in this one
+        boxes[0].info(plain(str(refusal)))
+        return
     with boxes[0]:
         _bars(
             seen,
