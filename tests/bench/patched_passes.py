@@ -31,7 +31,7 @@ def ours(tokens: int, times: int, folder: Path) -> dict[str, object]:
     shown: list[object] = []
 
     def run() -> None:
-        shown[:] = patch_maps(model, a, b, "head", answer=ANSWER)
+        shown[:] = patch_maps(PatchedRuns(model, a, b, "head"), ANSWER)
 
     found = timed(run, times)
     start = time.perf_counter()

@@ -7,6 +7,7 @@ Associations in GPT". Axes: R rows of a batch, one patch each; H heads, T tokens
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -74,34 +75,17 @@ def patch_map(
     the stack that reads the text. The rest of the pass is A's, its intervention too. Raises ValueError for
     runs that cannot be laid over each other, and where both answer alike.
     """
-    *_, last = patch_maps(model, trace_a, trace_b, what, answer=answer, place=place)
+    check_runs(model, trace_a, trace_b, answer)
+    *_, last = patch_maps(PatchedRuns(model, trace_a, trace_b, what, place), answer)
     return last
 
 
 def patch_maps(
-    model: "Model",
-    trace_a: Trace,
-    trace_b: Trace,
-    what: What = "head",
-    *,
-    answer: tuple[int, int],
-    place: str = "",
-    turn: Turn = nullcontext,
+    runs: "PatchedRuns", answer: tuple[int, int], *, turn: Turn = nullcontext
 ) -> Iterator[Wide]:
     """The same map after each batch, NaN where it is still to come. Whoever stops asking stops the work.
     turn: makes a context in which one batch runs."""
-    check_runs(model, trace_a, trace_b, answer)
-    with turn():
-        runs = PatchedRuns(model, trace_a, trace_b, what, place)
-        start, end = runs.answers(answer)
-    shares = np.full(runs.shape, np.nan)
-    for batch in runs.batches():
-        with turn():
-            moved = runs.answer_of(runs.run([(spot,) for spot in batch]), answer)
-        shares[tuple(np.transpose([runs.cell(spot) for spot in batch]))] = (moved - start) / (
-            end - start
-        )
-        yield shares.copy()
+    return runs.shares(answer, lambda batch: runs.run([(spot,) for spot in batch]), turn)
 
 
 class PatchedRuns:
@@ -154,6 +138,28 @@ class PatchedRuns:
             return self.passed(self.trace, put, len(rows))
         return self.passed(self.trace, one_after_another(in_rows(first, len(rows)), put))
 
+    def shares(
+        self,
+        answer: tuple[int, int],
+        patched: Callable[[list[Spot]], Tensor],
+        turn: Turn,
+    ) -> Iterator[Wide]:
+        """How far patches move the answer from A's to B's, after each batch. patched: what a batch of them
+        ends with."""
+        shares = np.full(self.shape, np.nan)
+        for batch in self.batches():
+            with turn():
+                start, end = self.answers(answer)
+                moved = self.answer_of(patched(batch), answer)
+            cells = np.transpose([self.cell(spot) for spot in batch])
+            shares[tuple(cells)] = (moved - start) / (end - start)
+            yield shares.copy()
+
+    @cached_property
+    def own(self) -> Tensor:
+        """What run A ends with."""
+        return self.run([()])
+
     def passed(self, trace: Trace, through: Through, rows: int = 1) -> Tensor:
         """What a pass ends with."""
         recorder = Recorder(
@@ -170,9 +176,7 @@ class PatchedRuns:
 
     def answers(self, answer: tuple[int, int]) -> tuple[float, float]:
         """The answer of run A and that of run B. Raises ValueError where they are alike."""
-        start, end = (
-            float(self.answer_of(ended, answer)[0]) for ended in (self.run([()]), self.theirs)
-        )
+        start, end = (float(self.answer_of(ended, answer)[0]) for ended in (self.own, self.theirs))
         if not abs(end - start) > 1e-6 * max(abs(start), abs(end), 1.0):
             raise ValueError(
                 "Both runs give the same answer, so there is no difference to measure."

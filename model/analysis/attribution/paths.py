@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Literal, get_args
 
-import numpy as np
 from torch import Tensor
 
 from model.analysis.attribution.patching import PatchedRuns, Spot, Turn, check_runs, in_rows
@@ -40,35 +39,29 @@ def path_map(
     with the receiver's queries, keys or values (`reads`) of the first. 0 and 1 as in `patch_map`.
     Raises ValueError as `patch_map` does, and where no head comes before the receiver.
     """
-    *_, last = path_maps(model, trace_a, trace_b, receiver, reads, answer=answer)
+    check_runs(model, trace_a, trace_b, answer)
+    runs = PatchedRuns(model, trace_a, trace_b, "head", before=receiver[0])
+    *_, last = path_maps(runs, receiver, reads, answer=answer)
     return last
 
 
 def path_maps(
-    model: "Model",
-    trace_a: Trace,
-    trace_b: Trace,
+    runs: PatchedRuns,
     receiver: Head,
     reads: Sequence[Reads] = READS,
     *,
     answer: tuple[int, int],
     turn: Turn = nullcontext,
 ) -> Iterator[Wide]:
-    """The same map after each batch, as `patch_maps` gives it."""
-    check_runs(model, trace_a, trace_b, answer)
+    """The same map after each batch, as `patch_maps` gives it. runs: of heads before the receiver."""
     with turn():
-        runs = PatchedRuns(model, trace_a, trace_b, "head", before=receiver[0])
-        start, end = runs.answers(answer)
         held = _held(runs)
-    shares = np.full(runs.shape, np.nan)
-    for batch in runs.batches():
-        with turn():
-            read = _read(runs, batch, held, receiver[0])
-            ended = _with(runs, len(batch), read, receiver, reads)
-            moved = runs.answer_of(ended, answer)
-        cells = np.transpose([runs.cell(spot) for spot in batch])
-        shares[tuple(cells)] = (moved - start) / (end - start)
-        yield shares.copy()
+
+    def patched(batch: list[Spot]) -> Tensor:
+        read = _read(runs, batch, held, receiver[0])
+        return _with(runs, len(batch), read, receiver, reads)
+
+    yield from runs.shares(answer, patched, turn)
 
 
 def _held(runs: PatchedRuns) -> dict[Site, Tensor]:

@@ -68,7 +68,7 @@ def work(
             receiver = asked.receiver or (asked.place, 0)
             patched = PatchedRuns(model, *traces, "head", before=receiver[0])
             answers = patched.answers(asked.answer)
-        maps = path_maps(model, *traces, receiver, asked.reads, answer=asked.answer, turn=run.turn)
+        maps = path_maps(patched, receiver, asked.reads, answer=asked.answer, turn=run.turn)
         for shares in maps:
             yield PatchMap(shares, None, answers, len(patched.all))
         return
@@ -78,8 +78,5 @@ def work(
         estimate = estimated_map(patched, asked.answer)
     found = PatchMap(np.full(patched.shape, np.nan), estimate, answers, len(patched.all))
     yield found
-    maps = patch_maps(
-        model, *traces, asked.kind, answer=asked.answer, place=asked.place, turn=run.turn
-    )
-    for shares in maps:
+    for shares in patch_maps(patched, asked.answer, turn=run.turn):
         yield replace(found, shares=shares)

@@ -99,7 +99,7 @@ def test_a_batch_gives_what_each_patch_gives_alone(what: What) -> None:
 def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ablations, "MOST_ROWS", 2)
     model = loaded("gpt")
-    maps = list(patching.patch_maps(model, *two_runs(model), "head", answer=ANSWER))
+    maps = list(patching.patch_maps(PatchedRuns(model, *two_runs(model), "head"), ANSWER))
     assert [int(np.isnan(one).sum()) for one in maps] == [4, 3, 1, 0]
     np.testing.assert_array_equal(maps[1][0], maps[-1][0])
 
