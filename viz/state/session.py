@@ -89,6 +89,15 @@ def control(field: str, of: str = "choose") -> Control:
     )
 
 
+def second_text(name: str, start: str) -> Control:
+    """The widget of the second sentence, where two are compared. start: what it says until one is typed."""
+    return shown(
+        name,
+        current().second_text or start,
+        lambda typed: change_view(replace(current(), second_text=typed)),
+    )
+
+
 def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
     """The same for a part of the intervention that is run.
 

@@ -2,21 +2,10 @@
 
 import pytest
 
+from tests.viz.state.conftest import Clock
 from viz.state.class_views import CLASSES, HOURS, ClassViews
 
 PAGE, LINK = "pages/attention.py", {"text": "a b", "head": "3"}
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.viz.state.conftest import Clock
 from viz.state.shares import (
     AT_ONCE,
     AT_ONCE_NEWCOMERS,
@@ -12,18 +13,6 @@ from viz.state.shares import (
     USUAL,
     Shares,
 )
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

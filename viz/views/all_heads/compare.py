@@ -20,7 +20,7 @@ from viz.state.engine import engine
 from viz.state.examples import EXAMPLES
 from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
-from viz.state.session import change_view, current, shown, write_link
+from viz.state.session import change_view, current, second_text, shown, write_link
 from viz.state.view import TEXT_LIMIT
 from viz.views.all_heads.choice import choose_family, name_of
 
@@ -88,11 +88,7 @@ def _second_text(seen: Look, model: str) -> str:
     return st.text_input(
         "Sentence on the right",
         max_chars=TEXT_LIMIT,
-        **shown(
-            "all-heads-second-text",
-            current().second_text or start,
-            lambda typed: change_view(replace(current(), second_text=typed)),
-        ),
+        **second_text("all-heads-second-text", start),
     )
 
 

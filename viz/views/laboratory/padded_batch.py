@@ -2,7 +2,6 @@
 of 0 and 1."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -19,7 +18,7 @@ from viz.shell.alternatives import offer_model
 from viz.shell.pictures import chart, look_for, table
 from viz.state.engine import engine
 from viz.state.look import Look
-from viz.state.session import change_view, current, shown
+from viz.state.session import second_text
 from viz.state.view import TEXT_LIMIT
 
 COMBINED = r"\text{combined}_{ij} = \text{padding}_j \cdot \text{look-ahead}_{ij}"
@@ -110,11 +109,7 @@ def _second(seen: Look) -> str:
     return st.text_input(
         "Second sentence of the batch",
         max_chars=TEXT_LIMIT,
-        **shown(
-            "laboratory-batch-text",
-            current().second_text or start,
-            lambda typed: change_view(replace(current(), second_text=typed)),
-        ),
+        **second_text("laboratory-batch-text", start),
     )
 
 

@@ -22,7 +22,7 @@ from viz.shell.request import still_asked
 from viz.state.held import traced
 from viz.state.look import Look
 from viz.state.presets import HEAD_OUTPUTS, PATCH_KIND, PATCHES, STREAM_STATES
-from viz.state.session import change_view, current, intervene, shown
+from viz.state.session import current, intervene, second_text
 from viz.state.view import TEXT_LIMIT
 from viz.views.laboratory.cards import cards
 from viz.views.laboratory.patch_picture import EXACT, DrawnMap, chosen_map, draw, say
@@ -96,11 +96,7 @@ def _other_sentence(seen: Look) -> str:
         "Sentence B, of as many tokens",
         height="content",
         max_chars=TEXT_LIMIT,
-        **shown(
-            "laboratory-patch-text",
-            current().second_text or start,
-            lambda typed: change_view(replace(current(), second_text=typed)),
-        ),
+        **second_text("laboratory-patch-text", start),
     )
 
 
