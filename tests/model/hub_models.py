@@ -9,7 +9,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from model import Model, load_model
+from model import Intervention, Model, Trace, load_model
+from model.nn.intervention import UNCHANGED
 
 WORDS = [
     "the",
@@ -168,3 +169,9 @@ def saved(family: str) -> Path:
 def loaded(family: str) -> Model:
     """A tiny model as the app loads it."""
     return load_model(str(saved(family)), device="cpu")
+
+
+def traced(model: Model, intervention: Intervention = UNCHANGED, **more: Any) -> Trace:
+    """A pass over the text, and the target of a model that reads two."""
+    target = TARGET if model.config.shape == "encoder-decoder" else None
+    return model.trace(TEXT, target, intervention, **more)

@@ -99,8 +99,7 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
 @pytest.mark.parametrize("family", ["mistral", "bart"])
 def test_a_trace_of_a_hub_model_comes_back_too(family: str) -> None:
     model = hub_models.loaded(family)
-    target = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
-    trace = model.trace(hub_models.TEXT, target, Intervention(scale=0.5))
+    trace = hub_models.traced(model, Intervention(scale=0.5))
     assert_same_trace(trace, read_trace(trace_file(trace)))
 
 

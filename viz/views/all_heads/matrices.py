@@ -10,8 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.attribution.head_matrices import (
     MOST_PAIRS,
-    Factors,
     HeadMatrices,
+    Pair,
     copying_score,
     head_matrices,
     looking,
@@ -19,7 +19,7 @@ from model.analysis.attribution.head_matrices import (
     singular_values,
     writing,
 )
-from model.nn.places import Head
+from model.nn.places import Head, Place
 from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.records import Token
@@ -31,6 +31,7 @@ from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import QuantityName
 from viz.shell.pictures import chart, look_for, table
+from viz.state.engine import engine
 from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
 from viz.views.all_heads.choice import beside_chosen_head
@@ -48,12 +49,18 @@ def _matrices(request: Request, head: Head) -> HeadMatrices:
     return head_matrices(loaded(request.model), traced(request), *head)
 
 
-@lru_cache(maxsize=4)
-def _whole(request: Request, head: Head, shown: str, distance: int) -> Factors:
+@lru_cache(maxsize=64)
+def _of_all_tokens(
+    request: Request, head: Head, shown: str, distance: int
+) -> tuple[Sequence[Pair], float | None]:
+    """The largest entries over the vocabulary, and the copying score of what a head writes."""
     model, trace, made = loaded(request.model), traced(request), _matrices(request, head)
-    if shown == LOOKS:
-        return looking(model, trace, made, distance=distance, whole=True)
-    return writing(model, trace, made, whole=True)
+    with engine().turn(lambda place: None):
+        if shown == LOOKS:
+            return looking(model, trace, made, distance=distance, whole=True).largest(LISTED), None
+        factors = writing(model, trace, made, whole=True)
+        copies = Place.named(head[0]).kind != "cross"
+        return factors.largest(LISTED), copying_score(factors) if copies else None
 
 
 def as_matrices(seen: Look) -> None:
@@ -183,16 +190,14 @@ def _over_vocabulary(seen: Look, shown: str, distance: int) -> None:
             f"vocabulary are computed for up to {int(MOST_PAIRS**0.5):,}."
         )
         return
-    factors = _whole(seen.request, (seen.place, seen.head), shown, distance)
-    if shown == WRITES and seen.attention.kind != "cross":
+    pairs, score = _of_all_tokens(seen.request, (seen.place, seen.head), shown, distance)
+    if score is not None:
         st.latex(_COPYING)
-        score = signed(f"{copying_score(factors):+.2f}")
         st.markdown(
-            f"Over the whole vocabulary the copying score is **{score}**: 1 where "
+            f"Over the whole vocabulary the copying score is **{signed(f'{score:+.2f}')}**: 1 where "
             "every direction of tokens raises its own logits, −1 where it lowers them. λ are the "
             f"eigenvalues of the matrix ({SOURCE})."
         )
-    pairs = factors.largest(LISTED)
     rows = _texts(seen, [pair.row for pair in pairs])
     columns = _texts(seen, [pair.column for pair in pairs])
     first, second = ("query token", "key token") if shown == LOOKS else ("key token", "logit of")

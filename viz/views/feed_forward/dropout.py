@@ -1,6 +1,7 @@
 """Dropout on the live activations and attention weights, as training would apply it."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from model.analysis.stream.dropout import (
 from model.analysis.stream.neurons import Dropped, dropped, mean_over_draws, strongest
 from model.analysis.stream.stream import Contribution, contributions
 from model.nn.places import Place
+from model.serving.engine import Request
 from model.trace.arrays import Array, Mask
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
@@ -32,6 +34,7 @@ from viz.notation.names import sublayer_name
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
 from viz.state.engine import engine
+from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
 from viz.views.feed_forward import formulas
 from viz.views.feed_forward.neurons import SHOWN, chosen_layer, tokens_of
@@ -230,16 +233,23 @@ def _training_pass(seen: Look, seed: int) -> None:
         )
         return
     try:
-        with engine().turn(lambda place: None):
-            effect = training_pass(seen.model, seen.trace, seed)
+        moved = _moved(seen.request, seed)
     except ValueError as refusal:
         st.caption(plain(str(refusal)))
         return
     st.markdown(
         "**A real pass in training mode.** With this seed and the dropout of the model's config, "
         f"p = {config.dropout:g} on embeddings and sub-layers and p = {config.attention_dropout:g} on "
-        f"weights, the last layer's state moves by **{effect.shares.mean():.1%}** of its length on average."
+        f"weights, the last layer's state moves by **{moved:.1%}** of its length on average."
     )
+
+
+@lru_cache(maxsize=64)
+def _moved(request: Request, seed: int) -> float:
+    """The mean share by which a pass in training mode moves the last state."""
+    model, trace = loaded(request.model), traced(request)
+    with engine().turn(lambda place: None):
+        return float(training_pass(model, trace, seed).shares.mean())
 
 
 _VIEWS: Mapping[str, Callable[[Look, Draw, Places], None]] = {

@@ -60,8 +60,7 @@ def test_edges_and_the_other_parts_sum_to_the_logit(model: Model, trace: Trace) 
 )
 def test_edges_and_the_other_parts_sum_to_the_logit_in_every_family(family: str) -> None:
     model = hub_models.loaded(family)
-    given = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
-    sum_to_logits(model, model.trace(hub_models.TEXT, given))
+    sum_to_logits(model, hub_models.traced(model))
 
 
 def test_edges_and_the_other_parts_sum_to_the_logit_of_smollm2() -> None:

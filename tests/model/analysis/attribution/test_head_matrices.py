@@ -130,8 +130,7 @@ def test_the_maps_give_the_recorded_scores_in_every_head(model: Model, trace: Tr
 @pytest.mark.parametrize("family", hub_models.FAMILIES)
 def test_the_maps_give_the_recorded_scores_in_every_family_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
-    given = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
-    trace = model.trace(hub_models.TEXT, given)
+    trace = hub_models.traced(model)
     if any(attention.projection.normed for attention in trace.attention):
         with pytest.raises(ValueError, match="no single matrix"):
             head_matrices(model, trace, trace.attention[0].name, 0)

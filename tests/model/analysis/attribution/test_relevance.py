@@ -66,8 +66,7 @@ def test_integrated_gradients_add_up_to_what_all_tokens_do_together(name: str) -
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_holds_in_families_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
-    given = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
-    trace = model.trace(hub_models.TEXT, given)
+    trace = hub_models.traced(model)
     found = last(model, trace, 3, steps=150)
     assert found.logit == pytest.approx(float(trace.logits[-1, 3]), abs=1e-4)
     assert found.incomplete < 0.05 * max(abs(found.logit - found.baseline), 1.0)

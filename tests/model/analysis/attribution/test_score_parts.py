@@ -58,8 +58,7 @@ def test_the_parts_of_a_score_add_up_in_every_head(model: Model, trace: Trace) -
 @pytest.mark.parametrize("family", hub_models.FAMILIES)
 def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
-    given = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
-    hold_everywhere(model, model.trace(hub_models.TEXT, given))
+    hold_everywhere(model, hub_models.traced(model))
 
 
 def test_the_parts_of_a_score_add_up_in_every_layer_of_smollm2() -> None:

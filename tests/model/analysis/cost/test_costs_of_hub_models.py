@@ -54,8 +54,7 @@ def test_operations_of_hub_models_are_those_that_pytorch_counts(family: str) -> 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family: str) -> None:
     model = hub_models.loaded(family)
-    target = hub_models.TARGET if model.config.shape == "encoder-decoder" else None
-    trace = model.trace(hub_models.TEXT, target, record="full")
+    trace = hub_models.traced(model, record="full")
     rows = compared(operations(model.config, lengths_of(trace)), recorded_shapes(trace))
     assert [step.key for step, _, same in rows if same is False] == []
     same = {step.name for step, _, same in rows if same}
@@ -90,8 +89,7 @@ def test_keys_and_values_are_as_wide_as_their_real_projections(family: str) -> N
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_cache_of_hub_models_is_what_the_library_keeps(family: str) -> None:
     model = hub_models.loaded(family)
-    pair = model.config.shape == "encoder-decoder"
-    trace = model.trace(hub_models.TEXT, hub_models.TARGET if pair else None)
+    trace = hub_models.traced(model)
     kept = sum(
         record.vectors[1].size + record.vectors[2].size
         for record in trace.attention
