@@ -122,6 +122,7 @@ def _records(model: "Model", layers: list[AttentionTensors], row: int) -> Mappin
                 value=layer.value[one],
                 output=layer.output[one],
                 mask=_mask_of(layer, row),
+                bias=_bias_of(layer, row),
             ),
             (),
             model.config.projection,
@@ -136,6 +137,11 @@ def _mask_of(layer: AttentionTensors, row: int) -> Tensor | None:
         return None
     shape = (len(layer.query), 1, layer.query.shape[-2], layer.key.shape[-2])
     return layer.mask.expand(shape)[row : row + 1]
+
+
+def _bias_of(layer: AttentionTensors, row: int) -> Tensor | None:
+    """(1, H or 1, T or 1, T): the bias of one sentence."""
+    return layer.bias if layer.bias is None or len(layer.bias) == 1 else layer.bias[row : row + 1]
 
 
 def _gap(one: Tensor, other: Tensor) -> float:

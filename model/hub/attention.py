@@ -18,11 +18,7 @@ from model.nn.places import Place
 
 NAME = "attend"
 PLACE = "attention_place"  # the attribute of an attention module that holds its place
-_CHANGES_SCORES = {
-    "softcap": "caps its attention scores",
-    "position_bias": "adds a position bias to its attention scores",
-    "s_aux": "adds a sink to each row of its attention scores",
-}
+MASKED_BELOW = -1e8  # in a mask of numbers: what softmax gives no weight, however large the score
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,32 +56,52 @@ def hub_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     is_causal: bool | None = None,
-    **others: object,
+    *,
+    softcap: float | None = None,
+    position_bias: Tensor | None = None,
+    s_aux: Tensor | None = None,
+    sliding_window: int | None = None,
+    **_: object,
 ) -> tuple[Tensor, None]:
-    """The attention function that the library calls: (B, H, T, D) vectors to (B, T, H, D).
-
-    Raises ValueError, with a sentence, for a layer that does more with its scores than to scale and mask
-    them.
-    """
-    for name, does in _CHANGES_SCORES.items():
-        if others.get(name) is not None:
-            raise ValueError(f"it {does}, which this app cannot show step by step")
-    if attention_mask is not None and attention_mask.dtype.is_floating_point:
-        raise ValueError("it adds numbers to its attention scores instead of masking them")
+    """The attention function that the library calls: (B, H, T, D) vectors to (B, T, H, D)."""
+    mask, bias = _mask_and_bias(attention_mask, position_bias)
     own = getattr(module, "scaling", None)
     if scaling == 1.0 and isinstance(own, float) and own != 1.0:
         # OPT has scaled its queries already: here the factor goes back to the scores.
         query, scaling = query / own, own
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    look_ahead = attention_mask is None and causal
+    look_ahead = mask is None and causal
     place: Place = getattr(module, PLACE, None) or Place(
         "decoder", 0, "causal" if look_ahead else "self"
     )
-    output = attend(query, key, value, place, mask=attention_mask, scale=scaling)
+    if sliding_window is not None and not causal:
+        sliding_window = 2 * sliding_window - 1  # the library counts the keys of one side
+    output = attend(
+        query,
+        key,
+        value,
+        place,
+        mask=mask,
+        scale=scaling,
+        cap=softcap,
+        bias=bias,
+        sinks=s_aux,
+        window=sliding_window,
+    )
     calls = _witness.get()
     if calls is not None:
-        calls.append(Attended(len(calls), module, query, key, attention_mask, look_ahead, output))
+        calls.append(Attended(len(calls), module, query, key, mask, look_ahead, output))
     return output.transpose(1, 2).contiguous(), None
+
+
+def _mask_and_bias(mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """A mask of bool, True = may look, and what is added to the scores. A mask of numbers is both: its
+    very negative ones hide, the others are added."""
+    if mask is None or not mask.dtype.is_floating_point:
+        return mask, bias
+    allowed = mask > MASKED_BELOW
+    added = mask.masked_fill(~allowed, 0.0)
+    return allowed, added if bias is None else bias + added
 
 
 def register() -> None:

@@ -6,6 +6,7 @@ Axes: B batch, H heads, T tokens, D width of a head, C = H·D width of the model
 import math
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -28,13 +29,22 @@ def attend(
     mask: Tensor | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
+    cap: float | None = None,
+    bias: Tensor | None = None,
+    sinks: Tensor | None = None,
+    window: int | None = None,
 ) -> Tensor:
-    """softmax(query · keyᵀ · scale, masked) · value (Vaswani et al. 2017, 3.2.1).
+    """softmax(query · keyᵀ · scale, masked) · value (Vaswani et al. 2017, 3.2.1), and the stages that
+    later models put between: scores → scaled → capped → biased → masked → softmax with a sink.
 
     query (B, H, T, D), key and value (B, H or fewer, S, D): fewer key heads are shared by equal
     groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None in a
     causal place means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
     dropout: the share of weights that training sets to zero.
+    cap: scaled scores become cap · tanh(scaled / cap) (Gemma 2). bias: numbers added to them, broadcasts
+    to (B, H, T, S) (T5, ALiBi). sinks (H,): a logit of each head that joins every row in the softmax
+    and whose weight goes nowhere (gpt-oss). window: how many keys the model's own sliding window lets a
+    query read; the mask says which, so this is only kept.
     Returns (B, H, T, D); a row whose every key is masked is zero. The current recorder keeps the
     vectors, and its intervention changes the pass. Raises where the pass is over its limits.
     """
@@ -43,49 +53,94 @@ def attend(
     query = recorder.through("query", place.name, query)
     key = recorder.through("key", place.name, key)
     value = recorder.through("value", place.name, value)
-    intervention = recorder.intervention_at(place)
-    if intervention.scale is not None:
-        scale = intervention.scale
-    elif scale is None:
-        scale = 1 / math.sqrt(query.shape[-1])
-    causal = mask is None and place.kind == "causal"
-    # PyTorch's kernel multiplies its own look-ahead mask by the scale: 0 or less would spoil it.
-    by_kernel = causal and scale > 0 and not intervention.masks
-    if causal and not by_kernel:
-        mask = _look_ahead(query, key)
-    mask = changed_mask(mask, intervention, query, key)
-    call = AttentionCall(place, query, key, value, scale, mask, by_kernel, intervention.fill)
+    call = AttentionCall(
+        place=place,
+        query=query,
+        key=key,
+        value=value,
+        scale=1 / math.sqrt(query.shape[-1]) if scale is None else scale,
+        mask=mask,
+        cap=cap,
+        bias=_as_added(bias, query),
+        sinks=sinks,
+        window=window,
+    )
+    output = _attended(call, recorder, dropout)
+    return recorder.through("output", place.name, _without_ablated(output, recorder, place.name))
+
+
+def _attended(call: AttentionCall, recorder: Recorder, dropout: float) -> Tensor:
+    """The output, as the recorder's intervention changes it, recorded."""
+    intervention = recorder.intervention_at(call.place)
+    call = _changed(call, intervention)
     stepwise = recorder.explicit or intervention.dropout > 0
-    cells = recorder.intervention.weights_in(place.name)
-    if stepwise or cells or (call.is_masked and math.isfinite(intervention.fill)):
+    cells = recorder.intervention.weights_in(call.place.name)
+    if stepwise or cells or call.needs_steps:
         output, steps = _explicit(call, intervention, dropout, cells)
     else:
         output, steps = _fused(call, dropout), {}
     if recorder.keeps:
         kept = steps if stepwise else {}
         recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
-    return recorder.through("output", place.name, _without_ablated(output, recorder, place.name))
+    return output
+
+
+def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
+    """A call as an intervention changes it, with the mask that it runs with."""
+    scale = call.scale if intervention.scale is None else intervention.scale
+    causal = call.place.kind == "causal"
+    look_ahead = causal and call.mask is None
+    # PyTorch's kernel multiplies its own look-ahead mask by the scale: 0 or less would spoil it.
+    by_kernel = look_ahead and scale > 0 and not intervention.masks
+    mask = call.mask
+    if look_ahead and not by_kernel:
+        mask = _look_ahead(call.query, call.key)
+    return replace(
+        call,
+        scale=scale,
+        mask=changed_mask(mask, intervention, call.query, call.key, causal=causal),
+        look_ahead=by_kernel,
+        mask_value=intervention.fill,
+        cap=call.cap if intervention.cap else None,
+        bias=call.bias if intervention.bias else None,
+        sinks=call.sinks if intervention.sinks else None,
+    )
 
 
 def _look_ahead(query: Tensor, key: Tensor) -> Tensor:
     return causal_mask(query.shape[-2], key.shape[-2]).to(query.device)
 
 
+def _as_added(bias: Tensor | None, query: Tensor) -> Tensor | None:
+    """A bias with four axes, of the scores' type and on their device."""
+    if bias is None:
+        return None
+    return bias.to(query).reshape((1,) * (4 - bias.ndim) + bias.shape)
+
+
+def _mask(call: AttentionCall) -> Tensor | None:
+    return _look_ahead(call.query, call.key) if call.look_ahead else call.mask
+
+
 def _fused(call: AttentionCall, dropout: float) -> Tensor:
-    """PyTorch's kernel, which keeps no scores."""
+    """PyTorch's kernel, which keeps no scores. A bias travels in its mask of floats."""
+    mask, added = call.mask, call.mask
+    if call.bias is not None:
+        mask = _mask(call)
+        added = call.bias if mask is None else call.bias.masked_fill(~mask, -math.inf)
     output = F.scaled_dot_product_attention(
         call.query,
         call.key,
         call.value,
-        attn_mask=call.mask,
+        attn_mask=added,
         dropout_p=dropout,
-        is_causal=call.look_ahead,
+        is_causal=call.look_ahead and added is None,
         scale=call.scale,
         enable_gqa=call.groups > 1,
     )
-    if call.mask is None:
+    if mask is None:
         return output
-    return output.masked_fill(~call.mask.any(-1, keepdim=True), 0.0)
+    return output.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
 def _explicit(
@@ -100,19 +155,32 @@ def _explicit(
         key, value = (x.repeat_interleave(call.groups, 1) for x in (key, value))
     scores = call.query @ key.transpose(-2, -1)  # (B, H, T, S)
     masked = scores * call.scale
-    mask = _look_ahead(call.query, key) if call.look_ahead else call.mask
+    steps = {"scores": scores}
+    if call.cap is not None:
+        steps["capped"] = masked = call.cap * torch.tanh(masked / call.cap)
+    if call.bias is not None:
+        steps["biased"] = masked = masked + call.bias
+    mask = _mask(call)
     if mask is not None:
         masked = masked.masked_fill(~mask, call.mask_value)
-    weights = softmax_rows(masked)
+    weights = softmax_rows(masked if call.sinks is None else _with_sinks(masked, call.sinks))
     if cells:
         _refuse_masked(cells, mask, call.place.name)
         weights = with_weights_set(weights, cells)
+    if call.sinks is not None:
+        weights, steps["sink_weights"] = weights[..., :-1], weights[..., -1]
     dropped = (
         weights * _kept(weights, intervention, call.place.name) if intervention.dropout else weights
     )
     dropped = F.dropout(dropped, dropout)
-    steps = {"scores": scores, "masked": masked, "weights": weights, "dropped": dropped}
+    steps |= {"masked": masked, "weights": weights, "dropped": dropped}
     return dropped @ value, steps
+
+
+def _with_sinks(masked: Tensor, sinks: Tensor) -> Tensor:
+    """(B, H, T, S + 1): the masked scores, and each head's sink in the last column."""
+    column = sinks.to(masked)[:, None, None].expand(*masked.shape[:-1], 1)
+    return torch.cat([masked, column], -1)
 
 
 def softmax_rows(masked: Tensor) -> Tensor:
@@ -123,7 +191,7 @@ def softmax_rows(masked: Tensor) -> Tensor:
 
 def with_weights_set(weights: Tensor, cells: Sequence[WeightSet]) -> Tensor:
     """Weights (…, H, T, S) with some set by hand: head, query, key, weight. The others of the row share what
-    is left to 1 in their own proportions; where they are all 0 they stay so."""
+    is left to 1 in their own proportions, a sink's column among them; where they are all 0 they stay so."""
     weights = weights.clone()
     for head, query in sorted({cell[:2] for cell in cells}):
         of_row = {key: weight for h, q, key, weight in cells if (h, q) == (head, query)}

@@ -23,10 +23,11 @@ _MEMBERS = {
 class Intervention:
     """An intervention. The default changes nothing.
 
-    `scale`, `mask`, `hidden`, `blocked`, `fill` and `dropout` hold in the attention sub-layers
-    named by `only` (None: in all). `positions`, `ablated`, `weights` and `patch` hold for the whole
+    `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in
+    the attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where
+    the model has no such stage. `positions`, `ablated`, `weights` and `patch` hold for the whole
     model. Positions are token numbers, counted from 0. The weights of a row that are not set by hand
-    share what is left to 1, in their own proportions. A causal mask concerns self-attention;
+    share what is left to 1, in their own proportions. A causal mask and a window concern self-attention;
     cross-attention joins two sequences and gets one only where `only` names it.
 
     Raises ValueError for values outside their range.
@@ -45,6 +46,10 @@ class Intervention:
     dropout: float = 0.0  # on the weights
     seed: int = 0  # of the dropout
     only: frozenset[str] | None = None  # names of attention sub-layers
+    window: int | None = None  # keys that a query reads at most, itself included; joins the mask
+    cap: bool = True  # False: scores are not capped
+    bias: bool = True  # False: nothing is added to the scores
+    sinks: bool = True  # False: no sink takes a part of the weight
 
     def __post_init__(self) -> None:
         for name in _MEMBERS:
@@ -64,6 +69,8 @@ class Intervention:
                 f"scale is {self.scale}; it must be between -{LARGEST_SCALE:,.0f} and "
                 f"{LARGEST_SCALE:,.0f}."
             )
+        if self.window is not None and not (type(self.window) is int and self.window > 0):
+            raise ValueError(f"window is {self.window!r}; it must be a number of keys from 1 up.")
         if self.fill != -math.inf and not abs(self.fill) <= LARGEST_MASK_VALUE:
             raise ValueError(
                 f"fill is {self.fill}; it must be minus infinity, or a number that single "
@@ -80,7 +87,7 @@ class Intervention:
     @property
     def masks(self) -> bool:
         """Whether it changes who may look at whom."""
-        return self.mask != "model" or bool(self.hidden or self.blocked)
+        return self.mask != "model" or bool(self.window or self.hidden or self.blocked)
 
     def applies(self, name: str) -> bool:
         """Whether the attention sub-layer of this name is changed."""

@@ -17,23 +17,43 @@ def padding_mask(real: Tensor) -> Tensor:
     return real[:, None, None, :]
 
 
+def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Tensor:
+    """Sliding window, (query, key): True at the `width` keys that a query reads, itself included.
+
+    Causal: itself and the last keys before it. Else as many keys before it as after it, so that an even
+    width reads as many as the odd width below.
+    """
+    before = torch.arange(queries)[:, None] - torch.arange(keys)
+    if causal:
+        return (before >= 0) & (before < width)
+    return before.abs() <= (width - 1) // 2
+
+
 def changed_mask(
-    own: Tensor | None, intervention: Intervention, query: Tensor, key: Tensor
+    own: Tensor | None,
+    intervention: Intervention,
+    query: Tensor,
+    key: Tensor,
+    *,
+    causal: bool = False,
 ) -> Tensor | None:
     """The mask (…, query, key) of one attention sub-layer, after what an intervention changes in it.
 
-    query and key (…, T, D) give lengths and device. Hidden and blocked positions past the end change
-    nothing. None where every query may look at every key.
+    query and key (…, T, D) give lengths and device. causal: whether the model hides the future there.
+    Hidden and blocked positions past the end change nothing. None where every query may look at every key.
     """
     mask = MASKS[intervention.mask]
     if mask.lifts:
         own = None
-    if not (mask.pattern or intervention.hidden or intervention.blocked):
+    if not (mask.pattern or intervention.window or intervention.hidden or intervention.blocked):
         return own
     queries, keys = query.shape[-2], key.shape[-2]
     allowed = torch.ones(queries, keys, dtype=torch.bool)
     if mask.pattern:
         allowed = torch.from_numpy(mask.pattern(queries, keys))
+    if intervention.window is not None:
+        looks_back = bool(mask.pattern) or (causal and not mask.lifts)
+        allowed &= window_mask(queries, keys, intervention.window, causal=looks_back)
     allowed[:, [position for position in intervention.hidden if position < keys]] = False
     for at, to in intervention.blocked:
         if at < queries and to < keys:

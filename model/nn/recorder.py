@@ -4,6 +4,7 @@ Layers write into the recorder of the current context, and keep nothing where th
 context variable keeps threads and sessions apart: hooks on a shared module would serve everybody.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +24,7 @@ from model.system import deadline
 Level = Literal["nothing", "attention", "full"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AttentionCall:
     """What one attention sub-layer computes from: vectors (B, H, T, D), mask (…, T, S)."""
 
@@ -33,8 +34,14 @@ class AttentionCall:
     value: Tensor
     scale: float
     mask: Tensor | None
-    look_ahead: bool  # whether the kernel makes the look-ahead mask itself; `mask` is None then
-    mask_value: float
+    cap: float | None  # on the scaled scores
+    bias: Tensor | None  # added to them: 4 axes, broadcasts to (B, H, T, S)
+    sinks: Tensor | None  # (H,): logits of the softmax's one more column
+    window: int | None  # keys that the model's own sliding window lets a query read
+    look_ahead: bool = (
+        False  # whether the kernel makes the look-ahead mask itself; `mask` is None then
+    )
+    mask_value: float = -math.inf
 
     @property
     def groups(self) -> int:
@@ -45,13 +52,19 @@ class AttentionCall:
     def is_masked(self) -> bool:
         return self.look_ahead or self.mask is not None
 
+    @property
+    def needs_steps(self) -> bool:
+        """Whether it has what PyTorch's kernel cannot compute."""
+        filled = self.is_masked and math.isfinite(self.mask_value)
+        return filled or self.cap is not None or self.sinks is not None
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class AttentionTensors(AttentionCall):
     """The same with what it gave."""
 
     output: Tensor  # (B, H, T, D)
-    steps: dict[str, Tensor]  # "scores", "masked", "weights", "dropped": explicit passes only
+    steps: dict[str, Tensor]  # explicit passes only: "scores", "masked", "weights", "dropped" …
 
 
 @dataclass(frozen=True)
@@ -142,6 +155,7 @@ class Recorder:
         return replace(
             intervention,
             mask=intervention.mask if masks else "model",
+            window=intervention.window if not crosses or intervention.only is not None else None,
             hidden=intervention.hidden if reads_text else frozenset(),
         )
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from model.trace.arrays import Array, Mask
+from model.trace.stages import soft_capped
 
 BLOCK = 128  # queries
 
@@ -20,11 +21,15 @@ def largest_gap(
     mask: Mask | None,
     look_ahead: bool,
     mask_value: float,
+    cap: float | None = None,
+    bias: Array | None = None,
+    sink: float | None = None,
 ) -> float:
-    """Largest |softmax(q · kᵀ · scale, masked) · v − output| of one head.
+    """Largest |softmax(q · kᵀ · scale, capped, biased, masked) · v − output| of one head.
 
     query (T, d_k), key (S, d_k), value (S, d_v), output (T, d_v), mask (T, S), True = may look.
-    look_ahead stands for a look-ahead mask. A row whose every key is masked by minus infinity is zero.
+    look_ahead stands for a look-ahead mask. bias: (T or 1, S). sink: the logit of the softmax's one more
+    column. A row whose every key is masked by minus infinity is zero.
     """
     largest = 0.0
     for start in range(0, len(query), BLOCK):
@@ -34,21 +39,28 @@ def largest_gap(
         keys = min(rows.stop, len(key)) if unseen else len(key)
         scores = query[rows] @ key[:keys].T
         scores *= np.float32(scale)
+        if cap is not None:
+            scores = soft_capped(scores, cap)
+        if bias is not None:
+            scores += bias[rows if len(bias) > 1 else slice(None), :keys]
         if look_ahead:
             later = np.arange(keys) > np.arange(rows.start, rows.stop)[:, None]
             np.copyto(scores, np.float32(mask_value), where=later)
         elif mask is not None:
             np.copyto(scores, np.float32(mask_value), where=~mask[rows, :keys])
-        gap = np.abs(_context(scores, value[:keys]) - output[rows])
+        gap = np.abs(_context(scores, value[:keys], sink) - output[rows])
         largest = max(largest, float(gap.max(initial=0.0)))
     return largest
 
 
-def _context(masked: Array, value: Array) -> Array:
-    """softmax(masked) · value; `masked` is overwritten."""
-    top = masked.max(-1, keepdims=True, initial=-math.inf)
+def _context(masked: Array, value: Array, sink: float | None) -> Array:
+    """softmax(masked, and a sink) · value; `masked` is overwritten."""
+    least = -math.inf if sink is None else sink
+    top = masked.max(-1, keepdims=True, initial=least)
     masked -= np.where(np.isneginf(top), 0, top)
     np.exp(masked, out=masked)
     sums = masked.sum(-1, keepdims=True)
+    if sink is not None:
+        sums += np.exp(np.float32(sink) - top)
     context: Array = np.divide(masked @ value, np.where(sums == 0, 1, sums), dtype=np.float32)
     return context

@@ -60,7 +60,20 @@ def attention_record(
         look_ahead=tensors.look_ahead,
         steps={name: array_of(step) for name, step in tensors.steps.items()},
         projection=replace(projection, turned=False) if crosses else projection,
+        cap=tensors.cap,
+        bias=None if tensors.bias is None else _bias_of(tensors.bias),
+        sinks=None if tensors.sinks is None else array_of(tensors.sinks.detach().clone()[None]),
+        window=tensors.window,
     )
+
+
+def _bias_of(bias: Tensor) -> Array | None:
+    """(head or 1, query or 1, key): without the axes over which the bias is repeated. None where it adds
+    nothing: T5's cross-attention gets a bias of zeros."""
+    for axis in (1, 2):
+        bias = bias.narrow(axis, 0, 1) if bias.stride(axis) == 0 else bias
+    array = array_of(bias)
+    return array if array.any() else None
 
 
 def _mask_of(mask: Tensor) -> Mask:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
 from model.nn.intervention import WeightSet
 from model.nn.places import Kind, Place
-from model.trace.arrays import Array, Mask, read_only, softmax
+from model.trace.arrays import Array, Mask, read_only
 from model.trace.check import largest_gap
+from model.trace.stages import probabilities, soft_capped
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,11 @@ class Token:
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """One attention sub-layer of one pass. Row = query, column = key, rows of weights sum to 1.
+    """One attention sub-layer of one pass. Row = query, column = key, rows of weights sum to 1, or to
+    what a sink leaves of it.
+
+    Stages: scores → scaled → capped → biased → masked → weights. Where the model has no cap and no bias,
+    those two equal the stage before.
 
     Scores, weights and context are derived from the recorded vectors when asked; after an explicit
     pass they are what the model itself computed. Heads count from 0.
@@ -54,6 +59,10 @@ class Attention:
     steps: Mapping[str, Array]  # of an explicit pass, (head, query, key)
     projection: Projection = AS_IN_GPT2
     weights_set: tuple[WeightSet, ...] = ()  # the other weights of a row share what is left to 1
+    cap: float | None = None  # scaled scores were capped to ± this
+    bias: Array | None = None  # (head or 1, query or 1, key): added to the capped scores
+    sinks: Array | None = None  # (head,): logits of the softmax's one more column
+    window: int | None = None  # keys that the model's own sliding window lets a query read
 
     @property
     def name(self) -> str:
@@ -112,37 +121,59 @@ class Attention:
         """(query, key): score · scale."""
         return read_only(self.scores(head) * np.float32(self.scale))
 
+    def capped(self, head: int) -> Array:
+        """(query, key): cap · tanh(scaled / cap)."""
+        if "capped" in self.steps:
+            return self.steps["capped"][head]
+        scaled = self.scaled(head)
+        return scaled if self.cap is None else read_only(soft_capped(scaled, self.cap))
+
+    def bias_of(self, head: int) -> Array | None:
+        """(query or 1, key): what is added to the capped scores of one head."""
+        return None if self.bias is None else self.bias[head if len(self.bias) > 1 else 0]
+
+    def biased(self, head: int) -> Array:
+        """(query, key): capped scores plus the bias."""
+        if "biased" in self.steps:
+            return self.steps["biased"][head]
+        scores, bias = self.capped(head), self.bias_of(head)
+        return scores if bias is None else read_only(scores + bias)
+
     def masked(self, head: int) -> Array:
-        """(query, key): scaled scores, with the mask value where the mask forbids to look."""
+        """(query, key): biased scores, with the mask value where the mask forbids to look."""
         if "masked" in self.steps:
             return self.steps["masked"][head]
-        scaled, mask = self.scaled(head), self.mask_of(head)
+        biased, mask = self.biased(head), self.mask_of(head)
         return (
-            scaled
+            biased
             if mask is None
-            else read_only(np.where(mask, scaled, np.float32(self.mask_value)))
+            else read_only(np.where(mask, biased, np.float32(self.mask_value)))
         )
 
     def weights(self, head: int) -> Array:
-        """(query, key): how much each query looks at each key. Rows sum to 1, before any dropout;
-        a row whose every key is masked by minus infinity is zero. Those set by hand are as they were set."""
+        """(query, key): how much each query looks at each key. Rows sum to 1, less what a sink takes,
+        before any dropout; a row whose every key is masked by minus infinity is zero. Those set by hand are
+        as they were set."""
         if "weights" in self.steps:
             return self.steps["weights"][head]
-        weights = softmax(self.masked(head))
-        for query in sorted({cell[1] for cell in self.weights_set if cell[0] == head}):
-            weights[query] = self._row_set(head, query, weights[query])
-        return read_only(weights)
+        return read_only(self._probabilities(head)[:, : self.vectors[1].shape[1]])
 
-    def _row_set(self, head: int, query: int, row: Array) -> Array:
-        """(key,): a row in which weights are set by hand."""
-        given = {key: weight for h, q, key, weight in self.weights_set if (h, q) == (head, query)}
-        free = ~np.isin(np.arange(len(row)), list(given))
-        left, others = max(1 - sum(given.values()), 0.0), row[free].sum()
-        changed = np.where(
-            free & (others > 0), row * left / max(others, np.finfo(np.float32).tiny), 0
-        )
-        changed[list(given)] = list(given.values())
-        return changed.astype(np.float32)
+    def sink_weights(self, head: int) -> Array:
+        """(query,): the weight that the head's sink takes of each row; zero without one."""
+        if self.sinks is None:
+            return read_only(np.zeros(self.vectors[0].shape[1], np.float32))
+        if "sink_weights" in self.steps:
+            return self.steps["sink_weights"][head]
+        return read_only(self._probabilities(head)[:, -1])
+
+    def _probabilities(self, head: int) -> Array:
+        """(query, key): the weights; with a sink, what it takes in one more column."""
+        cells = [cell[1:] for cell in self.weights_set if cell[0] == head]
+        return probabilities(self.masked(head), self._sink(head), cells)
+
+    def _sink(self, head: int) -> float | None:
+        """The logit of one head's sink."""
+        return None if self.sinks is None else float(self.sinks[head])
 
     def dropped(self, head: int) -> Array:
         """(query, key): the weights after dropout, as applied to the values."""
@@ -173,6 +204,9 @@ class Attention:
             mask=None if self.look_ahead else self.mask_of(head),
             look_ahead=self.look_ahead,
             mask_value=self.mask_value,
+            cap=self.cap,
+            bias=self.bias_of(head),
+            sink=self._sink(head),
         )
 
     def _of(self, which: int, head: int) -> Array:

@@ -138,6 +138,7 @@ class Trace:
             arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
+            arrays += [attention.bias, attention.sinks]
         for norm in self.norms:
             arrays += [norm.input, norm.recorded]
         for record in self.feed_forward:

@@ -21,7 +21,17 @@ from model.trace.trace import Logits, Trace
 FORMAT, VERSION = "attention-visualizer trace", 1
 _VECTORS = ("query", "key", "value")
 _NORM_ARRAYS = ("input", "mean", "inverse_deviation", "gamma", "beta")
-_ATTENTION_FIELDS = ("name", "kind", "stack", "layer", "heads", "scale", "look_ahead")
+_ATTENTION_FIELDS = (
+    "name",
+    "kind",
+    "stack",
+    "layer",
+    "heads",
+    "scale",
+    "look_ahead",
+    "cap",
+    "window",
+)
 Arrays = Mapping[str, NDArray[Any]]
 Written = Mapping[str, Any]  # what JSON holds
 
@@ -79,6 +89,7 @@ def _arrays(trace: Trace) -> Arrays:
         for name, vectors in zip(_VECTORS, attention.vectors, strict=True):
             arrays[f"{place}/{name}"] = vectors
         arrays |= {f"{place}/output": attention.output, f"{place}/mask": attention.own_mask}
+        arrays |= {f"{place}/bias": attention.bias, f"{place}/sinks": attention.sinks}
         arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
     for norm in trace.norms:
         place = f"norms/{norm.name}"
@@ -188,6 +199,10 @@ def _read_attention(entry: Written, arrays: Arrays) -> Attention:
         steps={name: arrays[f"{place}/steps/{name}"] for name in entry["steps"]},
         projection=Projection(**entry.get("projection", {})),
         weights_set=tuple(map(tuple, entry.get("weights_set", ()))),
+        cap=entry.get("cap"),
+        bias=arrays.get(f"{place}/bias"),
+        sinks=arrays.get(f"{place}/sinks"),
+        window=entry.get("window"),
     )
 
 

@@ -83,7 +83,7 @@ def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_the
     expect(page.get_by_test_id("head-5")).to_be_attached()
     assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)
     offered(page, REFUSED).click()
-    expect(page.get_by_text("caps its attention scores")).to_be_visible()
+    expect(page.get_by_text("4 norms around 2 sub-layers")).to_be_visible()
     assert "tiny-llama" in page.url
     expect(page.get_by_test_id("head-5")).to_be_attached()
 

@@ -93,13 +93,13 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "marian": ("MarianMTModel", "MarianConfig", {**_BART, **_MARIAN}),
 }  # fmt: skip
 REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_GROUPED, "head_dim": 16}, "caps"),
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_GROUPED, "head_dim": 16}, "4 norms"),
     "t5": (
         "T5ForConditionalGeneration",
         "T5Config",
         {"vocab_size": VOCABULARY, "d_model": 48, "d_kv": 8, "d_ff": 80, "num_layers": 2,
          "num_heads": 6, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 2},
-        "position bias",
+        "differ",
     ),
     "bloom": (
         "BloomForCausalLM",

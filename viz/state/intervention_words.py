@@ -9,7 +9,7 @@ from model.nn.intervention import Intervention
 from model.nn.mask_choices import MASKS
 from model.nn.patches import Patch, PatchPart
 from model.nn.places import head_label, layer_label
-from viz.notation.numbers import power_of_ten, signed
+from viz.notation.numbers import counted, power_of_ten, signed
 from viz.notation.visible import visible
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
@@ -40,14 +40,7 @@ def mask_value_name(mask_value: float) -> str:
 
 
 def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[InterventionPart]:
-    if intervention.scale is not None:
-        words = (
-            "scores not scaled" if intervention.scale == 1 else f"scores × {intervention.scale:g}"
-        )
-        yield InterventionPart(words, replace(intervention, scale=None))
-    if intervention.mask != "model":
-        words = MASKS[intervention.mask].change
-        yield InterventionPart(words, replace(intervention, mask="model"))
+    yield from _of_scores(intervention)
     labels = dict(enumerate(f" {token}" for token in tokens))
     yield from _each(
         intervention,
@@ -71,12 +64,12 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
         yield InterventionPart("positions off", replace(intervention, positions=True))
     for place in sorted({place for place, _ in intervention.ablated}):
         heads = frozenset(head for head in intervention.ablated if head[0] == place)
-        counted = f"heads of {layer_label(place)} off"
+        heads_off = f"heads of {layer_label(place)} off"
         yield from _each(
             intervention,
             "ablated",
             heads,
-            counted,
+            heads_off,
             lambda head: f"{head_label(head, full=True)} off",
         )
     yield from _by_hand(intervention)
@@ -89,6 +82,27 @@ def _parts(intervention: Intervention, tokens: tuple[str, ...]) -> Iterator[Inte
         yield InterventionPart(
             f"only in {names}", replace(intervention, only=None, blocked=frozenset())
         )
+
+
+def _of_scores(intervention: Intervention) -> Iterator[InterventionPart]:
+    """What changes all scores, and which of them count."""
+    if intervention.scale is not None:
+        words = (
+            "scores not scaled" if intervention.scale == 1 else f"scores × {intervention.scale:g}"
+        )
+        yield InterventionPart(words, replace(intervention, scale=None))
+    if not intervention.cap:
+        yield InterventionPart("no cap", replace(intervention, cap=True))
+    if not intervention.bias:
+        yield InterventionPart("no bias", replace(intervention, bias=True))
+    if not intervention.sinks:
+        yield InterventionPart("no sinks", replace(intervention, sinks=True))
+    if intervention.mask != "model":
+        words = MASKS[intervention.mask].change
+        yield InterventionPart(words, replace(intervention, mask="model"))
+    if intervention.window is not None:
+        words = f"window of {counted(intervention.window, 'key')}"
+        yield InterventionPart(words, replace(intervention, window=None))
 
 
 def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:

@@ -206,11 +206,13 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "mask": lambda given: _one_of(*MASKS)(given),
     "hidden": _members(_whole),
     "blocked": _members(_edge),
-    "positions": lambda given: _one_of("0", "1")(given) == "1",
+    **dict.fromkeys(
+        ("positions", "cap", "bias", "sinks"), lambda given: _one_of("0", "1")(given) == "1"
+    ),
     "ablated": _members(_head),
     "weights": _members(_weight),
     "patch": _patch,
-    "seed": _whole,
+    **dict.fromkeys(("seed", "window"), _whole),
     "only": _members(_layer),
 }
 PARAMETERS = frozenset(_READERS)

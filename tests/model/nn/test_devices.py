@@ -60,6 +60,9 @@ def interventions(model: Model) -> dict[str, Intervention]:
         "ablated": Intervention(ablated=frozenset({(name, 0), (name, 1)})),
         "dropout": Intervention(dropout=0.3, seed=7),
         "dropout in one": Intervention(dropout=0.3, only=only),
+        "window": Intervention(window=3),
+        "window in one": Intervention(window=2, mask="none", only=only),
+        "no cap, bias or sinks": Intervention(cap=False, bias=False, sinks=False),
     }
 
 
@@ -105,7 +108,16 @@ def tensors_of(recorder: Recorder) -> Iterator[torch.Tensor]:
 def test_every_pass_runs_where_the_model_is(name: str) -> None:
     model, *_ = on_meta(name)
     known, thorough = interventions(model), name in THOROUGH
-    fused = [*known] if thorough else ["none", "no mask", "hidden", "positions off", "dropout"]
+    few = [
+        "none",
+        "no mask",
+        "hidden",
+        "positions off",
+        "dropout",
+        "window",
+        "no cap, bias or sinks",
+    ]
+    fused = [*known] if thorough else few
     explicit = ["none", "all hidden", "blocked", "dropout"] if thorough else ["none"]
     for said in fused + [f"{said}, explicit" for said in explicit]:
         intervention, stepwise = known[said.removesuffix(", explicit")], said.endswith("explicit")

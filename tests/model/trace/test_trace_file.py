@@ -1,7 +1,7 @@
 """What leaves the app comes back as it was: the trace file and the CSV."""
 
 import io
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace_file import read_trace, trace_file
 from tests.csv_reading import bared, read_matrix_csv
 from tests.model import hub_models
+from tests.model.made_trace import made_trace
 from tests.model.tiny import loaded, run
 
 RECORDS = (Trace, Attention, Place, NormRecord, FeedForwardRecord, Token, Intervention, Patch)
@@ -52,10 +53,19 @@ def assert_same_trace(before: Trace, after: Trace) -> None:
     for ours, theirs in zip(before.attention, after.attention, strict=True):
         for name in ("name", "kind", "stack", "layer", "heads", "scale", "mask_value", "ablated"):
             assert getattr(ours, name) == getattr(theirs, name)
-        for name in ("query", "key", "value", "output", "mask"):
+        assert (ours.cap, ours.window) == (theirs.cap, theirs.window)
+        for name in ("query", "key", "value", "output", "mask", "bias", "sinks"):
             assert_same_arrays(getattr(ours, name), getattr(theirs, name))
         for head in range(ours.heads):
-            for step in ("scores", "masked", "weights", "dropped", "context"):
+            for step in (
+                "scores",
+                "biased",
+                "masked",
+                "weights",
+                "dropped",
+                "context",
+                "sink_weights",
+            ):
                 assert_same_arrays(getattr(ours, step)(head), getattr(theirs, step)(head))
     for ours, theirs in zip(before.norms, after.norms, strict=True):
         assert (ours.name, ours.kind, ours.epsilon) == (theirs.name, theirs.kind, theirs.epsilon)
@@ -88,6 +98,10 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
         dropout=0.2,
         seed=3,
         only=frozenset({name}),
+        window=3,
+        cap=False,
+        bias=False,
+        sinks=False,
     )
     for trace in (run(model, record="full"), run(model, intervention), run(model, explicit=True)):
         file = trace_file(trace)
@@ -103,16 +117,31 @@ def test_a_trace_of_a_hub_model_comes_back_too(family: str) -> None:
     assert_same_trace(trace, read_trace(trace_file(trace)))
 
 
+def test_the_stages_of_later_models_come_back() -> None:
+    made = made_trace([np.tri(4, dtype=np.float32)] * 2, "a b c d")
+    bias = np.arange(8, dtype=np.float32).reshape(2, 1, 4)
+    staged = replace(
+        made.attention[0],
+        steps={},
+        cap=2.5,
+        bias=bias,
+        sinks=np.array([1, -1], dtype=np.float32),
+        window=3,
+    )
+    trace = replace(made, attention=(staged,), summands={"decoder": {}})
+    assert_same_trace(trace, read_trace(trace_file(trace)))
+
+
 def test_every_field_of_a_record_is_written() -> None:
     """A field that a record gains must be written and read, and named here."""
     assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
         "Trace": 13,
-        "Attention": 12,
+        "Attention": 16,
         "Place": 3,
         "NormRecord": 9,
         "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
         "Token": 5,
-        "Intervention": 12,
+        "Intervention": 16,
         "Patch": 3,
     }
 

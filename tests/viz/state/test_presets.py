@@ -155,11 +155,19 @@ def test_every_part_of_an_intervention_is_listed_and_can_be_taken_back_by_itself
         dropout=0.1,
         seed=4,
         only=frozenset({"decoder.0.self"}),
+        window=1,
+        cap=False,
+        bias=False,
+        sinks=False,
     )
     listed = parts(intervention, ("a", "b"))
     assert [part.words for part in listed] == [
         "scores × 0.5",
+        "no cap",
+        "no bias",
+        "no sinks",
         "causal mask",
+        "window of 1 key",
         "1 b hidden",
         "2 cannot see 0",
         "masked = −1e9",
