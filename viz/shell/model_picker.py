@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 from cachetools.func import ttl_cache
 
-from model.download.hub import Listing, UnreachableError, bytes_text, listed
+from model.download.hub import Listing, UnreachableError, listed
 from model.download.sources import fetched, folder_of, is_on_disk, is_unpacked
 from model.download.transfer import arrived
 from model.download.wheel import Progress
@@ -25,6 +25,7 @@ from model.loading.registry import (
     untrained_models,
 )
 from model.loading.untrained_models import UNTRAINED_TITLE, untrained_bytes
+from model.system.files import bytes_text
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.shell.downloads import Download, Fetching

