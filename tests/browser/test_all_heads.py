@@ -64,6 +64,12 @@ def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., P
     expect(
         page.get_by_text("puts the largest weight from").filter(has_text=": 0.9")
     ).to_be_visible()
+    show(page, "Why the first token?")
+    expect(page.get_by_text("Spread evenly, it would get")).to_be_visible()
+    assert_opens_on_its_picture(page)
+    show(page, "When it is hidden")
+    expect(page.get_by_text("The rows still sum to 1, so others gain")).to_be_visible()
+    assert_opens_on_its_picture(page)
     show(page, "Leave one out")
     expect(page.get_by_text("goes from 0.99")).to_be_visible()
     assert_opens_on_its_picture(page)

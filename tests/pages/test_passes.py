@@ -131,6 +131,13 @@ def test_the_steps_of_a_text_are_passed_once_each(passes: Passes) -> None:
     assert len(set(passes)) == 4
 
 
+def test_hiding_a_token_passes_the_sentence_once_more(passes: Passes) -> None:
+    app = opened("pages/all_heads.py", show="Why the first token?")
+    passes.clear()
+    control(app, "Picture").set_value("When it is hidden").run()
+    assert len(passes) == len(set(passes)) == 2
+
+
 def test_the_servers_own_numbers_count_one_pass_for_each_request(tmp_path: Path) -> None:
     """The traces of the sentence take more than the one megabyte that this server may keep."""
     text = " ".join([TEXT] * 4)

@@ -16,6 +16,10 @@ SCORE_PARTS = (
     r" \text{score}_{ij} &= q_i \cdot k_j = \textstyle\sum_a \sum_b q_i^{(a)} \cdot k_j^{(b)} \end{aligned}"
 )
 EDGE = r"o_i\, W_O^{(h)} = \textstyle\sum_j \text{weight}_{ij}\; v_j\, W_O^{(h)}"
+SINK = (
+    r"\textstyle\sum_j \text{weight}_{ij} = 1 \qquad"
+    r" \text{length}_{ij} = \| \text{weight}_{ij}\; v_j\, W_O^{(h)} \|"
+)
 MEAN = r"\bar W = \frac{1}{h} \sum_{i=0}^{h-1} W_i"
 ROLLOUT = (
     r"\begin{aligned} A_l &= \tfrac12 \bar W_l + \tfrac12 I \\"

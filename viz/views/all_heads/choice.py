@@ -149,19 +149,22 @@ def beside_chosen_head(
     with picture:
         yield words
     with one:
-        _chosen_head(seen, title)
+        chosen_head(seen, title)
 
 
-def _chosen_head(seen: Look, title: str) -> None:
-    """The chosen head's weights, and a link to the explorer."""
+def chosen_head(seen: Look, title: str = "") -> None:
+    """The chosen head's weights in a run, and a link to the explorer."""
     attention, head = seen.attention, seen.head
     queries, keys = labels_of(seen.trace, attention)
     figure = weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW)
     chart(headed(figure, title) if title else figure, f"all-heads-chosen-{attention.name}-{head}")
     readout_of(attention, head, queries, keys)
+    view = replace(current(), show="", stage="weights")
+    if seen.request.intervention.changes:
+        view = replace(view, intervention=seen.request.intervention)
     view_link(
         "pages/attention.py",
         f"Open {name_of(seen, (attention.name, head))} in the explorer →",
-        replace(current(), show="", stage="weights"),
+        view,
     )
     write_link()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from viz.state.look import Look
 from viz.views.all_heads.ablation import ablation
 from viz.views.all_heads.compare import compare
+from viz.views.all_heads.first_token import first_token
 from viz.views.all_heads.grid import grid
 from viz.views.all_heads.head_results import head_results
 from viz.views.all_heads.matrices import as_matrices
@@ -17,6 +18,7 @@ VIEWS: dict[str, Callable[[Look], None]] = {
     "Grid": grid,
     "Ranking": ranking,
     "From word to word": from_word_to_word,
+    "Why the first token?": first_token,
     "What heads write": head_results,
     "Through W_O": through_output,
     "A head as matrices": as_matrices,

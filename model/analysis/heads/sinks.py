@@ -1,0 +1,141 @@
+"""How much heads attend to one token, often the first, and what that weight carries.
+
+A row of weights sums to 1, so a head that finds nothing to read still puts its weight somewhere. A token
+that takes much of it and whose value is short is an attention sink (Xiao et al. 2023).
+
+Axes: H heads of a family.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from model.analysis.heads.families import Family
+from model.analysis.heads.labels import allowed_cells
+from model.nn.intervention import Intervention
+from model.nn.places import Head
+from model.trace.arrays import Mask, Wide
+from model.trace.records import Attention
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class TokenAsKey:
+    """One token as a key of every head of a family, (H,) each.
+
+    Means are over the rows that count: those of other tokens that may attend to it. They are NaN for a
+    head without such a row.
+    """
+
+    heads: tuple[Head, ...]
+    position: int
+    rows: Wide  # how many count
+    weight: Wide  # mean weight on it
+    even: Wide  # the weight that it would get if each row were spread evenly over its keys
+    value: Wide  # length of its value
+    other_values: Wide  # mean length of the other tokens' values; NaN if there are none
+    edge: Wide  # mean length of weight · value · W_O of the edge to it
+    edges: Wide  # mean sum of these lengths over all edges of a row
+
+    @property
+    def value_ratio(self) -> Wide:
+        """The length of its value over the mean of the others."""
+        return _shares(self.value, self.other_values)
+
+    @property
+    def carried(self) -> Wide:
+        """Its share of the lengths of all edges of these rows."""
+        return _shares(self.edge, self.edges)
+
+
+def token_as_key(model: "Model", trace: Trace, family: Family, position: int = 0) -> TokenAsKey:
+    """Raises ValueError for a token that no other one may attend to."""
+    columns = [
+        _of_head(model, attention, head, position)
+        for attention in family.members(trace)
+        for head in range(attention.heads)
+    ]
+    found = np.array(columns, np.float64).T
+    if not found[0].any():
+        raise ValueError(f"No other token may attend to the token at position {position}.")
+    return TokenAsKey(family.heads(trace), position, *found)
+
+
+def _of_head(
+    model: "Model", attention: Attention, head: int, position: int
+) -> tuple[float | np.floating, ...]:
+    """The numbers of one head, in the order of the fields."""
+    allowed = allowed_cells(attention, head)
+    rows = _counted(attention, allowed, position)
+    value = attention.value[head].astype(np.float64)
+    lengths = np.linalg.norm(value, axis=-1)
+    others = np.delete(lengths, position)
+    known = rows.sum(), lengths[position], others.mean() if len(others) else np.nan
+    if not rows.any():
+        return known[0], np.nan, np.nan, *known[1:], np.nan, np.nan
+    weights = attention.weights(head)
+    on_it = weights[rows, position].astype(np.float64)
+    even = (1 / allowed[rows].sum(-1)).mean()
+    written = _lengths_written(model, attention, head, value)
+    edges = (weights @ written.astype(np.float32))[rows].mean(dtype=np.float64)
+    return known[0], on_it.mean(), even, *known[1:], (on_it * written[position]).mean(), edges
+
+
+def _counted(attention: Attention, allowed: Mask, position: int) -> Mask:
+    """(query,): True for the other tokens that may attend to one."""
+    rows = allowed[:, position].copy()
+    if attention.kind != "cross" and position < len(rows):
+        rows[position] = False
+    return rows
+
+
+def _lengths_written(model: "Model", attention: Attention, head: int, value: Wide) -> Wide:
+    """(key,): the length of each value through the head's rows of W_O."""
+    width = value.shape[-1]
+    output = model.layer(attention.name).output.weight[:, head * width : (head + 1) * width]
+    written = value @ output.detach().cpu().numpy().T
+    lengths: Wide = np.linalg.norm(written, axis=-1)
+    return lengths
+
+
+def _shares(part: Wide, whole: Wide) -> Wide:
+    """part / whole, NaN where the whole is 0."""
+    return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
+
+
+def hiding(trace: Trace, family: Family, position: int) -> Intervention:
+    """The intervention in which no other token attends to one. A target token is hidden from the decoder's
+    self-attention, any other from everything that reads it."""
+    if family.stack == "encoder" or family.cross or trace.source == "decoder":
+        return Intervention(hidden=frozenset({position}))
+    queries = range(position + 1, len(trace.target_tokens))
+    return Intervention(
+        blocked=frozenset((query, position) for query in queries),
+        only=frozenset(one.name for one in family.members(trace)),
+    )
+
+
+def moved_weight(before: Trace, after: Trace, family: Family, position: int) -> Wide:
+    """(H, key): by how much each key's mean weight differs in a run that hides the token at a position, over
+    the rows that count for it in the unchanged run. NaN for a head without such a row."""
+    pairs = zip(family.members(before), family.members(after), strict=True)
+    return np.array(
+        [
+            _moved(ours, theirs, head, position)
+            for ours, theirs in pairs
+            for head in range(ours.heads)
+        ]
+    )
+
+
+def _moved(ours: Attention, theirs: Attention, head: int, position: int) -> Wide:
+    rows = _counted(ours, allowed_cells(ours, head), position)
+    if not rows.any():
+        return np.full(ours.key.shape[1], np.nan)
+    apart = theirs.weights(head)[rows].astype(np.float64) - ours.weights(head)[rows]
+    mean: Wide = apart.mean(0)
+    return mean

@@ -1,0 +1,62 @@
+"""Why the first token?: what the view says is what its run shows, for decoders, encoders and translators."""
+
+import re
+
+import numpy as np
+import pytest
+
+from model import Intervention
+from model.analysis.tokens.prediction import divergence
+from tests.pages.reading import control, own, said, visit
+
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+VIEW = "Why the first token?"
+
+
+@pytest.mark.parametrize("model", ["house-gpt", "minilm"])
+def test_the_sentence_is_that_of_a_plain_loop(model: str) -> None:
+    words = said(visit("all_heads", model=model, text=TEXT, show=VIEW))
+    trace = own(model).trace(TEXT)
+    weights = [one.weights(head) for one in trace.attention for head in range(one.heads)]
+    on_it = np.array([one[1:, 0].mean() for one in weights])
+    keys = [(row > 0).sum() for row in weights[0][1:]]
+    assert f"gets {on_it.mean():.2f} of the weight of the other tokens" in words
+    assert f"it would get {np.mean(1 / np.array(keys)):.2f}." in words
+    assert f"with {on_it.max():.2f}" in words
+    resting = int((on_it > 0.5).sum())
+    assert f"In {resting} of {len(weights)} heads it has more than half" in words
+    moves_little = "most of this weight moves the stream little" in words
+    carried = int(re.search(r"its edges carry (\d+)%", words)[1])  # type: ignore[index]
+    assert moves_little == (carried < 100 * on_it[on_it > 0.5].mean() / 2)
+
+
+def test_a_text_without_a_sink_is_said_to_have_none() -> None:
+    words = said(visit("all_heads", model="induction", text="a b c d e a b c d e", show=VIEW))
+    assert "No head gives it more than half of its weight on this text." in words
+    assert "moves the stream" not in words
+
+
+def test_the_hidden_token_is_told_by_its_own_run() -> None:
+    app = visit("all_heads", model="house-gpt", text=TEXT, show=VIEW)
+    control(app, "Picture").set_value("When it is hidden").run()
+    model = own("house-gpt")
+    before, after = (
+        model.trace(TEXT, intervention=Intervention(hidden=frozenset(hidden)))
+        for hidden in ((), (0,))
+    )
+    rows = [run.require_prediction().after(-1) for run in (before, after)]
+    assert f"**{float(divergence(*rows)):.2f} nats**" in said(app)
+    moved = [
+        (theirs.weights(head)[1:] - ours.weights(head)[1:]).mean(0)
+        for ours, theirs in zip(before.attention, after.attention, strict=True)
+        for head in range(ours.heads)
+    ]
+    gained = np.mean(moved, axis=0)
+    first = int(gained.argmax())
+    assert f"(position {first}) {gained[first]:+.2f}" in said(app)
+
+
+def test_one_token_alone_is_no_ones_key() -> None:
+    app = visit("all_heads", model="house-gpt", text="Tom", show=VIEW)
+    assert not app.exception
+    assert "No other token may attend to the token at position 0" in app.info[0].value
