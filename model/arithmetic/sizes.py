@@ -94,6 +94,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     read, kept = config.heads * config.head_width, config.key_head_count * config.head_width
     attention = 2 * width * (read + kept) + config.query_key_norm
     attention += (read + 2 * kept) * config.qkv_bias + width * config.output_bias
+    attention += config.heads * config.sinks
     inner = 2 if config.is_gated else 1
     feeds = (inner + 1) * width * config.d_mlp
     feeds += (inner * config.d_mlp + width) * (config.hidden_bias and config.d_mlp > 0)
@@ -101,6 +102,7 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     parts = {
         "Token embedding": config.d_vocab * width,
         "Position embedding": config.n_ctx * width * (config.positions == "learned"),
+        "Biases of distances": config.buckets * config.heads * (bool(encoder) + bool(decoder)),
         "Segment embedding": config.segments * width,
         "Norm after the embedding": norm * config.embedding_norm,
         "Attention": (layers + crossing) * attention,

@@ -53,6 +53,10 @@ def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
 
 
 def _check_steps(attention: Attention) -> None:
+    more = {"caps": attention.cap, "adds biases to": attention.bias, "has sinks in": attention.sinks}
+    for does, found in more.items():
+        if found is not None:
+            raise ValueError(f"it {does} its scores, which this app cannot write as code yet")
     expected = 1 / math.sqrt(attention.query.shape[-1])
     if not math.isclose(attention.scale, expected, rel_tol=1e-5):
         raise ValueError("it does not divide its scores by √d_k")

@@ -1,4 +1,4 @@
-"""A model of the notes with random weights, made when it is opened. The same seed gives the same weights."""
+"""A model with random weights, made when it is opened. The same seed gives the same weights."""
 
 import math
 
@@ -9,6 +9,7 @@ from model.download.hub_folder import check_memory
 from model.loading.gpt2 import GPT2Tokens
 from model.loading.shipped import shipped_tokenizer
 from model.loading.untrained_models import UNTRAINED_BY_NAME, UntrainedModel, untrained_bytes
+from model.nn.attention import MultiHeadAttention
 from model.nn.layers import Norm
 from model.nn.transformer import Transformer
 from model.run.tokenizers import GPT2Subset, GPT2WithEnds
@@ -41,6 +42,8 @@ def with_random_weights(model: UntrainedModel, seed: int = SEED) -> Transformer:
                     _start_linear(part, draws, xavier=model.xavier)
                 case nn.Embedding():
                     _start_table(part, model, draws)
+                case MultiHeadAttention() if part.sinks is not None:
+                    part.sinks.normal_(generator=draws)
                 case Norm():
                     part.gamma.fill_(1.0)
                     if part.beta is not None:
@@ -66,7 +69,7 @@ def _start_table(part: nn.Embedding, model: UntrainedModel, draws: torch.Generat
     """As PyTorch starts a table, with variance 1; vectors that are scaled later start smaller by as much."""
     if model.config.scaled_embedding:
         part.weight.normal_(std=1 / math.sqrt(part.embedding_dim), generator=draws)
-    elif model.xavier:
+    elif model.xavier and part.embedding_dim == model.config.d_model:
         nn.init.xavier_uniform_(part.weight, generator=draws)
     else:
         part.weight.normal_(generator=draws)

@@ -1,4 +1,4 @@
-"""The models of the notes: each of their classes as a config. Nothing of them is trained.
+"""Models without training: each class of the notes as a config, and mechanisms of later models.
 
 Their weights are random. They are made when a model is opened (`model.loading.untrained`).
 """
@@ -25,7 +25,7 @@ VOCABULARY: dict[Tokens, int] = {
 
 @dataclass(frozen=True)
 class UntrainedModel:
-    """A class of the notes as a model. source: the class; None for the paper itself.
+    """A config as a model. source: the class of the notes; None for what a paper describes.
 
     keeps_heads: W_O is the identity, because the class has none. xavier: matrices start as the class asks
     (Glorot and Bengio 2010), and not as PyTorch's layers do by themselves.
@@ -77,7 +77,7 @@ _LAYER: dict[str, Any] = {
     "xavier": True,
     **_POST,
 }
-UNTRAINED = (
+OF_THE_NOTES = (
     _model(
         "notes-second-class",
         "one head, no mask (1 layer × 1 head)",
@@ -193,6 +193,57 @@ UNTRAINED = (
         **_POST,
     ),
 )
+_OF_TODAY: dict[str, Any] = {
+    "d_model": 128,
+    "heads": 4,
+    "norm": "rms",
+    "qkv_bias": False,
+    "output_bias": False,
+    "hidden_bias": False,
+    "xavier": True,
+}
+OF_TODAY = (
+    _model(
+        "all-stages",
+        "every stage of attention (decoder, 4 layers × 4 heads)",
+        "Scores are capped (Gemma 2), get ALiBi's biases (Press et al. 2022), and each head has a sink "
+        "(gpt-oss). Every other layer has a sliding window of 8 tokens (Mistral, Gemma 3). The cap of 3 is "
+        "low, because random weights give small scores.",
+        None,
+        shape="decoder",
+        decoder_layers=4,
+        d_mlp=344,
+        activation="swiglu",
+        positions="alibi",
+        cap=3.0,
+        sinks=True,
+        window=8,
+        full_every=2,
+        **_OF_TODAY,
+    ),
+    _model(
+        "distance-buckets",
+        "T5's buckets of distances (encoder–decoder, 2 + 2 layers × 4 heads)",
+        "Each stack has one learned number for each head and bucket of distances, added to the scores of all "
+        "its layers; scores are not divided by √d_k. Layers as in T5 1.1 (Raffel et al. 2020). It reads 64 "
+        "tokens of each text here.",
+        None,
+        tokens="house with ends",
+        shape="encoder-decoder",
+        n_ctx=64,
+        encoder_layers=2,
+        decoder_layers=2,
+        d_mlp=256,
+        activation="geglu_tanh",
+        positions="buckets",
+        buckets=16,
+        farthest=32,
+        scaled_scores=False,
+        tied=False,
+        **_OF_TODAY,
+    ),
+)
+UNTRAINED = (*OF_THE_NOTES, *OF_TODAY)
 UNTRAINED_BY_NAME = {model.entry.name: model for model in UNTRAINED}
 
 

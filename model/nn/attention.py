@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from model.nn.config import TransformerConfig
 from model.nn.intervention import Intervention, WeightSet
-from model.nn.masks import causal_mask, changed_mask
+from model.nn.masks import causal_mask, changed_mask, window_mask
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
 from model.system import deadline
@@ -248,6 +248,10 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Linear(width, width, bias=bias)
         self.value = nn.Linear(width, width, bias=bias)
         self.output = nn.Linear(width, width, bias=config.output_bias)
+        self.scale = None if config.scaled_scores else 1.0
+        self.cap = config.cap or None
+        self.window = None if place.kind == "cross" else config.window_of(place.layer or 0) or None
+        self.sinks = nn.Parameter(torch.zeros(config.heads)) if config.sinks else None
         for matrix in (self.query, self.key, self.value, self.output):
             nn.init.xavier_uniform_(matrix.weight)
 
@@ -258,16 +262,38 @@ class MultiHeadAttention(nn.Module):
         *,
         mask: Tensor | None = None,
         angles: Tensor | None = None,
+        bias: Tensor | None = None,
     ) -> Tensor:
-        """x (B, T, C) looks at source (B, S, C), or at itself; angles (T, D/2) rotate q and k."""
+        """x (B, T, C) looks at source (B, S, C), or at itself; angles (T, D/2) rotate q and k; bias
+        (H, T, S) is added to the scores."""
         source = x if source is None else source
         query = self._split(self.query(x))
         key, value = self._split(self.key(source)), self._split(self.value(source))
         if angles is not None:
             query, key = rotate(query, angles), rotate(key, angles)
         dropout = self.dropout if self.training else 0.0
-        context = attend(query, key, value, self.place, mask=mask, dropout=dropout)
+        context = attend(
+            query,
+            key,
+            value,
+            self.place,
+            mask=self._windowed(mask, x),
+            scale=self.scale,
+            dropout=dropout,
+            cap=self.cap,
+            bias=bias,
+            sinks=self.sinks,
+            window=self.window,
+        )
         return self.output(context.transpose(1, 2).flatten(2))  # heads side by side: (B, T, C)
+
+    def _windowed(self, mask: Tensor | None, x: Tensor) -> Tensor | None:
+        """The mask, and within it the layer's sliding window if it has one."""
+        if self.window is None:
+            return mask
+        length, causal = x.shape[1], self.place.kind == "causal"
+        near = window_mask(length, length, self.window, causal=causal).to(x.device)
+        return near if mask is None else mask & near
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, D)

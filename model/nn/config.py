@@ -9,7 +9,9 @@ Stack = Literal["encoder", "decoder"]
 NormKind = Literal["layer", "rms"]
 NormPlace = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
-PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
+PositionKind = Literal[
+    "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
+]
 RotaryPairs = Literal["halves", "neighbours", "other"]
 GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})
 
@@ -66,6 +68,13 @@ class TransformerConfig:
     norm_bias: bool = True  # of layer norms: β
     query_key_norm: int = 0  # γ and β of the norms of a layer's queries and keys (Qwen3)
     shared_norm: bool = False  # one norm a layer, read by attention and feed-forward (Phi)
+    buckets: int = 0  # of distances, where positions are "buckets" (T5)
+    farthest: int = 0  # the last of them takes all distances from here on
+    scaled_scores: bool = True  # False: scores are not divided by sqrt(d_k) (T5)
+    cap: float = 0.0  # scores are kept between -cap and cap by a tanh (Gemma 2); 0: not capped
+    sinks: bool = False  # a learned logit of each head joins every row's softmax (gpt-oss)
+    window: int = 0  # keys that a query reads at most, itself included; 0: all (Mistral)
+    full_every: int = 0  # every so many layers one has no window (Gemma 3); 0: none
 
     def __post_init__(self) -> None:
         for field, kind in _KINDS.items():
@@ -83,6 +92,8 @@ class TransformerConfig:
         for field in ("dropout", "attention_dropout"):
             if not 0 <= (share := getattr(self, field)) < 1:
                 raise ValueError(f"{field} is {share}; it must be at least 0 and below 1.")
+        if not 0 <= self.cap < math.inf:
+            raise ValueError(f"cap is {self.cap}; it must be at least 0.")
         self._check_fit()
 
     def _check_fit(self) -> None:
@@ -94,6 +105,8 @@ class TransformerConfig:
             )
         if self.positions in ("sinusoidal", "rotary") and self.head_width % 2:
             raise ValueError(f"{self.positions} positions need an even head width.")
+        if self.positions == "buckets" and not 4 <= self.buckets < 2 * self.farthest:
+            raise ValueError("Buckets of distances: at least 4, and fewer than twice `farthest`.")
         layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
         for stack, count in layers.items():
             if (stack in self.shape.split("-")) != (count > 0):
@@ -128,6 +141,16 @@ class TransformerConfig:
     def turns_positions(self) -> bool:
         """Whether queries and keys are turned by the angles of their positions."""
         return self.positions == "rotary"
+
+    @property
+    def biases_positions(self) -> bool:
+        """Whether positions reach the model as numbers that are added to its scores."""
+        return self.positions in ("alibi", "buckets", "disentangled")
+
+    def window_of(self, layer: int) -> int:
+        """How many keys a query of this layer reads at most; 0: all."""
+        is_full = self.full_every and (layer + 1) % self.full_every == 0
+        return 0 if is_full else self.window
 
     @property
     def projection(self) -> Projection:

@@ -151,9 +151,10 @@ class FeedForward(nn.Module):
         self.activation_name = config.activation
         self.activation = ACTIVATIONS[config.activation]
         gated = config.activation in GATED
-        self.w_in = nn.Linear(config.d_model, config.d_mlp)
-        self.gate = nn.Linear(config.d_model, config.d_mlp) if gated else None
-        self.w_out = nn.Linear(config.d_mlp, config.d_model)
+        width, hidden, bias = config.d_model, config.d_mlp, config.hidden_bias
+        self.w_in = nn.Linear(width, hidden, bias=bias)
+        self.gate = nn.Linear(width, hidden, bias=bias) if gated else None
+        self.w_out = nn.Linear(hidden, width, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         recorder = current()
@@ -205,10 +206,12 @@ class Block(nn.Module):
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
         angles: Tensor | None = None,
+        bias: Tensor | None = None,
     ) -> Tensor:
-        """x (B, T, C); memory (B, S, C) is the encoder's output, which cross-attention reads."""
-        attention = self.self_attention
-        x = self._add(x, self.self_norm, lambda y: attention(y, mask=mask, angles=angles))
+        """x (B, T, C); memory (B, S, C) is the encoder's output, which cross-attention reads. bias
+        (H, T, T) is added to the scores of self-attention."""
+        attention, given = self.self_attention, {"mask": mask, "angles": angles, "bias": bias}
+        x = self._add(x, self.self_norm, lambda y: attention(y, **given))
         cross = self.cross_attention
         if cross is not None and self.cross_norm is not None:
             x = self._add(x, self.cross_norm, lambda y: cross(y, memory, mask=memory_mask))

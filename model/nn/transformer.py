@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.attention import MultiHeadAttention
+from model.nn.biases import position_bias
 from model.nn.config import Stack, TransformerConfig
 from model.nn.layers import Block, Embedding, FeedForward, Norm
 from model.nn.masks import causal_mask, padding_mask
@@ -24,6 +25,7 @@ class Layers(nn.Module):
         super().__init__()
         self.stack = stack
         self.blocks = nn.ModuleList(Block(config, stack, layer) for layer in range(layers))
+        self.position_bias = position_bias(config, stack)
         pre = config.norm_place == "pre"
         self.final_norm = Norm(config, Place(stack, None, "final").norm) if pre else None
 
@@ -35,9 +37,11 @@ class Layers(nn.Module):
     ) -> Tensor:
         """x (B, T, C) through all blocks; masks and angles are the same for each."""
         current().stream(self.stack, x)
+        own = self.position_bias
+        bias = None if own is None else own(x.shape[1], x.device)
         for layer, block in enumerate(self.blocks):
             x = current().entering(Place(self.stack, layer, "self").name, self.stack, x)
-            x = block(x, memory, **masks_and_angles)
+            x = block(x, memory, bias=bias, **masks_and_angles)
         return self.normed(x)
 
     def normed(self, x: Tensor) -> Tensor:

@@ -7,8 +7,9 @@ from tests.pages.reading import control, said, visit
 from viz.state.examples import EXAMPLES
 from viz.state.menu import PAGES
 
+READ_TWO = ("paper-base", "distance-buckets")
 SAID = "The open model is **untrained**"
-SMALL = [name for name in untrained_models if name not in ("notes-gpt-124m", "paper-base")]
+SMALL = [name for name in untrained_models if name not in ("notes-gpt-124m", *READ_TWO)]
 LENDS = "pages/encoder_decoder.py"
 LISTS = ("pages/examples.py", "pages/for_a_class.py")  # what there is to see in trained models
 SENTENCE = "The cat sat on the mat, and Tom saw it"  # no example of the app
@@ -18,7 +19,7 @@ SENTENCE = "The cat sat on the mat, and Tom saw it"  # no example of the app
 def test_a_page_opens_on_a_class_of_the_notes_and_says_that_it_is_untrained(
     at: int, file: str
 ) -> None:
-    model = "paper-base" if file == LENDS else SMALL[at % len(SMALL)]
+    model = "distance-buckets" if file == LENDS else SMALL[at % len(SMALL)]
     target = {"target": "the cat"} if file == LENDS else {}
     app = visit(file, model=model, text=SENTENCE, **target)
     assert not app.error
@@ -46,7 +47,7 @@ def test_they_stand_apart_from_the_trained_ones_and_open_from_there() -> None:
     assert not any("Untrained" in title for title in control(app, "Model").options)
     app.session_state["picker-typed"] = " "  # as while the box is open
     app.run()
-    apart = control(app, "Untrained: the notes' own models")
+    apart = control(app, "Untrained: random weights")
     assert len(apart.options) == len(untrained())
     assert "The 124M configuration (decoder, 12 layers × 12 heads), 652 MB" in apart.options
     apart.set_value("notes-post-norm").run()

@@ -130,14 +130,14 @@ def _others() -> None:
 
 
 def _untrained() -> None:
-    """The notes' own models, apart from those that have learned something."""
+    """The models with random weights, apart from those that have learned something."""
     names = untrained()
     if names:
         open_one(
-            "Untrained: the notes' own models",
+            "Untrained: random weights",
             names,
             "picker-untrained",
-            placeholder="Choose a class of the notes",
+            placeholder="Choose a class of the notes, or what is new since",
             named=_about_untrained,
             take=open_model,
         )

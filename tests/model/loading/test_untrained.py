@@ -1,4 +1,4 @@
-"""The notes' own models, with random weights: what PyTorch's modules give for the same weights."""
+"""Models with random weights: classes of the notes give what PyTorch's modules give for the same weights."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -14,7 +14,7 @@ from model.code import checked_difference, listing
 from model.code.script import printed
 from model.loading.registry import may_be_linked, untrained, untrained_models
 from model.loading.untrained import with_random_weights
-from model.loading.untrained_models import UNTRAINED, UNTRAINED_BY_NAME, untrained_bytes
+from model.loading.untrained_models import OF_THE_NOTES, UNTRAINED, UNTRAINED_BY_NAME, untrained_bytes
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.system.settings import settings
@@ -23,7 +23,8 @@ from tests.model.nn.test_references import pytorchs_names, seeded_weights
 from tests.model.tiny import SENTENCE, TARGET, WORDS, closed_tokenizer
 
 NAMES = tuple(UNTRAINED_BY_NAME)
-WITH_FEED_FORWARD = [name for name in NAMES if UNTRAINED_BY_NAME[name].config.d_mlp]
+CLASSES = tuple(model.entry.name for model in OF_THE_NOTES)
+WITH_FEED_FORWARD = [name for name in CLASSES if UNTRAINED_BY_NAME[name].config.d_mlp]
 BIG = "notes-gpt-124m"
 CLOSE = 1e-5
 
@@ -60,7 +61,7 @@ def read_by(model: Model, trace: Trace, name: str) -> Tensor:
     return torch.tensor(trace.residual[attention.stack][state])[None]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CLASSES)
 def test_each_attention_is_pytorchs_module_with_the_same_weights(name: str) -> None:
     model = shallow(name)
     trace, config = trace_of(model), model.config
@@ -152,7 +153,7 @@ def fill_biases(theirs: nn.Module, state: dict[str, Tensor]) -> None:
     theirs.load_state_dict(missing | state)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CLASSES)
 def test_the_listing_is_the_model_and_the_check_line_holds(name: str) -> None:
     model = shallow(name)
     trace = trace_of(model)
