@@ -53,7 +53,11 @@ def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
 
 
 def _check_steps(attention: Attention) -> None:
-    more = {"caps": attention.cap, "adds biases to": attention.bias, "has sinks in": attention.sinks}
+    more = {
+        "caps": attention.cap,
+        "adds biases to": attention.bias,
+        "has sinks in": attention.sinks,
+    }
     for does, found in more.items():
         if found is not None:
             raise ValueError(f"it {does} its scores, which this app cannot write as code yet")

@@ -87,11 +87,12 @@ def _layer(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
 
 
 def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
-    mask = " + M" if stack == "decoder" else ""
+    divided = "/√d_k" if config.scaled_scores else ""
+    mask = " + B" * config.biases_positions + " + M" * (stack == "decoder")
     turned = ", Q and K rotated by position" if config.turns_positions else ""
-    yield _vectors(config, "attention", "attention", f"softmax(QKᵀ/√d_k{mask}) V · W_O{turned}")
+    yield _vectors(config, "attention", "attention", f"softmax(QKᵀ{divided}{mask}) V · W_O{turned}")
     if stack == "decoder" and config.encoder_layers:
-        formula = "softmax(QKᵀ/√d_k) V · W_O, K and V from the encoder"
+        formula = f"softmax(QKᵀ{divided}) V · W_O, K and V from the encoder"
         yield _vectors(config, "cross", "cross-attention", formula)
     if config.d_mlp:
         formula = "(f(x W_gate) ⊙ x W_in) W_out" if config.is_gated else "f(x W_in) W_out"

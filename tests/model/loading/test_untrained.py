@@ -14,7 +14,12 @@ from model.code import checked_difference, listing
 from model.code.script import printed
 from model.loading.registry import may_be_linked, untrained, untrained_models
 from model.loading.untrained import with_random_weights
-from model.loading.untrained_models import OF_THE_NOTES, UNTRAINED, UNTRAINED_BY_NAME, untrained_bytes
+from model.loading.untrained_models import (
+    OF_THE_NOTES,
+    UNTRAINED,
+    UNTRAINED_BY_NAME,
+    untrained_bytes,
+)
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.system.settings import settings

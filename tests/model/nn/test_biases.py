@@ -1,4 +1,4 @@
-"""Biases of positions in our own layers: T5's buckets, ALiBi's slopes; and every stage of attention at once."""
+"""Biases of positions in our own layers, T5's buckets and ALiBi's slopes; and every stage at once."""
 
 import math
 from typing import Any
@@ -138,9 +138,7 @@ def by_hand(model: Model, trace: Any, layer: int, head: int, without: str) -> np
 
 @pytest.mark.parametrize("without", ["", "cap", "bias", "sinks"])
 @pytest.mark.parametrize("explicit", [False, True])
-def test_every_stage_is_what_its_formula_says(
-    stages: Model, without: str, explicit: bool
-) -> None:
+def test_every_stage_is_what_its_formula_says(stages: Model, without: str, explicit: bool) -> None:
     """ALiBi's slopes of four heads are 1/4, 1/16, 1/64 and 1/256."""
     changed = Intervention(**{without: False}) if without else Intervention()
     trace = stages.trace(TEXT, intervention=changed, explicit=explicit)

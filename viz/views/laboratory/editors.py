@@ -50,6 +50,8 @@ def positions(seen: Look) -> None:
     with st.container():  # one place, whether there is something to say or not
         if seen.model.config.positions == "none":
             st.caption("This model has no positions: switching them off changes nothing.")
+        elif seen.model.config.biases_positions:
+            st.caption("Its positions are added to the scores: switch those biases off instead.")
 
 
 def _factor(seen: Look) -> None:

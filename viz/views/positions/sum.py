@@ -16,6 +16,11 @@ WITHOUT = {
         "This model adds no positions: it rotates its queries and keys instead. So the first "
         "state is the token's vector alone."
     ),
+    **dict.fromkeys(
+        ("alibi", "buckets", "disentangled"),
+        "This model adds no positions to its tokens: they are added to the scores. So the first state "
+        "is the token's vector alone.",
+    ),
     "none": "This model has no positions at all. So the first state is the token's vector alone.",
 }
 

@@ -33,6 +33,9 @@ OWN: dict[PositionKind, str] = {
     "learned": "learned positions",
     "sinusoidal": "sinusoidal positions",
     "rotary": "rotary positions",
+    "alibi": "no such vectors: ALiBi adds numbers to its scores",
+    "buckets": "no such vectors: it adds numbers to its scores, by buckets of distances",
+    "disentangled": "positions that enter its scores alone",
     "none": "no positions at all",
 }
 TABLE_LOOK: dict[Kind, str] = {
@@ -149,7 +152,7 @@ def _opened(
         "Kind of positions",
         list(NAMES),
         f"positions-kind-{seen.model.name}",
-        default="sinusoidal" if own == "none" else own,
+        default=own if own in NAMES else "sinusoidal",
         named=NAMES.__getitem__,
         box=choices,
         quiet=True,

@@ -35,8 +35,8 @@ SHORT = {ON: "on", OFF: "off", LIFTED: "no mask"}
 DIFFERENCES = "Differences"  # of the two sentences, each way
 INTERVENTIONS = {
     ON: Intervention(),
-    OFF: Intervention(positions=False),
-    LIFTED: Intervention(positions=False, mask="none"),
+    OFF: Intervention(positions=False, bias=False),
+    LIFTED: Intervention(positions=False, bias=False, mask="none"),
 }
 
 
