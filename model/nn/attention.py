@@ -17,6 +17,7 @@ from model.nn.intervention import Intervention, WeightSet
 from model.nn.masks import causal_mask, changed_mask, window_mask
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
+from model.nn.weights_by_hand import refuse_masked, with_weights_set
 from model.system import deadline
 
 
@@ -165,7 +166,7 @@ def _explicit(
         masked = masked.masked_fill(~mask, call.mask_value)
     weights = softmax_rows(masked if call.sinks is None else _with_sinks(masked, call.sinks))
     if cells:
-        _refuse_masked(cells, mask, call.place.name)
+        refuse_masked(cells, mask, call.place.name)
         weights = with_weights_set(weights, cells)
     if call.sinks is not None:
         weights, steps["sink_weights"] = weights[..., :-1], weights[..., -1]
@@ -187,32 +188,6 @@ def softmax_rows(masked: Tensor) -> Tensor:
     """Softmax over the keys; a row of nothing but minus infinity gives zeros instead of NaN."""
     empty = torch.isneginf(masked).all(-1, keepdim=True)
     return torch.softmax(masked.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
-
-
-def with_weights_set(weights: Tensor, cells: Sequence[WeightSet]) -> Tensor:
-    """Weights (…, H, T, S) with some set by hand: head, query, key, weight. The others of the row share what
-    is left to 1 in their own proportions, a sink's column among them; where they are all 0 they stay so."""
-    weights = weights.clone()
-    for head, query in sorted({cell[:2] for cell in cells}):
-        of_row = {key: weight for h, q, key, weight in cells if (h, q) == (head, query)}
-        row = weights[..., head, query, :]  # a view
-        row[..., list(of_row)] = 0.0
-        others = row.sum(-1, keepdim=True)
-        left = max(1.0 - sum(of_row.values()), 0.0)
-        row *= torch.where(others > 0, left / torch.where(others > 0, others, 1.0), 0.0)
-        for key, weight in of_row.items():
-            row[..., key] = weight
-    return weights
-
-
-def _refuse_masked(cells: Sequence[WeightSet], mask: Tensor | None, name: str) -> None:
-    for head, query, key, weight in cells:
-        allowed = None if mask is None else mask.reshape(-1, *mask.shape[-2:])
-        if allowed is not None and weight and not allowed[head % len(allowed), query, key]:
-            raise ValueError(
-                f"The weight of query {query} on key {key} in {name} cannot be set to {weight:g}: the "
-                "mask hides that key."
-            )
 
 
 def _kept(weights: Tensor, intervention: Intervention, name: str) -> Tensor:
