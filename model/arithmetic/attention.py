@@ -13,6 +13,7 @@ from model.trace.arrays import F
 from model.trace.arrays import softmax as softmax
 
 HIDDEN = float("-inf")
+ROUNDING = 1e-5  # what rounding may take of the sum of a row
 
 
 class Attention(NamedTuple):
@@ -56,9 +57,11 @@ def mean_own_slope(keys: int, spread: float) -> float:
 
 def entropy(weights: NDArray[F]) -> NDArray[F]:
     """(…, query): −Σ w·ln w of each row in nats; 0 if one key has all the weight, ln n if all n keys
-    have the same."""
-    logarithms = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    result: NDArray[F] = np.maximum(-(weights * logarithms).sum(axis=-1), 0.0)
+    have the same. What a row lacks to 1, a sink takes: it counts as one more key."""
+    left = 1 - weights.sum(axis=-1, keepdims=True)
+    rows = np.concatenate([weights, np.where(left > ROUNDING, left, 0)], -1, dtype=weights.dtype)
+    logarithms = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
+    result: NDArray[F] = np.maximum(-(rows * logarithms).sum(axis=-1), 0.0)
     return result
 
 

@@ -38,7 +38,7 @@ def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
     as the listing reads them, are from the model's own, at most, relative to the largest number.
 
     Raises ValueError, with the rest of a sentence, for attention that scales or masks in another way than a
-    listing.
+    listing, or has more stages.
     """
     found = []
     for attention in trace.attention:
@@ -64,6 +64,14 @@ def _check_steps(attention: Attention) -> None:
     expected = 1 / math.sqrt(attention.query.shape[-1])
     if not math.isclose(attention.scale, expected, rel_tol=1e-5):
         raise ValueError("it does not divide its scores by √d_k")
+    stages = {
+        "caps its scores": attention.cap,
+        "adds a bias to its scores": attention.bias,
+        "gives a part of each row to a sink": attention.sinks,
+    }
+    for does, stage in stages.items():
+        if stage is not None:
+            raise ValueError(f"it {does}, which this app cannot write as code")
     mask = attention.mask
     if attention.look_ahead or (mask is None and attention.kind != "causal"):
         return

@@ -59,7 +59,8 @@ def softmax_over(attention: Attention, axis: int) -> Operated:
     outcome = run(lines, {"scores": torch.from_numpy(scores)[None]})
     apart = None
     whole = max(attention.weights(0).shape) <= most
-    if axis == -1 and whole and outcome.after is not None and not attention.weights_set:
+    own_softmax = not attention.weights_set and attention.sinks is None
+    if axis == -1 and whole and outcome.after is not None and own_softmax:
         own = np.stack([attention.weights(head) for head in range(attention.heads)])
         gaps = np.abs(outcome.after.values[0] - own)  # NaN in a row that is masked as a whole
         apart = float(gaps[np.isfinite(gaps)].max(initial=0.0))

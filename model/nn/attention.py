@@ -4,20 +4,17 @@ Axes: B batch, H heads, T tokens, D width of a head, C = H·D width of the model
 """
 
 import math
-import zlib
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.nn.attention_steps import explicit, fused, in_blocks, look_ahead_mask
 from model.nn.config import TransformerConfig
-from model.nn.intervention import Intervention, WeightSet
-from model.nn.masks import causal_mask, changed_mask, window_mask
+from model.nn.intervention import Intervention
+from model.nn.masks import changed_mask, window_mask
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
-from model.nn.weights_by_hand import refuse_masked, with_weights_set
 from model.system import deadline
 
 
@@ -76,10 +73,13 @@ def _attended(call: AttentionCall, recorder: Recorder, dropout: float) -> Tensor
     call = _changed(call, intervention)
     stepwise = recorder.explicit or intervention.dropout > 0
     cells = recorder.intervention.weights_in(call.place.name)
-    if stepwise or cells or call.needs_steps:
-        output, steps = _explicit(call, intervention, dropout, cells)
+    steps: dict[str, Tensor] = {}
+    if stepwise or cells:
+        output, steps = explicit(call, intervention, dropout, cells)
+    elif call.needs_steps or call.bias is not None:
+        output = in_blocks(call, dropout)
     else:
-        output, steps = _fused(call, dropout), {}
+        output = fused(call, dropout)
     if recorder.keeps:
         kept = steps if stepwise else {}
         recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
@@ -95,7 +95,7 @@ def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
     by_kernel = look_ahead and scale > 0 and not intervention.masks
     mask = call.mask
     if look_ahead and not by_kernel:
-        mask = _look_ahead(call.query, call.key)
+        mask = look_ahead_mask(call.query, call.key)
     return replace(
         call,
         scale=scale,
@@ -108,94 +108,11 @@ def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
     )
 
 
-def _look_ahead(query: Tensor, key: Tensor) -> Tensor:
-    return causal_mask(query.shape[-2], key.shape[-2]).to(query.device)
-
-
 def _as_added(bias: Tensor | None, query: Tensor) -> Tensor | None:
     """A bias with four axes, of the scores' type and on their device."""
     if bias is None:
         return None
     return bias.to(query).reshape((1,) * (4 - bias.ndim) + bias.shape)
-
-
-def _mask(call: AttentionCall) -> Tensor | None:
-    return _look_ahead(call.query, call.key) if call.look_ahead else call.mask
-
-
-def _fused(call: AttentionCall, dropout: float) -> Tensor:
-    """PyTorch's kernel, which keeps no scores. A bias travels in its mask of floats."""
-    mask, added = call.mask, call.mask
-    if call.bias is not None:
-        mask = _mask(call)
-        added = call.bias if mask is None else call.bias.masked_fill(~mask, -math.inf)
-    output = F.scaled_dot_product_attention(
-        call.query,
-        call.key,
-        call.value,
-        attn_mask=added,
-        dropout_p=dropout,
-        is_causal=call.look_ahead and added is None,
-        scale=call.scale,
-        enable_gqa=call.groups > 1,
-    )
-    if mask is None:
-        return output
-    return output.masked_fill(~mask.any(-1, keepdim=True), 0.0)
-
-
-def _explicit(
-    call: AttentionCall,
-    intervention: Intervention,
-    dropout: float,
-    cells: Sequence[WeightSet],
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """The same function step by step, for what the kernel cannot compute or show."""
-    key, value = call.key, call.value
-    if call.groups > 1:
-        key, value = (x.repeat_interleave(call.groups, 1) for x in (key, value))
-    scores = call.query @ key.transpose(-2, -1)  # (B, H, T, S)
-    masked = scores * call.scale
-    steps = {"scores": scores}
-    if call.cap is not None:
-        steps["capped"] = masked = call.cap * torch.tanh(masked / call.cap)
-    if call.bias is not None:
-        steps["biased"] = masked = masked + call.bias
-    mask = _mask(call)
-    if mask is not None:
-        masked = masked.masked_fill(~mask, call.mask_value)
-    weights = softmax_rows(masked if call.sinks is None else _with_sinks(masked, call.sinks))
-    if cells:
-        refuse_masked(cells, mask, call.place.name)
-        weights = with_weights_set(weights, cells)
-    if call.sinks is not None:
-        weights, steps["sink_weights"] = weights[..., :-1], weights[..., -1]
-    dropped = (
-        weights * _kept(weights, intervention, call.place.name) if intervention.dropout else weights
-    )
-    dropped = F.dropout(dropped, dropout)
-    steps |= {"masked": masked, "weights": weights, "dropped": dropped}
-    return dropped @ value, steps
-
-
-def _with_sinks(masked: Tensor, sinks: Tensor) -> Tensor:
-    """(B, H, T, S + 1): the masked scores, and each head's sink in the last column."""
-    column = sinks.to(masked)[:, None, None].expand(*masked.shape[:-1], 1)
-    return torch.cat([masked, column], -1)
-
-
-def softmax_rows(masked: Tensor) -> Tensor:
-    """Softmax over the keys; a row of nothing but minus infinity gives zeros instead of NaN."""
-    empty = torch.isneginf(masked).all(-1, keepdim=True)
-    return torch.softmax(masked.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
-
-
-def _kept(weights: Tensor, intervention: Intervention, name: str) -> Tensor:
-    """Dropout's factors (H, T, S): 0 with probability p, else 1/(1 - p). A seed and a name fix the draw, for
-    all texts of a batch alike."""
-    seed = zlib.crc32(f"{intervention.seed}:{name}".encode())
-    draws = torch.rand(weights.shape[1:], generator=torch.Generator().manual_seed(seed))
-    return ((draws >= intervention.dropout) / (1 - intervention.dropout)).to(weights)
 
 
 def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:

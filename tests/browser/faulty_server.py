@@ -47,7 +47,7 @@ def within_memory(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def plant() -> None:
     model.loading.loading.ASSETS = Path(os.environ["FAULTY_ASSETS"])
-    model.nn.attention._fused = within_memory(model.nn.attention._fused)
+    model.nn.attention.fused = within_memory(model.nn.attention.fused)
     viz.views.tokens.listing.token_list = breaking(viz.views.tokens.listing.token_list)
     viz.views.home.pipeline.pipeline = breaking(viz.views.home.pipeline.pipeline)
 

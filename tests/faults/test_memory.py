@@ -45,7 +45,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], list[weakre
             held.append(weakref.ref(scores))
             raise error
 
-        monkeypatch.setattr("model.nn.attention._fused", attention)
+        monkeypatch.setattr("model.nn.attention.fused", attention)
         return held
 
     return scarce_

@@ -26,7 +26,7 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
     answer = _direction(before, after)
     if len(keys) < 3 or ours.scale in (0, 1) or answer is None:
         return None
-    wide = [float(np.ptp(run.scaled(head)[query, keys])) for run in (ours, theirs)]
+    wide = [float(np.ptp(run.biased(head)[query, keys])) for run in (ours, theirs)]
     looking = scene.query_name(query)
     deeper = (
         " The vectors of this layer change too, because the layers before it are not scaled either."
@@ -114,7 +114,7 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
 def first_row_unmasked(scene: Scene, number: int) -> Question | None:
     """Where does the first token look most once it may look ahead?"""
     ours, tokens = scene.attention, scene.trace.tokens_of(scene.attention.stack)
-    if number or ours.kind != "causal" or len(tokens) < 3:
+    if number or ours.kind != "causal" or len(tokens) < 3 or ours.sinks is not None:
         return None
     row = scene.run(Intervention(mask="none")).find(scene.place).weights(scene.head)[0]
     ranked = [int(key) for key in np.argsort(-row, kind="stable")]

@@ -42,17 +42,20 @@ def largest_weight(scene: Scene, number: int) -> Question | None:
     offered = _offered(ranked, likely=(query, query - 1, 0))
     tokens = scene.trace.keys_of(attention)
     names = [token_name(tokens[key], key) for key in offered]
-    scaled = attention.scaled(scene.head)[query]
-    scores = [f"{scaled[key]:.4f}" for key in (best, next_best)]
+    read = attention.biased(scene.head)[query]
+    scores = [f"{read[key]:.4f}" for key in (best, next_best)]
+    plain = attention.cap is None and attention.bias is None
     apart = float(scores[0]) - float(scores[1])
     looking = scene.query_name(query)
+    rest = "All weights of the row sum to 1."
+    if attention.sinks is not None:
+        rest = f"The sink takes {attention.sink_weights(scene.head)[query]:.3f} of the row."
     return Question(
         f"In head {scene.head_name}, which token gets the largest weight in the row of {looking}?",
         tuple(names),
         offered.index(best),
-        f"The weights: {_amounts(names, [float(row[key]) for key in offered])}. All weights of the "
-        "row sum to 1.",
-        f"Its key matches the query of {looking} best: its scaled score is {scores[0]}, and the "
+        f"The weights: {_amounts(names, [float(row[key]) for key in offered])}. {rest}",
+        f"Its key matches the query of {looking} best: its {'scaled ' * plain}score is {scores[0]}, and the "
         f"next largest is {scores[1]}. The softmax turns this difference into a ratio: "
         f"{row[best]:.3f} is about e^{apart:.4f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
     )

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ScoreParts:
-    """A score, query · key before it is scaled, over (what wrote the query) × (what wrote the key).
+    """A score, query · key before it is scaled (and capped and biased), over (what wrote the query) ×
+    (what wrote the key).
 
     Parts are named "token", "position", "segment", "decoder.0.self.2" (sub-layer and head),
     "decoder.0.feed_forward" and "bias" (all biases together, those of norms too).
@@ -44,7 +45,8 @@ class ScoreParts:
     @property
     def above_mean(self) -> Wide:
         """(query part, key part): what raises this key above the others of its row, as softmax sees it,
-        for a number added to all scores of a row changes no weight."""
+        for a number added to all scores of a row changes no weight. A cap, a bias or a sink come after this
+        sum."""
         return self.values - self.row_mean
 
 

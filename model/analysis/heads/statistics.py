@@ -16,7 +16,7 @@ def distance(weights: Array) -> float:
     """Mean |query - key| in tokens, by weight."""
     queries, keys = weights.shape
     apart = np.abs(np.arange(queries)[:, None] - np.arange(keys)[None])
-    return float((weights * apart).sum() / queries)
+    return float((weights * apart).sum() / (weights.sum() or 1))
 
 
 def at_offset(weights: Array, offset: int) -> float:

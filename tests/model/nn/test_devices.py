@@ -150,7 +150,7 @@ def test_a_tensor_left_on_the_cpu_is_noticed(
 ) -> None:
     from model.nn import attention
 
-    fused = attention._fused
+    fused = attention.fused
 
     def misplaced(call: AttentionCall, dropout: float) -> torch.Tensor:
         if planted == "query":
@@ -158,7 +158,7 @@ def test_a_tensor_left_on_the_cpu_is_noticed(
         mask = torch.ones(call.query.shape[-2], call.key.shape[-2], dtype=torch.bool)
         return fused(replace(call, mask=mask, look_ahead=False), dropout)
 
-    monkeypatch.setattr(attention, "_fused", misplaced)
+    monkeypatch.setattr(attention, "fused", misplaced)
     with pytest.raises(RuntimeError, match="device"):
         pass_on_meta(name, Recorder())
 

@@ -12,11 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model import Attention, Intervention
+from model.nn import attention_steps
 from model.nn.attention import attend
 from model.nn.config import Projection
 from model.nn.masks import causal_mask
 from model.nn.places import Place
-from model.nn.recorder import Recorder, recording
+from model.nn.recorder import AttentionCall, Recorder, recording
 from model.trace.collect import attention_record
 
 SELF, CAUSAL = Place("encoder", 0, "self"), Place("decoder", 0, "causal")
@@ -221,3 +222,37 @@ def test_every_stage_runs_where_the_model_is(names: tuple[str, ...], explicit: b
             output,
         ]
         assert {x.device for x in kept if isinstance(x, Tensor)} == {meta}
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("shape", BIASES.values(), ids=[*BIASES])
+@pytest.mark.parametrize("names", [(), ("cap",), ("sinks",)], ids=["bias", "cap", "sinks"])
+def test_a_long_text_is_computed_some_queries_at_a_time(
+    names: tuple[str, ...],
+    shape: tuple[int, ...],
+    masked: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = stages(*names) | {"bias": drawn(*shape)}
+    given |= {"mask": drawn(LENGTH, LENGTH) > -1} if masked else {}
+    whole, _ = recorded(CAUSAL, **given)
+    monkeypatch.setattr("model.nn.attention_steps.BLOCK", 2 * (2 * HEADS * LENGTH))  # two queries
+    rows: list[int] = []
+    explicit, fused = attention_steps.explicit, attention_steps.fused
+    monkeypatch.setattr(attention_steps, "explicit", counted(explicit, rows))
+    monkeypatch.setattr(attention_steps, "fused", counted(fused, rows))
+    in_blocks, record = recorded(CAUSAL, **given)
+    assert rows == [2, 2, 2]
+    torch.testing.assert_close(in_blocks, whole)
+    assert record.query.shape[1] == LENGTH
+    assert record.check() < 1e-5
+
+
+def counted(compute: Any, rows: list[int]) -> Any:
+    """The same, which writes down how many queries it computes."""
+
+    def wrapped(call: AttentionCall, *others: Any) -> Any:
+        rows.append(call.query.shape[-2])
+        return compute(call, *others)
+
+    return wrapped

@@ -127,10 +127,15 @@ class Row:
 def draw_row(source: Source, random: Random) -> Row:
     """A row with enough keys, of any head: the two with the largest weights, and others.
 
-    Raises ValueError where none is found: the sentence is too short.
+    Raises ValueError where none is found: the sentence is too short, or sinks take a part of each row.
     """
+    layers = [one for one in source.trace.attention if one.sinks is None]
+    if not layers:
+        raise ValueError(
+            "Exercises need rows whose weights sum to 1, and in this model a sink takes a part of each row."
+        )
     for _ in range(_TRIES):
-        attention = random.choice(source.trace.attention)
+        attention = random.choice(layers)
         head, query = random.randrange(attention.heads), random.randrange(attention.query.shape[1])
         keys = open_keys(attention, query, head)
         if len(keys) < LEAST_KEYS:

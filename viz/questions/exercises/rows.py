@@ -20,7 +20,7 @@ from viz.questions.exercises.exercise import (
 _ENTRIES = 3  # of a query and a key that are multiplied by hand
 _TRIES = 50  # rows that are looked at for one whose largest score stands out as printed
 _MOST = 0.95  # weight of a key that is masked: the others must have something left
-_SCORES = "scaled score, as the softmax reads it"
+_SCORES = "score, as the softmax reads it"
 
 
 def softmax_of_a_row(source: Source, random: Random) -> Exercise:

@@ -16,7 +16,6 @@ from model.trace.arrays import Wide
 from viz.elements.one_of import one_of
 from viz.elements.plot import plot
 from viz.figures import score_parts as figures
-from viz.notation.head_formulas import SCORE_PARTS
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
@@ -26,6 +25,7 @@ from viz.shell.frame import frame
 from viz.shell.pictures import look_for, readout_of, table
 from viz.state.held import loaded, traced
 from viz.state.look import Look
+from viz.views.attention.score_words import how_a_score_adds_up
 from viz.views.attention.walk import Cell, choose_cell, chosen_cell, follow, way_here
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def why_this_score(seen: Look) -> None:
         _rank(seen, cell, parts, sum_)
     readout_of(seen.attention, cell.head, *seen.labels)
     _check(parts, sum_)
-    _how(seen)
+    how_a_score_adds_up(seen)
     _table(seen, parts, sum_)
 
 
@@ -261,24 +261,6 @@ def _check(parts: "ScoreParts", sum_: _Sum) -> None:
     st.caption(
         f"Check: all {sum_.values.size:,} parts add up to {signed(f'{total:.6f}')}; {what} "
         f"{signed(f'{sum_.recorded:.6f}')}, a difference of {difference(abs(total - sum_.recorded))}."
-    )
-
-
-def _how(seen: Look) -> None:
-    st.latex(SCORE_PARTS)
-    config = seen.model.config
-    held = "mean and deviation" if config.centres else "root mean square"
-    turned = (
-        " Rotary positions turn each part of a query or key by the angles of its own token."
-        if seen.attention.projection.turned
-        else ""
-    )
-    st.markdown(
-        "A token's vector is the sum of all that was written to its stream. Each norm on the way is "
-        f"linear once the {held} of this run are held fixed, and so are the maps to query and key. So "
-        f"each part of a query meets each part of a key on its own.{turned} The model multiplies the "
-        "score by its scale and takes the softmax of the row. A number added to all scores of a row "
-        "changes no weight: what raises a key above the others is its score minus the row's mean."
     )
 
 
