@@ -68,7 +68,7 @@ def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., P
     expect(page.get_by_text("Spread evenly, it would get")).to_be_visible()
     assert_opens_on_its_picture(page)
     show(page, "When it is hidden")
-    expect(page.get_by_text("The rows still sum to 1, so others gain")).to_be_visible()
+    expect(page.get_by_text("Others gain what it loses:")).to_be_visible()
     assert_opens_on_its_picture(page)
     show(page, "Leave one out")
     expect(page.get_by_text("goes from 0.99")).to_be_visible()

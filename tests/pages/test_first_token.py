@@ -60,3 +60,19 @@ def test_one_token_alone_is_no_ones_key() -> None:
     app = visit("all_heads", model="house-gpt", text="Tom", show=VIEW)
     assert not app.exception
     assert "No other token may attend to the token at position 0" in app.info[0].value
+
+
+def test_a_model_with_learned_sinks_tells_what_they_take() -> None:
+    app = visit("all_heads", model="all-stages", text=TEXT, show=VIEW)
+    control(app, "Picture").set_value("The learned sink").run()
+    trace = own("all-stages").trace(TEXT)
+    taken = []
+    for one in trace.attention:
+        rows = np.ones(len(trace.tokens), bool) if one.mask is None else one.mask[:, 0].copy()
+        rows[0] = False
+        taken += [one.sink_weights(head)[rows].mean() for head in range(one.heads)]
+    assert f"the learned sink of a head takes {np.mean(taken):.2f} of the weight" in said(app)
+    control(app, "Picture").set_value("When it is hidden").run()
+    assert "the learned sink +" in said(app)
+    plain = visit("all_heads", model="house-gpt", text=TEXT, show=VIEW)
+    assert "The learned sink" not in control(plain, "Picture").options

@@ -1,7 +1,8 @@
 """How much heads attend to one token, often the first, and what that weight carries.
 
 A row of weights sums to 1, so a head that finds nothing to read still puts its weight somewhere. A token
-that takes much of it and whose value is short is an attention sink (Xiao et al. 2023).
+that takes much of it and whose value is short is an attention sink (Xiao et al. 2023). Some models
+learn a sink for each head instead, a column of the softmax that reads nothing.
 
 Axes: H heads of a family.
 """
@@ -40,6 +41,7 @@ class TokenAsKey:
     other_values: Wide  # mean length of the other tokens' values; NaN if there are none
     edge: Wide  # mean length of weight · value · W_O of the edge to it
     edges: Wide  # mean sum of these lengths over all edges of a row
+    learned: Wide  # mean weight that the head's learned sink takes; 0 where it has none
 
     @property
     def value_ratio(self) -> Wide:
@@ -76,13 +78,15 @@ def _of_head(
     others = np.delete(lengths, position)
     known = rows.sum(), lengths[position], others.mean() if len(others) else np.nan
     if not rows.any():
-        return known[0], np.nan, np.nan, *known[1:], np.nan, np.nan
+        return known[0], np.nan, np.nan, *known[1:], np.nan, np.nan, np.nan
     weights = attention.weights(head)
     on_it = weights[rows, position].astype(np.float64)
     even = (1 / allowed[rows].sum(-1)).mean()
     written = _lengths_written(model, attention, head, value)
+    edge = (on_it * written[position]).mean()
     edges = (weights @ written.astype(np.float32))[rows].mean(dtype=np.float64)
-    return known[0], on_it.mean(), even, *known[1:], (on_it * written[position]).mean(), edges
+    learned = attention.sink_weights(head)[rows].mean(dtype=np.float64)
+    return known[0], on_it.mean(), even, *known[1:], edge, edges, learned
 
 
 def _counted(attention: Attention, allowed: Mask, position: int) -> Mask:

@@ -29,6 +29,7 @@ from viz.views.all_heads.choice import choose_family, chosen_head, map_of_heads,
 from viz.views.laboratory.effect_row import Effect, effects
 
 WEIGHT, VALUE, EDGE, HIDDEN = "Its weight", "Its value", "What its edges carry", "When it is hidden"
+LEARNED = "The learned sink"
 RESTS = 0.5  # of a head's weight: more than on all other keys together
 NAMED = 3  # tokens to which the weight goes
 
@@ -49,7 +50,7 @@ def first_token(seen: Look) -> None:
     with picture:
         drawn = st.container()
         family = choose_family(seen)
-        shown = one_of("Picture", (*_MAPS, HIDDEN), "all-heads-first-as", quiet=True)
+        shown = _picture(seen, family)
         position = _token(seen, family)
     token = bold_token(family.keys(seen.trace)[position].text, position)
     try:
@@ -72,7 +73,17 @@ def first_token(seen: Look) -> None:
     with beside:
         chosen_head(seen, "with that token hidden" if shown == HIDDEN else "")
     checked(seen)
-    _table(seen, found)
+    _table(seen, family, found)
+
+
+def _picture(seen: Look, family: Family) -> str:
+    """What is shown; the learned sink only of heads that have one."""
+    kinds = [kind for kind in (*_MAPS, HIDDEN) if kind != LEARNED or _has_sinks(seen, family)]
+    return one_of("Picture", kinds, f"all-heads-first-{len(kinds)}", quiet=True)
+
+
+def _has_sinks(seen: Look, family: Family) -> bool:
+    return any(one.sinks is not None for one in family.members(seen.trace))
 
 
 def _token(seen: Look, family: Family) -> int:
@@ -152,6 +163,14 @@ def _say_edge(seen: Look, found: TokenAsKey, token: str) -> str:
     )
 
 
+def _say_learned(seen: Look, found: TokenAsKey, token: str) -> str:
+    return (
+        f"In these rows the learned sink of a head takes {np.nanmean(found.learned):.2f} of the weight, on "
+        f"average over the heads; {token} gets {np.nanmean(found.weight):.2f}. The sink has no value, so its "
+        f"share adds nothing to the stream. {_largest(seen, found, found.learned)}"
+    )
+
+
 def _largest(
     seen: Look, found: TokenAsKey, by: Wide, word: str = "Highest", values: Wide | None = None
 ) -> str:
@@ -167,6 +186,7 @@ _MAPS: dict[str, _Map] = {
     WEIGHT: _Map(lambda found: found.weight, "weight", "mean weight", _say_weight),
     VALUE: _Map(lambda found: found.value_ratio, "value", "times the others' length", _say_value),
     EDGE: _Map(lambda found: found.carried, "stream", "share of lengths", _say_edge),
+    LEARNED: _Map(lambda found: found.learned, "weight", "mean weight", _say_learned),
 }
 
 
@@ -201,12 +221,14 @@ def _say_moved(seen: Look, family: Family, found: TokenAsKey, token: str) -> Non
     moved = np.nanmean(_moved(seen.requests[1], seen.request, family, found.position), axis=0)
     keys = _keys(seen, family)
     most = [key for key in np.argsort(-moved, kind="stable")[:NAMED].tolist() if moved[key] > 0]
-    gains = ", ".join(f"{bold_token(keys[key], key)} {moved[key]:+.2f}" for key in most)
+    gains = [f"{bold_token(keys[key], key)} {moved[key]:+.2f}" for key in most]
+    if _has_sinks(seen, family):
+        gains.append(f"the learned sink {-moved.sum():+.2f}")
+    goes = f"Others gain what it loses: {', '.join(gains)}." if gains else "No other key is left."
     look_for(
         f"{token} is hidden from the other tokens. It had {np.nanmean(found.weight):.2f} of their weight, on "
-        f"average over the heads. The rows still sum to 1, so others gain: {gains or 'none by much'}. The "
-        "picture shows by layer how much each key's mean weight changes. A later layer also reads what the "
-        "earlier ones have changed."
+        f"average over the heads. {goes} The picture shows by layer how much each key's mean weight changes. "
+        "A later layer also reads what the earlier ones have changed."
     )
     st.markdown(" · ".join(map(_written, effects(seen, traced(seen.requests[1]), seen.trace))))
     view = replace(current(), show="", intervention=seen.request.intervention)
@@ -229,10 +251,12 @@ def _why(seen: Look, family: Family, found: TokenAsKey) -> str:
     causal = family.members(seen.trace)[0].kind == "causal"
     if causal and found.position == 0 and (found.rows == others).all():
         said += " Under the causal mask only the first token can be read by every other one."
+    if _has_sinks(seen, family):
+        said += " In this model each head learned a sink of its own, which reads nothing."
     return f"{said} Choose another token to compare."
 
 
-def _table(seen: Look, found: TokenAsKey) -> None:
+def _table(seen: Look, family: Family, found: TokenAsKey) -> None:
     columns = {
         "head": [name_of(seen, head) for head in found.heads],
         "rows": found.rows,
@@ -244,4 +268,6 @@ def _table(seen: Look, found: TokenAsKey) -> None:
         "of all edges of a row": found.edges,
         "share of lengths": found.carried,
     }
+    if _has_sinks(seen, family):
+        columns["learned sink, mean"] = found.learned
     table(columns, f"all-heads-first-{found.position}")
