@@ -47,13 +47,19 @@ STILL = """async () => {
         const svg = plot.querySelector(".main-svg");
         return svg !== null && Math.abs(svg.getBoundingClientRect().width - plot.clientWidth) < 2;
     };
-    const explored = (place) => place.shadowRoot?.querySelector(".explorer")?.dataset.ready ?? "true";
-    const done = () => [...main.querySelectorAll(".js-plotly-plot")].every(drawn)
-        && [...main.querySelectorAll("*")].every((one) => explored(one) === "true");
+    const explored = (place) => {  // Streamlit keeps what a run has left out, unseen, until the next run
+        const explorer = place.clientWidth ? place.shadowRoot?.querySelector(".explorer") : null;
+        return (explorer?.dataset.ready ?? "true") === "true";
+    };
+    const undone = () => [...[...main.querySelectorAll(".js-plotly-plot")].filter((plot) => !drawn(plot)),
+        ...[...main.querySelectorAll("*")].filter((place) => !explored(place))];
     const frame = () => new Promise((seen) => setTimeout(() => requestAnimationFrame(seen), 25));
+    const until = performance.now() + 120_000;  // a page that never rests is named, long before the test's end
     for (let before = "", same = 0; same < 2; ) {
-        const now = places(main);
-        same = now === before && done() ? same + 1 : 0;
+        const now = places(main), waiting = undone();
+        if (performance.now() > until)
+            throw new Error(`The page does not rest: ${waiting.map((one) => one.outerHTML.slice(0, 200))}`);
+        same = now === before && !waiting.length ? same + 1 : 0;
         before = now;
         await frame();
     }
