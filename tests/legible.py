@@ -54,7 +54,7 @@ STILL = """async () => {
     const undone = () => [...[...main.querySelectorAll(".js-plotly-plot")].filter((plot) => !drawn(plot)),
         ...[...main.querySelectorAll("*")].filter((place) => !explored(place))];
     const frame = () => new Promise((seen) => setTimeout(() => requestAnimationFrame(seen), 25));
-    const until = performance.now() + 120_000;  // a page that never rests is named, long before the test's end
+    const until = performance.now() + 120_000;  // what never rests is named before the test's end
     for (let before = "", same = 0; same < 2; ) {
         const now = places(main), waiting = undone();
         if (performance.now() > until)
