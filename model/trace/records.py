@@ -169,9 +169,9 @@ class Attention:
     def _probabilities(self, head: int) -> Array:
         """(query, key): the weights; with a sink, what it takes in one more column."""
         cells = [cell[1:] for cell in self.weights_set if cell[0] == head]
-        return probabilities(self.masked(head), self._sink(head), cells)
+        return probabilities(self.masked(head), self.sink_of(head), cells)
 
-    def _sink(self, head: int) -> float | None:
+    def sink_of(self, head: int) -> float | None:
         """The logit of one head's sink."""
         return None if self.sinks is None else float(self.sinks[head])
 
@@ -206,7 +206,7 @@ class Attention:
             mask_value=self.mask_value,
             cap=self.cap,
             bias=self.bias_of(head),
-            sink=self._sink(head),
+            sink=self.sink_of(head),
         )
 
     def _of(self, which: int, head: int) -> Array:

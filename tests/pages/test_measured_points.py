@@ -1,16 +1,19 @@
 """Points of attention, measured in the laboratory: drawn for each model, true to their seed."""
 
+import json
+
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.loading.registry import models
 from tests.model.tiny import sentence
-from tests.pages.laboratory import assert_sound, linked
+from tests.pages.laboratory import assert_sound, intervention, linked
 from tests.pages.reading import numbers, said, tables, traces
 from viz.state.engine import engine
 
 POINTS = ("Why √dₖ", "Gradient through softmax", "Two routes to a mask", "Which mask value")
+DISTANCES = "Windows and distances"
 TEXT = "Tom Hill saw a red ball"
 
 
@@ -60,3 +63,28 @@ def test_sampled_points_answer_to_their_seed_and_their_scores() -> None:
         app.text_input(key="laboratory-scores").set_value(bad).run()
         assert_sound(app)
         assert app.warning
+
+
+def test_windows_chunks_and_alibi_are_drawn_for_the_sentence_and_a_window_can_be_run() -> None:
+    app = linked({"text": TEXT}, AppTest.from_function(points_page, default_timeout=60))
+    app.segmented_control(key="laboratory-point").set_value(DISTANCES).run()
+    tokens = len(engine().model("stories", lambda *news: None).tokens(TEXT))
+    for kind in ("Chunks", "ALiBi", "Window"):
+        app.segmented_control(key="laboratory-distances").set_value(kind).run()
+        assert_sound(app)
+        added, weights = both(app)
+        assert added.shape == weights.shape == (tokens, tokens)
+        np.testing.assert_allclose(np.nansum(weights, 1), 1, atol=1e-5)
+        if kind == "ALiBi":
+            assert added[3, 1] == 2 * added[3, 2] < 0
+    app.slider[0].set_value(2).run()
+    assert (np.isfinite(both(app)[0]).sum(1) <= 2).all()
+    app.button(key="laboratory-window-run").click().run()
+    assert_sound(app)
+    assert intervention(app).window == 2
+
+
+def both(app: AppTest) -> list[np.ndarray]:
+    """The two pictures beside each other."""
+    specs = [json.loads(picture.proto.spec) for picture in app.get("plotly_chart")]
+    return [numbers(spec["data"][-1]["z"]) for spec in specs]

@@ -1,4 +1,4 @@
-"""Four points of attention, measured live, each with its picture and its check."""
+"""Five points of attention, measured live, each with its picture and its check."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,6 +17,7 @@ from viz.notation.numbers import difference
 from viz.notation.theme import WEIGHT
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
+from viz.views.laboratory.distances import distance_masks
 from viz.views.laboratory.masks import ROOMY, mask_values_compared, two_routes
 
 VARIANCE = (
@@ -40,12 +41,13 @@ _MEASURES: dict[str, tuple[str, str]] = {
 
 
 def measured_points(seen: Look) -> None:
-    """One point at a time; the first is sampled, the last two are of the shown head."""
+    """One point at a time; the first is sampled, the last three are of the shown head."""
     points: dict[str, Callable[[Look], None]] = {
         "Why √dₖ": _why_scale,
         "Gradient through softmax": _gradient,
         "Two routes to a mask": two_routes,
         "Which mask value": mask_values_compared,
+        "Windows and distances": distance_masks,
     }
     point = one_of("Experiment", list(points), "laboratory-point")
     points[point](seen)
