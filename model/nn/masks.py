@@ -23,6 +23,7 @@ def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Tensor:
     Causal: itself and the last keys before it. Else as many keys before it as after it, so that an even
     width reads as many as the odd width below.
     """
+    width = min(width, 2 * (queries + keys))  # a wider one reads no more
     before = torch.arange(queries)[:, None] - torch.arange(keys)
     if causal:
         return (before >= 0) & (before < width)

@@ -201,3 +201,10 @@ def test_a_logit_that_cannot_be_split_is_refused_in_a_sentence(
     app = opened("Edges")
     choose(app, "Picture", "In a logit")
     assert "Parts of another sentence" in " ".join(info.value for info in app.info)
+
+
+@pytest.mark.parametrize(("window", "leaks"), [("", True), ("2", False), ("3", True)])
+def test_what_leaks_is_told_only_where_a_token_sees_the_next_one(window: str, leaks: bool) -> None:
+    narrow = {"window": window} if window else {}
+    app = visit("attention", model="stories", text="Tom Hill saw a ball", mask="none", **narrow)
+    assert ("What leaks" in [header.value for header in app.header]) == leaks

@@ -23,6 +23,7 @@ from viz.state.presets import ROWS
 CONTROLS = [
     (None, "laboratory-divided", False, {"scale": 1.0}),
     (None, "laboratory-mask", "none", {"mask": "none"}),
+    (None, "laboratory-window", 3, {"window": 3}),
     (None, "laboratory-positions", False, {"positions": False}),
     ("More", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),
     ("Padding", "laboratory-hidden", [1, 3], {"hidden": frozenset({1, 3})}),
@@ -38,6 +39,7 @@ CONTROLS = [
     ("More", "laboratory-dropout", 0.25, {"dropout": 0.25}),
     ("More", "laboratory-only", ["decoder.0.self"], {"only": frozenset({"decoder.0.self"})}),
 ]
+STAGES = ("cap", "bias", "sinks")
 
 
 @pytest.mark.parametrize(("edit", "key", "value", "expected"), CONTROLS)
@@ -51,6 +53,48 @@ def test_each_control_changes_its_field_and_no_other(
         wanted = expected.get(field.name, getattr(Intervention(), field.name))
         assert getattr(intervention(app), field.name) == wanted, field.name
     assert ("counterfactual" in said(app)) == intervention(app).changes
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(stage: str) -> None:
+    app = opened(model="all-stages")
+    widget(app, f"laboratory-{stage}").set_value(False).run()
+    assert_sound(app)
+    assert intervention(app) == replace(Intervention(), **{stage: False})
+    widget(app, f"laboratory-{stage}").set_value(True).run()
+    assert intervention(app) == Intervention()
+    without = opened(**{stage: "0"})  # a model that has no such stage
+    assert not [one for one in without.toggle if f"laboratory-{stage}" in one.key]
+    assert f"This model has no {stage}: without it nothing changes." in said(without)
+    assert f"has no {stage}" not in said(opened())
+
+
+def test_a_window_says_where_it_hides_nothing() -> None:
+    wide = "This window is as wide as the text: it hides nothing."
+    for model, reaches, width in (("stories", False, 5), ("stories", True, 6)):
+        assert (wide in said(opened(model=model, window=str(width)))) == reaches
+    tokens = len(engine().model("minilm", lambda *news: None).tokens(TEXT))
+    for reaches, width in ((False, 2 * tokens - 2), (True, 2 * tokens - 1)):
+        assert (wide in said(opened(model="minilm", window=str(width)))) == reaches
+    assert "The model’s own window: 8 keys, in 2 of 4 sub-layers." in said(
+        opened(model="all-stages")
+    )
+
+
+@pytest.mark.parametrize("width", ["0", "-3", "two", "1.5", "1" * 30])
+def test_a_link_with_an_impossible_window_opens_without_it_and_says_so(width: str) -> None:
+    app = linked({"model": "stories", "text": TEXT, "window": width})
+    assert not app.exception
+    assert intervention(app) == Intervention()
+    assert "window" in " ".join(info.value for info in (*app.info, *app.warning))
+
+
+def test_the_box_of_the_window_takes_no_number_below_1_and_an_empty_one_is_no_window() -> None:
+    app = opened(window="2")
+    box = widget(app, "laboratory-window")
+    assert (box.value, box.min) == (2, 1)
+    box.set_value(None).run()
+    assert intervention(app) == Intervention()
 
 
 def test_a_switch_shows_its_state_and_so_does_what_stands_behind_a_button() -> None:
@@ -75,7 +119,11 @@ def test_a_switch_shows_its_state_and_so_does_what_stands_behind_a_button() -> N
 
 
 def test_every_field_of_an_intervention_has_its_control() -> None:
-    reached = {name for *_, expected in CONTROLS for name in expected} | {"blocked", "seed"}
+    reached = {name for *_, expected in CONTROLS for name in expected} | {
+        "blocked",
+        "seed",
+        *STAGES,
+    }
     reached |= {"weights", "patch"}  # by the edges' editor and by the view "Patch"
     assert reached == {field.name for field in fields(Intervention)}
 

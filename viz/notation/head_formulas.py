@@ -16,7 +16,7 @@ SCORE_PARTS = (
     r" \text{score}_{ij} &= q_i \cdot k_j = \textstyle\sum_a \sum_b q_i^{(a)} \cdot k_j^{(b)} \end{aligned}"
 )
 EDGE = r"o_i\, W_O^{(h)} = \textstyle\sum_j \text{weight}_{ij}\; v_j\, W_O^{(h)}"
-SINK = (
+_SUM_AND_LENGTH = (
     r"\textstyle\sum_j \text{weight}_{ij} = 1 \qquad"
     r" \text{length}_{ij} = \| \text{weight}_{ij}\; v_j\, W_O^{(h)} \|"
 )
@@ -44,3 +44,8 @@ def logit(config: TransformerConfig) -> str:
     if not config.centres:
         return _RMS_LOGIT
     return _LOGIT if config.shifts else _LOGIT.replace(r" \;+\; \beta \cdot u_t", "")
+
+
+def weights_and_lengths(*, sinks: bool) -> str:
+    """What a row of weights sums to, and the length of what an edge writes. sinks: whether heads have one."""
+    return _SUM_AND_LENGTH.replace("= 1", r"+ \text{sink}_i = 1") if sinks else _SUM_AND_LENGTH

@@ -109,6 +109,27 @@ PRESETS: tuple[Preset, ...] = (
         "becomes uniform over all tokens, the future included.",
         "What does a row do if all its keys are masked?",
     ),
+    Preset(
+        "Sliding window",
+        view_of(
+            "stories", REPEATED, ("decoder.1.self", 2), (10, 6), POSITIONS, Intervention(window=4)
+        ),
+        "Each token reads itself and the three before it. From the second “mat” on the unchanged model "
+        "predicts each word (0.99 and more), with this window none (0.00): the word to copy stands four "
+        "tokens back. Widen the window to 5, and all four are predicted again.",
+        "How far back must it read?",
+    ),
+    Preset(
+        "No sinks",
+        view_of(
+            "all-stages", SURNAME, ("decoder.0.self", 1), (0, 0), HEADS, Intervention(sinks=False)
+        ),
+        "Each head of this untrained model has a sink: it joins every row of the softmax and reads nothing. "
+        "In L0H1 it takes 0.87 of the first row, so the first token gives itself 0.13. Without sinks that is "
+        "1.00, and each row sums to 1. In layer 0 all weights of a row grow by one factor; later layers also "
+        "read other vectors.",
+        "Where does a sink’s weight go?",
+    ),
 )
 
 

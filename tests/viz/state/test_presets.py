@@ -20,7 +20,7 @@ from viz.state.intervention_words import mask_value_name, parts
 from viz.state.link import from_link, to_link
 from viz.state.presets import PATCHES, PRESETS, Preset, preset_of
 
-SATURATES, LEAKS, ORDER, COPIES, HIDDEN, EMPTY = PRESETS
+SATURATES, LEAKS, ORDER, COPIES, HIDDEN, EMPTY, WINDOW, SINKLESS = PRESETS
 
 
 def copying_heads(trace: Trace) -> tuple[tuple[tuple[str, int], float], ...]:
@@ -103,6 +103,37 @@ def test_the_previous_token_head_matters_on_other_lists_too() -> None:
         for found, intervention in ((kept, Intervention()), (lost, COPIES.view.intervention)):
             found.append(np.exp(-losses(model.trace(text, intervention=intervention)))[-5:].mean())
     assert np.mean(lost) < 0.2 < 0.8 < np.mean(kept)
+
+
+@pytest.mark.parametrize(("width", "copies"), [(3, False), (4, False), (5, True), (6, True)])
+def test_a_window_that_ends_before_the_word_to_copy_lets_nothing_be_copied(
+    width: int, copies: bool
+) -> None:
+    model, before, after = runs(WINDOW)
+    assert after.attention[1].mask.sum(-1).max() == WINDOW.view.intervention.window == 4
+    assert np.exp(-losses(before))[-4:].min() >= 0.99
+    found = model.trace(WINDOW.view.text, intervention=Intervention(window=width))
+    shares = np.exp(-losses(found))[-4:]
+    assert shares.min() >= 0.99 if copies else shares.max() < 0.06
+    assert np.exp(-losses(after))[-4:].max() < 0.005
+    texts = [token.text for token in before.tokens]
+    assert all(texts[query - 4] == texts[query + 1] for query in range(6, 10))
+
+
+def test_without_sinks_the_rows_of_the_first_layer_grow_by_one_factor() -> None:
+    _, before, after = runs(SINKLESS)
+    ours, theirs = (run.find("decoder.0.self") for run in (before, after))
+    assert ours.sink_weights(1)[0] == pytest.approx(0.87, abs=0.005)
+    assert ours.weights(1)[0, 0] == pytest.approx(0.13, abs=0.005)
+    assert theirs.weights(1)[0, 0] == 1
+    for one in after.attention:
+        for head in range(one.heads):
+            np.testing.assert_allclose(one.weights(head).sum(-1), 1, rtol=1e-5)
+    for head in range(ours.heads):
+        grown = ours.weights(head) / (1 - ours.sink_weights(head))[:, None]
+        np.testing.assert_allclose(theirs.weights(head), grown, atol=1e-6)
+    later = before.find("decoder.1.self"), after.find("decoder.1.self")
+    assert not np.allclose(later[0].query, later[1].query, atol=1e-3)
 
 
 def test_without_positions_both_articles_are_one_and_the_animals_are_mixed_up() -> None:

@@ -14,7 +14,7 @@ from model.serving.engine import Request
 from model.trace.arrays import Mask, Wide
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
-from viz.notation.head_formulas import SINK
+from viz.notation.head_formulas import weights_and_lengths
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
@@ -68,7 +68,7 @@ def first_token(seen: Look) -> None:
             with drawn:
                 _draw_map(seen, family, found, shown)
             look_for(_MAPS[shown].say(seen, found, token))
-        st.latex(SINK)
+        st.latex(weights_and_lengths(sinks=_has_sinks(seen, family)))
         st.markdown(_why(seen, family, found))
     with beside:
         chosen_head(seen, "with that token hidden" if shown == HIDDEN else "")
@@ -252,7 +252,9 @@ def _why(seen: Look, family: Family, found: TokenAsKey) -> str:
     if causal and found.position == 0 and (found.rows == others).all():
         said += " Under the causal mask only the first token can be read by every other one."
     if _has_sinks(seen, family):
-        said += " In this model each head learned a sink of its own, which reads nothing."
+        said += (
+            " In this model a head has a learned sink as well: its share of each row reads nothing."
+        )
     return f"{said} Choose another token to compare."
 
 

@@ -19,6 +19,8 @@ from viz.state.session import current, intervene, switch
 from viz.views.laboratory.controls import field, several, value_or_number
 from viz.views.laboratory.edges import LABEL, edges_editor
 
+LARGEST = 999_999_999  # a link holds no larger whole number
+
 
 def scaling(seen: Look) -> None:
     """Whether scores are multiplied by the model's own factor."""
@@ -33,6 +35,22 @@ def scaling(seen: Look) -> None:
     )
 
 
+def stages(seen: Look) -> None:
+    """Cap, bias and sinks: a switch for each that the model has, or that a link has switched off."""
+    own = (seen.baseline or seen.trace).attention
+    caps = sorted({one.cap for one in own if one.cap is not None})
+    known = {
+        "cap": (f"Soft cap of the scores: {' and '.join(f'±{cap:g}' for cap in caps)}", bool(caps)),
+        "bias": ("Bias, added to the scores", any(one.bias is not None for one in own)),
+        "sinks": ("Learned sinks in the softmax", any(one.sinks is not None for one in own)),
+    }
+    for name, (words, has) in known.items():
+        if has:
+            st.toggle(words, **field(name))
+        elif not getattr(current().intervention, name):
+            st.caption(f"This model has no {name}: without it nothing changes.")
+
+
 def mask(seen: Look) -> None:
     """Who may look at whom."""
     st.selectbox(
@@ -41,6 +59,42 @@ def mask(seen: Look) -> None:
         format_func=lambda name: MASKS[name].title,
         **field("mask"),
     )
+
+
+def window(seen: Look) -> None:
+    """How many keys a query may read at most, and where that hides nothing."""
+    st.number_input(
+        "Window: keys that a query reads",
+        value=None,
+        min_value=1,
+        max_value=LARGEST,
+        step=1,
+        placeholder="no window",
+        help="At most so many keys, itself included: in a causal layer the last ones, elsewhere as many "
+        "before it as after it.",
+        **field("window"),
+    )
+    with st.container():  # one place, whether there is something to say or not
+        own = [one.window for one in (seen.baseline or seen.trace).attention]
+        if widths := sorted({width for width in own if width}):
+            keys, layers = " and ".join(map(str, widths)), len(own) - own.count(None)
+            st.caption(
+                f"The model’s own window: {keys} keys, in {layers} of {len(own)} sub-layers."
+            )
+        changed = seen.request.intervention.window
+        if changed and changed == current().intervention.window and _hides_nothing(seen, changed):
+            st.caption("This window is as wide as the text: it hides nothing.")
+
+
+def _hides_nothing(seen: Look, width: int) -> bool:
+    """Whether a window reaches over the whole text in every layer."""
+    attentions = [one for one in seen.trace.attention if one.kind != "cross"]
+    choice = seen.request.intervention.mask
+    looks_back = choice == "causal" or (
+        choice == "model" and all(one.kind == "causal" for one in attentions)
+    )
+    reach = width if looks_back else (width + 1) // 2
+    return reach >= max(one.vectors[1].shape[1] for one in attentions)
 
 
 def positions(seen: Look) -> None:
@@ -135,7 +189,7 @@ def _dropout(seen: Look) -> None:
                 lambda rate: intervene(dropout=rate),
             ),
         )
-        st.number_input("Seed", 0, 999_999_999, step=1, width=160, **field("seed"))
+        st.number_input("Seed", 0, LARGEST, step=1, width=160, **field("seed"))
     if intervention.dropout:
         _what_dropped(seen)
 

@@ -26,6 +26,7 @@ from viz.state.look import Look
 DIVERGENCE = r"D_{\mathrm{KL}}(p \,\|\, q) = \sum_v p_v \ln \frac{p_v}{q_v}"
 LOSS = r"\text{loss}_t = -\ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
 LISTED = 6
+SEES_NEXT = 3  # keys of the narrowest window that shows a token the next one
 
 
 def runs(seen: Look) -> tuple[Trace, Trace]:
@@ -39,7 +40,8 @@ def effect_on_prediction(seen: Look) -> None:
     before, after = runs(seen)
     if before is after or before.prediction is None or after.prediction is None:
         return
-    if seen.request.intervention.mask == "none":
+    changed = seen.request.intervention
+    if changed.mask == "none" and (changed.window is None or changed.window >= SEES_NEXT):
         _what_leaks(before, after)
     last = bold_token(after.tokens_of("decoder")[-1].text)
     st.header("The next token, before and after", anchor=False)

@@ -10,7 +10,16 @@ from viz.notation.markdown import plain
 from viz.state.intervention_words import COUNTERFACTUAL, parts
 from viz.state.look import Look
 from viz.state.session import can_undo, current, set_intervention, undo
-from viz.views.laboratory.editors import EDITORS, LABEL, Editor, mask, positions, scaling
+from viz.views.laboratory.editors import (
+    EDITORS,
+    LABEL,
+    Editor,
+    mask,
+    positions,
+    scaling,
+    stages,
+    window,
+)
 
 STYLE = Path(__file__).with_name("bench.css")
 MASKED_ATTENTION = (
@@ -24,7 +33,9 @@ def switches(seen: Look) -> None:
     with st.container(key="laboratory-switches", gap="small"):
         _listed(seen)
         scaling(seen)
+        stages(seen)
         mask(seen)
+        window(seen)
         positions(seen)
         for name, editor in EDITORS.items():
             _behind(name, editor, seen)
