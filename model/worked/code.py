@@ -1,70 +1,89 @@
 """The lines of PyTorch that compute the steps of a worked example, and each step as a script."""
 
-import ast
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from model.snippets import Snippet, Style
 from model.worked.inputs import Input
-from model.worked.sheet import Step
+from model.worked.styles import LONGEST, StepCode, assigned_by, needed_before, read_by
 
-LONGEST = 40  # lines of a script
 _OPENING = ["import torch", "", "torch.set_default_dtype(torch.float64)"]
+Forms = Mapping[Style, StepCode]  # of one step
 
 
 @cache
 def code_of_steps() -> Mapping[str, Mapping[str, str]]:
     """The lines of each step, by the example's name and the step's title."""
-    text = Path(__file__).with_name("code.toml").read_text(encoding="utf-8")
     return {
-        example: {title: lines.strip() for title, lines in steps.items()}
-        for example, steps in tomllib.loads(text).items()
+        example: {title: lines.strip() for title, lines in steps.items() if isinstance(lines, str)}
+        for example, steps in _listed().items()
     }
 
 
-def result_of(code: str) -> str:
-    """The name that the last line of a step assigns: its result."""
-    last = ast.parse(code).body[-1]
-    assert isinstance(last, ast.Assign)
-    return ast.unparse(last.targets[0])
+@cache
+def own_forms() -> Mapping[str, Mapping[str, str]]:
+    """Lines by PyTorch's functions that cannot be told from the step's own, listed in the same way."""
+    return {example: steps["torch"] for example, steps in _listed().items() if "torch" in steps}
 
 
-def given_to(steps: Sequence[Step], inputs: Sequence[Input], position: int) -> dict[str, str]:
+@cache
+def _listed() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("code.toml").read_text(encoding="utf-8"))
+
+
+def snippet(forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style) -> Snippet:
+    """The lines of a step, with slots for the row and the column of the chosen cell."""
+    code = forms[at][style]
+    cell = ("", "[@column@]", "[@row@, @column@]")[len(code.shape)]
+    return Snippet(
+        code.lines, (*given_to(forms, inputs, at, style),), code.result + cell, (), code.remark
+    )
+
+
+def given_to(
+    forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style
+) -> dict[str, str]:
     """What the lines of a step read, each with its shape where that is known."""
     shapes = {item.name: _shape(item.value.shape) for item in inputs}
-    for step in steps[:position]:
-        if step.code:
-            shapes |= dict.fromkeys(_assigned(step.code), "")
-            shapes[result_of(step.code)] = _shape(step.result.shape)
-    read = _read(steps[position].code or "")
+    for step in forms[:at]:
+        if step:
+            shapes |= dict.fromkeys(assigned_by(step["plain"].text), "")
+            shapes[step["plain"].result] = _shape(step["plain"].shape)
+    read = read_by(forms[at][style].text)
     return {name: shape for name, shape in shapes.items() if name in read}
 
 
-def written(step: Step) -> str:
-    """The lines of a step, with the shape of its result, or its number, in the margin."""
-    result = _shape(step.result.shape) if step.result.ndim else f"{float(step.result):.6g}"
-    return f"{step.code}  # {result}"
-
-
-def script(steps: Sequence[Step], inputs: Sequence[Input], position: int) -> str:
+def script(forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style = "plain") -> str:
     """At most 40 lines that need PyTorch only (and numpy, where numbers are drawn), and print a step's
-    result. Raises ValueError for a step without code."""
-    code = steps[position].code
-    if not code:
-        raise ValueError(f"“{steps[position].title}” computes nothing.")
-    parts, needed = [code], _read(code)
-    for step in reversed(steps[:position]):
-        assigned = _assigned(step.code or "")
-        if step.code and assigned & needed:
-            parts.append(step.code)
-            needed = (needed - assigned) | _read(step.code)
-    lines = [line for part in reversed(parts) for line in part.splitlines()]
+    result. Raises ValueError for a step without code.
+
+    Loops follow on plain tensors, and so do others where they would be longer than that.
+    """
+    if not forms[at]:
+        raise ValueError("This step computes nothing.")
+    made = _script(forms, inputs, at, style, "plain" if style == "loops" else style)
+    if len(made) > LONGEST:
+        made = _script(forms, inputs, at, style, "plain")
+    return "\n".join(made) + "\n"
+
+
+def _script(
+    forms: Sequence[Forms], inputs: Sequence[Input], at: int, style: Style, before: Style
+) -> list[str]:
+    """before: the style of earlier steps, where they have it."""
+    code = forms[at][style]
+    earlier = [step.get(before, step["plain"]).text if step else "" for step in forms[:at]]
+    parts = [*needed_before(earlier, code.text), code.text]
+    lines = [line for part in parts for line in part.splitlines()]
+    needed = set[str]().union(*map(read_by, parts))
     imports = sorted({line for line in lines if line.startswith("import ")})
     body = [line for line in lines if not line.startswith("import ")]
     values = [f"{item.name} = {_literal(item)}" for item in inputs if item.name in needed]
-    result = f"print(torch.as_tensor({result_of(code)}).tolist())"
-    return "\n".join([*imports, *_OPENING, *values, *body, result]) + "\n"
+    result = f"print(torch.as_tensor({code.result}).tolist())"
+    return [*imports, *_OPENING, *values, *body, result]
 
 
 def _literal(item: Input) -> str:
@@ -72,28 +91,6 @@ def _literal(item: Input) -> str:
     if not item.value.ndim:
         return repr(item.argument)
     return f"torch.tensor({(item.value.astype(int) if item.whole else item.value).tolist()})"
-
-
-def _names(code: str) -> list[ast.Name]:
-    return [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
-
-
-def _assigned(code: str) -> set[str]:
-    """The names that a step's lines leave behind."""
-    functions = {node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)}
-    return functions | {node.id for node in _names(code) if isinstance(node.ctx, ast.Store)}
-
-
-def _read(code: str) -> set[str]:
-    """The names that a step's lines read before they assign them."""
-    read: set[str] = set()
-    assigned: set[str] = set()
-    for statement in ast.parse(code).body:
-        inner = ast.unparse(statement)
-        loads = {node.id for node in _names(inner) if isinstance(node.ctx, ast.Load)}
-        read |= loads - assigned
-        assigned |= _assigned(inner)
-    return read
 
 
 def _shape(sizes: tuple[int, ...]) -> str:

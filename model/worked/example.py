@@ -7,10 +7,11 @@ from functools import cached_property
 from numpy.typing import ArrayLike
 
 from model.arithmetic import Array
-from model.worked.code import code_of_steps
+from model.worked.code import Forms, code_of_steps, own_forms
 from model.worked.inputs import Input, Labels, given, numbered, read_only, token_ids, whole
 from model.worked.printed import printed_steps
 from model.worked.sheet import Sheet, Step
+from model.worked.styles import styled
 
 __all__ = [
     "Array",
@@ -61,6 +62,17 @@ class Example:
                 code=code.get(step.title),
             )
             for step in sheet.steps
+        )
+
+    @cached_property
+    def code(self) -> tuple[Forms, ...]:
+        """The code of each step in every style in which it has a form; none where nothing is computed."""
+        own = own_forms().get(self.name, {})
+        return styled(
+            [step.code for step in self.steps],
+            [step.result.shape for step in self.steps],
+            self.inputs,
+            [own.get(step.title) for step in self.steps],
         )
 
     @property

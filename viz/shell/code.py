@@ -31,14 +31,21 @@ def code_behind(
         style = one_of(
             "Style", list(STYLES), f"code-style-{key}", named=STYLES.__getitem__, quiet=True
         )
-        snippet = snippets[style]
-        if listed := ", ".join(f"{name} {given[name]}".strip() for name in snippet.given):
-            st.caption(plain(f"Given: {listed}"))
-        lines = [
-            filled(line.code, cell) + (f"  # {line.beside}" if line.beside else "")
-            for line in snippet.lines
-        ]
-        lines.append(f"{filled(snippet.result, cell)}  # {number(value)}")
+        lines_of(snippets[style], key, given=given, cell=cell, value=value)
+
+
+def lines_of(
+    snippet: Snippet, key: str, *, given: Mapping[str, str], cell: Mapping[str, int], value: float
+) -> None:
+    """The lines with shapes beside them, and last the chosen number."""
+    if listed := ", ".join(f"{name} {given[name]}".strip() for name in snippet.given):
+        st.caption(plain(f"Given: {listed}"))
+    lines = [
+        filled(line.code, cell) + (f"  # {line.beside}" if line.beside else "")
+        for line in snippet.lines
+    ]
+    lines.append(f"{filled(snippet.result, cell)}  # {number(value)}")
+    with st.container(key=f"code-of-{key}"):
         st.code("\n".join(lines), language="python", wrap_lines=True)
-        if snippet.remark:
-            st.caption(plain(snippet.remark))
+    if snippet.remark:
+        st.caption(plain(snippet.remark))

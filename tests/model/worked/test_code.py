@@ -1,16 +1,18 @@
-"""The lines of code of each worked step, and each script made of them, give the result on the page."""
+"""The lines of code of each worked step in every style, and each script, give the result on the page."""
 
 import ast
 import contextlib
 import io
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from model.snippets import filled
 from model.worked import examples
-from model.worked.code import LONGEST, code_of_steps, result_of, script, written
+from model.worked.code import LONGEST, code_of_steps, own_forms, script, snippet
 from model.worked.example import Example
 from tests.model.worked.test_recomputed import shaken
 
@@ -26,6 +28,14 @@ WITHOUT_CODE = {  # given, or taken over from another step
     ("gpt-2-parameters", "The configuration"),
     ("encoder-of-the-paper", "The paper's sizes"),
 }
+
+
+@pytest.fixture(autouse=True)
+def in_float64() -> Iterator[None]:
+    """As the scripts have it."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
 
 
 def inputs_of(example: Example) -> dict[str, Any]:
@@ -47,34 +57,33 @@ def off(made: Any, own: np.ndarray) -> float:
 def printed(text: str) -> Any:
     """What a script prints."""
     out = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out):
-            exec(compile(text, "<script>", "exec"), {})
-    finally:
-        torch.set_default_dtype(torch.float32)
+    with contextlib.redirect_stdout(out):
+        exec(compile(text, "<script>", "exec"), {})
     return ast.literal_eval(out.getvalue())
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
-def test_the_shown_lines_and_the_scripts_give_every_result(
-    example: Example, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shown_lines_and_the_scripts_give_every_result(example: Example) -> None:
     found = []
     for opened in (example, shaken(example)):
         names: dict[str, Any] = {"torch": torch, **inputs_of(opened)}
-        for position, step in enumerate(opened.steps):
-            if step.code is None:
-                continue
-            torch.set_default_dtype(torch.float64)
-            try:
-                exec(written(step), names)
-            finally:
-                torch.set_default_dtype(torch.float32)
-            text = script(opened.steps, opened.inputs, position)
-            assert len(text.splitlines()) <= LONGEST, text
-            found.append((off(names[result_of(step.code)], step.result), step.title))
-            if opened is example:
-                found.append((off(printed(text), step.result), f"script of {step.title}"))
+        for at, (step, forms) in enumerate(zip(opened.steps, opened.code, strict=True)):
+            before = dict(names)
+            for style in forms:
+                known, place = dict(before), f"{step.title} ({style})"
+                code, own = forms[style], np.atleast_2d(step.result)
+                exec(code.text, known)
+                found.append((off(known[code.result], step.result), place))
+                if style == "plain":
+                    names = known
+                shown = snippet(opened.code, opened.inputs, at, style)
+                cell = {"row": own.shape[0] - 1, "column": own.shape[1] - 1}
+                last = float(eval(filled(shown.result, cell), known))
+                found.append((off(last, own[-1:, -1:]), f"cell of {place}"))
+                if opened is example:
+                    text = script(opened.code, opened.inputs, at, style)
+                    assert len(text.splitlines()) <= LONGEST, text
+                    found.append((off(printed(text), step.result), f"script of {place}"))
     worst, where = max(found)
     print(f"{example.name}: {len(found)} runs, the worst {where}: {worst:.1e}")
     assert all(gap <= CLOSE for gap, _ in found), where  # also where one is not a number
@@ -84,13 +93,54 @@ def test_every_step_that_computes_something_has_lines() -> None:
     without = {
         (example.name, step.title)
         for example in examples()
-        for step in example.steps
-        if step.code is None
+        for step, forms in zip(example.steps, example.code, strict=True)
+        if not forms
     }
     assert without == WITHOUT_CODE
 
 
 def test_no_lines_are_kept_for_a_step_that_is_gone() -> None:
     titles = {example.name: {step.title for step in example.steps} for example in examples()}
-    for name, steps in code_of_steps().items():
-        assert set(steps) <= titles[name]
+    for listed in (code_of_steps(), own_forms()):
+        for name, steps in listed.items():
+            assert set(steps) <= titles[name]
+
+
+def forms(name: str, title: str) -> dict[str, str]:
+    """The code of a step by style."""
+    example = {one.name: one for one in examples()}[name]
+    at = [step.title for step in example.steps].index(title)
+    return {style: code.text for style, code in example.code[at].items()}
+
+
+def test_products_sums_and_softmaxes_have_a_form_in_every_style_that_has_one() -> None:
+    scores = forms("the-cat-sat", "Scores")
+    assert scores["plain"] == "scores = query @ key.T"
+    assert scores["einsum"] == 'scores = torch.einsum("qd,kd->qk", query, key)'
+    assert scores["loops"].endswith("scores[i, j] += query[i, k] * key[j, k]")
+    assert scores["torch"] == "scores = torch.mm(query, key.T)"
+    weights = forms("the-cat-sat", "Weights")
+    assert "torch.nn.MultiheadAttention(4, 1, bias=False)" in weights["torch"]
+    assert "einsum" not in weights  # nothing is multiplied or summed: the line would be the same
+    output = forms("ladder-causal-dropout", "Output in evaluation")
+    assert "F.scaled_dot_product_attention(query, key, value, is_causal=True)" in output["torch"]
+
+
+def test_attention_is_not_found_where_the_page_changed_the_weights() -> None:
+    """After dropout the kernel, which knows nothing of it, would give another number."""
+    in_training = forms("ladder-causal-dropout", "Output in training")
+    assert in_training["torch"] == "output = torch.mm(dropped, value)"
+
+
+def test_tensors_call_no_function_of_a_layer() -> None:
+    left = {
+        (example.name, step.title)
+        for example in examples()
+        for step, code in zip(example.steps, example.code, strict=True)
+        if code and "F." in code["plain"].text
+    }
+    assert left == {
+        ("padding-to-the-source", "The target filled up to the source's length"),
+        ("relu-and-gelu", "Their slopes"),
+        ("same-word-two-sentences", "Cosine similarity between the two sentences"),
+    }
