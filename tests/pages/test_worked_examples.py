@@ -5,7 +5,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
-from tests.pages.reading import said, visit
+from tests.pages.reading import control, said, visit
 from viz.views.glossary.glossary import TERMS
 from viz.views.worked.by_hand import worked_example
 from viz.views.worked.choice import TOPICS, names_of
@@ -57,15 +57,40 @@ def test_code_takes_the_formulas_place_and_stays_chosen() -> None:
     assert not app.code
     app.segmented_control(key="reading-the-cat-sat").set_value("Code").run()
     shown, script = (block.value for block in app.code)
-    assert shown == "scores = query @ key.T  # (3, 3)"
+    assert shown.splitlines() == [
+        "scores = query @ key.T  # (3, 4) @ (4, 3) → (3, 3)",
+        "scores[0, 0]  # 2",
+    ]
     assert script.splitlines()[-2:] == [
         "scores = query @ key.T",
         "print(torch.as_tensor(scores).tolist())",
     ]
     app.selectbox(key="worked-topic").select("§9").run()
-    assert app.code[0].value == "mean = x.mean()  # 5"
+    assert app.code[0].value.splitlines() == ["mean = x.mean()  # one number", "mean  # 5"]
     app.segmented_control(key="reading-layer-norm-by-hand").set_value("Formula").run()
     assert not app.code
+
+
+def test_the_style_and_the_cell_of_the_code_are_chosen_and_the_style_stays() -> None:
+    app = visit("worked_examples", example="the-cat-sat", step="4")
+    app.segmented_control(key="reading-the-cat-sat").set_value("Code").run()
+    app.segmented_control(key="code-style-the-cat-sat-3").set_value("einsum").run()
+    control(app, "Row").set_value(2).run()
+    control(app, "Column").set_value(1).run()
+    step = worked_example("the-cat-sat").steps[3]
+    assert app.code[0].value.splitlines() == [
+        'scores = torch.einsum("qd,kd->qk", query, key)  # (3, 4), (3, 4) → (3, 3)',
+        f"scores[2, 1]  # {step.result[2, 1]:g}",
+    ]
+    assert "q query" in said(app)
+    assert "d dimension" in said(app)
+    app.button(key="next-the-cat-sat").click().run()  # scaled: one number after another
+    assert "no form of its own in einsum" in said(app)
+    assert app.code[0].value.startswith("scaled = scores / 4**0.5")
+    app.button(key="next-the-cat-sat").click().run()
+    app.button(key="next-the-cat-sat").click().run()
+    app.button(key="next-the-cat-sat").click().run()
+    assert "torch.einsum" in app.code[0].value
 
 
 def test_changing_a_number_changes_the_result_and_the_notes_come_back() -> None:

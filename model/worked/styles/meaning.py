@@ -36,10 +36,6 @@ class Meaning:
         """None where it is not known."""
         return self._of.get(node)
 
-    def named(self, name: str) -> Any:
-        """What a name means after all that was read."""
-        return self._names.get(name)
-
     def shape(self, node: ast.AST) -> tuple[int, ...] | None:
         """Of a tensor; () of a single number."""
         return shape_of(self.of(node))
@@ -52,10 +48,9 @@ class Meaning:
         """Goes on by one statement. What cannot be known is left out, and so is what is made of it."""
         self._read(statement, self._names)
 
-    def settle(self, name: str, sizes: tuple[int, ...]) -> None:
-        """The result of a step, where its lines did not tell."""
-        if self._names.get(name) is None:
-            self._names[name] = Outline(sizes)
+    def settle(self, name: str, node: ast.expr, sizes: tuple[int, ...]) -> None:
+        """The result of a step, where its lines do not tell."""
+        self._names[name] = self._of[node] = Outline(sizes)
 
     def _read(self, statement: ast.stmt, names: dict[str, Any]) -> Any:
         match statement:

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from model.snippets import Line, Style
 from model.worked.inputs import Input
@@ -14,7 +15,7 @@ from model.worked.styles.loops import Loops
 from model.worked.styles.meaning import Meaning
 from model.worked.styles.needs import LONGEST, needed_before
 from model.worked.styles.outline import Outline, shape_of
-from model.worked.styles.rewriting import Rewriting, names_in, written
+from model.worked.styles.rewriting import Rewriting, names_in, turned, written
 from model.worked.styles.tensors import InTensors
 
 _FUNCTIONAL = "import torch.nn.functional as F"
@@ -127,8 +128,12 @@ def _read(program: Program, sizes: Sequence[Sizes], inputs: Iterable[Input]) -> 
     for step, made in zip(program, sizes, strict=True):
         for statement in step:
             meaning.read(statement.node)
-        if step and step[-1].target:
-            meaning.settle(step[-1].target, made)
+        if (
+            step
+            and isinstance(last := step[-1].node, ast.Assign)
+            and meaning.of(last.value) is None
+        ):
+            meaning.settle(step[-1].target, last.value, made)
     return meaning
 
 
@@ -180,24 +185,28 @@ def _noted(lines: Sequence[str], beside: str) -> Iterator[Line]:
     yield Line(code, ", ".join(filter(None, (said, beside))))
 
 
-def _beside(node: ast.stmt, meaning: Meaning) -> str:
+def _beside(node: ast.stmt, meaning: Meaning, style: Style = "plain") -> str:
     """The shape of what a statement makes; of a product, of its factors too."""
     if not isinstance(node, ast.Assign):
         return ""
     made = meaning.of(node.value)
-    if made is None and isinstance(node.targets[0], ast.Name):
-        made = meaning.named(node.targets[0].id)
     shape = shape_of(made)
     if shape is None:
         return ""
     if not isinstance(made, Outline):
         return f"{made:.6g}"
+    after = str(shape) if shape else _ONE_NUMBER
     match node.value:
-        case ast.BinOp(left, ast.MatMult(), right):
-            factors = meaning.shape(left), meaning.shape(right)
-            if all(factors):
-                return f"{factors[0]} @ {factors[1]} → {shape or _ONE_NUMBER}"
-    return str(shape) if shape else _ONE_NUMBER
+        case ast.BinOp(left, ast.MatMult(), right) if style != "torch":
+            between = " @ " if style == "plain" else ", "
+            pair = (
+                (left, right)
+                if style == "plain"
+                else (turned(left) or left, turned(right) or right)
+            )
+            factors = [meaning.shape(one) for one in pair]
+            return f"{between.join(map(str, factors))} → {after}" if all(factors) else after
+    return after
 
 
 def _code(
@@ -219,11 +228,11 @@ def _code(
 def _einsum(
     step: Sequence[_Statement], sizes: Sizes, meaning: Meaning, names: set[str]
 ) -> StepCode:
-    rewriting = AsEinsum(meaning, names)
+    rewriting, beside = AsEinsum(meaning, names), partial(_beside, meaning=meaning, style="einsum")
     lines = [
         line
         for statement in step
-        for line in _noted(_rewritten(statement, rewriting), _beside(statement.node, meaning))
+        for line in _noted(_rewritten(statement, rewriting), beside(statement.node))
     ]
     return _code(lines, step, sizes, meaning, rewriting.remark)
 
@@ -273,5 +282,5 @@ def _torch(
         rest = "\n".join(line for _, after in blocks[at + 1 :] for line in after)
         read = later | {one.id for one in ast.walk(ast.parse(rest)) if isinstance(one, ast.Name)}
         if statement is step[-1] or not statement.target or statement.target in read:
-            lines += _noted(block, _beside(statement.node, meaning))
+            lines += _noted(block, _beside(statement.node, meaning, "torch"))
     return _code(lines, step, sizes, meaning, " ".join(dict.fromkeys(rewriting.remarks)))
