@@ -1,5 +1,6 @@
 """How a layer's queries, keys and values come of the stream, for the code beside their formulas."""
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -7,11 +8,12 @@ from weakref import ref
 from cachetools import LRUCache, cached
 
 from model.analysis.attribution.head_maps import CLOSE, Side, where_read
+from model.code.around import around_heads
 from model.code.check import vectors_gap, within_weights
 from model.code.script import stem
 from model.nn.intervention import Intervention
 from model.snippets.script import TRACE_FILE
-from model.snippets.snippet import NormFacts, Origin, Stage, Vector
+from model.snippets.snippet import Around, NormFacts, Origin, Stage, Vector
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
@@ -40,18 +42,20 @@ def origin(model: "Model", trace: Trace, attention: Attention) -> Origin:
             refusal="Queries and keys of this layer were taken from another sentence, which this code does "
             "not read.",
         )
+    around: Mapping[Stage, Around] = around_heads(model, trace, attention)
     try:
         weights = model.module.named_weights()
+        around = around_heads(model, trace, attention, weights)
         gap = vectors_gap(model, trace, attention, weights, trace.angles, _CHECKED)
         if not gap <= CLOSE:
             raise ValueError("the weights do not give its numbers in such a way")
     except ValueError as refusal:
-        return Origin(intervention, refusal=_REFUSED.format(refusal))
+        return Origin(intervention, around=around, refusal=_REFUSED.format(refusal))
     within = within_weights(attention)
     biased = {name for name in ("query", "key", "value") if f"{within}{name}.bias" in weights}
     stages: tuple[Stage, ...] = ("query", "key", "value")
     made = {stage: _vector(model, trace, attention, stage, stage in biased) for stage in stages}
-    return Origin(intervention, made)
+    return Origin(intervention, made, around)
 
 
 def _vector(model: "Model", trace: Trace, attention: Attention, stage: Stage, bias: bool) -> Vector:

@@ -1,6 +1,7 @@
 """What stands around attention, in each style: heads put together, norms, positions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from model.snippets.snippet import Line, Snippet, Style, shape
@@ -49,6 +50,32 @@ def concatenation(attention: Attention, d_model: int, *, bias: bool) -> Snippets
         ("output", "w"),
         "written[@query@, @dimension@]",
         "total",
+        letters,
+    )
+
+
+def joined(attention: Attention) -> Snippets:
+    """The outputs of all heads side by side. Given: output (head, token, d_v)."""
+    heads, tokens, width = attention.output.shape
+    made = shape(tokens, heads * width)
+    line = Line("joined = output.transpose(0, 1).flatten(1)", f"{attention.output.shape} → {made}")
+    einsum = (
+        Line('by_token = torch.einsum("hnd->nhd", output)', shape(tokens, heads, width)),
+        Line("joined = by_token.flatten(1)", made),
+    )
+    torch = (Line("joined = torch.cat(list(output), dim=-1)", made),)
+    loops = _lines(
+        "joined = []",
+        f"for h in range({heads}):",
+        f"    for d in range({width}):",
+        "        joined.append(output[h, @query@, d].item())",
+    )
+    letters = "h head, n token, d number of a head. No letter is summed over: they change places."
+    return _styles(
+        ((line,), einsum, loops, torch),
+        ("output",),
+        "joined[@query@, @dimension@]",
+        "joined[@dimension@]",
         letters,
     )
 
@@ -145,6 +172,24 @@ def positions(kind: PositionCode, tokens: int, width: int, *, base: float = 10_0
         result, own = "added[@query@, @dimension@]", "added[@dimension@]"
     plain, einsum, torch = ((*starts, product, *ends) for product in products)
     return _styles((plain, einsum, loops, torch), (), result, own, "n token, i pair of dimensions.")
+
+
+def with_positions(kind: PositionCode, parts: Sequence[str], tokens: int, width: int) -> Snippets:
+    """The sum that a stack starts from. Given: the vectors of the tokens, and all parts but those positions
+    that are computed. parts: the names of what is added to them. kind: "table" or "sinusoidal"."""
+    others = [name for name in parts if name not in ("tokens", "positions")]
+    names = ["tokens", "added", *others]
+    line = Line(f"x = {' + '.join(names)}", shape(tokens, width))
+    terms = [f"{name}[@query@, c].item()" for name in names if name != "added"]
+    loop = Line(f"x = [{' + '.join(terms)} + added[c] for c in range({width})]", f"{width} numbers")
+    made = {}
+    for style, snippet in positions(kind, tokens, width).items():
+        last, result = (
+            (loop, "x[@dimension@]") if style == "loops" else (line, "x[@query@, @dimension@]")
+        )
+        given = ("tokens", *snippet.given, *others)
+        made[style] = replace(snippet, lines=(*snippet.lines, last), given=given, result=result)
+    return made
 
 
 def _table(tokens: int, width: int) -> Snippets:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from model.snippets import functions, loops, plain
-from model.snippets.snippet import Facts, Origin, Snippet, Stage, Style, Vector, shape
+from model.snippets.snippet import Facts, Origin, Snippet, Stage, Steps, Style, Vector, shape
 from model.snippets.vectors import vectors
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -54,8 +54,9 @@ class Code:
 
     def given(self, stage: Stage, style: Style) -> tuple[str, ...]:
         """What the lines of a stage read, with shapes."""
-        vector = self.origin.vectors.get(stage)
+        vector, around = self.origin.vectors.get(_made_as(stage)), self.origin.around.get(stage)
         shapes = {**self.shapes, **({} if vector is None else _given_shapes(vector))}
+        shapes |= {} if around is None else around.shapes
         names = self.snippets[stage][style].given
         return tuple(f"{name} {shapes[name]}" for name in names)
 
@@ -95,12 +96,16 @@ def code_of(attention: Attention, origin: Origin | None = None, *, has_mask: boo
         stage: {style: vectors(facts, vector, stage, style) for style in styles}
         for stage, vector in origin.vectors.items()
     }
-    stages: tuple[Stage, ...] = ("scores", "scaled", "masked", "weights", "output")
+    snippets |= {stage: around.snippets for stage, around in origin.around.items()}
+    turning = origin.vectors.get("query")
+    if turning is not None and turning.turned:  # its last lines turn the queries
+        snippets["positions"] = snippets["query"]
+    stages = get_args(Steps)
     by_hand = ("weights", "output") if attention.weights_set else ()
     for stage in stages:
         if stage not in by_hand and (has_mask or stage != "masked"):
             snippets[stage] = {style: _snippet(facts, stage, style) for style in styles}
-    reads = {stage: _reads(facts, stage, origin.vectors.get(stage)) for stage in snippets}
+    reads = {stage: _reads(facts, stage, origin) for stage in snippets}
     return Code(snippets, reads, _shapes(facts), origin)
 
 
@@ -145,9 +150,16 @@ def _snippet(facts: Facts, stage: Stage, style: Style) -> Snippet:
     return {"scaled": plain.scaled, "masked": plain.masked, "weights": plain.weights}[stage](facts)
 
 
-def _reads(facts: Facts, stage: Stage, vector: Vector | None) -> tuple[str, ...]:
+def _made_as(stage: Stage) -> Stage:
+    """Rotary positions turn the queries: the stage of those that were turned."""
+    return "query" if stage == "positions" else stage
+
+
+def _reads(facts: Facts, stage: Stage, origin: Origin) -> tuple[str, ...]:
     """The lines of a script that read what its steps start from."""
-    if vector is not None:
+    if stage in origin.around:
+        return origin.around[stage].read
+    if (vector := origin.vectors.get(_made_as(stage))) is not None:
         return vector.read
     read = f't = load("{TRACE_FILE}", "attention/{facts.name}/")'
     mask = ('mask = t["mask"]',) if facts.mask == "own" else ()

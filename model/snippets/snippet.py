@@ -12,7 +12,10 @@ from model.nn.config import RotaryPairs
 from model.nn.intervention import UNCHANGED, Intervention
 from model.trace.records import Attention
 
-Stage = Literal["query", "key", "value", "scores", "scaled", "masked", "weights", "output"]
+Vectors = Literal["query", "key", "value"]
+Steps = Literal["scores", "scaled", "masked", "weights", "output"]
+Surrounding = Literal["positions", "norm", "concatenated", "written"]
+Stage = Vectors | Steps | Surrounding
 Style = Literal["plain", "einsum", "loops", "torch"]
 STYLES: Mapping[Style, str] = {
     "plain": "tensors",
@@ -70,12 +73,23 @@ class Vector:
 
 
 @dataclass(frozen=True)
+class Around:
+    """The code of a stage before the queries or after the outputs. read: the lines of a script that read what
+    it starts from. shapes: of what its lines are given."""
+
+    snippets: Mapping[Style, Snippet]
+    read: tuple[str, ...]
+    shapes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Origin:
-    """What code needs beside the record of a layer: the intervention, and how queries, keys and values are
-    made. refusal: why the latter cannot be said, as a sentence."""
+    """What code needs beside the record of a layer: the intervention, how queries, keys and values are made,
+    and the stages around the heads. refusal: why vectors cannot be said, as a sentence."""
 
     intervention: Intervention = UNCHANGED
     vectors: Mapping[Stage, Vector] = field(default_factory=dict)
+    around: Mapping[Stage, Around] = field(default_factory=dict)
     refusal: str = ""
 
 

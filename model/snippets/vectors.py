@@ -18,8 +18,8 @@ def vectors(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Snippet
         return Snippet(made, given, f"{letter}[@dimension@]", remark=remark)
     head = "@head@" if stage == "query" else of_head(facts)
     made = (*_mapped(facts, vector, stage, style), *_normed(facts, vector, stage, style))
-    turn = tuple(_turned(facts, vector, letter))
-    remark = _LETTERS if style == "einsum" else ""
+    turn = tuple(_turned(facts, vector, letter, style))
+    remark = _LETTERS + (_TURNING if vector.turned else "") if style == "einsum" else ""
     result = f"{letter}[{head}, {row}, @dimension@]"
     return Snippet((*_imports(vector, style), *made, *turn), given, result, remark=remark)
 
@@ -27,6 +27,7 @@ def vectors(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Snippet
 _LETTERS = (
     "n token, c number of x, h head, d dimension. A letter that the result lacks is summed over."
 )
+_TURNING = " p pair of dimensions, a and b its two numbers."
 
 
 def _imports(vector: Vector, style: Style) -> tuple[Line, ...]:
@@ -85,7 +86,7 @@ def _normed(facts: Facts, vector: Vector, stage: Stage, style: Style) -> Iterato
     yield Line(f"{letter} = {letter} / {root} * {gamma}{shift}", made)
 
 
-def _turned(facts: Facts, vector: Vector, letter: str) -> Iterator[Line]:
+def _turned(facts: Facts, vector: Vector, letter: str, style: Style) -> Iterator[Line]:
     """Rotary positions: each pair of dimensions turned by the angle of its token."""
     if not vector.turned:
         return
@@ -98,12 +99,28 @@ def _turned(facts: Facts, vector: Vector, letter: str) -> Iterator[Line]:
     in_halves = vector.pairs == "halves"
     pairs = f"{read}.chunk(2, -1)" if in_halves else f"{read}[..., 0::2], {read}[..., 1::2]"
     yield Line(f"first, second = {pairs}")
-    yield Line("cosine, sine = angles.cos(), angles.sin()", half)
-    yield Line("turned = first * cosine - second * sine, second * cosine + first * sine")
+    yield from _turns(style, half)
     joined = "torch.cat(turned, -1)" if in_halves else "torch.stack(turned, -1).flatten(-2)"
     result = f"torch.cat([{joined}, still], -1)" if part else joined
     heads = facts.heads if letter == "q" else facts.groups
     yield Line(f"{letter} = {result}", shape(heads, vector.rows, facts.width))
+
+
+def _turns(style: Style, half: str) -> Iterator[Line]:
+    """The pairs, turned by their angles."""
+    if style == "torch":
+        yield Line("turns = torch.polar(torch.ones_like(angles), angles)", f"{half}, complex")
+        yield Line("numbers = torch.complex(first, second) * turns", "each pair is one number")
+        yield Line("turned = numbers.real, numbers.imag")
+        return
+    yield Line("cosine, sine = angles.cos(), angles.sin()", half)
+    if style == "plain":
+        yield Line("turned = first * cosine - second * sine, second * cosine + first * sine")
+        return
+    yield Line("rows = torch.stack([cosine, -sine, sine, cosine], -1)")
+    yield Line("turns = rows.unflatten(-1, (2, 2))", "a 2 × 2 matrix for each angle")
+    yield Line("pairs = torch.stack([first, second], -1)")
+    yield Line('turned = torch.einsum("npab,hnpb->hnpa", turns, pairs).unbind(-1)')
 
 
 def _loops(facts: Facts, vector: Vector, stage: Stage) -> Iterator[Line]:

@@ -11,8 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page
 
+from model import Model, Trace
+from model.analysis.stream.around_heads import AroundHeads
 from model.trace.records import Attention
 from tests import chromium
+from tests.model import hub_models, tiny
+from tests.model.snippets.snippet_cases import TEXTS, around, unit
 from tests.viz.explorer.records import labels, record
 from viz.explorer import bundle, payload
 from viz.explorer.packing import packed
@@ -28,6 +32,26 @@ DERIVE = """async ([block, head]) => {
     const derived = deriveHead(decodeLayer(unpacked(sent).layer), head);
     const names = ["query", "key", "value", "recorded", "scores", "scaled", "masked", "weights", "output"];
     return Object.fromEntries(names.map((name) => [name, Array.from(derived[name])]));
+}"""
+
+
+AROUND = """async (block) => {
+    const { layersOf } = await import("/held.js");
+    const { deriveHead } = await import("/derive.js");
+    const { aroundNumbers, headTerms } = await import("/around.js");
+    const { unpacked } = await import("/message.js");
+    const message = unpacked(Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0)));
+    const { layer } = layersOf(message);
+    const cell = { head: 1, query: 3, key: 1, dimension: 5 };
+    const derived = deriveHead(layer, cell.head);
+    const made = {};
+    for (const stage of message.stages.filter(({ group }) => group)) {
+        for (const name of [stage.name, `before_${stage.name}`]) {
+            if (derived[name]) made[name] = Array.from(derived[name]);
+        }
+        made[`numbers of ${stage.name}`] = aroundNumbers(stage, layer, derived, cell, "index");
+    }
+    return { ...made, terms: headTerms(layer, cell, "index") };
 }"""
 
 
@@ -195,6 +219,52 @@ def test_a_bound_is_rounded_up_as_in_python(modules: Page) -> None:
     )
     assert said == [difference(value) for value in values]
     assert said[1] == "2e−6"
+
+
+@pytest.mark.parametrize("name", ["house-gpt", "minilm", "translate-en-fr", "llama", "qwen3"])
+def test_what_stands_around_the_heads_is_the_models_own(
+    modules: Page, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Positions, norm, outputs side by side, and what is written: all as the pass recorded it."""
+    monkeypatch.setattr("viz.explorer.message.LIGHT_AROUND", 10**8)
+    model, trace, attention = around_case(name)
+    queries, keys = attention.query.shape[1], attention.key.shape[1]
+    message = payload(
+        attention,
+        queries=labels(queries),
+        keys=labels(keys),
+        head=0,
+        check=0.0,
+        around=[AroundHeads(model, trace, attention)],
+    )
+    got = modules.evaluate(AROUND, base64.b64encode(packed(message)).decode())
+    case = (model, trace, attention)
+    for stage in ("positions", "norm", "concatenated", "written"):
+        expected = around(case, stage, 1)
+        size = unit(case, stage, 1)
+        np.testing.assert_allclose(got[stage], expected.ravel(), atol=1e-5 * size, err_msg=stage)
+        assert got[f"numbers of {stage}"]["value"] == pytest.approx(expected[3, 5], abs=1e-5 * size)
+    terms, size = got["terms"], unit(case, "written", 1)
+    for term in terms["list"]:
+        part = model.head_output(attention, term["head"])[3, 5]
+        assert term["product"] == pytest.approx(part, abs=1e-5 * size)
+    total = sum(term["product"] for term in terms["list"]) + terms["bias"]
+    assert total == pytest.approx(around(case, "written", 1)[3, 5], abs=1e-5 * size)
+    if attention.projection.turned:
+        before = np.reshape(got["before_positions"], attention.query[1].shape)
+        # A turn leaves lengths as they are, and row 0 altogether.
+        np.testing.assert_allclose(before[0], attention.query[1][0], atol=1e-5)
+        assert not np.allclose(before[3], attention.query[1][3], atol=1e-2)
+        np.testing.assert_allclose(
+            np.linalg.norm(before, axis=1), np.linalg.norm(attention.query[1], axis=1), rtol=1e-5
+        )
+
+
+def around_case(name: str) -> tuple[Model, Trace, Attention]:
+    """A layer of a shipped model, or of a small one of a family of the hub."""
+    model = tiny.loaded(name) if name in TEXTS else hub_models.loaded(name)
+    trace = model.trace(TEXTS.get(name, hub_models.TEXT))
+    return model, trace, trace.attention[-1]
 
 
 def test_a_planted_fault_would_be_seen(modules: Page) -> None:

@@ -12,6 +12,7 @@ instead (js/held.js): only a layer's first visit waits for the server.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -19,13 +20,18 @@ from model.snippets import Origin
 from model.trace.records import Attention
 from viz.explorer import assets, bundle
 from viz.explorer.claim import Claim
-from viz.explorer.message import Json, parts, payload, without_arrays
+from viz.explorer.message import Json, group_parts, parts, payload, without_arrays
 from viz.explorer.packing import packed
 from viz.explorer.selection import Selection, forget, hear, show
 
+if TYPE_CHECKING:
+    from model.analysis.stream.around_heads import AroundHeads
+
 __all__ = ["Selection", "asks_for_check", "explorer", "forget", "payload"]
 
-HELD = 4  # parts of layers that count as kept in the browser, which keeps some more (js/held.js)
+# Parts of layers, and groups of what stands around their heads, that count as kept in the browser, which
+# keeps some more (js/held.js).
+HELD, HELD_GROUPS = 4, 8
 _HELD, _ASKED = "explorer:held", "explorer:asks-for-check-of"
 _component = st.components.v2.component(
     "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
@@ -48,13 +54,15 @@ def explorer(
     device: str = "",
     mount: str = "explorer",
     origin: Origin | None = None,
+    around: Sequence["AroundHeads"] = (),
 ) -> Selection:
     """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
 
-    attention, queries, keys, check, baseline, origin: as `payload` takes them, which raises ValueError.
-    layers: names of the layers to choose among, if any. claims: what is to be seen in some of the run's
-    heads. `select` and `open_layer` take what the reader chooses, before the page runs again. run: a name by
-    which the browser knows its layers again. device: what it ran on. mount: a name for this place.
+    attention, queries, keys, check, baseline, origin, around: as `payload` takes them, which raises
+    ValueError. layers: names of the layers to choose among, if any. claims: what is to be seen in
+    some of the run's heads. `select` and `open_layer` take what the reader chooses, before the page runs
+    again. run: a name by which the browser knows its layers again. device: what it ran on. mount: a name for
+    this place.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(
@@ -67,13 +75,11 @@ def explorer(
         stage=chosen.stage,
         layers=layers,
         origin=origin,
+        around=around,
     )
-    shown = show(chosen, mount)
-    beside: Json = {"mount": mount, "run": run, "device": device, "assets": assets.addresses()}
-    beside |= {"selection": asdict(shown.start), "revision": shown.revision}
-    beside |= {"claims": [asdict(claim) for claim in claims]}
-    data = packed(without_arrays(message, _held()) | beside)
-    _hold(parts(message))
+    beside = {"run": run, "device": device, "claims": [asdict(claim) for claim in claims]}
+    data = packed(without_arrays(message, _held()) | beside | _place(mount, chosen))
+    _hold(message)
     _component(
         key=mount,
         data=data,
@@ -82,6 +88,13 @@ def explorer(
         on_check_change=lambda: _note_asked(mount),
     )
     return chosen
+
+
+def _place(mount: str, chosen: Selection) -> Json:
+    """What the browser shows in this place, and where it finds its libraries."""
+    shown = show(chosen, mount)
+    selection: Json = {"selection": asdict(shown.start), "revision": shown.revision}
+    return {"mount": mount, "assets": assets.addresses()} | selection
 
 
 def asks_for_check(run: str) -> bool:
@@ -106,10 +119,18 @@ def _note_asked(mount: str) -> None:
 
 
 def _held() -> tuple[str, ...]:
-    held: tuple[str, ...] = st.session_state.get(_HELD, ())
-    return held
+    layers, groups = st.session_state.get(_HELD, ((), ()))
+    return (*layers, *groups)
 
 
-def _hold(parts: Sequence[str]) -> None:
-    """Notes what the browser gets: the parts of layers, those it used last at the end."""
-    st.session_state[_HELD] = (*(part for part in _held() if part not in parts), *parts)[-HELD:]
+def _hold(message: Json) -> None:
+    """Notes what the browser gets: the parts of layers and the groups, those it used last at the end."""
+
+    def last(held: Sequence[str], now: Sequence[str], most: int) -> tuple[str, ...]:
+        return (*(part for part in held if part not in now), *now)[-most:]
+
+    layers, groups = st.session_state.get(_HELD, ((), ()))
+    st.session_state[_HELD] = (
+        last(layers, parts(message), HELD),
+        last(groups, group_parts(message), HELD_GROUPS),
+    )

@@ -5,21 +5,20 @@ large layer follow when a stage that shows them is opened. Until then their sums
 sent, so that the weights can be checked.
 """
 
-import hashlib
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
-from threading import Lock
-from weakref import ref
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from model.nn.places import Place
 from model.snippets import Origin, code_of
 from model.trace.records import Attention
+from viz.explorer.around import Group, between, offered, parts_of
 from viz.explorer.code import code_json
+from viz.explorer.layer import group_arrays, layer_arrays
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
@@ -27,11 +26,14 @@ from viz.notation.names import sublayer_name
 from viz.notation.theme import MASKED, QUANTITIES
 from viz.notation.words import word_numbers
 
+if TYPE_CHECKING:
+    from model.analysis.stream.around_heads import AroundHeads
+
 Array = NDArray[np.float32]
 Json = dict[str, object]
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
 LIGHT = 1_000_000  # up to so many bytes, values and outputs are sent at once
-KEPT = 32_000_000  # bytes of encoded layers in the cache
+LIGHT_AROUND = 600_000  # and so many of what stands around the heads
 SHOW_VALUES = ("value", "output")  # the stages that need them
 _LABEL = 14  # characters of a label beside a picture
 _THEME: Json = {
@@ -51,6 +53,7 @@ def payload(
     stage: str = "weights",
     layers: Sequence[str] = (),
     origin: Origin | None = None,
+    around: Sequence["AroundHeads"] = (),
 ) -> Json:
     """All the browser draws from except the selection. Arrays are numpy's; `packed` packs them.
 
@@ -59,21 +62,26 @@ def payload(
     and recorded numbers of the whole trace; None: not known yet. baseline: the same layer of the unchanged
     run, for comparison. stage: the chosen stage, which decides whether the values of a large layer are
     sent. layers: names of the layers to choose from. origin: how queries, keys and values are made, and
-    the intervention, for the code; None: not known.
+    the intervention, for the code; None: not known. around: what stands around the heads, in this run and
+    then in the unchanged one; empty: not shown.
     Raises ValueError if the tokens are not as many as the rows and columns, or if a vector is not finite.
     """
     _check_counts(attention, queries, keys, "attention")
     if baseline is not None:
         _check_counts(baseline, queries, keys, "baseline")
     runs = 1 if baseline is None else 2
-    complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
-    sent = _sent_heads(attention, head, runs=runs, complete=complete)
-    shown = stages_of(attention, baseline)
+    groups, *before = offered(around, runs=runs)
+    shown = between(groups, stages_of(attention, baseline))
     has_mask = any(stage.name == "masked" for stage in shown)
     steps = formulas_of(attention, has_mask=has_mask)
+    steps |= {name: part.formula for name, part in parts_of(groups).items()}
+    opened = next((each.group for each in shown if each.name == stage), "")
+    complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
+    room = BUDGET - runs * (groups[opened].bytes if opened else 0)
+    sent = _sent_heads(attention, head, room, runs=runs, complete=complete)
     return {
-        "layer": _layer(attention, sent, complete),
-        "baseline": None if baseline is None else _layer(baseline, sent, complete),
+        "layer": _whole(attention, groups, sent, complete, opened),
+        "baseline": baseline and _whole(baseline, before[0], sent, complete, opened),
         "layers": layer_choices(layers),
         "queries": _labels(queries),
         "keys": _labels(keys),
@@ -129,18 +137,67 @@ def _is_masked(attention: Attention) -> bool:
     return attention.mask is not None and not bool(np.all(attention.mask))
 
 
+def _whole(
+    attention: Attention, groups: Mapping[str, Group], sent: range, complete: bool, opened: str
+) -> Json:
+    """A layer, and what stands around its heads: the opened group with its arrays, or all where they are
+    small."""
+    layer = layer_arrays(attention, sent, complete)
+    light = sum(group.bytes for group in groups.values()) <= LIGHT_AROUND
+    around = {
+        name: _group(attention, layer, name, group, sent=light or name == opened)
+        for name, group in groups.items()
+    }
+    return layer | {"around": around}
+
+
+def _group(
+    attention: Attention, layer: Json, name: str, group: Group, *, sent: bool
+) -> dict[str, object]:
+    """What stands around the heads of a layer, with its arrays where they are sent. It goes with the numbers
+    of the layer, and is known by their name."""
+    return {
+        "part": f"{layer['digest']} {name}",
+        "held": False,
+        "facts": group.facts() if sent else None,
+        "numbers": group_arrays(attention, name, group) if sent else None,
+    }
+
+
 def parts(message: Json) -> tuple[str, ...]:
-    """Names of the arrays in a message: equal names are equal arrays."""
+    """Names of the arrays of the layers in a message: equal names are equal arrays."""
     return tuple(str(layer["part"]) for layer in _layers(message).values())
+
+
+def group_parts(message: Json) -> tuple[str, ...]:
+    """Names of the groups around their heads that are sent with arrays."""
+    groups = [group for layer in _layers(message).values() for group in _around(layer).values()]
+    return tuple(str(group["part"]) for group in groups if group["numbers"] is not None)
 
 
 def without_arrays(message: Json, held: Container[str]) -> Json:
     """The same message without the arrays that the browser has already."""
     return message | {
-        name: {key: None if isinstance(fact, np.ndarray) else fact for key, fact in layer.items()}
+        name: (_bare(layer) if layer["part"] in held else layer)
+        | {
+            "around": {
+                name: group | {"numbers": None, "held": True}
+                if group["numbers"] is not None and group["part"] in held
+                else group
+                for name, group in _around(layer).items()
+            }
+        }
         for name, layer in _layers(message).items()
-        if layer["part"] in held
     }
+
+
+def _bare(layer: Json) -> Json:
+    return {key: None if isinstance(fact, np.ndarray) else fact for key, fact in layer.items()}
+
+
+def _around(layer: Json) -> Mapping[str, Json]:
+    """The groups of arrays around the heads of a layer."""
+    return cast(Mapping[str, Json], layer["around"])
 
 
 def _layers(message: Json) -> dict[str, Json]:
@@ -160,11 +217,11 @@ def _check_counts(
         )
 
 
-def _sent_heads(attention: Attention, head: int, *, runs: int, complete: bool) -> range:
-    """The block of heads that contains this head, as large as the budget allows."""
+def _sent_heads(attention: Attention, head: int, room: int, *, runs: int, complete: bool) -> range:
+    """The block of heads that contains this head, as large as this room in bytes allows."""
     count = attention.heads
     each = runs * _bytes(attention, complete=complete) // count
-    block = min(max(BUDGET // max(each, 1), 1), count)
+    block = min(max(room // max(each, 1), 1), count)
     first = min(max(head, 0), count - 1) // block * block
     return range(first, min(first + block, count))
 
@@ -177,70 +234,6 @@ def _bytes(attention: Attention, *, complete: bool) -> int:
     return sum(array.nbytes for array in arrays) + (4 * cells if attention.drops else 0)
 
 
-def _layer_bytes(layer: Json) -> int:
-    return sum(part.nbytes for part in layer.values() if isinstance(part, np.ndarray))
-
-
-@cached(
-    LRUCache(KEPT, getsizeof=_layer_bytes),
-    key=lambda attention, *part: (ref(attention), *part),
-    lock=Lock(),
-)
-def _layer(attention: Attention, sent: range, complete: bool) -> Json:
-    chosen = slice(sent.start, sent.stop)
-    value, output = attention.value[chosen], attention.output[chosen]
-    mask = attention.mask
-    mask = mask if mask is None or mask.ndim == 2 else mask[chosen]
-    dropped = [attention.dropped(head) for head in sent] if attention.drops else None
-    facts: Json = {
-        "name": attention.name,
-        "label": attention.place.label,
-        "kind": attention.kind,
-        "heads": attention.heads,
-        "ablated": list(attention.ablated),
-        "weightsSet": [list(cell) for cell in attention.weights_set],
-        "first": sent.start,
-        "sent": len(sent),
-        "scale": float(attention.scale),
-        "mask_value": float(attention.mask_value) if math.isfinite(attention.mask_value) else None,
-        "queries": attention.query.shape[1],
-        "keys": attention.key.shape[1],
-        "width": attention.key.shape[2],
-        "valueWidth": attention.value.shape[2],
-        "maskHeads": 1 if mask is None or mask.ndim == 2 else len(sent),
-        "range": _ranges(attention),
-        "query": floats(attention.query[chosen]),
-        "key": floats(attention.key[chosen]),
-        "mask": None if mask is None else np.packbits(mask, bitorder="little"),
-        "dropped": None if dropped is None else floats(np.stack(dropped)),
-    }
-    content = hashlib.blake2b(digest_size=8)  # by which the browser recognizes a layer
-    for fact in [*facts.values(), floats(value), floats(output)]:
-        content.update(fact.data if isinstance(fact, np.ndarray) else repr(fact).encode())
-    digest = content.hexdigest()
-    return facts | {
-        "digest": digest,
-        "complete": complete,
-        "part": f"{digest} {'complete' if complete else 'without values'}",
-        "value": floats(value) if complete else None,
-        "output": floats(output) if complete else None,
-        "valueSums": None if complete else floats(value.sum(-1)),
-        "outputSums": None if complete else floats(output.sum(-1)),
-    }
-
-
-def _ranges(attention: Attention) -> dict[str, float]:
-    """The largest magnitude of each quantity over all heads of the layer."""
-    scores = max(_magnitude(attention.scores(head)) for head in range(attention.heads))
-    vectors = ("query", "key", "value", "output")
-    ranges = {name: _magnitude(getattr(attention, name)) for name in vectors}
-    return ranges | {"scores": scores, "scaled": scores * abs(attention.scale)}
-
-
-def _magnitude(array: Array) -> float:
-    return max(float(array.max()), -float(array.min())) if array.size else 0.0
-
-
 def _labels(tokens: Sequence[str]) -> Json:
     return {
         "full": [token_label(token) for token in tokens],
@@ -248,13 +241,3 @@ def _labels(tokens: Sequence[str]) -> Json:
         "plotly": [plotly_label(token, _LABEL) for token in tokens],
         "word": word_numbers(tokens),
     }
-
-
-def floats(array: Array) -> Array:
-    """A copy of an array as contiguous little-endian float32.
-
-    Raises ValueError if a number in it is not finite.
-    """
-    if not np.isfinite(array).all():
-        raise ValueError("A vector of the attention layer contains a number that is not finite.")
-    return np.array(array, dtype="<f4", order="C")

@@ -22,10 +22,19 @@ class Stage:
     columns: Axis
     title: str
     look: str = ""
+    group: str = ""  # of a stage around the heads: which of their arrays it is drawn from
+    width: int = 0  # columns, where they are not a head's
+    block: int = 0  # columns of one head, where all heads stand side by side
+    captions: tuple[str, ...] = ()  # of the vector before this step, and of the one after it
 
 
 def stages(
-    *, kind: str, masked: bool, leaks: bool, scale: float, unmasked: bool = True
+    *,
+    kind: str,
+    masked: bool,
+    leaks: bool,
+    scale: float,
+    unmasked: bool = True,
 ) -> tuple[Stage, ...]:
     """The stages of one attention layer; without a mask there is no masked stage.
 

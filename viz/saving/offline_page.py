@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -19,15 +20,20 @@ from model.nn.places import head_label
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.matrix_csv import matrix_csv
 from model.trace.records import Attention
+from viz.explorer.around import Part, between, offered, parts_of
 from viz.explorer.message import stages_of
 from viz.explorer.stages import Axis as AxisName
 from viz.explorer.stages import Stage
 from viz.figures.heatmap import Axis, heatmap
-from viz.notation.formulas import StageName
+from viz.notation.formulas import Formula, StageName
 from viz.notation.labels import numbered_labels
 from viz.notation.theme import printed
 
+if TYPE_CHECKING:
+    from model.analysis.stream.around_heads import AroundHeads
+
 UNCHANGED, BASELINE, CHANGED, DIFFERENCE = "unchanged", "baseline", "changed", "difference"
+BEFORE, AFTER = "before", "after"
 CAPTIONS = {
     BASELINE: "baseline: unchanged run",
     CHANGED: "changed run",
@@ -48,6 +54,14 @@ class HeadPicture:
     limits: Mapping[str, float]  # end of each run's colours, the same for all heads of the layer
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
     columns: tuple[str, ...]
+    formula: Formula | None = None  # of a stage around the heads
+
+    @property
+    def captions(self) -> Mapping[str, str]:
+        """What stands above each run's picture."""
+        if self.stage.captions and BEFORE in self.runs:
+            return dict(zip((BEFORE, AFTER), self.stage.captions, strict=True))
+        return CAPTIONS if len(self.runs) > 1 else {UNCHANGED: self.title}
 
     @property
     def title(self) -> str:
@@ -62,14 +76,20 @@ def head_picture(
     stage: StageName,
     queries: Sequence[str],
     keys: Sequence[str],
+    around: Sequence["AroundHeads"] = (),
 ) -> HeadPicture:
     """What the explorer draws, in numbers: one run, or baseline, changed and difference.
 
     queries, keys: the texts of the tokens. Scores and vectors have one scale for all heads of both
-    runs, differences one for all heads.
+    runs, differences one for all heads. around: what stands around the heads, in this run and then in
+    the unchanged one.
     """
-    known = {each.name: each for each in stages_of(attention, baseline)}
+    groups, *before = offered(around, runs=1 if baseline is None else 2)
+    known = {each.name: each for each in between(groups, stages_of(attention, baseline))}
     stage = stage if stage in known else "weights"
+    if known[stage].group:
+        shown_parts = [parts_of(run)[stage] for run in (groups, *before)]
+        return _around_heads(shown_parts, attention, head, queries)
     shown = stage_matrix(attention, head, stage)
     runs, both = {UNCHANGED: shown}, [attention]
     if baseline is not None:
@@ -97,6 +117,34 @@ def head_picture(
         limits=limits,
         rows=labels[known[stage].rows],
         columns=labels[known[stage].columns],
+    )
+
+
+def _around_heads(
+    parts: Sequence[Part], attention: Attention, head: int, queries: Sequence[str]
+) -> HeadPicture:
+    """A stage around the heads: before and after its step, or baseline, changed and difference. parts: of the
+    run and, where it is compared, of the unchanged one."""
+    part, *unchanged = parts
+    shown = part.after(head)
+    runs = {UNCHANGED: shown}
+    if unchanged:
+        old = unchanged[0].after(head)
+        runs = {BASELINE: old, CHANGED: shown, DIFFERENCE: read_only(shown - old)}
+    elif part.before is not None:
+        runs = {BEFORE: part.before(head), AFTER: shown}
+    limits = {name: _extent(values) for name, values in runs.items()}
+    if unchanged:
+        limits[BASELINE] = limits[CHANGED] = max(limits[BASELINE], limits[CHANGED])
+    return HeadPicture(
+        stage=part.stage,
+        name=head_label((attention.name, head)),
+        has_mask=False,
+        runs=runs,
+        limits=limits,
+        rows=tuple(numbered_labels(queries)),
+        columns=tuple(map(str, range(shown.shape[1]))),
+        formula=part.formula,
     )
 
 
@@ -143,9 +191,8 @@ def picture_csv(picture: HeadPicture) -> str:
 
 def picture_figures(picture: HeadPicture) -> dict[str, go.Figure]:
     """One heatmap for each run, by its caption."""
-    captions = CAPTIONS if len(picture.runs) > 1 else {UNCHANGED: picture.title}
     return {
-        captions[run]: heatmap(
+        picture.captions[run]: heatmap(
             values,
             rows=_axis(picture.stage.rows, picture.rows),
             columns=_axis(picture.stage.columns, picture.columns),

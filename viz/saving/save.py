@@ -28,7 +28,7 @@ from viz.saving.offline_page import (
 )
 from viz.saving.report import Subject, report
 from viz.state.examples import example_claim
-from viz.state.held import traced
+from viz.state.held import loaded, traced
 from viz.state.link import address, short_link
 from viz.state.look import labels_of
 from viz.state.menu import PAGES
@@ -36,6 +36,7 @@ from viz.state.presets import preset_of
 from viz.state.session import current
 
 if TYPE_CHECKING:
+    from model.analysis.stream.around_heads import AroundHeads
     from viz.state.look import Look
 
 _BYTES = "application/octet-stream"
@@ -84,7 +85,15 @@ class _Drawn:
             stage=cast(StageName, self.stage),
             queries=queries,
             keys=keys,
+            around=[self._around(run) for run in (trace, baseline) if run is not None],
         )
+
+    def _around(self, trace: Trace) -> "AroundHeads":
+        from model.analysis.stream.around_heads import (
+            AroundHeads,
+        )  # imports torch, as pages do late
+
+        return AroundHeads(loaded(self.requests[0].model), trace, trace.find(self.place))
 
 
 def save_view(seen: "Look") -> None:

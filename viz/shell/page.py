@@ -42,6 +42,7 @@ from viz.state.session import (
 from viz.tour import card as tour
 
 if TYPE_CHECKING:
+    from model.analysis.stream.around_heads import AroundHeads
     from model.run.model import Model
 
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
@@ -186,6 +187,7 @@ def explore(seen: Look, *, layers: bool = False) -> None:
         run=seen.run,
         device=seen.trace.device,
         origin=_origin(seen),
+        around=_around(seen),
     )
     change_view(current().at(chosen))
     write_link()
@@ -198,6 +200,14 @@ def _origin(seen: Look) -> Origin:
     from model.code.origin import origin  # imports torch: pages are drawn first
 
     return origin(seen.model, seen.trace, seen.attention)
+
+
+def _around(seen: Look) -> "list[AroundHeads]":
+    """What stands around the heads of the chosen layer, in the run and in the unchanged one."""
+    from model.analysis.stream.around_heads import AroundHeads  # imports torch, as above
+
+    runs = [run for run in (seen.trace, seen.baseline) if run is not None]
+    return [AroundHeads(seen.model, run, run.find(seen.place)) for run in runs]
 
 
 def _check_of(seen: Look) -> float | None:

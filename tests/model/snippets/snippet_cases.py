@@ -8,8 +8,13 @@ import numpy as np
 import torch
 
 from model import Intervention, Model
+from model.analysis.attribution.head_maps import read_by
+from model.analysis.stream.stream import contributions, embedding_norm
 from model.code.check import Weights
+from model.nn.config import Stack
 from model.snippets import Code, Stage, Style, filled
+from model.snippets.script import LOADER
+from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from tests.model import tiny
@@ -19,6 +24,7 @@ Case = tuple[Model, Trace, Attention]
 Cell = Mapping[str, int]
 SHAPE = re.compile(r"\([\d, ]+\)")
 RESULT = re.compile(r"(?:_, )?(\w+)(?:, \w+)* = ")  # the name that a line assigns
+AROUND = ("positions", "norm", "concatenated", "written")  # stages around the heads
 CLOSE = 1e-5  # of the largest number of the stage, or of 1
 TEXTS = {
     "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
@@ -86,17 +92,46 @@ def _layers(name: str, model: Model, trace: Trace) -> Iterator[tuple[str, Case]]
         yield f"{name} {attention.name}", (model, trace, attention)
 
 
-def shown(attention: Attention, stage: Stage, cell: Cell) -> float:
+def shown(case: Case, stage: Stage, cell: Cell) -> float:
     """The number that the page shows in a cell."""
-    head, query, key = cell["head"], cell["query"], cell["key"]
+    attention, head, query, key = case[2], cell["head"], cell["query"], cell["key"]
+    if stage in AROUND:
+        return float(around(case, stage, head)[query, cell["dimension"]])
     if stage in ("query", "key", "value", "output"):
         vectors = attention.context(head) if stage == "output" else getattr(attention, stage)[head]
         return float(vectors[key if stage in ("key", "value") else query, cell["dimension"]])
     return float(getattr(attention, stage)(head)[query, key])
 
 
-def unit(attention: Attention, stage: Stage, head: int) -> float:
-    """What a difference is measured by: the largest number of the stage, at least 1."""
+def around(case: Case, stage: Stage, head: int) -> Array:
+    """(token, dimension): what the pass itself recorded of a stage around the heads."""
+    model, trace, attention = case
+    if stage == "norm":
+        return read_by(model, trace, attention, "query")
+    if stage == "positions":
+        added = "positions" in trace.summands[attention.stack]
+        return started_from(trace, attention.stack) if added else attention.query[head]
+    if stage == "written":
+        parts = contributions(trace, attention.stack, model.config.norm_place)
+        return next(part.added for part in parts if part.name == attention.name)
+    kept = np.array([head not in attention.ablated for head in range(attention.heads)])
+    return np.concatenate(attention.output * kept[:, None, None], axis=-1)
+
+
+def started_from(trace: Trace, stack: Stack) -> Array:
+    """(token, dimension): the first state of a stack, or what the norm before it reads."""
+    norm = embedding_norm(trace, stack)
+    return trace.residual[stack][0] if norm is None else norm.input
+
+
+def unit(case: Case, stage: Stage, head: int) -> float:
+    """What a difference is measured by: the largest number of the stage, at least 1; of what was added to the
+    stream, the largest of the stream, from which it is taken as a difference."""
+    _, trace, attention = case
+    if stage == "written":
+        return max(1.0, *(float(np.abs(state).max()) for state in trace.residual[attention.stack]))
+    if stage in AROUND:
+        return max(1.0, float(np.abs(around(case, stage, head)).max()))
     if stage in ("query", "key", "value", "output"):
         numbers = getattr(attention, stage)[head]
     else:
@@ -134,8 +169,12 @@ def names_of(case: Case, weights: Weights, x: torch.Tensor) -> dict[str, Any]:
 
 def run(code: Code, names: dict[str, Any], stage: Stage, style: Style, cell: Cell) -> float:
     """Runs the lines of a stage, after those of the stages before it, and reads the chosen cell. On the way
-    it holds each shape that stands beside a line against that of its result."""
+    it holds each shape that stands beside a line against that of its result. What stages around the heads
+    start from is read from the saved files."""
     chosen, known = code.snippets[stage][style], dict(names)
+    if stage in code.origin.around:
+        known = {}
+        exec("\n".join([*LOADER, *code.reads[stage]]), known)
     for snippet in (*(code.before(before, style) for before in chosen.after), chosen):
         if style == "loops" and snippet is chosen:
             exec(filled("\n".join(line.code for line in snippet.lines), cell), known)

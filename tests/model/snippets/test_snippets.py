@@ -15,10 +15,11 @@ from model import load_model
 from model.analysis.attribution.head_maps import read_by
 from model.code.origin import origin
 from model.code.script import stem, weights_file
-from model.snippets import STYLES, code_of, script
+from model.snippets import STYLES, Origin, code_of, script
 from model.snippets.script import LONGEST, TRACE_FILE
 from model.trace.trace_file import trace_file
 from tests.model.snippets.snippet_cases import (
+    AROUND,
     CLOSE,
     TEXTS,
     Case,
@@ -44,6 +45,7 @@ def differences(cases: Iterator[tuple[str, Case]]) -> Iterator[Found]:
         has_mask = attention.kind == "causal" or attention.mask is not None
         code = code_of(attention, source, has_mask=has_mask)
         own_weights = weights_of(case) if source.vectors else {}
+        assert set(code.snippets) & set(AROUND) == expected_around(case, source), name
         if trace is not saved:
             Path(TRACE_FILE).write_bytes(trace_file(trace))
             saved = trace
@@ -57,11 +59,24 @@ def differences(cases: Iterator[tuple[str, Case]]) -> Iterator[Found]:
                     ran = {"snippet": run(code, names, stage, style, cell)}
                     if number == 0:
                         ran["script"] = printed(code.script(stage, style, **cell))
-                    own = shown(attention, stage, cell)
-                    scale = unit(attention, stage, cell["head"])
+                    own = shown(case, stage, cell)
+                    scale = unit(case, stage, cell["head"])
                     for what, made in ran.items():
                         off = 0.0 if made == own else abs(made - own) / scale
                         yield off, f"{name} {stage} {what} {style}"
+
+
+def expected_around(case: Case, source: Origin) -> set[str]:
+    """The stages that this layer has around its heads, by the model's config."""
+    model, trace, attention = case
+    config = model.config
+    turns = config.turns_positions and attention.kind != "cross" and trace.intervention.positions
+    found = {"concatenated"} if source.refusal else {"concatenated", "written"}
+    turns = turns and not source.refusal
+    is_first = attention.layer == 0 and attention.kind != "cross"
+    if config.norm_place == "pre" or not is_first or config.embedding_norm:
+        found.add("norm")
+    return found | ({"positions"} if config.adds_positions or turns else set())
 
 
 def printed(text: str) -> float:

@@ -8,9 +8,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from model import Intervention, Trace
+from model import Intervention, Model, Trace
+from model.analysis.stream.around_heads import AroundHeads
 from model.nn.patches import Patch
 from tests.csv_reading import read_matrix_csv
+from tests.model.snippets.snippet_cases import around
 from tests.model.tiny import loaded, run
 from viz.explorer.stages import stages
 from viz.saving.offline_page import (
@@ -32,9 +34,17 @@ LINK = "http://127.0.0.1/laboratory?text=%3Cb%3E&scale=1.0"
 
 
 def pictured(
-    changed: Trace, baseline: Trace | None, place: str, stage: str, head: int = 1
+    changed: Trace,
+    baseline: Trace | None,
+    place: str,
+    stage: str,
+    head: int = 1,
+    model: Model | None = None,
 ) -> HeadPicture:
     attention = changed.find(place)
+
+    runs = [run for run in (changed, baseline) if run is not None]
+    surroundings = [AroundHeads(model, run, run.find(place)) for run in runs if model is not None]
     return head_picture(
         attention,
         None if baseline is None else baseline.find(place),
@@ -42,6 +52,7 @@ def pictured(
         stage=stage,
         queries=[token.text for token in changed.queries_of(attention)],
         keys=[token.text for token in changed.keys_of(attention)],
+        around=surroundings,
     )
 
 
@@ -103,6 +114,29 @@ def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name: str, stage
             np.testing.assert_array_equal(given[~hidden], expected[~hidden])
             assert np.isnan(given[hidden]).all()
     assert len(drawn(page)) == 3
+
+
+@pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
+@pytest.mark.parametrize("stage", ["positions", "norm", "concatenated", "written"])
+def test_the_files_of_a_stage_around_the_heads_hold_the_numbers_of_the_trace(
+    name: str, stage: str
+) -> None:
+    model = loaded(name)
+    before, after = run(model), run(model, Intervention(scale=1.0, hidden=frozenset({1})))
+    place = model.attention_names[-1]
+    expected = {
+        run_name: around((model, trace, trace.find(place)), stage, 1)
+        for run_name, trace in {"baseline": before, "changed": after}.items()
+    }
+    picture = pictured(after, before, place, stage, model=model)
+    assert picture.stage.name == stage
+    read = read_matrix_csv(picture_csv(picture))
+    for run_name, values in expected.items():
+        np.testing.assert_allclose(read[run_name].values, values, atol=1e-4)
+    alone = pictured(after, None, place, stage, model=model)
+    assert set(alone.runs) == ({"before", "after"} if alone.stage.captions else {"unchanged"})
+    page = report(Subject("x", after, None, after.find(place), LINK), alone)
+    assert len(drawn(page)) == len(alone.runs)
 
 
 def test_the_difference_is_changed_less_baseline_and_hides_what_neither_run_has() -> None:

@@ -1,10 +1,14 @@
 // The strip of stages: radio buttons with small pictures.
 
+import { isMissing } from "./around.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { context2d, paintThumbnail } from "./paint.js";
 import { panelOf, rangesOf } from "./view.js";
 
-const THUMBNAIL = 56; // size of a stage's picture in pixels
+/** The side of a stage's picture in pixels: smaller where there are many. */
+function thumbnailOf({ length: count }) {
+  return count <= 9 ? 56 : count <= 12 ? 44 : 38;
+}
 
 export class Controls {
   drawn = new Drawn();
@@ -30,6 +34,9 @@ export class Controls {
         radio(`stage-${name}`, choose, attributes, picture, span("", label)),
       ];
     });
+    const isLong = stages.length > 9;
+    this.strip.classList.toggle("long", isLong);
+    this.strip.style.setProperty("--thumbnail", `${thumbnailOf(stages)}px`);
     this.strip.replaceChildren(...parts.filter(Boolean));
   }
 
@@ -43,12 +50,14 @@ export class Controls {
 
   /** Draws the small pictures of a head's stages. */
   drawStages({ layer, baseline, stages, palette, state: { span } }, derived, before) {
-    if (!this.drawn.differs("thumbnails", derived, before, palette, span)) return;
+    const missing = stages.filter((stage) => isMissing(layer, stage)).length;
+    if (!this.drawn.differs("thumbnails", derived, before, palette, span, missing)) return;
+    const side = thumbnailOf(stages);
     const ranges = rangesOf({ layer, baseline, derived, before, span });
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const panel = panelOf(stages[n], layer, derived, ranges);
-      if (panel.values) paintThumbnail(canvas, panel, palette, THUMBNAIL);
-      else context2d(canvas, THUMBNAIL, THUMBNAIL); // empty until the values have arrived
+      if (panel.values) paintThumbnail(canvas, panel, palette, side);
+      else context2d(canvas, side, side); // empty until the values have arrived
     });
   }
 }

@@ -1,6 +1,8 @@
 // Pure arithmetic: from a layer's recorded Q, K, V to scores, scaled and masked scores, weights, output.
 // Matrices are Float32Arrays, row after row. Sums run in double precision and are rounded once.
 
+import { aroundSteps } from "./around.js";
+
 /** Which cells are masked, one byte each. The mask has one bit for each allowed cell, lowest bit first. */
 function hiddenCells({ mask, queries, keys, maskHeads }) {
   if (mask === null) return null;
@@ -50,6 +52,7 @@ export function deriveHead(layer, head) {
   };
   const once = (known, name) => (name in steps ? (known[name] ??= steps[name]()) : known[name]);
   const derived = new Proxy(recorded, { get: once });
+  Object.assign(steps, aroundSteps(layer, derived));
   return derived;
 }
 

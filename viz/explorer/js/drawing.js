@@ -129,7 +129,7 @@ export class Drawing {
     if (this.drawn.differs("picture", ...facts)) {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
-      const of = { stage, layer, baseline, derived, before, labels, window, span };
+      const of = { stage, layer, baseline, derived, before, labels, window, span, head: state.head };
       const file = `attention-${headName}-${stage.name}`;
       const view = { stage, labels, palette, file, isLong, byPlotly, span };
       picture.draw(figureOf({ ...of, room, title }), view);

@@ -4,7 +4,7 @@
 import { latexNumber } from "./numbers.js";
 
 const SLOT = /@(\(?)([a-z]+:)?([a-z_]+\d*)\)?@/g;
-const INTEGERS = new Set(["row", "column", "query_position", "key_position"]);
+const INTEGERS = new Set(["row", "column", "query_position", "key_position", "head", "inner"]);
 const WRAPPING = /\\textcolor\{[^{}]*\}|\\color\{[^{}]*\}|\\mathbf|\\begin\{aligned\}|\\end\{aligned\}|\\quad|\\[\\,]|&|\s/g;
 const POWER_OF_TEN = /\{\\cdot\}10\^\{(-?\d+)\}/g;
 const TOKEN = /\\[a-z]+|\d+(?:\.\d+)?(?:e-?\d+)?|./gy;
@@ -113,6 +113,8 @@ class Reader {
       }
       case "\\sqrt":
         return { value: Math.sqrt(this.factor().value) };
+      case "\\tanh":
+        return { value: Math.tanh(this.factor().value) };
       case "e":
         this.take("^");
         return { value: Math.exp(this.factor().value) };

@@ -5,6 +5,7 @@
 // before; another one comes from Python. State lives in one object a mount; `choose` changes it, the drawing
 // shows what it says, and Python hears of the choice a quarter of a second later, of the last one only.
 
+import { isMissing } from "./around.js";
 import { paletteOf } from "./colours.js";
 import { Controls } from "./controls.js";
 import { hasHead } from "./derive.js";
@@ -214,7 +215,8 @@ class Explorer {
   /** Whether Python has sent what the chosen head and stage are drawn from. */
   get isHere() {
     const complete = this.layer.value !== null && this.baseline?.value !== null;
-    return hasHead(this.layer, this.state.head) && (complete || !SHOW_VALUES.has(this.state.stage));
+    if (!hasHead(this.layer, this.state.head) || (!complete && SHOW_VALUES.has(this.state.stage))) return false;
+    return [this.layer, this.baseline].every((run) => !run || !isMissing(run, this.stage));
   }
 
   get stage() {
@@ -233,5 +235,6 @@ function stateOf(mount) {
 
 /** What a message says, but for the numbers of its layers. */
 function wordsOf(data, { layer, baseline }) {
-  return JSON.stringify({ ...data, layer: layer.digest, baseline: baseline?.digest });
+  const here = (run) => run && [run.digest, Object.values(run.around).map(({ numbers }) => numbers !== null)];
+  return JSON.stringify({ ...data, layer: here(layer), baseline: here(baseline) });
 }

@@ -15,9 +15,18 @@ export function drawMarks(svg, figure, chosen, palette) {
   svg.replaceChildren(
     ...layout.boxes.flatMap((box) => [
       outline(box, { stroke: palette.text, "stroke-opacity": 0.22 }),
+      ...(figure.block ? [headFrame(figure, box, palette)] : []),
       ...(isShown ? cellMarks(figure, box, chosen, palette) : []),
     ]),
   );
+}
+
+/** Frames the columns of one head among those of all. */
+function headFrame({ block, window }, box, palette) {
+  const first = cellBox(box, window, window.row, Math.max(block.column, window.column));
+  const end = Math.min(block.column + block.columns, window.column + window.columns);
+  const width = Math.max((end - Math.max(block.column, window.column)) * first.width, 0);
+  return outline({ ...box, left: first.left, width }, { stroke: palette.ink.weight, "stroke-width": 2 });
 }
 
 /** Rings places in every panel: a cell, a whole row or column, or the cells `diagonal` columns beside the

@@ -1,5 +1,7 @@
 // The panel beside the picture: the chosen cell's arithmetic, term by term, and the query's top keys.
 
+import { aroundNumbers } from "./around.js";
+import { AROUND_DETAILS } from "./around_details.js";
 import { exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
 import { button, Drawn, element, sentenceCase, span, table } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
@@ -31,7 +33,7 @@ export class Panel {
     }
     const general = filledTemplate(formula.general, {}, palette.ink);
     if (this.drawn.differs("general", general)) drawEquation(this.general, katex, general, formula.plain);
-    const { name = "cell", ...values } = cellNumbers(stage.name, layer, derived, cell, order);
+    const { name = "cell", ...values } = cellNumbers(stage, layer, derived, cell, order);
     const numeric = filledTemplate(formula.numeric[name], values, palette.ink);
     drawEquation(this.numeric, katex, numeric, words);
   }
@@ -39,12 +41,13 @@ export class Panel {
 
 /** The numbers for a stage's numeric template, and in `name` its case, if not "cell". */
 function cellNumbers(stage, layer, derived, cell, order) {
+  const { name } = stage;
   const { query, key, dimension } = cell;
   const at = query * layer.keys + key;
   const values = {
     query_position: query,
     key_position: key,
-    row: stage === "key" || stage === "value" ? key : query,
+    row: name === "key" || name === "value" ? key : query,
     column: dimension,
     scale: layer.scale,
     scores: derived.scores[at],
@@ -52,11 +55,12 @@ function cellNumbers(stage, layer, derived, cell, order) {
     masked: derived.masked[at],
     weights: derived.weights[at],
   };
-  switch (stage) {
+  if (stage.group) return { ...values, ...aroundNumbers(stage, layer, derived, cell, order) };
+  switch (stage.name) {
     case "query":
     case "key":
     case "value":
-      return { ...values, ...vectorNumbers(stage, layer, derived, values) };
+      return { ...values, ...vectorNumbers(name, layer, derived, values) };
     case "masked":
       return { ...values, name: derived.hidden?.[at] ? "forbidden" : "allowed" };
     case "weights":
@@ -64,9 +68,9 @@ function cellNumbers(stage, layer, derived, cell, order) {
     case "output":
       values.value = derived.output[query * layer.valueWidth + dimension];
   }
-  if (stage === "scaled") return values;
-  const [first, second] = stage === "output" ? ["w", "v"] : ["q", "k"];
-  const products = terms(stage, layer, derived, cell, order).slice(0, 2);
+  if (name === "scaled") return values;
+  const [first, second] = name === "output" ? ["w", "v"] : ["q", "k"];
+  const products = terms(name, layer, derived, cell, order).slice(0, 2);
   products.forEach(({ a, b, product }, n) => {
     Object.assign(values, { [first + n]: a, [second + n]: b, [`product${n}`]: product });
   });
@@ -100,6 +104,7 @@ function drawDetails(holder, scene) {
 }
 
 const DETAILS = {
+  ...AROUND_DETAILS,
   query: (scene) => vectorDetails(scene, "query", "q, which is compared with every key: the scores."),
   key: (scene) => vectorDetails(scene, "key", "k, which is compared with every query: the scores."),
   value: (scene) => vectorDetails(scene, "key", "v, which this token passes on to the tokens that attend to it."),

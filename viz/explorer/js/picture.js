@@ -7,7 +7,6 @@ import { drawCorners, drawMarks, drawRings, listen } from "./overlay.js";
 import { cellText, context2d, hatch, paintFigure } from "./paint.js";
 import { drawPlotly } from "./plotly.js";
 import { save } from "./save.js";
-import { RUNS } from "./view.js";
 
 const RUNG = 6000; // milliseconds for which a ring stays that words have led to
 
@@ -91,9 +90,9 @@ export class Picture {
   mark(cell) {
     this.parts.figure.setAttribute("aria-label", `${this.figure.title}. ${this.words(cell)}`);
     const { row, column } = cell;
-    const { layout, window, rowAxis, columnAxis, rowLabels, columnLabels } = this.figure;
+    const { layout, window, rowAxis, columnAxis, rowLabels, columnLabels, block } = this.figure;
     const labels = [rowAxis, rowLabels[row], columnAxis, columnLabels[column]];
-    if (!this.differs("marks", [layout, window, cell, labels])) return;
+    if (!this.differs("marks", [layout, window, cell, labels, block])) return;
     drawMarks(this.parts.marks, this.figure, cell, this.view.palette);
   }
 
@@ -146,17 +145,19 @@ export class Picture {
 
   /** Draws the colour scales with their ends, and what hatching means. */
   drawLegend() {
-    const { panels } = this.figure;
-    const shown = panels.length === 1 ? panels : panels.slice(1);
+    const { panels, runs } = this.figure;
+    const compared = panels.length === 3;
+    const shown = compared ? panels.slice(1) : panels;
+    const names = compared ? ["both runs", "difference"] : (runs ?? [null]);
     const leaks = panels.some((panel) => panel.leaks);
     const masked = panels.some((panel) => panel.masked?.includes(1));
     const ends = shown.map(({ quantity, low, high, equal, dropped }) => [quantity, low, high, equal, dropped]);
-    if (!this.differs("legend", [ends, leaks, masked, this.view.span])) return;
+    if (!this.differs("legend", [ends, leaks, masked, this.view.span, names])) return;
     const colour = leaks ? "; colour shows the weight it gets all the same" : "";
     this.parts.legend.replaceChildren(
-      ...shown.map((panel) => this.scale(panel, panels.length > 1)),
+      ...shown.map((panel, n) => this.scale(panel, names[n])),
       ...(masked ? [span("scale", element("i", { class: "swatch" }), `masked${colour}`)] : []),
-      ...(shown[0].low < 0 ? [this.spanSwitch()] : []),
+      ...(shown[0].low < 0 && !this.view.stage.group ? [this.spanSwitch()] : []),
     );
   }
 
@@ -170,7 +171,7 @@ export class Picture {
     });
   }
 
-  scale({ quantity, low, high, equal, dropped }, named) {
+  scale({ quantity, low, high, equal, dropped }, name) {
     if (equal && dropped) {
       return span("scale", "no difference before dropout, which acts between these weights and the output");
     }
@@ -178,7 +179,7 @@ export class Picture {
     const { gradient } = this.view.palette.scale[quantity];
     return span(
       "scale",
-      named ? (quantity === "difference" ? "difference" : "both runs") : null,
+      name,
       span("number", scaleEnd(low)),
       element("i", { class: "ramp", style: `background:${gradient}` }),
       span("number", (low < 0 ? "+" : "") + scaleEnd(high)),
@@ -244,8 +245,8 @@ export class Picture {
 
   /** The tooltip's lines for a cell under the pointer. */
   describe(cell) {
-    const { panels, captions } = this.figure;
-    const names = captions ? RUNS : [this.view.stage.cell];
+    const { panels, runs } = this.figure;
+    const names = runs ?? [this.view.stage.cell];
     const values = panels.map((panel) => cellText(panel, cell.row, cell.column, brief));
     return [...this.places(cell), ...values.map((value, n) => `${names[n]}: ${value}`)];
   }

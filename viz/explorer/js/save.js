@@ -5,7 +5,6 @@ import { scaleEnd } from "./numbers.js";
 import { context2d, hatch, isHidden, paintFigure } from "./paint.js";
 import { plotlyFigure } from "./plotly.js";
 import { axisLabel } from "./table.js";
-import { RUNS } from "./view.js";
 
 const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // the lines of the title are added to the top
 const TITLE = "600 14px sans-serif";
@@ -135,15 +134,15 @@ function sharing({ window }) {
 }
 
 /** All numbers of the matrix, also those outside the window; masked cells are empty. */
-function csvOf({ panels, captions, rowAxis, columnAxis, rowLabels, columnLabels }) {
+function csvOf({ panels, runs, rowAxis, columnAxis, rowLabels, columnLabels }) {
   const names = columnLabels.map((_, n) => axisLabel(columnAxis, columnLabels, n));
-  const head = [captions && "run", `${rowAxis} \\ ${columnAxis}`, ...names];
+  const head = [runs && "run", `${rowAxis} \\ ${columnAxis}`, ...names];
   const lines = [head.filter(Boolean).map(quoted).join(",")];
   panels.forEach((panel, n) => {
     for (let row = 0; row < panel.rows; row++) {
       const label = quoted(axisLabel(rowAxis, rowLabels, row));
       const values = Array.from({ length: panel.columns }, (_, column) => csvCell(panel, row, column));
-      lines.push([...(captions ? [RUNS[n]] : []), label, ...values].join(","));
+      lines.push([...(runs ? [runs[n]] : []), label, ...values].join(","));
     }
   });
   return lines.join("\r\n") + "\r\n";

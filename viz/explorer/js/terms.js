@@ -83,7 +83,7 @@ export function softmaxDetails(scene) {
 }
 
 /** The list with its heading, the sum of what is not listed, and the sum of all values. */
-function termList({ head, names, rows, values, total, scene }) {
+export function termList({ head, names, rows, values, total, scene }) {
   const order = choiceOf("Order of the terms", {
     options: { largest: "largest first", index: "in order" },
     chosen: scene.order,
@@ -108,7 +108,7 @@ function termList({ head, names, rows, values, total, scene }) {
   ];
 }
 
-function termRow(label, cells, chosen = false) {
+export function termRow(label, cells, chosen = false) {
   const name = element("span", { class: "token", role: "cell", title: label }, label);
   for (const cell of cells) if (cell.matches(".number")) cell.role = "cell";
   return element("div", { class: chosen ? "term chosen" : "term", role: "row" }, name, ...cells);
@@ -126,7 +126,7 @@ export function bar(share, colour) {
 }
 
 /** A bar from the middle: to the right when positive. */
-function signedBar(share, palette) {
+export function signedBar(share, palette) {
   const colour = share >= 0 ? palette.hue.score : palette.dark ? "#E0924A" : "#B35806";
   const size = Math.abs(share) * 50;
   const style = `left:${share >= 0 ? 50 : 50 - size}%;width:${size}%;background:${colour}`;

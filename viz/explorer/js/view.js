@@ -6,7 +6,8 @@ import { figureLayout, wholeWindow } from "./geometry.js";
 const COMPARED_CELLS = 2 ** 17; // of all heads together: up to here their differences share one colour scale
 const sharedRanges = new WeakMap(); // from a changed layer to its largest differences, by stage
 const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
-export const RUNS = ["baseline", "changed", "difference"];
+const RUNS = ["baseline", "changed", "difference"];
+const STEPS = ["before", "after"]; // of a step that changes a vector
 
 /** A head as it is called: L2H5, or H5 beside others of its layer. */
 export function headName(head, layerLabel = "") {
@@ -17,6 +18,7 @@ export function headName(head, layerLabel = "") {
 export function axisLength(axis, stage, layer) {
   if (axis === "query") return layer.queries;
   if (axis === "key") return layer.keys;
+  if (stage.width) return stage.width;
   return stage.name === "value" || stage.name === "output" ? layer.valueWidth : layer.width;
 }
 
@@ -26,12 +28,12 @@ export function cellOf(stage, cell) {
 }
 
 /** One stage of one head as a panel: values, size, colours, range, masked cells. */
-export function panelOf(stage, layer, derived, ranges) {
+export function panelOf(stage, layer, derived, ranges, name = stage.name) {
   const hides = stage.name === "masked" || stage.name === "weights";
-  const range = ranges[stage.name === "masked" ? "scaled" : stage.name] || 1;
+  const range = ranges[name === "masked" ? "scaled" : name] || 1;
   const weights = stage.name === "weights";
   return {
-    values: stage.name === "output" ? derived.recorded : derived[stage.name],
+    values: stage.name === "output" ? derived.recorded : derived[name],
     rows: axisLength(stage.rows, stage, layer),
     columns: axisLength(stage.columns, stage, layer),
     quantity: stage.quantity,
@@ -63,8 +65,9 @@ function differencePanel({ stage, layer, baseline, span }, before, after) {
 
 /** The largest difference of a stage over all heads, so that heads can be compared. Null if not all heads have
  *  arrived, or if they have too many cells. */
-function largestDifference({ name }, layer, baseline) {
+function largestDifference({ name, group }, layer, baseline) {
   const { heads, queries, keys } = layer;
+  if (group) return null; // all heads together, and rotary positions of one
   if (layer.sent < heads || baseline.sent < heads || heads * queries * keys > COMPARED_CELLS) return null;
   if (sharedRanges.get(layer)?.baseline !== baseline) sharedRanges.set(layer, { baseline });
   const known = sharedRanges.get(layer);
@@ -84,16 +87,20 @@ function hiddenInDifference(before, after, either) {
   return after.map((hidden, cell) => (either ? hidden | before[cell] : hidden & before[cell]));
 }
 
-/** The largest magnitude of each quantity, over all heads or in the shown one. Two runs share it. */
+/** The largest magnitude of each quantity, over all heads or in the shown one; around the heads, of the picture.
+ *  Two runs share it. */
 export function rangesOf({ layer, baseline, derived, before, span }) {
   const largestOf = (run, one, name) => {
-    if (span !== "head") return run.range[name];
+    if (span !== "head" && name in run.range) return run.range[name];
     return extent(one[MATRIX[name] ?? name] ?? []);
   };
   const largest = (name) =>
     Math.max(largestOf(layer, derived, name), before ? largestOf(baseline, before, name) : 0);
-  return Object.fromEntries(Object.keys(layer.range).map((name) => [name, largest(name)]));
+  const names = [...Object.keys(layer.range), ...AROUND];
+  return Object.fromEntries(names.map((name) => [name, largest(name)]));
 }
+
+const AROUND = ["norm", "positions", "concatenated", "written"].flatMap((name) => [name, `before_${name}`]);
 
 const MATRIX = { output: "recorded" };
 
@@ -102,10 +109,14 @@ export function figureOf(plan) {
   const { stage, layer, baseline, derived, before, labels, window, room, title } = plan;
   const ranges = rangesOf(plan);
   const changed = panelOf(stage, layer, derived, ranges);
-  let panels = [changed];
+  let [panels, captions, runs] = [[changed], null, null];
   if (before) {
     const unchanged = panelOf(stage, baseline, before, ranges);
     panels = [unchanged, changed, differencePanel(plan, unchanged, changed)];
+    [captions, runs] = [CAPTIONS, RUNS];
+  } else if (stage.captions.length) {
+    panels = [panelOf(stage, layer, derived, ranges, `before_${stage.name}`), changed];
+    [captions, runs] = [stage.captions, STEPS];
   }
   const shown = window ?? wholeWindow(changed.rows, changed.columns);
   const dimensions = Array.from({ length: changed.columns }, (_, n) => String(n));
@@ -114,7 +125,9 @@ export function figureOf(plan) {
     panels,
     window: shown,
     title,
-    captions: before ? CAPTIONS : null,
+    captions,
+    runs,
+    block: stage.block && { column: plan.head * stage.block, columns: stage.block },
     rowAxis: stage.rows,
     columnAxis: stage.columns,
     rowLabels: axis(stage.rows, "short"),

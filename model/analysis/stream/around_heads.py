@@ -1,0 +1,115 @@
+"""What leads to the queries of one attention sub-layer, and what becomes of the outputs of its heads.
+
+Axes: n query tokens, C d_model, T numbers of a head that rotary positions turn.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from model.analysis.attribution.head_maps import Turn, where_read
+from model.analysis.stream.stream import contributions, weight_and_bias
+from model.nn.places import Place
+from model.trace.arrays import Array, read_only
+from model.trace.records import Attention, NormRecord
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+_COMPARED = 8  # tokens by which a norm is recognized
+_CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
+
+
+@dataclass(frozen=True, eq=False)
+class AroundHeads:
+    """Positions, norm, outputs side by side, and their product with W_O. Computed when asked for."""
+
+    model: "Model"
+    trace: Trace
+    attention: Attention
+
+    @cached_property
+    def norm(self) -> NormRecord | None:
+        """The norm whose output the queries are made of; None without one."""
+        try:
+            read = where_read(self.model, self.trace, self.attention, "query")
+        except ValueError:
+            return None
+        if isinstance(read, NormRecord):
+            return read
+        stack, number = read
+        state = self.trace.residual[stack][number][:_COMPARED]
+        return next((norm for norm in self.trace.norms if _makes(norm, stack, state)), None)
+
+    @cached_property
+    def summands(self) -> Mapping[str, Array]:
+        """(n, C) each: what the embedding of the queries' stack added up, tokens first; empty where no
+        positions are among it."""
+        parts = self.trace.summands.get(self.attention.stack, {})
+        if "positions" not in parts:
+            return {}
+        shape = self.trace.residual[self.attention.stack][0].shape
+        return {name: np.broadcast_to(part, shape) for name, part in parts.items()}
+
+    @cached_property
+    def turn(self) -> Turn | None:
+        """By which angles, (n, T/2), rotary positions turn the queries; None where they do not."""
+        angles, pairs = self.trace.angles, self.model.config.rotary_pairs
+        queries = self.attention.query.shape[1]
+        if not self.attention.projection.turned or angles is None or pairs == "other":
+            return None
+        return None if len(angles) < queries else Turn(angles[:queries].astype(np.float64), pairs)
+
+    def turned_back(self, head: int) -> Array:
+        """(n, d_k): the queries of a head before rotary positions turned them."""
+        turn, query = self.turn, self.attention.query[head]
+        if turn is None:
+            return query
+        back = Turn(-turn.angles, turn.pairs)
+        return read_only(
+            back.of(query.astype(np.float64), np.arange(len(query))).astype(np.float32)
+        )
+
+    @cached_property
+    def joined(self) -> Array:
+        """(n, heads · d_v): the outputs of all heads side by side, those of ablated heads zero."""
+        outputs = self.attention.output.copy()
+        outputs[list(self.attention.ablated)] = 0
+        return read_only(np.concatenate(outputs, axis=-1))
+
+    @cached_property
+    def output_map(self) -> tuple[Array, Array]:
+        """W_O (C, heads · d_v) and its bias (C,), zero where it has none."""
+        return weight_and_bias(self.model.layer(self.attention.name).output)
+
+    @cached_property
+    def written(self) -> Array:
+        """(n, C): W_O times the outputs side by side, and its bias."""
+        weight, bias = self.output_map
+        return read_only(self.joined @ weight.T + bias)
+
+    @cached_property
+    def added(self) -> Array | None:
+        """(n, C): what the sub-layer added to the stream, as the pass recorded it; None where that is another
+        vector, for instance because a norm comes between."""
+        try:
+            parts = contributions(self.trace, self.attention.stack, self.model.config.norm_place)
+        except ValueError:
+            return None
+        found = next((part.added for part in parts if part.name == self.attention.name), None)
+        if found is None or found.shape != self.written.shape:
+            return None
+        size = max(float(np.abs(self.trace.residual[self.attention.stack][-1]).max()), 1.0)
+        return found if np.abs(found - self.written).max() <= _CLOSE * size else None
+
+
+def _makes(norm: NormRecord, stack: str, state: Array) -> bool:
+    """Whether a norm's output is this state of a stack, by its first tokens."""
+    if Place.named(norm.name).stack != stack:
+        return False
+    made = norm.output[:_COMPARED]
+    return made.shape == state.shape and bool(np.allclose(made, state, rtol=_CLOSE, atol=_CLOSE))

@@ -1,0 +1,233 @@
+"""The stages around the heads of a layer: positions and norm before the queries, and after the outputs what
+all heads write together. Their arrays are as wide as the model, and follow when such a stage is opened."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from model.trace.arrays import Array, read_only
+from viz.explorer.stages import Stage
+from viz.notation import around_formulas
+from viz.notation.formula import Formula, StageName
+
+if TYPE_CHECKING:
+    from model.analysis.stream.around_heads import AroundHeads
+
+Json = dict[str, object]
+LARGEST = 12_000_000  # bytes of the arrays of one group in all runs; a larger one is not offered
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One stage around the heads. Arrays are (token, column), those of a head where it has its own."""
+
+    stage: Stage
+    formula: Formula
+    after: Callable[[int], Array]
+    before: Callable[[int], Array] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """What the browser makes the numbers of some stages of (js/around.js)."""
+
+    parts: tuple[Part, ...]
+    arrays: Callable[[], dict[str, Array]]
+    bytes: int
+    leads: bool = True  # whether its stages come before the queries
+    facts: Callable[[], Json] = dict
+
+
+def offered(around: Sequence["AroundHeads"], *, runs: int) -> list[dict[str, Group]]:
+    """The groups that can be shown, by name: of a run and, where two are compared, of the unchanged one; each
+    where all runs have it. around: of each run, or of none."""
+    if len(around) < runs:
+        return [{}] * runs
+    found = [_groups_of(one, runs) for one in around[:runs]]
+    return [
+        {name: run[name] for name in run if all(name in other for other in found)} for run in found
+    ]
+
+
+def _groups_of(around: "AroundHeads", runs: int) -> dict[str, Group]:
+    """The groups that a layer has, in their order. runs: in how many the browser compares them."""
+    found = [_added(around), _norm(around), _turned(around), _merged(around)]
+    named = {group.parts[0].stage.group: group for group in found if group is not None}
+    return {name: group for name, group in named.items() if runs * group.bytes <= LARGEST}
+
+
+def parts_of(groups: dict[str, Group]) -> dict[StageName, Part]:
+    """Each stage around the heads by its name."""
+    return {part.stage.name: part for group in groups.values() for part in group.parts}
+
+
+def between(groups: dict[str, Group], stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """The stages of the heads with those before and after them."""
+
+    def listed(leads: bool) -> Iterator[Stage]:
+        for group in groups.values():
+            if group.leads == leads:
+                yield from (part.stage for part in group.parts)
+
+    row = [*listed(True), *stages, *listed(False)]
+    made = next(place for place, stage in enumerate(row) if stage.quantity == "query")
+    if made > 0:  # the queries, or those that rotary positions turn
+        row[made] = replace(row[made], step="· W_Q")
+    return tuple(row)
+
+
+def _added(around: "AroundHeads") -> Group | None:
+    """Positions that were added to the vectors of the tokens."""
+    parts = around.summands
+    if not parts:
+        return None
+    tokens, width = parts["tokens"].shape
+    stage = Stage(
+        "positions",
+        "positions",
+        "number of x",
+        "",
+        "stream",
+        "query",
+        "dimension",
+        "Token vectors before and after their positions are added: one row per token",
+        "The first layer starts from the sum: word and position in one vector. The same token at another "
+        "place gets another row.",
+        group="positions",
+        width=width,
+        captions=("token vectors", "with positions added"),
+    )
+    part = Part(
+        stage,
+        around_formulas.added_positions(list(parts)),
+        lambda head: read_only(np.stack(list(parts.values())).sum(axis=0)),
+        lambda head: parts["tokens"],
+    )
+    size = 4 * len(parts) * tokens * width
+    return Group(
+        (part,), lambda: dict(parts), size, facts=lambda: {"kind": "added", "names": [*parts]}
+    )
+
+
+def _turned(around: "AroundHeads") -> Group | None:
+    """Rotary positions, which turn the queries of each head."""
+    turn = around.turn
+    if turn is None:
+        return None
+    stage = Stage(
+        "positions",
+        "positions",
+        "number of q",
+        "",
+        "query",
+        "query",
+        "dimension",
+        "Queries of {head} before and after rotary positions turn them",
+        "Each pair of numbers of a query turns by an angle that grows with the token's position; keys turn "
+        "likewise. So a score depends on the distance of two tokens. Row 0 stays as it is.",
+        group="positions",
+        captions=("before the turn", "after it: Q"),
+    )
+    part = Part(
+        stage,
+        around_formulas.turned_positions(turn.pairs),
+        lambda head: around.attention.query[head],
+        around.turned_back,
+    )
+    angles = turn.angles.astype(np.float32)
+    facts: Json = {"kind": "turned", "pairs": turn.pairs, "half": angles.shape[1]}
+    return Group((part,), lambda: {"angles": angles}, angles.nbytes, facts=lambda: facts)
+
+
+def _norm(around: "AroundHeads") -> Group | None:
+    """The norm that the queries are made of."""
+    record = around.norm
+    if record is None:
+        return None
+    shifts = around.model.config.shifts and record.kind == "layer"
+    called, short = ("layer norm", "LN") if record.kind == "layer" else ("RMS norm", "RMS")
+    stage = Stage(
+        "norm",
+        "norm",
+        "normalized number",
+        short,
+        "stream",
+        "query",
+        "dimension",
+        f"The {called} that feeds this layer: one row per token, before and after",
+        "The norm gives each row the same size, then γ stretches single columns"
+        f"{' and β shifts them' if shifts else ''}. Its output is the x that W_Q reads.",
+        group="norm",
+        width=record.input.shape[1],
+        captions=("the stream before the norm", "after it: x"),
+    )
+    part = Part(
+        stage,
+        around_formulas.norm(record.kind, record.epsilon, shifts=shifts),
+        lambda head: record.output,
+        lambda head: record.input,
+    )
+
+    def arrays() -> dict[str, Array]:
+        return {
+            "input": record.input,
+            "mean": record.mean,
+            "inverse": record.inverse_deviation,
+            "gamma": record.gamma,
+            "beta": record.beta,
+        }
+
+    facts: Json = {"epsilon": record.epsilon, "centres": record.kind == "layer"}
+    return Group((part,), arrays, record.input.nbytes, facts=lambda: facts)
+
+
+def _merged(around: "AroundHeads") -> Group:
+    """The outputs of all heads side by side, and times W_O."""
+    heads, tokens, value_width = around.attention.output.shape
+    weight, bias = around.output_map
+    width = len(bias)
+    joined = Stage(
+        "concatenated",
+        "heads",
+        "output",
+        "join",
+        "output",
+        "query",
+        "dimension",
+        f"Outputs of all {heads} heads side by side: {value_width} columns per head, framed = {{head}}",
+        "Each head has columns of its own: no number here depends on more than one head.",
+        group="merged",
+        width=heads * value_width,
+        block=value_width,
+    )
+    written = Stage(
+        "written",
+        "added",
+        "number",
+        "· W_O",
+        "stream",
+        "query",
+        "dimension",
+        "What this layer adds to the stream: one row per token, one column per dimension",
+        "W_O mixes the heads: each of them writes to every column, and their sum is what the layer writes.",
+        group="merged",
+        width=width,
+    )
+
+    def added() -> Array:
+        return around.written if around.added is None else around.added
+
+    def arrays() -> dict[str, Array]:
+        return {"joined": around.joined, "weight": weight, "bias": bias, "written": added()}
+
+    sums = around_formulas.written(heads, bias=bool(bias.any()))
+    parts = (
+        Part(joined, around_formulas.concatenated(), lambda head: around.joined),
+        Part(written, sums, lambda head: added()),
+    )
+    size = 4 * (tokens * (heads * value_width + width) + weight.size)
+    return Group(
+        parts, arrays, size, leads=False, facts=lambda: {"recorded": around.added is not None}
+    )

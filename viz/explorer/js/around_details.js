@@ -1,0 +1,93 @@
+// The details beside the stages around the heads: what a number of them is made of.
+
+import { aroundNumbers, headTerms, isRecorded } from "./around.js";
+import { rowOf } from "./derive.js";
+import { precise } from "./numbers.js";
+import { inked, paragraph, signedBar, termList, termRow } from "./terms.js";
+
+export const AROUND_DETAILS = {
+  positions: positionDetails,
+  norm: normDetails,
+  concatenated: joinedDetails,
+  written: writtenDetails,
+};
+
+function tokenOf({ queries, cell }) {
+  return `token ${cell.query} “${queries.short[cell.query]}”`;
+}
+
+function lengthOf(matrix, { cell }, width) {
+  return Math.hypot(...rowOf(matrix, cell.query, width));
+}
+
+function positionDetails(scene) {
+  const { derived, layer, stage } = scene;
+  const width = stage.width || layer.width;
+  const [before, after] = [derived.before_positions, derived.positions].map((one) =>
+    precise(lengthOf(one, scene, width)),
+  );
+  const turned = "A turn changes the direction of a vector, not its length: ";
+  return [
+    paragraph(`Length of the vector of ${tokenOf(scene)}: ${before} before, ${after} after.`),
+    ...(stage.quantity === "query" ? [paragraph(`${turned}the two differ by rounding only.`)] : []),
+  ];
+}
+
+function normDetails(scene) {
+  const { derived, stage, layer, cell, order } = scene;
+  const { mean, variance } = aroundNumbers(stage, layer, derived, cell, order);
+  const { centres } = layer.around.norm.facts;
+  const [before, after] = [derived.before_norm, derived.norm].map((one) =>
+    precise(lengthOf(one, scene, stage.width)),
+  );
+  const size = centres
+    ? `mean ${precise(mean)}, deviation ${precise(Math.sqrt(variance))}`
+    : `root mean square ${precise(Math.sqrt(variance))}`;
+  return [
+    paragraph(`Before the norm, ${tokenOf(scene)}: ${size}, over ${stage.width} numbers.`),
+    paragraph(`Length of its vector: ${before} before, ${after} after.`),
+  ];
+}
+
+function joinedDetails(scene) {
+  const { stage, layer, cell } = scene;
+  const head = Math.floor(cell.dimension / stage.block);
+  const first = head * stage.block;
+  const zero = layer.ablated.includes(head) ? " This head is switched off, so they are zero." : "";
+  return [
+    paragraph(
+      `Columns ${first} to ${first + stage.block - 1} are the ${stage.block} numbers of head ${head} for `,
+      `${tokenOf(scene)}.${zero}`,
+    ),
+  ];
+}
+
+/** What each head adds to the chosen number. */
+function writtenDetails(scene) {
+  const { layer, derived, stage, cell, order, palette } = scene;
+  const { list, bias } = headTerms(layer, cell, order);
+  const products = list.map(({ product }) => product);
+  const largest = Math.max(...products.map(Math.abs), 1e-30);
+  const rows = list.map(({ head, output, map, product }) => {
+    const factors = [inked(output, palette.ink.output), inked(map)];
+    return termRow(`H${head}`, [...factors, signedBar(product / largest, palette), inked(product)], head === cell.head);
+  });
+  const made = derived.written[cell.query * stage.width + cell.dimension];
+  const sum = products.reduce((total, product) => total + product, 0) + bias;
+  const source = isRecorded(layer) ? "The stream received" : "Computed with W_O";
+  return [
+    ...termList({
+      head: `what ${list.length} heads write here`,
+      names: ["head", "|o|", "|W_O|", "", "o·W_O"],
+      rows,
+      values: products,
+      total: `sum of ${list.length}`,
+      scene,
+    }),
+    ...(bias ? [paragraph(`With the bias ${precise(bias)}: ${precise(sum)}.`)] : []),
+    paragraph(`${source} ${precise(made)}: difference ${precise(Math.abs(made - sum))}.`),
+    ...(isRecorded(layer)
+      ? []
+      : [paragraph("What the stream receives is another vector here: more follows before it is added.")]),
+  ];
+}

@@ -1,0 +1,105 @@
+"""The arrays of one attention layer as the browser gets them, and what it knows them by.
+
+Scores and weights need only queries and keys. Of values and outputs that are not sent, their sums over the
+dimensions are, so that the weights can be checked.
+"""
+
+import hashlib
+import math
+from threading import Lock
+from weakref import ref
+
+import numpy as np
+from cachetools import LRUCache, cached
+from numpy.typing import NDArray
+
+from model.trace.records import Attention
+from viz.explorer.around import Group
+
+Array = NDArray[np.float32]
+Json = dict[str, object]
+KEPT = 32_000_000  # bytes of encoded layers in the cache, and of what stands around heads in another one
+
+
+def _layer_bytes(layer: Json) -> int:
+    return sum(part.nbytes for part in layer.values() if isinstance(part, np.ndarray))
+
+
+@cached(
+    LRUCache(KEPT, getsizeof=_layer_bytes),
+    key=lambda attention, *part: (ref(attention), *part),
+    lock=Lock(),
+)
+def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
+    chosen = slice(sent.start, sent.stop)
+    value, output = attention.value[chosen], attention.output[chosen]
+    mask = attention.mask
+    mask = mask if mask is None or mask.ndim == 2 else mask[chosen]
+    dropped = [attention.dropped(head) for head in sent] if attention.drops else None
+    facts: Json = {
+        "name": attention.name,
+        "label": attention.place.label,
+        "kind": attention.kind,
+        "heads": attention.heads,
+        "ablated": list(attention.ablated),
+        "weightsSet": [list(cell) for cell in attention.weights_set],
+        "first": sent.start,
+        "sent": len(sent),
+        "scale": float(attention.scale),
+        "mask_value": float(attention.mask_value) if math.isfinite(attention.mask_value) else None,
+        "queries": attention.query.shape[1],
+        "keys": attention.key.shape[1],
+        "width": attention.key.shape[2],
+        "valueWidth": attention.value.shape[2],
+        "maskHeads": 1 if mask is None or mask.ndim == 2 else len(sent),
+        "range": _ranges(attention),
+        "query": floats(attention.query[chosen]),
+        "key": floats(attention.key[chosen]),
+        "mask": None if mask is None else np.packbits(mask, bitorder="little"),
+        "dropped": None if dropped is None else floats(np.stack(dropped)),
+    }
+    content = hashlib.blake2b(digest_size=8)  # by which the browser recognizes a layer
+    for fact in [*facts.values(), floats(value), floats(output)]:
+        content.update(fact.data if isinstance(fact, np.ndarray) else repr(fact).encode())
+    digest = content.hexdigest()
+    return facts | {
+        "digest": digest,
+        "complete": complete,
+        "part": f"{digest} {'complete' if complete else 'without values'}",
+        "value": floats(value) if complete else None,
+        "output": floats(output) if complete else None,
+        "valueSums": None if complete else floats(value.sum(-1)),
+        "outputSums": None if complete else floats(output.sum(-1)),
+    }
+
+
+def _ranges(attention: Attention) -> dict[str, float]:
+    """The largest magnitude of each quantity over all heads of the layer."""
+    scores = max(_magnitude(attention.scores(head)) for head in range(attention.heads))
+    vectors = ("query", "key", "value", "output")
+    ranges = {name: _magnitude(getattr(attention, name)) for name in vectors}
+    return ranges | {"scores": scores, "scaled": scores * abs(attention.scale)}
+
+
+def _magnitude(array: Array) -> float:
+    return max(float(array.max()), -float(array.min())) if array.size else 0.0
+
+
+@cached(
+    LRUCache(KEPT, getsizeof=_layer_bytes),
+    key=lambda attention, name, group: (ref(attention), name),
+    lock=Lock(),
+)
+def group_arrays(attention: Attention, name: str, group: Group) -> Json:
+    """The arrays of a group of stages around the heads of a layer, by name."""
+    return {array: floats(values) for array, values in group.arrays().items()}
+
+
+def floats(array: Array) -> Array:
+    """A copy of an array as contiguous little-endian float32.
+
+    Raises ValueError if a number in it is not finite.
+    """
+    if not np.isfinite(array).all():
+        raise ValueError("A vector of the attention layer contains a number that is not finite.")
+    return np.array(array, dtype="<f4", order="C")
