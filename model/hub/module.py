@@ -11,12 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutput
 
+from model.hub.cache import HubCache
 from model.hub.extra_parameters import extra_parameters
 from model.hub.hooks import hook_model
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
 from model.nn.config import Shape, TransformerConfig
+from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.places import Place
 from model.nn.recorder import current
 
@@ -98,8 +101,39 @@ class HubTransformer(nn.Module):
     ) -> Tensor:
         """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C). padding (B, S):
         True = real token, for batches."""
+        cache = current().cache
+        if isinstance(cache, HubCache):
+            return self._with_cache(cache, ids, target)
         mask = {} if padding is None else {"attention_mask": padding.long()}
         return run(self.body, self.config.shape, ids, target, **mask)[1]
+
+    def new_cache(self, eviction: Eviction = KEEPS_ALL) -> HubCache:
+        """An empty cache for a text that the decoder writes. Raises ValueError for layers that keep something
+        else than keys and values, and where dropped keys would move the numbers that are added by distance."""
+        if eviction.window is not None and self.config.biases_positions:
+            raise ValueError(
+                f"{type(self.body).__name__} adds numbers to its scores by distance, and counts the distance "
+                "among the keys that are kept: none can be dropped."
+            )
+        places = {
+            getattr(part.module, "layer_idx", part.place.layer): part.place
+            for part in self._anatomy.attentions()
+            if part.place.stack == "decoder" and part.place.kind == "causal"
+        }
+        return HubCache(self.body.config, self.config.shape, places, eviction)
+
+    def _with_cache(self, cache: HubCache, ids: Tensor, target: Tensor | None) -> Tensor:
+        """The logits of the new tokens alone."""
+        fed: dict[str, Any] = {"input_ids": ids}
+        if target is not None and cache.memory is not None:
+            fed = {"encoder_outputs": BaseModelOutput(last_hidden_state=cache.memory)}
+        if target is not None:
+            fed["decoder_input_ids"] = target
+        made = self.body(**fed, use_cache=True, past_key_values=cache.library)
+        cache.memory = getattr(made, "encoder_last_hidden_state", None)
+        cache.advance((ids if target is None else target).shape[-1])
+        logits: Tensor = made.logits
+        return logits
 
     def unembed(self, stream: Tensor) -> Tensor:
         """A state of the stream (…, C) read as a prediction (…, V): final norm, output matrix.

@@ -51,6 +51,8 @@ def attend(
     query = recorder.through("query", place.name, query)
     key = recorder.through("key", place.name, key)
     value = recorder.through("value", place.name, value)
+    if recorder.cache is not None and place.kind == "causal":
+        mask = recorder.cache.narrowed(mask, query, key)
     call = AttentionCall(
         place=place,
         query=query,
@@ -90,9 +92,11 @@ def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
     """A call as an intervention changes it, with the mask that it runs with."""
     scale = call.scale if intervention.scale is None else intervention.scale
     causal = call.place.kind == "causal"
-    look_ahead = causal and call.mask is None
+    queries, keys = call.query.shape[-2], call.key.shape[-2]
+    # A new token that is read alone may look at all that is kept before it.
+    look_ahead = causal and call.mask is None and not queries == 1 < keys
     # PyTorch's kernel multiplies its own look-ahead mask by the scale: 0 or less would spoil it.
-    by_kernel = look_ahead and scale > 0 and not intervention.masks
+    by_kernel = look_ahead and scale > 0 and not intervention.masks and queries == keys
     mask = call.mask
     if look_ahead and not by_kernel:
         mask = look_ahead_mask(call.query, call.key)
@@ -158,18 +162,20 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """x (B, T, C) looks at source (B, S, C), or at itself; angles (T, D/2) rotate q and k; bias
         (H, T, S) is added to the scores."""
-        source = x if source is None else source
         query = self._split(self.query(x))
-        key, value = self._split(self.key(source)), self._split(self.value(source))
         if angles is not None:
-            query, key = rotate(query, angles), rotate(key, angles)
+            query = rotate(query, angles)
+        key, value = self._keys_and_values(x, source, angles)
+        cache = current().cache
+        if bias is not None and cache is not None:
+            bias = bias[..., cache.positions(self.place.name)]
         dropout = self.dropout if self.training else 0.0
         context = attend(
             query,
             key,
             value,
             self.place,
-            mask=self._windowed(mask, x),
+            mask=self._windowed(mask, query, key),
             scale=self.scale,
             dropout=dropout,
             cap=self.cap,
@@ -179,13 +185,36 @@ class MultiHeadAttention(nn.Module):
         )
         return self.output(context.transpose(1, 2).flatten(2))  # heads side by side: (B, T, C)
 
-    def _windowed(self, mask: Tensor | None, x: Tensor) -> Tensor | None:
-        """The mask, and within it the layer's sliding window if it has one."""
+    def _windowed(self, mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
+        """The mask, and within it the layer's sliding window if it has one. The queries are the last tokens of
+        the keys; where the cache has dropped some, the rest fits into the window."""
         if self.window is None:
             return mask
-        length, causal = x.shape[1], self.place.kind == "causal"
-        near = window_mask(length, length, self.window, causal=causal).to(x.device)
+        queries, keys = query.shape[-2], key.shape[-2]
+        near = window_mask(keys, keys, self.window, causal=self.place.kind == "causal")[-queries:]
+        if queries == 1 and bool(near.all()):
+            return mask
+        near = near.to(query.device)
         return near if mask is None else mask & near
+
+    def _keys_and_values(
+        self, x: Tensor, source: Tensor | None, angles: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """(B, H, S, D) each, those that the current cache keeps among them."""
+        cache, name = current().cache, self.place.name
+        crosses = source is not None
+        if cache is not None and crosses and (known := cache.of_source(name)) is not None:
+            return known
+        source = x if source is None else source
+        key, value = self._split(self.key(source)), self._split(self.value(source))
+        if angles is not None:
+            key = rotate(key, angles)
+        if cache is None or self.place.stack == "encoder":
+            return key, value
+        if crosses:
+            cache.keep_source(name, key, value)
+            return key, value
+        return cache.with_new(name, key, value, self.window)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, D)

@@ -87,9 +87,9 @@ class Embedding(nn.Module):
             if table is not None:
                 nn.init.normal_(table.weight, std=1 / math.sqrt(config.d_model))
 
-    def forward(self, ids: Tensor, stack: Stack) -> Tensor:
-        """ids (B, T) to (B, T, C)."""
-        tables = self.tables(ids)
+    def forward(self, ids: Tensor, stack: Stack, first: int = 0) -> Tensor:
+        """ids (B, T) to (B, T, C). first: the position of the first of them."""
+        tables = self.tables(ids, first)
         summands = {name: rows.made() for name, rows in tables.items()}
         x = reduce(torch.add, summands.values())
         recorder = current()
@@ -99,13 +99,13 @@ class Embedding(nn.Module):
             recorder.summands[stack] = summands
         return self.dropout(x if self.norm is None else self.norm(x))
 
-    def tables(self, ids: Tensor) -> dict[str, TableRows]:
+    def tables(self, ids: Tensor, first: int = 0) -> dict[str, TableRows]:
         """The summands of the embedding of ids (B, T), by name."""
         factor = math.sqrt(self.config.d_model) if self.config.scaled_embedding else 1.0
         tables = {"tokens": TableRows(self.tokens.weight, ids, factor)}
-        positions = self.added(ids.shape[-1], ids.device)
+        positions = self.added(first + ids.shape[-1], ids.device)
         if positions is not None:
-            tables["positions"] = TableRows(positions)
+            tables["positions"] = TableRows(positions[first:])
         if self.segments is not None:
             tables["segments"] = TableRows(self.segments.weight, torch.zeros_like(ids))
         return tables

@@ -8,8 +8,10 @@ from model.nn.mask_choices import MASKS
 
 
 def causal_mask(queries: int, keys: int | None = None) -> Tensor:
-    """Look-ahead mask, (query, key): True at and below the diagonal."""
-    return torch.ones(queries, keys or queries, dtype=torch.bool).tril()
+    """Look-ahead mask, (query, key): True at and below the diagonal. With more keys than queries the first
+    keys are those of tokens read before."""
+    keys = keys or queries
+    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
 
 
 def padding_mask(real: Tensor) -> Tensor:

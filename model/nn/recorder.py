@@ -16,6 +16,7 @@ from torch import Tensor
 
 from model.nn.config import Activation, NormKind, Stack
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.key_value_cache import KeyValueCache
 from model.nn.mask_choices import MASKS
 from model.nn.patches import Through, unchanged
 from model.nn.places import Place
@@ -111,7 +112,8 @@ class Recorder:
     """Collects the tensors of one pass, and carries the intervention that the pass runs with.
 
     `kept_heads` ablates heads in single rows of a batch; an intervention ablates them in all rows.
-    `through` is handed what passes each site of the pass, and what it gives goes on.
+    `through` is handed what passes each site of the pass, and what it gives goes on. `cache`: what the
+    decoder keeps of the tokens before; the pass reads the new ones only.
     """
 
     intervention: Intervention = UNCHANGED
@@ -121,6 +123,7 @@ class Recorder:
     deferred: bool = False  # logits and embedding are recomputed from the model's tables when asked
     kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
     through: Through = unchanged
+    cache: KeyValueCache | None = None
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from model.nn.attention import MultiHeadAttention
 from model.nn.biases import position_bias
 from model.nn.config import Stack, TransformerConfig
+from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.layers import Block, Embedding, FeedForward, Norm
 from model.nn.masks import causal_mask, padding_mask
 from model.nn.places import Place
@@ -38,7 +39,9 @@ class Layers(nn.Module):
         """x (B, T, C) through all blocks; masks and angles are the same for each."""
         current().stream(self.stack, x)
         own = self.position_bias
-        bias = None if own is None else own(x.shape[1], x.device)
+        cache = current().cache if self.stack == "decoder" else None
+        first = 0 if cache is None else cache.read
+        bias = None if own is None else own(first + x.shape[1], x.device)[:, first:]
         for layer, block in enumerate(self.blocks):
             x = current().entering(Place(self.stack, layer, "self").name, self.stack, x)
             x = block(x, memory, bias=bias, **masks_and_angles)
@@ -69,11 +72,12 @@ class Transformer(nn.Module):
     def forward(
         self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
     ) -> Tensor:
-        """ids (B, S), target (B, T); padding (B, S) bool, True = real token, for batches."""
+        """ids (B, S), target (B, T); padding (B, S) bool, True = real token, for batches. With a cache in the
+        recorder: the new ones of the text that is written."""
         if self.config.shape == "encoder-decoder":
             if target is None:
                 raise ValueError("An encoder–decoder needs the target's tokens.")
-            return self.decode(target, self.encode(ids, padding), padding)
+            return self.decode(target, self._memory(ids, padding), padding)
         if self.config.shape == "encoder":
             return self.encode(ids, padding)
         return self.decode(ids, None, padding)
@@ -95,13 +99,17 @@ class Transformer(nn.Module):
             memory_mask = padding_mask(padding)
         elif padding is not None:
             mask = padding_mask(padding) & causal_mask(ids.shape[-1]).to(ids.device)
+        cache = current().cache
+        first = 0 if cache is None else cache.read
         x = self.decoder(
-            self.embedding(ids, "decoder"),
+            self.embedding(ids, "decoder", first),
             memory,
             mask=mask,
             memory_mask=memory_mask,
-            angles=self._angles(ids),
+            angles=self._angles(ids, first),
         )
+        if cache is not None:
+            cache.advance(ids.shape[-1])
         if current().deferred:
             return x
         if current().keeps:
@@ -171,5 +179,19 @@ class Transformer(nn.Module):
                     break
             return chosen
 
-    def _angles(self, ids: Tensor) -> Tensor | None:
-        return self.embedding.angles(ids.shape[-1], ids.device)
+    def new_cache(self, eviction: Eviction = KEEPS_ALL) -> KeyValueCache:
+        """An empty cache for a text that the decoder writes."""
+        return KeyValueCache(eviction)
+
+    def _memory(self, ids: Tensor, padding: Tensor | None) -> Tensor:
+        """(B, S, C): what the encoder makes of its text, once for each cache."""
+        cache = current().cache
+        if cache is None:
+            return self.encode(ids, padding)
+        if cache.memory is None:
+            cache.memory = self.encode(ids, padding)
+        return cache.memory
+
+    def _angles(self, ids: Tensor, first: int = 0) -> Tensor | None:
+        angles = self.embedding.angles(first + ids.shape[-1], ids.device)
+        return angles if angles is None else angles[first:]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.config import TransformerConfig
+from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.places import Place
 
 
@@ -66,6 +67,11 @@ class Runnable(Protocol):
         ...
 
     def unembed(self, stream: Tensor) -> Tensor: ...
+
+    def new_cache(self, eviction: Eviction = KEEPS_ALL) -> KeyValueCache:
+        """An empty cache for a text that the decoder writes. A pass whose recorder carries it is fed the new
+        tokens only. Raises ValueError, with a sentence, for a model that keeps something else."""
+        ...
 
     def attentions(self) -> Sequence[AttentionLayer]: ...
 

@@ -1,0 +1,197 @@
+"""A text written with a key–value cache, token by token, and what each token cost; the same text read under an
+eviction.
+
+Axes: T tokens of a pass, V vocabulary.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from model.analysis.attribution.patching import Turn
+from model.analysis.tokens.prediction import log_probabilities
+from model.analysis.tokens.sampling import Choice
+from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
+from model.nn.recorder import AttentionTensors, Recorder, recording
+from model.run.refusals import check_length
+from model.trace.arrays import Array, Wide
+from model.trace.collect import attention_record
+from model.trace.records import Attention, Token
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+
+@dataclass(frozen=True)
+class KeptInLayer:
+    """What one sub-layer of the decoder keeps after a pass."""
+
+    tokens: int
+    nbytes: int  # of the tensors of keys and values
+
+
+@dataclass(frozen=True)
+class WrittenToken:
+    """One token that was chosen, and the pass that it was chosen from."""
+
+    id: int
+    log_probability: float  # natural, in the model's own distribution
+    read: int  # tokens that the decoder had read by then
+    new: int  # of them read in this pass
+    kept: Mapping[str, KeptInLayer]  # after the pass, by sub-layer of the decoder
+    seconds: float  # of the pass
+    without: float | None = None  # seconds of a pass over all that was read
+    apart: float | None = None  # largest difference of its logits from these
+
+
+class GrowingRows:
+    """The weights of every decoder head while a text grows: a row for each token that was read."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, Attention] = {}  # the pass over the given text
+        self._added: dict[str, list[Array]] = {}  # (head, key) of each later pass
+
+    def add(self, tensors: Sequence[AttentionTensors], model: "Model") -> None:
+        """Appends the rows of a pass."""
+        for one in tensors:
+            if one.place.stack != "decoder":
+                continue
+            record, name = attention_record(one, (), model.config.projection), one.place.name
+            if name not in self._first:
+                self._first[name], self._added[name] = record, []
+            else:
+                rows = [record.weights(head)[-1] for head in range(record.heads)]
+                self._added[name].append(np.stack(rows))
+
+    def clear(self) -> None:
+        self._first.clear()
+        self._added.clear()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._first)
+
+    def heads(self, name: str) -> int:
+        return self._first[name].heads
+
+    def weights(self, name: str, head: int) -> Array:
+        """(query, key): the rows so far; 0 where a token was not there yet."""
+        first, added = self._first[name].weights(head), list(self._added[name])
+        width = added[-1].shape[1] if added else first.shape[1]
+        rows = [*first, *(row[head] for row in added)]
+        return np.stack([np.pad(row, (0, width - len(row))) for row in rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Writing:
+    """What is known so far."""
+
+    steps: tuple[WrittenToken, ...]
+    done: int
+    total: int
+    rows: GrowingRows = field(default_factory=GrowingRows)  # empty once the text is written
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(step.id for step in self.steps)
+
+
+def live_writing(
+    model: "Model",
+    tokens: Sequence[Token],
+    choice: Choice,
+    *,
+    steps: int,
+    eviction: Eviction = KEEPS_ALL,
+    compared: bool = False,
+    turn: Turn = nullcontext,
+) -> Iterator[Writing]:
+    """The continuation of a text by the unchanged model, or its translation, after each token. Whoever stops
+    asking stops the work.
+
+    compared: each step also runs a pass over all that was read, without a cache. turn: makes a context in
+    which one pass runs. Raises ValueError for an encoder, for more steps than the context has room for, and
+    for a model that keeps something else than keys and values.
+    """
+    if model.config.shape == "encoder":
+        raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
+    given = _given(model, tokens)
+    check_length(len(given) + steps - 1, model.config.n_ctx, model.name)
+    cache, rows = model.module.new_cache(eviction), GrowingRows()
+    new, written = given, ()
+    found: tuple[WrittenToken, ...] = ()
+    try:
+        while len(found) < steps and written[-1:] != (model.tokenizer.end,):
+            without = apart = None
+            with turn():
+                logits, seconds, recorder = _passed(model, tokens, new, cache)
+                rows.add(recorder.attention, model)
+            if compared:
+                with turn():
+                    other, without, _ = _passed(model, tokens, [*given, *written], None)
+                apart = float(np.abs(other - logits).max())
+            id_ = choice.of(logits, len(found))
+            share = float(log_probabilities(logits[None])[0, id_])
+            kept = {
+                name: KeptInLayer(len(one.positions), one.nbytes)
+                for name, one in cache.kept.items()
+            }
+            found += (
+                WrittenToken(id_, share, cache.read, len(new), kept, seconds, without, apart),
+            )
+            new, written = [id_], (*written, id_)
+            if len(found) < steps:
+                yield Writing(found, len(found), steps, rows)
+    finally:
+        rows.clear()
+    yield Writing(found, steps, steps)
+
+
+def log_probabilities_of(
+    model: "Model",
+    tokens: Sequence[Token],
+    written: Sequence[int],
+    eviction: Eviction = KEEPS_ALL,
+) -> Wide:
+    """(T - 1,): how probable each token after the first is, in one pass in which every token can read what an
+    eviction leaves it: the same as reading the text token by token with such a cache. T: the given tokens
+    (an encoder–decoder: the start) and the written ones."""
+    read = [*_given(model, tokens), *written]
+    cache = model.module.new_cache(eviction)
+    with recording(Recorder(source=model.config.source, cache=cache)), torch.inference_mode():
+        logits = model.module(*_fed(model, tokens, read[:-1]))[0].cpu().numpy()
+    rows = log_probabilities(logits)
+    return rows[np.arange(len(rows)), read[1:]]
+
+
+def _passed(
+    model: "Model", tokens: Sequence[Token], new: Sequence[int], cache: KeyValueCache | None
+) -> tuple[Array, float, Recorder]:
+    """The logits (V,) after the last of the new tokens, the seconds of the pass, and what it left behind."""
+    recorder = Recorder(level="attention", source=model.config.source, deferred=True, cache=cache)
+    with recording(recorder), torch.inference_mode():
+        fed = _fed(model, tokens, new)
+        begun = time.perf_counter()
+        last, matrix = model.module(*fed)[0, -1], model.module.output_matrix
+        logits = (last if matrix is None else last @ matrix.T).float().cpu()
+        seconds = time.perf_counter() - begun
+    return logits.numpy(), seconds, recorder
+
+
+def _fed(model: "Model", tokens: Sequence[Token], read: Sequence[int]) -> list[torch.Tensor]:
+    """What the module is fed so that its decoder reads these ids."""
+    ids = torch.tensor([list(read)], dtype=torch.long, device=model.device)
+    return [model.ids(tokens), ids] if model.config.shape == "encoder-decoder" else [ids]
+
+
+def _given(model: "Model", tokens: Sequence[Token]) -> list[int]:
+    """What the decoder reads before it writes."""
+    start = model.tokenizer.start
+    if model.config.shape == "encoder-decoder" and start is not None:
+        return [start]
+    return [token.id for token in tokens]

@@ -1,0 +1,104 @@
+"""The library's key–value cache of a hub model, which keeps and drops tokens by our rule.
+
+The library continues the positions of a text from the tokens that its cache has seen, and makes its masks
+from what the cache says it holds. So its layers are ours: they count dropped tokens as seen.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import (
+    DynamicCache,
+    DynamicLayer,
+    DynamicSlidingWindowLayer,
+    EncoderDecoderCache,
+)
+
+from model.nn.config import Shape
+from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
+from model.nn.places import Place
+
+
+class KeptLayer(DynamicLayer):
+    """The keys and values of one layer, (B, H, S, D). window: of the model's own sliding attention."""
+
+    def __init__(self, window: int | None) -> None:
+        super().__init__()
+        self.own = Eviction(window)
+        self.is_sliding = window is not None
+        self.seen = 0  # tokens so far, dropped ones included
+        self.positions = torch.arange(0)
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        new = torch.arange(self.seen, self.seen + key_states.shape[-2])
+        self.seen += len(new)
+        self.positions = torch.cat([self.positions, new])
+        keys, values = super().update(key_states, value_states, *args, **kwargs)
+        return keys, values
+
+    def get_seq_length(self) -> int:
+        return self.seen
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Keys of the next pass, and the position of the first: as if those that are kept stood side by side
+        before the new ones. Whatever is kept can be read, so no mask of the library hides it."""
+        kept = len(self.positions)
+        return kept + query_length, self.seen - kept
+
+    def drop(self, eviction: Eviction) -> None:
+        """Drops what the next token cannot read."""
+        kept = self.kept.left(eviction, self.seen)
+        self.keys, self.values, self.positions = kept.key, kept.value, kept.positions
+
+    @property
+    def kept(self) -> Kept:
+        if self.keys is None or self.values is None:
+            raise ValueError("this layer has read nothing yet")
+        return Kept(self.keys, self.values, self.positions, self.own)
+
+
+class HubCache(KeyValueCache):
+    """What the decoder of a hub model keeps of one text. places: by the number that the library gives a
+    layer."""
+
+    def __init__(
+        self,
+        config: Any,
+        shape: Shape,
+        places: Mapping[int, Place],
+        eviction: Eviction = KEEPS_ALL,
+    ) -> None:
+        super().__init__(eviction)
+        own = DynamicCache(config=config)
+        if any(type(one) not in (DynamicLayer, DynamicSlidingWindowLayer) for one in own.layers):
+            raise ValueError("Some of its layers keep something else than keys and values.")
+        self._layers = [KeptLayer(getattr(one, "sliding_window", None)) for one in own.layers]
+        own.layers = list(self._layers)
+        self._places = places
+        self._crossed: DynamicCache | None = None
+        self.library: DynamicCache | EncoderDecoderCache = own
+        if shape == "encoder-decoder":
+            self._crossed = DynamicCache()
+            self.library = EncoderDecoderCache(own, self._crossed)
+
+    @property
+    def kept(self) -> dict[str, Kept]:
+        found = {}
+        for number, place in self._places.items():
+            if self._layers[number].seen:
+                found[place.name] = self._layers[number].kept
+            if self._crossed is not None and number < len(self._crossed.layers):
+                layer = self._crossed.layers[number]
+                source = torch.arange(layer.keys.shape[-2])
+                name = Place(place.stack, place.layer, "cross").name
+                found[name] = Kept(layer.keys, layer.values, source)
+        return found
+
+    def advance(self, tokens: int) -> None:
+        self.read += tokens
+        for number in self._places:
+            self._layers[number].drop(self.eviction)
