@@ -7,6 +7,7 @@ from viz.shell.alternatives import LANGUAGE_MODELS, say_encoder
 from viz.state.session import current
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
+from viz.views.prediction.eviction import shorter_cache
 from viz.views.prediction.kept import kept
 from viz.views.prediction.logit_lens import logit_lens
 from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
@@ -23,6 +24,7 @@ VIEWS = {
     "Layer by layer": logit_lens,
     "Token by token": token_by_token,
     KV_CACHE: kept,
+    "A shorter cache": shorter_cache,
     "Which tokens made it?": relevance,
 }
 

@@ -95,9 +95,14 @@ class Offer:
 
 
 def run_or_offer(
-    runs: PassesOf[K, R], key: K, work: Callable[[R], Iterator[Found]], offer: Offer
+    runs: PassesOf[K, R],
+    key: K,
+    work: Callable[[R], Iterator[Found]],
+    offer: Offer,
+    draw: Callable[[R], object] = lambda run: None,
 ) -> R | None:
-    """Runs the passes, with progress and a way to stop; asks first where that takes long."""
+    """Runs the passes, with progress and a way to stop; asks first where that takes long. draw: shows what
+    is known so far, under the progress."""
     run, state = runs.known(key), st.session_state
     if run is not None and run.complete:
         return run
@@ -115,14 +120,14 @@ def run_or_offer(
         return run
     run = runs.started(key, work, visitor())
     if not run.ended.wait(AT_FIRST):
-        _under_way(run, key, offer)
+        _under_way(run, key, offer, draw)
     if run.refusal:
         st.error(plain(run.refusal))
     return run
 
 
 @st.fragment(run_every=SECONDS)
-def _under_way(run: R, key: Hashable, offer: Offer) -> None:
+def _under_way(run: R, key: Hashable, offer: Offer, draw: Callable[[R], object]) -> None:
     """The progress of the run, with a button to stop: a run that nobody looks at ends."""
     if run.ended.is_set() or st.session_state.get(f"{offer.name}-stopped") == key:
         st.rerun()
@@ -133,6 +138,7 @@ def _under_way(run: R, key: Hashable, offer: Offer) -> None:
     said = f"{done} of {offer.total} {offer.unit} {offer.doing}."
     bar.progress(done / offer.total, text=said + line)
     stop.button("Stop", key=f"{offer.name}-stop", on_click=_set, args=(offer.name, None, key))
+    draw(run)
 
 
 def _set(name: str, wanted: Hashable, stopped: Hashable) -> None:

@@ -168,6 +168,11 @@ def compare(seen: Look, options: Mapping[str, Callable[[Look], None]]) -> None:
 @st.fragment
 @error_boundary()
 def explore(seen: Look, *, layers: bool = False) -> None:
+    """`explored` as a fragment: what is clicked in it leaves the rest of the page alone."""
+    explored(seen, layers=layers)
+
+
+def explored(seen: Look, *, layers: bool = False) -> None:
     """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
     layers: whether the layer is chosen in it, which leaves the rest of the page alone.

@@ -69,19 +69,17 @@ class GrowingRows:
                 self._added[name].append(np.stack(rows))
 
     def clear(self) -> None:
-        self._first.clear()
-        self._added.clear()
+        """Lets go of all rows."""
+        self._first, self._added = {}, {}
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._first)
-
-    def heads(self, name: str) -> int:
-        return self._first[name].heads
-
-    def weights(self, name: str, head: int) -> Array:
-        """(query, key): the rows so far; 0 where a token was not there yet."""
-        first, added = self._first[name].weights(head), list(self._added[name])
+    def weights(self, name: str, head: int) -> Array | None:
+        """(query, key): the rows so far of a sub-layer, and of its last head where it has not so many; 0
+        where a token was not there yet, or was dropped. None where nothing is held."""
+        record = self._first.get(name)
+        if record is None:
+            return None
+        head, added = min(head, record.heads - 1), list(self._added.get(name, ()))
+        first = record.weights(head)
         width = added[-1].shape[1] if added else first.shape[1]
         rows = [*first, *(row[head] for row in added)]
         return np.stack([np.pad(row, (0, width - len(row))) for row in rows])
@@ -109,20 +107,21 @@ def live_writing(
     steps: int,
     eviction: Eviction = KEEPS_ALL,
     compared: bool = False,
+    rows: bool = True,
     turn: Turn = nullcontext,
 ) -> Iterator[Writing]:
     """The continuation of a text by the unchanged model, or its translation, after each token. Whoever stops
     asking stops the work.
 
-    compared: each step also runs a pass over all that was read, without a cache. turn: makes a context in
-    which one pass runs. Raises ValueError for an encoder, for more steps than the context has room for, and
+    compared: each step also runs a pass over all that was read, without a cache. rows: whether the weights of
+    each pass are held until the text is written. turn: makes a context in which one pass runs. Raises ValueError for an encoder, for more steps than the context has room for, and
     for a model that keeps something else than keys and values.
     """
     if model.config.shape == "encoder":
         raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
     given = _given(model, tokens)
     check_length(len(given) + steps - 1, model.config.n_ctx, model.name)
-    cache, rows = model.module.new_cache(eviction), GrowingRows()
+    cache, held = model.module.new_cache(eviction), GrowingRows()
     new, written = given, ()
     found: tuple[WrittenToken, ...] = ()
     try:
@@ -130,7 +129,8 @@ def live_writing(
             without = apart = None
             with turn():
                 logits, seconds, recorder = _passed(model, tokens, new, cache)
-                rows.add(recorder.attention, model)
+                if rows:
+                    held.add(recorder.attention, model)
             if compared:
                 with turn():
                     other, without, _ = _passed(model, tokens, [*given, *written], None)
@@ -146,9 +146,9 @@ def live_writing(
             )
             new, written = [id_], (*written, id_)
             if len(found) < steps:
-                yield Writing(found, len(found), steps, rows)
+                yield Writing(found, len(found), steps, held)
     finally:
-        rows.clear()
+        held.clear()
     yield Writing(found, steps, steps)
 
 

@@ -76,7 +76,9 @@ def test_each_step_gives_the_logits_of_a_pass_over_all_that_was_read(name: str) 
     for eviction in EVICTIONS:
         read, found, _ = written(model, text, eviction)
         whole = read_whole(model, text, read, eviction)[-len(found) :]
-        near = 2e-5 if name == SMOLLM2 else 1e-5  # thirty layers round more; in double precision 1e-14
+        near = (
+            2e-5 if name == SMOLLM2 else 1e-5
+        )  # thirty layers round more; in double precision 1e-14
         assert (found - whole).abs().max() <= near * whole.abs().max().clamp(min=1.0), eviction
 
 
@@ -98,9 +100,7 @@ def test_what_can_be_read_no_more_is_dropped_and_all_else_is_kept(name: str) -> 
         stays = [
             at
             for at in range(len(read))
-            if eviction.window is None
-            or at < eviction.first
-            or at > len(read) - eviction.window
+            if eviction.window is None or at < eviction.first or at > len(read) - eviction.window
             if own is None or at > len(read) - own
         ]
         kept = cache.kept
@@ -120,9 +120,7 @@ def test_the_look_ahead_mask_of_later_queries_ends_at_their_own_keys() -> None:
     model, text = opened("gpt")
     ids = [one.id for one in model.tokens(text)]
     cache = model.module.new_cache()
-    halves = [
-        passed(model, text, half, Recorder(cache=cache)) for half in (ids[:3], ids[3:])
-    ]
+    halves = [passed(model, text, half, Recorder(cache=cache)) for half in (ids[:3], ids[3:])]
     whole = passed(model, text, ids, Recorder())
     assert (torch.cat(halves) - whole).abs().max() < 1e-5
 

@@ -4,7 +4,8 @@ import streamlit as st
 
 from model.analysis.cost.cost import key_value_cache
 from model.analysis.cost.recorded_shapes import lengths_of
-from model.analysis.cost.writing import Apart, WritingStep, apart, kept_bytes, writing_steps
+from model.analysis.cost.writing import Apart, WritingStep, apart, writing_steps
+from model.analysis.tokens.live_writing import WrittenToken
 from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
 from model.nn.places import Place
@@ -17,7 +18,16 @@ from viz.notation.numbers import counted, difference, number
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look
-from viz.views.prediction.writing import DRAW, LIKELIEST, drawn, request_after, written_to_step
+from viz.views.prediction.step_times import times
+from viz.views.prediction.writing import (
+    DRAW,
+    LIKELIEST,
+    drawn,
+    request_after,
+    tokens_to_write,
+    writing,
+    written_to_step,
+)
 
 FIRST = 5  # the step at which the view opens: the staircase is seen
 FLOAT = 4  # bytes of a number in single precision
@@ -30,7 +40,12 @@ def kept(seen: Look) -> None:
     with how:
         draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-kept-how") == DRAW
         choice = drawn(seen) if draws else Choice(Sampling())
-    ids = written_to_step(seen, choice, "prediction-kept-step", where, first=FIRST, held=2)
+        count = tokens_to_write(seen)
+    with pictures:
+        found = writing(seen, choice, count)
+    if found is None or not found.steps:
+        return
+    ids = written_to_step(seen, found, count, "prediction-kept-step", where, first=FIRST)
     run = traced(request_after(seen, ids[:-1]))
     read = run.tokens_of("decoder")
     source = len(run.tokens) if run.target_tokens else 0
@@ -45,7 +60,9 @@ def kept(seen: Look) -> None:
             if len(ids) > 1:
                 _say_why(apart(traced(request_after(seen, ids[:-2])), run), steps[-1])
     st.markdown("**What is kept after this step**")
-    _bytes(seen, run, steps[-1], source)
+    _bytes(seen, run, steps[-1], found.steps[len(ids) - 1], source)
+    st.markdown("**What a step takes, with the cache and without it**")
+    times(seen, choice, count)
 
 
 def _say_new(seen: Look, run: Trace, steps: tuple[WritingStep, ...], source: int) -> None:
@@ -124,9 +141,9 @@ def _scores(steps: tuple[WritingStep, ...], source: int) -> None:
     table({"step": list(range(1, count + 1))} | columns, "prediction-kept")
 
 
-def _bytes(seen: Look, run: Trace, last: WritingStep, source: int) -> None:
-    """The bytes of the cache: the formula with the model's numbers, beside the recorded arrays."""
-    config, found = seen.model.config, kept_bytes(run)
+def _bytes(seen: Look, run: Trace, last: WritingStep, written: WrittenToken, source: int) -> None:
+    """The bytes of the cache: the formula with the model's numbers, beside the tensors that are kept."""
+    config, found = seen.model.config, written.kept
     tokens = rf"({last.tokens} + {source})" if source else str(last.tokens)
     total = FLOAT * key_value_cache(config, lengths_of(run))
     st.latex(
@@ -135,17 +152,25 @@ def _bytes(seen: Look, run: Trace, last: WritingStep, source: int) -> None:
         rf"{config.key_head_count} \cdot {config.head_width} \cdot {tokens} \cdot {FLOAT} = "
         + f"{total:,}".replace(",", "{,}")
     )
-    sizes = {SUBLAYERS[Place.named(name).kind]: size for name, size in found.items()}
+    sizes = {SUBLAYERS[Place.named(name).kind]: one.nbytes for name, one in found.items()}
+    held = sum(one.nbytes for one in found.values())
     each = " and ".join(f"{size:,} in the {kind}" for kind, size in sizes.items())
+    alike = len({one.nbytes for one in found.values()}) == len(sizes)
     said = (
-        f"Check: the recorded keys and values of this pass take {sum(found.values()):,} bytes: {each} of "
-        f"each of {counted(config.decoder_layers, 'layer')}, in float32, {FLOAT} bytes a number."
+        f"Check: the tensors of keys and values that the running model keeps take {held:,} bytes"
+        + f": {each} of each of {counted(config.decoder_layers, 'layer')}" * alike
+        + f", in float32, {FLOAT} bytes a number."
     )
+    if held < total:
+        said += (
+            " That is less than the formula gives: layers with a sliding window drop what the next token "
+            "cannot read."
+        )
     if config.groups_keys:
         group = config.heads // config.key_head_count
         said += (
             f" {group} heads share one head of keys and values; with one for each head the cache would "
-            f"take {group * total:,} bytes."
+            f"take {group * held:,} bytes."
         )
     if source:
         said += (
@@ -154,12 +179,10 @@ def _bytes(seen: Look, run: Trace, last: WritingStep, source: int) -> None:
         )
     st.caption(said)
     stacks = 2 if source else 1
-    kinds = {one.name: one.vectors[1].shape for one in run.attention if one.name in found}
     columns = {
         "sub-layer": [sublayer_name(name, stacks=stacks) for name in found],
-        "keys, and as many values: key heads × tokens × dₖ": [
-            " × ".join(map(str, kinds[name])) for name in found
-        ],
-        "bytes": list(found.values()),
+        "key heads": [config.key_head_count] * len(found),
+        "tokens kept": [one.tokens for one in found.values()],
+        "bytes of keys and values": [one.nbytes for one in found.values()],
     }
     table(columns, "prediction-kept-bytes")

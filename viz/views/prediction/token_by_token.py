@@ -1,6 +1,5 @@
 """Generation, step by step: what the model could say, what was chosen, and what it read for it."""
 
-import html
 from collections.abc import Sequence
 
 import streamlit as st
@@ -8,18 +7,18 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
-from model.trace.records import Token
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
 from viz.figures.bars import weights_row
 from viz.notation.labels import token_label
 from viz.notation.numbers import counted, difference
-from viz.notation.theme import WEIGHT, rgba
+from viz.shell import page
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
 from viz.state.held import traced
 from viz.state.look import Look, labels_of
 from viz.views.prediction.beams import best_beams, search_controls
+from viz.views.prediction.growing import so_far
 from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.writing import (
     DRAW,
@@ -27,15 +26,16 @@ from viz.views.prediction.writing import (
     drawn,
     request_after,
     room,
+    tokens_to_write,
+    writing,
     written_to_step,
 )
+from viz.views.tokens.chat import offer_chat
 
 GREEDY = r"y_t = \mathrm{arg\,max}_i\; p_i(y_1, \ldots, y_{t-1})"
 DRAWN = r"y_t \sim p(y_1, \ldots, y_{t-1})"
 BEAMS = "the best beams"
 LISTED = 6
-SHOWN = 160  # tokens of the text so far: the end of a long one
-_STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 
 
 def token_by_token(seen: Look) -> None:
@@ -64,15 +64,34 @@ def _one_text(
     """One token at each step, likeliest or drawn."""
     with boxes[0]:
         choice = drawn(seen) if draws else Choice(Sampling())
-    ids = written_to_step(seen, choice, "prediction-step", boxes[1])
-    run = traced(request_after(seen, ids[:-1]))
+        steps = tokens_to_write(seen)
     with pictures:
-        _so_far(seen, run, ids)
+        found = writing(seen, choice, steps)
+    if found is None or not found.steps:
+        return
+    ids = written_to_step(seen, found, steps, "prediction-step", boxes[1])
+    run = traced(request_after(seen, ids[:-1]))
+    read = run.tokens_of("decoder")
+    with pictures:
+        so_far(read[: len(read) - len(ids) + 1], seen.model.tokenizer.named(ids))
         _picture(seen, run, choice, ids)
         look_for(
             "Each step adds the underlined token. The second picture shows which tokens the model "
             "attended to when it predicted that token."
         )
+    _matrix(Look(request_after(seen, ids[:-1])), len(ids))
+    offer_chat(seen)
+
+
+def _matrix(seen: Look, step: int) -> None:
+    """The weights of all that was read so far, of any head."""
+    st.markdown(
+        "**The matrix of the text so far.** Each token that is read adds a row below and a column on the "
+        "right. The rows above stay as they were: no token attends to a later one."
+        + " Go to the next step to see it grow."
+        * (step == 1)
+    )
+    page.explored(seen)
 
 
 def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> None:
@@ -96,30 +115,3 @@ def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> No
         )
         keys, last = list(map(token_label, texts)), token_label(queries[-1], 24)
         table({"query": last, "key": keys, "weight": weights}, "prediction-step-weights")
-
-
-def _so_far(seen: Look, run: Trace, ids: tuple[int, ...]) -> None:
-    """The text the model read at this step, what it wrote itself marked, and the new token."""
-    read = run.tokens_of("decoder")
-    given = read[: len(read) - len(ids) + 1]
-    new = seen.model.tokenizer.named(ids)
-    spaced = not read[0].raw  # words of a closed list carry no spaces of their own
-    shown = max(SHOWN - len(new), 1)
-    start = "… " if len(given) > shown else ""
-    mark = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px"
-    st.html(
-        f'<p style="{_STYLE}">{start}{_joined(given[-shown:], spaced)}{" " * spaced}'
-        f'<mark style="{mark}">{_joined(new[:-1], spaced)}{" " * spaced}'
-        f"<b><u>{_joined(new[-1:], spaced)}</u></b></mark></p>"
-    )
-
-
-def _joined(tokens: Sequence[Token], spaced: bool) -> str:
-    return (" " if spaced else "").join(_readable(token.text) for token in tokens)
-
-
-def _readable(text: str) -> str:
-    """A token inside running text: its leading space is a space, what cannot be seen is spelled."""
-    if text.startswith(" ") and text.strip():
-        return " " + html.escape(token_label(text[1:]))
-    return html.escape(token_label(text))

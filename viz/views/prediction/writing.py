@@ -1,20 +1,45 @@
-"""What the model writes up to a step of the reader's, for the views that look at a step."""
+"""What the model writes: in the background, with a key–value cache, shown while it grows; for the views that
+look at one of its steps."""
 
-from dataclasses import replace
-from functools import lru_cache, partial
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.tokens.sampling import Choice, written
+from model.analysis.tokens.live_writing import Writing, live_writing
+from model.analysis.tokens.sampling import Choice
 from model.serving.engine import Request
 from viz.elements.one_of import one_step
-from viz.state.held import traced
+from viz.notation.numbers import counted
+from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
 from viz.state.look import Look
+from viz.views.prediction.growing import growing
 from viz.views.prediction.sampling import sampling_controls
 
-STEPS = 16
+LENGTHS = (16, 32, 64, 128)
 LIKELIEST, DRAW = "the most likely token", "a token drawn at random"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One text to be written. compared: each step is run without the cache too."""
+
+    request: Request
+    choice: Choice
+    steps: int
+    compared: bool = False
+
+
+class WritingRun(Passes[Writing]):
+    """A text under way or written."""
+
+
+@st.cache_resource
+def runs() -> PassesOf[Asked, WritingRun]:
+    """The texts that this process writes, shared by all visitors."""
+    return PassesOf(WritingRun)
 
 
 def room(seen: Look) -> int:
@@ -32,23 +57,60 @@ def drawn(seen: Look) -> Choice:
     return Choice(sampling, int(seed))
 
 
+def tokens_to_write(seen: Look) -> int:
+    """How many tokens are written: no more than the context has room for."""
+    asked = st.select_slider(
+        "Tokens to write", LENGTHS, key="prediction-length", bind="query-params"
+    )
+    return min(int(asked), room(seen))
+
+
+def writing(seen: Look, choice: Choice, steps: int, *, compared: bool = False) -> Writing | None:
+    """The text once it is written, or as far as it was before it was stopped; the text so far and the growing
+    matrix while it is under way."""
+    model, tokens = seen.model, seen.trace.tokens
+    weights = sum(weight.numel() for weight in model.module.parameters())
+    passes = steps * (len(tokens) + steps) if compared else len(tokens) + steps
+    twice = ", each with the cache and without it" if compared else ""
+    offer = Offer(
+        "prediction-compared" if compared else "prediction-writing",
+        f"The model writes {counted(steps, 'token')}{twice}.",
+        "Measure" if compared else "Write",
+        "tokens",
+        "written",
+        steps,
+        passes * weights,
+    )
+
+    def work(run: WritingRun) -> Iterator[Writing]:
+        return live_writing(model, tokens, choice, steps=steps, compared=compared, turn=run.turn)
+
+    asked = Asked(seen.request, choice, steps, compared)
+    run = run_or_offer(runs(), asked, work, offer, partial(growing, seen, tokens))
+    return run.found if run is not None and run.ended.is_set() else None
+
+
 def written_to_step(
-    seen: Look, choice: Choice, key: str, where: DeltaGenerator, *, first: int = 1, held: int = 1
+    seen: Look,
+    found: Writing,
+    steps: int,
+    key: str,
+    where: DeltaGenerator,
+    *,
+    first: int = 1,
 ) -> tuple[int, ...]:
     """The ids written up to the step that the reader chooses there.
 
-    key: of the step. first: the step at which the view opens. held: the traces of so many last steps are
-    needed, so each is passed only once.
+    key: of the step. first: the step at which the view opens.
     """
-    context, last = seen.model.config.n_ctx, min(STEPS, room(seen))
+    context, last = seen.model.config.n_ctx, len(found.steps)
     with where:
         step = _step(seen, key, last, first)
-    ids = _written(seen, choice, step, held)
-    if len(ids) < step:
-        st.info(f"The model ended its text at step {len(ids)}.")
-    elif step == last < STEPS:
+    if last < found.total and found.done == found.total:
+        st.info(f"The model ended its text at step {last}.")
+    elif step == last == steps == room(seen):
         st.info(f"The text now fills the model's context of {context:,} tokens.")
-    return ids
+    return found.ids[:step]
 
 
 def request_after(seen: Look, ids: tuple[int, ...]) -> Request:
@@ -71,23 +133,3 @@ def _step(seen: Look, key: str, last: int, first: int) -> int:
 
 def _go(key: str, by: int) -> None:
     st.session_state[key] += by
-
-
-def _written(seen: Look, choice: Choice, steps: int, held: int) -> tuple[int, ...]:
-    """The ids of the first steps, one pass for each; what was chosen before is remembered."""
-
-    def choose(ids: tuple[int, ...]) -> int:
-        request = request_after(seen, ids)
-        chosen = _next(request, choice)
-        if len(ids) >= steps - held:
-            traced(request)
-        return chosen
-
-    with st.spinner("The model is writing. Choose another step to stop it.", show_time=True):
-        return written(choose, steps=steps, end=seen.model.tokenizer.end)
-
-
-@lru_cache(maxsize=4096)
-def _next(request: Request, choice: Choice) -> int:
-    prediction = traced(request, passing=True).require_prediction()
-    return choice.of(prediction.after(-1), len(request.continued))

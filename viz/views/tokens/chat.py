@@ -39,21 +39,44 @@ class Chat(NamedTuple):
 
 def as_a_chat(seen: Look) -> None:
     """The wrapped text, with the roles and special tokens of the template."""
-    tokenizer, chat, refusal = seen.model.tokenizer, None, ""
-    if isinstance(tokenizer, HubTokenizer):
-        try:
-            wrapped = tokenizer.wrapped(seen.request.text)
-        except ValueError as error:
-            wrapped, refusal = None, str(error)
-        chat = None if wrapped is None else chat_of(seen.request.text, wrapped)
-    if chat is None or not isinstance(tokenizer, HubTokenizer):
+    chat, refusal = _wrapped(seen)
+    if chat is None:
         strip(pieces(seen.trace.tokens), "tokens-typed", "Tokens of the sentence as it is typed")
         _tell_none(seen, refusal)
         return
     look_for("Framed: your text. The rest tells the model who speaks.")
-    tokens = tokenizer.marked(tokenizer.tokens(chat.text))
+    _read(seen, chat, _lines(seen, chat))
+
+
+def offer_chat(seen: Look) -> None:
+    """Where a model answers chats: the tokens of the chat that it reads, or would read."""
+    chat, _ = _wrapped(seen)
+    if chat is None:
+        return
+    st.markdown("**As a chat**")
+    _read(seen, chat, _lines(seen, chat), brief=True)
+
+
+def _wrapped(seen: Look) -> tuple[Chat | None, str]:
+    """The text in the form of the model's template, or why there is none."""
+    tokenizer = seen.model.tokenizer
+    if not isinstance(tokenizer, HubTokenizer):
+        return None, ""
+    try:
+        wrapped = tokenizer.wrapped(seen.request.text)
+    except ValueError as error:
+        return None, str(error)
+    return None if wrapped is None else chat_of(seen.request.text, wrapped), ""
+
+
+def _lines(seen: Look, chat: Chat) -> int:
+    """Draws the tokens of a chat; how many there are."""
+    tokenizer = seen.model.tokenizer
+    tokens = tokenizer.tokens(chat.text)
+    if isinstance(tokenizer, HubTokenizer):
+        tokens = tokenizer.marked(tokens)
     st.html(chat_lines(pieces(tokens), chat))
-    _read(seen, chat, len(tokens))
+    return len(tokens)
 
 
 def chat_of(typed: str, wrapped: str) -> Chat:
@@ -70,8 +93,8 @@ def chat_of(typed: str, wrapped: str) -> Chat:
     return Chat(typed, (start, start + len(inner.strip())), typed=True)
 
 
-def _read(seen: Look, chat: Chat, count: int) -> None:
-    """What the model reads, and a way to let it read the chat."""
+def _read(seen: Look, chat: Chat, count: int, *, brief: bool = False) -> None:
+    """What the model reads, and a way to let it read the chat. brief: without the text of the chat."""
     name = plain(seen.model.name)
     if chat.typed:
         st.markdown(f"The model reads this text: {counted(count, 'token')}.")
@@ -87,6 +110,8 @@ def _read(seen: Look, chat: Chat, count: int) -> None:
             on_click=_feed,
             args=(chat.text,),
         )
+    if brief:
+        return
     st.caption(
         f"{name} was trained to answer chats in this form. The text ends where the assistant begins. "
         "Dashed tokens stand for no text. "

@@ -1,0 +1,195 @@
+"""A cache of limited size: what dropping earlier tokens does to the text, and why the first ones are kept."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice
+from model.analysis.tokens.shorter_caches import Shorter, ShorterCaches, shorter_caches
+from model.serving.engine import Request
+from viz.elements.one_of import one_of
+from viz.figures.token_lines import TokenLine, token_lines
+from viz.notation.labels import token_label
+from viz.notation.numbers import counted
+from viz.notation.theme import KEY, LESS, MORE
+from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
+from viz.shell.pictures import chart, look_for, table
+from viz.state.look import Look
+from viz.views.prediction.growing import so_far
+from viz.views.prediction.writing import DRAW, LIKELIEST, drawn, tokens_to_write
+
+WINDOWS = (2, 4, 8, 16, 32, 64, 128)
+FIRSTS = (1, 2, 4, 8)
+PERPLEXITY = r"\exp\left(-\tfrac{1}{n} \sum_t \ln p(y_t \mid \text{what is kept of } y_1, \ldots, y_{t-1})\right)"
+_LOOKS = ((KEY, "solid"), (MORE, "dash"), (LESS, "dot"))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One comparison."""
+
+    request: Request
+    choice: Choice
+    steps: int
+    window: int
+    first: int
+
+
+class ShorterRun(Passes[ShorterCaches]):
+    """A comparison under way or ended."""
+
+
+@st.cache_resource
+def runs() -> PassesOf[Asked, ShorterRun]:
+    """The comparisons of this process, shared by all visitors."""
+    return PassesOf(ShorterRun)
+
+
+def shorter_cache(seen: Look) -> None:
+    """How probable the text is with each cache, and the texts side by side."""
+    picture = st.container()
+    asked = _controls(seen)
+    with picture:
+        found = _found(seen, asked)
+    if found is None:
+        return
+    with picture:
+        _lines(seen, asked, found)
+        look_for(
+            "Each line is the same text, the one written with everything kept, as the model reads it with one "
+            f"of the caches. From the dotted line on the {counted(asked.window, 'token')} of the window no longer "
+            "hold the first token."
+        )
+        _texts(seen, found)
+    _say(found)
+    st.latex(PERPLEXITY)
+    st.caption(
+        "Tokens keep the positions at which they were read, also when those before them are dropped. (The "
+        "method that made this known, StreamingLLM, numbers the kept tokens anew.) The given text is read "
+        "under the same rule: each of its tokens attends to what is kept for it."
+    )
+
+
+def _controls(seen: Look) -> Asked:
+    how, length, wide, first = st.columns([2, 2, 2, 1.4], gap="medium", vertical_alignment="bottom")
+    with how:
+        draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-evict-how") == DRAW
+        choice = drawn(seen) if draws else Choice(Sampling())
+    with length:
+        steps = tokens_to_write(seen)
+    window = wide.select_slider(
+        "Window: the last tokens that are kept",
+        WINDOWS,
+        value=8,
+        key="prediction-window",
+        bind="query-params",
+        help="Each token attends to so many at most, itself among them.",
+    )
+    firsts = first.select_slider(
+        "First tokens kept", FIRSTS, value=1, key="prediction-first", bind="query-params"
+    )
+    return Asked(seen.request, choice, steps, int(window), int(firsts))
+
+
+def _found(seen: Look, asked: Asked) -> tuple[Shorter, ...] | None:
+    model, tokens = seen.model, seen.trace.tokens
+    weights = sum(weight.numel() for weight in model.module.parameters())
+    total = 3 * asked.steps
+    offer = Offer(
+        "prediction-evict",
+        f"The model writes {counted(asked.steps, 'token')} with each of three caches.",
+        "Write all three",
+        "tokens",
+        "written",
+        total,
+        (total + 9 * len(tokens)) * weights,
+    )
+
+    def work(run: ShorterRun) -> Iterator[ShorterCaches]:
+        return shorter_caches(
+            model,
+            tokens,
+            asked.choice,
+            steps=asked.steps,
+            window=asked.window,
+            first=asked.first,
+            turn=run.turn,
+        )
+
+    run = run_or_offer(runs(), asked, work, offer)
+    return run.found.found if run is not None and run.complete and run.found else None
+
+
+def names_of(found: tuple[Shorter, ...]) -> list[str]:
+    """The three caches in words."""
+    window, first = found[2].eviction.window, found[2].eviction.first
+    last = f"the last {window}"
+    return ["everything kept", last, f"{last} and the first {first}"]
+
+
+def _lines(seen: Look, asked: Asked, found: tuple[Shorter, ...]) -> None:
+    named = seen.model.tokenizer.named(found[0].writing.ids)
+    tokens = [token.text for token in named]
+    lines = [
+        TokenLine(name, one.of_whole.tolist(), colour, dash)
+        for name, one, (colour, dash) in zip(names_of(found), found, _LOOKS, strict=True)
+    ]
+    given = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
+    full = asked.window - given  # the first token that is predicted without token 0
+    mark = full + 0.5 if 0 <= full < len(tokens) else None
+    figure = token_lines(tokens, lines, unit="log-probability of the token", mark=mark)
+    chart(figure, "prediction-evict")
+    columns: dict[str, object] = {"token": list(map(token_label, tokens))}
+    columns |= {one.name: one.values for one in lines}
+    table(columns, "prediction-evict", index="written")
+
+
+def _texts(seen: Look, found: tuple[Shorter, ...]) -> None:
+    """The three texts side by side, each with its numbers."""
+    given = seen.trace.tokens
+    if seen.model.config.shape == "encoder-decoder":
+        given = seen.model.tokenizer.named([seen.model.tokenizer.start or 0])
+    for box, name, one in zip(st.columns(3, gap="medium"), names_of(found), found, strict=True):
+        with box:
+            st.markdown(f"**{name[0].upper()}{name[1:]}**")
+            so_far(given, seen.model.tokenizer.named(one.writing.ids))
+            kept = one.writing.steps[-1].kept
+            held = sum(layer.nbytes for layer in kept.values())
+            st.markdown(
+                f"| | |\n|---|--:|\n"
+                f"| perplexity of the first text with this cache | {_perplexity(one.of_whole)} |\n"
+                f"| perplexity of this text with everything kept | {_perplexity(one.of_own)} |\n"
+                f"| bytes kept at the end | {held:,} |"
+            )
+
+
+def _perplexity(logs: np.ndarray) -> str:
+    value = float(np.exp(-logs.mean()))
+    return f"**{value:,.2f}**" if value < 1e6 else "**over a million**"
+
+
+def _say(found: tuple[Shorter, ...]) -> None:
+    """What the numbers say of the first tokens."""
+    whole, window, both = (float(-one.of_whole.mean()) for one in found)
+    said = (
+        f"Mean log-probability of the first text: {-whole:.3f} with everything kept, {-window:.3f} with "
+        f"the window alone, {-both:.3f} with the first tokens too. "
+    )
+    lost, won = window - whole, window - both
+    if lost < 0.05:
+        said += "The window alone loses next to nothing here: a shorter one, or a longer text, shows more."
+    elif won > lost / 2:
+        said += (
+            f"Keeping {counted(found[2].eviction.first, 'first token')} wins back {won / lost:.0%} of what "
+            "the window loses. Many heads rest on the first token where nothing else fits (an attention "
+            "sink); without it that weight falls on tokens that it was never meant for."
+        )
+    else:
+        said += (
+            f"Keeping {counted(found[2].eviction.first, 'first token')} wins back {max(won / lost, 0):.0%} of "
+            "what the window loses: this model misses what the dropped tokens said more than a place to rest."
+        )
+    st.markdown(said)
