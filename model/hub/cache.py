@@ -79,23 +79,20 @@ class HubCache(KeyValueCache):
         self._layers = [KeptLayer(getattr(one, "sliding_window", None)) for one in own.layers]
         own.layers = list(self._layers)
         self._places = places
-        self._crossed: DynamicCache | None = None
+        self._crossed = [KeptLayer(None) for _ in self._layers]
         self.library: DynamicCache | EncoderDecoderCache = own
         if shape == "encoder-decoder":
-            self._crossed = DynamicCache()
-            self.library = EncoderDecoderCache(own, self._crossed)
+            crossed = DynamicCache()
+            crossed.layers = list(self._crossed)
+            self.library = EncoderDecoderCache(own, crossed)
 
     @property
     def kept(self) -> dict[str, Kept]:
-        found = {}
+        found: dict[str, Kept] = {}
         for number, place in self._places.items():
-            if self._layers[number].seen:
-                found[place.name] = self._layers[number].kept
-            if self._crossed is not None and number < len(self._crossed.layers):
-                layer = self._crossed.layers[number]
-                source = torch.arange(layer.keys.shape[-2])
-                name = Place(place.stack, place.layer, "cross").name
-                found[name] = Kept(layer.keys, layer.values, source)
+            crossed = Place(place.stack, place.layer, "cross")
+            layers = {place.name: self._layers, crossed.name: self._crossed}
+            found |= {name: of[number].kept for name, of in layers.items() if of[number].seen}
         return found
 
     def advance(self, tokens: int) -> None:

@@ -5,6 +5,7 @@ Axes: B batch, H heads, T tokens, D width of a head, C = H·D width of the model
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from model.nn.attention_steps import explicit, fused, in_blocks, look_ahead_mask
 from model.nn.config import TransformerConfig
 from model.nn.intervention import Intervention
-from model.nn.masks import changed_mask, window_mask
+from model.nn.masks import changed_mask, windowed
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
 from model.system import deadline
@@ -165,17 +166,25 @@ class MultiHeadAttention(nn.Module):
         query = self._split(self.query(x))
         if angles is not None:
             query = rotate(query, angles)
-        key, value = self._keys_and_values(x, source, angles)
-        cache = current().cache
+        cache = current().cache if self.place.stack == "decoder" else None
+        made = partial(self._keys_and_values, x if source is None else source, angles)
+        if cache is None:
+            key, value = made()
+        elif source is None:
+            key, value = cache.with_new(self.place.name, *made(), self.window)
+        else:
+            key, value = cache.of_source(self.place.name, made)
         if bias is not None and cache is not None:
             bias = bias[..., cache.positions(self.place.name)]
+        causal = self.place.kind == "causal"
+        mask = windowed(mask, self.window, query, key, causal=causal)
         dropout = self.dropout if self.training else 0.0
         context = attend(
             query,
             key,
             value,
             self.place,
-            mask=self._windowed(mask, query, key),
+            mask=mask,
             scale=self.scale,
             dropout=dropout,
             cap=self.cap,
@@ -185,36 +194,9 @@ class MultiHeadAttention(nn.Module):
         )
         return self.output(context.transpose(1, 2).flatten(2))  # heads side by side: (B, T, C)
 
-    def _windowed(self, mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
-        """The mask, and within it the layer's sliding window if it has one. The queries are the last tokens of
-        the keys; where the cache has dropped some, the rest fits into the window."""
-        if self.window is None:
-            return mask
-        queries, keys = query.shape[-2], key.shape[-2]
-        near = window_mask(keys, keys, self.window, causal=self.place.kind == "causal")[-queries:]
-        if queries == 1 and bool(near.all()):
-            return mask
-        near = near.to(query.device)
-        return near if mask is None else mask & near
-
-    def _keys_and_values(
-        self, x: Tensor, source: Tensor | None, angles: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """(B, H, S, D) each, those that the current cache keeps among them."""
-        cache, name = current().cache, self.place.name
-        crosses = source is not None
-        if cache is not None and crosses and (known := cache.of_source(name)) is not None:
-            return known
-        source = x if source is None else source
-        key, value = self._split(self.key(source)), self._split(self.value(source))
-        if angles is not None:
-            key = rotate(key, angles)
-        if cache is None or self.place.stack == "encoder":
-            return key, value
-        if crosses:
-            cache.keep_source(name, key, value)
-            return key, value
-        return cache.with_new(name, key, value, self.window)
+    def _keys_and_values(self, x: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensor]:
+        key, value = self._split(self.key(x)), self._split(self.value(x))
+        return key if angles is None else rotate(key, angles), value
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, D)

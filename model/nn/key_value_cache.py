@@ -5,6 +5,7 @@ et al. 2023, numbers the kept tokens anew; here a model whose positions end at n
 Axes: B batch, H heads of keys, T new tokens, S kept tokens, D width of a head, C width of the model.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -105,14 +106,15 @@ class KeyValueCache:
         self._kept[name] = Kept(key, value, new, Eviction(window))
         return key, value
 
-    def of_source(self, name: str) -> tuple[Tensor, Tensor] | None:
-        """Keys and values of the source in a cross-attention; None before the first pass."""
-        kept = self._kept.get(name)
-        return None if kept is None else (kept.key, kept.value)
-
-    def keep_source(self, name: str, key: Tensor, value: Tensor) -> None:
-        """Keeps keys and values of the source: nothing is added to them."""
-        self._kept[name] = Kept(key, value, torch.arange(key.shape[-2]))
+    def of_source(
+        self, name: str, made: Callable[[], tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        """Keys and values of the source in a cross-attention, made once: nothing is added to them."""
+        if name not in self._kept:
+            key, value = made()
+            self._kept[name] = Kept(key, value, torch.arange(key.shape[-2]))
+        kept = self._kept[name]
+        return kept.key, kept.value
 
     def advance(self, tokens: int) -> None:
         """Called after a pass over so many new tokens: drops what the next one cannot read."""

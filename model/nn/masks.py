@@ -32,6 +32,20 @@ def window_mask(queries: int, keys: int, width: int, *, causal: bool) -> Tensor:
     return before.abs() <= (width - 1) // 2
 
 
+def windowed(
+    mask: Tensor | None, window: int | None, query: Tensor, key: Tensor, *, causal: bool
+) -> Tensor | None:
+    """A mask, and within it a layer's own sliding window if it has one. The queries are the last of the keys'
+    tokens; where a cache has dropped some keys, the rest fits into the window."""
+    if window is None:
+        return mask
+    queries, keys = query.shape[-2], key.shape[-2]
+    if queries == 1 < keys <= window:
+        return mask
+    near = window_mask(keys, keys, window, causal=causal)[-queries:].to(query.device)
+    return near if mask is None else mask & near
+
+
 def changed_mask(
     own: Tensor | None,
     intervention: Intervention,

@@ -238,6 +238,11 @@ class Model:
         """(1, token): what the module is fed."""
         return torch.tensor([[token.id for token in tokens]], device=self.device)
 
+    def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """What the decoder reads before it writes: the text, or the beginning of a target."""
+        translates = self.config.shape == "encoder-decoder"
+        return self._target_tokens(tokens, "", ()) if translates else tokens
+
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
         start, end = self.tokenizer.start, self.tokenizer.end
         ids = self.module.greedy(self.ids(tokens), start=start, end=end, limit=limit)

@@ -7,13 +7,23 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice
+from model.analysis.tokens.shorter_caches import shorter_caches
 from model.serving.engine import Request
 from tests.pages.reading import control, numbers, said, visit
 from viz.notation.numbers import difference
+from viz.shell import background
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 SOURCE = "the black cat sees the dog"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written is waited for, however slow this machine is."""
+    monkeypatch.setattr(background, "AT_FIRST", 50)
 
 
 def opened(**parameters: str) -> AppTest:
@@ -47,7 +57,7 @@ def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
     sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
     words = said(app)
     assert (
-        f"keys and values of this pass take {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
+        f"that the running model keeps take {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
     )
     (formula,) = [one.value for one in app.latex if "key heads" in one.value]
     assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
@@ -67,7 +77,8 @@ def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
     assert apart in words
     assert f"share {sum(array.size for array in kept):,} numbers" in words
     assert "They may be kept" in words
-    (chart,) = app.get("plotly_chart")
+    assert "both ways give the same logits; over " in words
+    chart, _ = app.get("plotly_chart")
     cells, *_ = json.loads(chart.proto.spec)["data"]
     drawn = numbers(cells["z"]).reshape(5, -1)
     assert (drawn == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
@@ -83,6 +94,29 @@ def test_at_the_first_step_and_in_a_full_context_nothing_is_kept_yet() -> None:
     assert "nothing is kept yet" in said(app)
     assert "the last 24 of 128" in app.get("plotly_chart")[0].proto.spec
     assert not app.exception
+
+
+def test_the_sink_experiment_shows_the_texts_and_numbers_of_three_caches() -> None:
+    asked = {"prediction-window": "4", "prediction-first": "2"}
+    app = opened(model="house-gpt", show="A shorter cache", **asked)
+    model = engine().model("house-gpt", lambda sentence, share: None)
+    compared = shorter_caches(
+        model, model.tokens(TEXT), Choice(Sampling()), steps=16, window=4, first=2
+    )
+    *_, last = compared
+    words = said(app)
+    for one, name in zip(
+        last.found, ("Everything kept", "The last 4", "The last 4 and the first 2"), strict=True
+    ):
+        assert f"**{name}**" in words
+        for logs in (one.of_whole, one.of_own):
+            assert f"**{np.exp(-logs.mean()):,.2f}**" in words
+        held = sum(kept.nbytes for kept in one.writing.steps[-1].kept.values())
+        assert f"| bytes kept at the end | {held:,} |" in words
+    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
+    drawn = {line["name"]: numbers(line["y"]) for line in spec["data"]}
+    np.testing.assert_allclose(drawn["the last 4"], last.found[1].of_whole)
+    assert app.select_slider(key="prediction-first").value == 2
 
 
 def test_an_encoder_says_why_it_can_keep_no_keys() -> None:

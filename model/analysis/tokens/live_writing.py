@@ -1,14 +1,14 @@
-"""A text written with a key–value cache, token by token, and what each token cost; the same text read under an
-eviction.
+"""A text written with a key–value cache, token by token, and what each token cost; the same text read under
+an eviction.
 
 Axes: T tokens of a pass, V vocabulary.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -56,8 +56,13 @@ class GrowingRows:
         self._first: dict[str, Attention] = {}  # the pass over the given text
         self._added: dict[str, list[Array]] = {}  # (head, key) of each later pass
 
-    def add(self, tensors: Sequence[AttentionTensors], model: "Model") -> None:
-        """Appends the rows of a pass."""
+    def add(
+        self,
+        tensors: Sequence[AttentionTensors],
+        where: Mapping[str, Sequence[int]],
+        model: "Model",
+    ) -> None:
+        """Appends the rows of a pass. where: the positions of the keys that its new token read."""
         for one in tensors:
             if one.place.stack != "decoder":
                 continue
@@ -65,16 +70,18 @@ class GrowingRows:
             if name not in self._first:
                 self._first[name], self._added[name] = record, []
             else:
-                rows = [record.weights(head)[-1] for head in range(record.heads)]
-                self._added[name].append(np.stack(rows))
+                rows = np.stack([record.weights(head)[-1] for head in range(record.heads)])
+                if one.place.kind == "causal":
+                    rows = _spread(rows, where[name])
+                self._added[name].append(rows)
 
     def clear(self) -> None:
         """Lets go of all rows."""
         self._first, self._added = {}, {}
 
     def weights(self, name: str, head: int) -> Array | None:
-        """(query, key): the rows so far of a sub-layer, and of its last head where it has not so many; 0
-        where a token was not there yet, or was dropped. None where nothing is held."""
+        """(query, key): the rows so far of a head, the last one where the sub-layer has not so many; 0 where
+        a token was not there yet, or was dropped. None where nothing is held."""
         record = self._first.get(name)
         if record is None:
             return None
@@ -83,6 +90,13 @@ class GrowingRows:
         width = added[-1].shape[1] if added else first.shape[1]
         rows = [*first, *(row[head] for row in added)]
         return np.stack([np.pad(row, (0, width - len(row))) for row in rows])
+
+
+def _spread(rows: Array, where: Sequence[int]) -> Array:
+    """(head, key): weights on the kept keys as weights on all of them, 0 on those that were dropped."""
+    spread = np.zeros((len(rows), where[-1] + 1), rows.dtype)
+    spread[:, list(where)] = rows
+    return spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +115,7 @@ class Writing:
 
 def live_writing(
     model: "Model",
-    tokens: Sequence[Token],
+    tokens: tuple[Token, ...],
     choice: Choice,
     *,
     steps: int,
@@ -109,42 +123,37 @@ def live_writing(
     compared: bool = False,
     rows: bool = True,
     turn: Turn = nullcontext,
-) -> Iterator[Writing]:
+) -> Generator[Writing]:
     """The continuation of a text by the unchanged model, or its translation, after each token. Whoever stops
     asking stops the work.
 
     compared: each step also runs a pass over all that was read, without a cache. rows: whether the weights of
-    each pass are held until the text is written. turn: makes a context in which one pass runs. Raises ValueError for an encoder, for more steps than the context has room for, and
-    for a model that keeps something else than keys and values.
+    each pass are held until the text is written. turn: makes a context in which one pass runs. Raises
+    ValueError for an encoder, for more steps than the context has room for, and for a model that keeps
+    something else than keys and values.
     """
     if model.config.shape == "encoder":
         raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
-    given = _given(model, tokens)
+    given = [token.id for token in model.begun(tokens)]
     check_length(len(given) + steps - 1, model.config.n_ctx, model.name)
     cache, held = model.module.new_cache(eviction), GrowingRows()
-    new, written = given, ()
     found: tuple[WrittenToken, ...] = ()
+    read, new = given, given
     try:
-        while len(found) < steps and written[-1:] != (model.tokenizer.end,):
-            without = apart = None
+        while len(found) < steps and (not found or found[-1].id != model.tokenizer.end):
+            where = {
+                name: [*one.positions.tolist(), cache.read] for name, one in cache.kept.items()
+            }
             with turn():
-                logits, seconds, recorder = _passed(model, tokens, new, cache)
+                passed = _passed(model, tokens, new, cache)
                 if rows:
-                    held.add(recorder.attention, model)
+                    held.add(passed.tensors, where, model)
+            other = None
             if compared:
                 with turn():
-                    other, without, _ = _passed(model, tokens, [*given, *written], None)
-                apart = float(np.abs(other - logits).max())
-            id_ = choice.of(logits, len(found))
-            share = float(log_probabilities(logits[None])[0, id_])
-            kept = {
-                name: KeptInLayer(len(one.positions), one.nbytes)
-                for name, one in cache.kept.items()
-            }
-            found += (
-                WrittenToken(id_, share, cache.read, len(new), kept, seconds, without, apart),
-            )
-            new, written = [id_], (*written, id_)
+                    other = _passed(model, tokens, read, None)
+            found += (_chosen(choice, len(found), passed, other, (len(new), cache)),)
+            new, read = [found[-1].id], [*read, found[-1].id]
             if len(found) < steps:
                 yield Writing(found, len(found), steps, held)
     finally:
@@ -152,16 +161,37 @@ def live_writing(
     yield Writing(found, steps, steps)
 
 
+def _chosen(
+    choice: Choice,
+    step: int,
+    passed: "_Pass",
+    other: "_Pass | None",
+    now: tuple[int, KeyValueCache],
+) -> WrittenToken:
+    """The next token. other: the pass without a cache. now: how many tokens were new, and what is kept."""
+    id_, (new, cache) = choice.of(passed.logits, step), now
+    return WrittenToken(
+        id_,
+        float(log_probabilities(passed.logits[None])[0, id_]),
+        cache.read,
+        new,
+        {name: KeptInLayer(len(one.positions), one.nbytes) for name, one in cache.kept.items()},
+        passed.seconds,
+        None if other is None else other.seconds,
+        None if other is None else float(np.abs(other.logits - passed.logits).max()),
+    )
+
+
 def log_probabilities_of(
     model: "Model",
-    tokens: Sequence[Token],
+    tokens: tuple[Token, ...],
     written: Sequence[int],
     eviction: Eviction = KEEPS_ALL,
 ) -> Wide:
     """(T - 1,): how probable each token after the first is, in one pass in which every token can read what an
     eviction leaves it: the same as reading the text token by token with such a cache. T: the given tokens
     (an encoder–decoder: the start) and the written ones."""
-    read = [*_given(model, tokens), *written]
+    read = [*(token.id for token in model.begun(tokens)), *written]
     cache = model.module.new_cache(eviction)
     with recording(Recorder(source=model.config.source, cache=cache)), torch.inference_mode():
         logits = model.module(*_fed(model, tokens, read[:-1]))[0].cpu().numpy()
@@ -169,29 +199,28 @@ def log_probabilities_of(
     return rows[np.arange(len(rows)), read[1:]]
 
 
+class _Pass(NamedTuple):
+    """What one pass gave."""
+
+    logits: Array  # (V,), after its last token
+    seconds: float
+    tensors: Sequence[AttentionTensors]
+
+
 def _passed(
-    model: "Model", tokens: Sequence[Token], new: Sequence[int], cache: KeyValueCache | None
-) -> tuple[Array, float, Recorder]:
-    """The logits (V,) after the last of the new tokens, the seconds of the pass, and what it left behind."""
+    model: "Model", tokens: tuple[Token, ...], read: Sequence[int], cache: KeyValueCache | None
+) -> _Pass:
     recorder = Recorder(level="attention", source=model.config.source, deferred=True, cache=cache)
     with recording(recorder), torch.inference_mode():
-        fed = _fed(model, tokens, new)
+        fed = _fed(model, tokens, read)
         begun = time.perf_counter()
         last, matrix = model.module(*fed)[0, -1], model.module.output_matrix
         logits = (last if matrix is None else last @ matrix.T).float().cpu()
         seconds = time.perf_counter() - begun
-    return logits.numpy(), seconds, recorder
+    return _Pass(logits.numpy(), seconds, recorder.attention)
 
 
-def _fed(model: "Model", tokens: Sequence[Token], read: Sequence[int]) -> list[torch.Tensor]:
+def _fed(model: "Model", tokens: tuple[Token, ...], read: Sequence[int]) -> list[torch.Tensor]:
     """What the module is fed so that its decoder reads these ids."""
     ids = torch.tensor([list(read)], dtype=torch.long, device=model.device)
     return [model.ids(tokens), ids] if model.config.shape == "encoder-decoder" else [ids]
-
-
-def _given(model: "Model", tokens: Sequence[Token]) -> list[int]:
-    """What the decoder reads before it writes."""
-    start = model.tokenizer.start
-    if model.config.shape == "encoder-decoder" and start is not None:
-        return [start]
-    return [token.id for token in tokens]

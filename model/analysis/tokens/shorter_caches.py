@@ -1,11 +1,12 @@
-"""One text written with three caches: all is kept, a window of the last tokens, the window and the first tokens.
+"""One text written with three caches: all is kept, a window of the last tokens, the window and the first
+tokens.
 
 A model that has learned to rest its attention on the first token loses its footing where that is dropped.
 Source: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"; here tokens keep the
 positions at which they were read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ def evictions(window: int, first: int) -> tuple[Eviction, Eviction, Eviction]:
 
 def shorter_caches(
     model: "Model",
-    tokens: Sequence[Token],
+    tokens: tuple[Token, ...],
     choice: Choice,
     *,
     steps: int,
@@ -58,7 +59,7 @@ def shorter_caches(
     """All three, after each token. Whoever stops asking stops the work. Raises ValueError as `live_writing`
     and `Eviction` do."""
     found: tuple[Shorter, ...] = ()
-    total, whole = 3 * steps, ()
+    total = 3 * steps
     for number, eviction in enumerate(evictions(window, first)):
         written = None
         for written in live_writing(
@@ -67,7 +68,7 @@ def shorter_caches(
             yield ShorterCaches(found, min(number * steps + written.done, total - 1), total)
         if written is None:
             return
-        whole = whole or written.ids
+        whole = found[0].writing.ids if found else written.ids
         with turn():
             of_own = log_probabilities_of(model, tokens, written.ids)[-len(written.ids) :]
         with turn():

@@ -18,9 +18,12 @@ OWN = of_shape("decoder", "encoder-decoder")
 HUB = ("gpt2", "llama", "mistral", "qwen3", "opt", "phi", "bart", "marian")
 EVICTIONS = (Eviction(), Eviction(3), Eviction(3, first=1), Eviction(1), Eviction(64, first=4))
 SMOLLM2 = "smollm2-135m-instruct"
+STAGES = {"all-stages": "cat " * 9, "distance-buckets": "the cat sees the dog"}  # a window; biases
 
 
 def opened(name: str) -> tuple[Model, str]:
+    if name in STAGES:
+        return load_model(name), STAGES[name]
     if name == SMOLLM2:
         return load_model(name), "The capital of France is Paris, and"
     if name in HUB:
@@ -69,7 +72,7 @@ def read_whole(model: Model, text: str, read: Sequence[int], eviction: Eviction)
     return passed(model, text, read, Recorder(changed, source=model.config.source))
 
 
-@pytest.mark.parametrize("name", [*OWN, *HUB, SMOLLM2])
+@pytest.mark.parametrize("name", [*OWN, *HUB, *STAGES, SMOLLM2])
 def test_each_step_gives_the_logits_of_a_pass_over_all_that_was_read(name: str) -> None:
     """With everything kept, and with what an eviction leaves."""
     model, text = opened(name)
@@ -127,7 +130,7 @@ def test_the_look_ahead_mask_of_later_queries_ends_at_their_own_keys() -> None:
 
 def test_a_window_without_tokens_and_two_tokens_after_a_drop_are_refused() -> None:
     for window, first in ((0, 0), (-1, 0), (3, -1)):
-        with pytest.raises(ValueError, match="holds none|cannot be kept"):
+        with pytest.raises(ValueError, match=r"holds none|cannot be kept"):
             Eviction(window, first)
     model, text = opened("gpt")
     cache = written(model, text, Eviction(2))[2]

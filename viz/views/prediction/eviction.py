@@ -23,7 +23,7 @@ from viz.views.prediction.writing import DRAW, LIKELIEST, drawn, tokens_to_write
 
 WINDOWS = (2, 4, 8, 16, 32, 64, 128)
 FIRSTS = (1, 2, 4, 8)
-PERPLEXITY = r"\exp\left(-\tfrac{1}{n} \sum_t \ln p(y_t \mid \text{what is kept of } y_1, \ldots, y_{t-1})\right)"
+PERPLEXITY = r"\exp\left(-\tfrac{1}{n} \sum_t \ln p(y_t \mid \text{what is kept})\right)"
 _LOOKS = ((KEY, "solid"), (MORE, "dash"), (LESS, "dot"))
 
 
@@ -59,8 +59,8 @@ def shorter_cache(seen: Look) -> None:
     with picture:
         _lines(seen, asked, found)
         look_for(
-            "Each line is the same text, the one written with everything kept, as the model reads it with one "
-            f"of the caches. From the dotted line on the {counted(asked.window, 'token')} of the window no longer "
+            "Each line is the same text, the one written with everything kept, as the model reads it with "
+            f"one of the caches. From the dotted line on the last {counted(asked.window, 'token')} no longer "
             "hold the first token."
         )
         _texts(seen, found)
@@ -137,8 +137,9 @@ def _lines(seen: Look, asked: Asked, found: tuple[Shorter, ...]) -> None:
         TokenLine(name, one.of_whole.tolist(), colour, dash)
         for name, one, (colour, dash) in zip(names_of(found), found, _LOOKS, strict=True)
     ]
-    given = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
-    full = asked.window - given  # the first token that is predicted without token 0
+    full = asked.window - len(
+        seen.model.begun(seen.trace.tokens)
+    )  # the first token that is predicted without token 0
     mark = full + 0.5 if 0 <= full < len(tokens) else None
     figure = token_lines(tokens, lines, unit="log-probability of the token", mark=mark)
     chart(figure, "prediction-evict")
@@ -149,9 +150,7 @@ def _lines(seen: Look, asked: Asked, found: tuple[Shorter, ...]) -> None:
 
 def _texts(seen: Look, found: tuple[Shorter, ...]) -> None:
     """The three texts side by side, each with its numbers."""
-    given = seen.trace.tokens
-    if seen.model.config.shape == "encoder-decoder":
-        given = seen.model.tokenizer.named([seen.model.tokenizer.start or 0])
+    given = seen.model.begun(seen.trace.tokens)
     for box, name, one in zip(st.columns(3, gap="medium"), names_of(found), found, strict=True):
         with box:
             st.markdown(f"**{name[0].upper()}{name[1:]}**")
@@ -189,7 +188,8 @@ def _say(found: tuple[Shorter, ...]) -> None:
         )
     else:
         said += (
-            f"Keeping {counted(found[2].eviction.first, 'first token')} wins back {max(won / lost, 0):.0%} of "
-            "what the window loses: this model misses what the dropped tokens said more than a place to rest."
+            f"Keeping {counted(found[2].eviction.first, 'first token')} wins back {max(won / lost, 0):.0%} "
+            "of what the window loses: this model misses what the dropped tokens said more than a place to "
+            "rest."
         )
     st.markdown(said)

@@ -22,15 +22,13 @@ SHOWN = 160  # tokens of the text so far: the end of a long one
 _STYLE = "font-size:1.15rem; line-height:1.8; overflow-wrap:anywhere"
 
 
-def growing(seen: Look, tokens: Sequence[Token], run: Passes[Writing]) -> None:
+def growing(seen: Look, tokens: tuple[Token, ...], run: Passes[Writing]) -> None:
     """What is known of a run under way: its text and, of the chosen head, its matrix."""
     found = run.found
     if found is None or not found.steps:
         return
     tokenizer = seen.model.tokenizer
-    given = tokens
-    if seen.model.config.shape == "encoder-decoder":
-        given = tokenizer.named([tokenizer.start or 0])
+    given = seen.model.begun(tokens)
     new = tokenizer.named(found.ids)
     so_far(given, new)
     _matrix(seen, found.rows, tokens, (*given, *new))

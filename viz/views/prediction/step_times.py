@@ -50,10 +50,10 @@ def _in_words(found: Writing, kept: list[float], again: list[float]) -> str:
     )
     if len(kept) > 1:
         said += (
-            f"The first step reads the whole text in both. The {counted(len(kept) - 1, 'step')} after it take "
-            f"{sum(kept[1:]):,.0f} ms with the cache and {sum(again[1:]):,.0f} ms without it. "
+            f"The first step reads the whole text in both. The {counted(len(kept) - 1, 'step')} after it "
+            f"take {sum(kept[1:]):,.0f} ms with the cache and {sum(again[1:]):,.0f} ms without it. "
         )
     return said + plain(
-        f"Measured once each, on {machine()}, while others may use it: single times jump. Waiting for a turn "
-        "is not counted."
+        f"Each pass ran once, on {machine()}, which others may use: single times jump. Waiting for a turn is "
+        "not counted."
     )

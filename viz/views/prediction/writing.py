@@ -44,8 +44,7 @@ def runs() -> PassesOf[Asked, WritingRun]:
 
 def room(seen: Look) -> int:
     """Steps that the model's context has room for."""
-    read = 1 if seen.model.config.shape == "encoder-decoder" else len(seen.trace.tokens)
-    return seen.model.config.n_ctx - read + 1
+    return seen.model.config.n_ctx - len(seen.model.begun(seen.trace.tokens)) + 1
 
 
 def drawn(seen: Look) -> Choice:
