@@ -60,8 +60,7 @@ def shorter_cache(seen: Look) -> None:
         _lines(seen, asked, found)
         look_for(
             "Each line is the same text, the one written with everything kept, as the model reads it with "
-            f"one of the caches. From the dotted line on the last {counted(asked.window, 'token')} no longer "
-            "hold the first token."
+            "one of the caches. Where a line falls, the model no longer expects what it wrote itself."
         )
         _texts(seen, found)
     _say(found)
@@ -127,7 +126,7 @@ def names_of(found: tuple[Shorter, ...]) -> list[str]:
     """The three caches in words."""
     window, first = found[2].eviction.window, found[2].eviction.first
     last = f"the last {window}"
-    return ["everything kept", last, f"{last} and the first {first}"]
+    return ["everything kept", last, f"{last} and the first" + f" {first}" * (first > 1)]
 
 
 def _lines(seen: Look, asked: Asked, found: tuple[Shorter, ...]) -> None:
@@ -143,6 +142,8 @@ def _lines(seen: Look, asked: Asked, found: tuple[Shorter, ...]) -> None:
     mark = full + 0.5 if 0 <= full < len(tokens) else None
     figure = token_lines(tokens, lines, unit="log-probability of the token", mark=mark)
     chart(figure, "prediction-evict")
+    if mark is not None:
+        st.caption("From the dotted line on the window no longer holds the first token.")
     columns: dict[str, object] = {"token": list(map(token_label, tokens))}
     columns |= {one.name: one.values for one in lines}
     table(columns, "prediction-evict", index="written")
@@ -158,7 +159,7 @@ def _texts(seen: Look, found: tuple[Shorter, ...]) -> None:
             kept = one.writing.steps[-1].kept
             held = sum(layer.nbytes for layer in kept.values())
             st.markdown(
-                f"| | |\n|---|--:|\n"
+                f"| measured | |\n|---|--:|\n"
                 f"| perplexity of the first text with this cache | {_perplexity(one.of_whole)} |\n"
                 f"| perplexity of this text with everything kept | {_perplexity(one.of_own)} |\n"
                 f"| bytes kept at the end | {held:,} |"
