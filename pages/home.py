@@ -7,10 +7,12 @@ from viz.state.navigation import page_link
 from viz.tour.card import invitation
 from viz.views.home.hero import hero
 from viz.views.home.pipeline import pipeline
+from viz.views.home.real_model import real_model
 
 page.open_page("pages/home.py")
 seen = page.look(head=True)
 hero(seen)
+real_model()
 page.what_to_look_for()
 st.markdown(
     "Each token gives itself and the tokens that it may attend to weights that sum to 1. A recurrent "

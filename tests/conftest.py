@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the hub's library is first imported
+os.environ["ATTENTION_FETCH"] = "none"  # a server that starts downloads nothing
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import hypothesis

@@ -22,6 +22,12 @@ class Entry:
     folder: Path | None = None  # a folder of the reader's own
     reads_all: bool = False  # its tokenizer can write every text, so no word is unknown
     untrained: bool = False  # its weights are random, and made when it is opened
+    good_for: str = ""  # and what not, for who chooses a model
+
+    @property
+    def short_title(self) -> str:
+        """The title without the sizes."""
+        return self.title.partition(" (")[0]
 
     @property
     def ships(self) -> bool:
@@ -49,12 +55,16 @@ ENTRIES = (
         "decoder",
         "A small model with GPT-2's architecture and tokens, trained on public-domain books. It "
         "reads any sentence and ships with the app.",
+        good_for="heads with a clear job, on any sentence, at once. It is not for facts or good "
+        "prose: it has read only old books, and what it writes is made up.",
     ),
     Entry(
         "stories",
         "Stories (GPT, 2 layers × 4 heads)",
         "decoder",
         "A small GPT trained on made-up stories of a few sentences. It ships with the app.",
+        good_for="following a name through its own short stories. It knows only the words of "
+        "those.",
     ),
     Entry(
         "translate-en-fr",
@@ -62,6 +72,8 @@ ENTRIES = (
         "encoder-decoder",
         "A small English-to-French translator, trained on sentences from a made-up grammar. It "
         "ships with the app.",
+        good_for="cross-attention: which English word each French word comes from. It knows "
+        "only sentences of a small grammar.",
     ),
     Entry(
         "induction",
@@ -69,6 +81,8 @@ ENTRIES = (
         "decoder",
         "A very small model that has learned to copy; it reads rows of letters. It ships with the "
         "app.",
+        good_for="the heads that copy, in the smallest model that has them. It reads only rows "
+        "of letters.",
     ),
     Entry(
         "minilm",
@@ -77,6 +91,8 @@ ENTRIES = (
         "A pretrained sentence encoder of the BERT family. It reads any English text.",
         _MINILM_WHEEL,
         hub="sentence-transformers/all-MiniLM-L6-v2",
+        good_for="attention in both directions, and for comparing sentences. It predicts no "
+        "next token.",
     ),
 )
 HUB_ENTRIES = (
@@ -97,6 +113,8 @@ HUB_ENTRIES = (
         ),
         hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         reads_all=True,
+        good_for="real English: it continues “The capital of France is” with “Paris”. It is "
+        "small for a language model, and often wrong; its weights take 538 MB of memory.",
     ),
     Entry(
         "smollm2-135m",

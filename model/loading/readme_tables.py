@@ -33,11 +33,15 @@ def written(readme: str) -> str:
 
 def _models() -> str:
     rows = [
-        f"| `{entry.name}` | **{entry.title}.** {entry.about} | {_origin(entry)} |"
+        f"| `{entry.name}` | **{entry.title}.** {_words(entry)} | {_origin(entry)} |"
         for entry in (*models.values(), *hub_models.values(), *untrained_models.values())
     ]
     head = ["| name | what it is | where the weights come from |", "|---|---|---|"]
     return "\n".join([*head, *rows])
+
+
+def _words(entry: Entry) -> str:
+    return f"{entry.about} Good for {entry.good_for}" if entry.good_for else entry.about
 
 
 def _origin(entry: Entry) -> str:

@@ -60,6 +60,8 @@ class Registry(Mapping[str, Entry]):
         entry = self._described(name, allowed)
         if entry is None or entry.name in self._entries:
             return entry
+        if allowed.fetch is not None and allowed.fetch in {name, entry.name, entry.hub}:
+            return entry
         if allowed.models is not None:
             return entry if {name, entry.name, entry.hub} & set(allowed.models) else None
         if entry.untrained and untrained_bytes(entry.name) <= SMALL:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, HttpUrl,
 
 ADDRESS = "STREAMLIT_SERVER_ADDRESS"
 MEGABYTE = 1_000_000
+REAL_MODEL = "smollm2-135m-instruct"  # a language model of a hundred megabytes
 LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
 OPEN_HERE = "`on` for visitors on this computer who do not come through a proxy, otherwise `off`"
 
@@ -22,6 +23,9 @@ Switch = Annotated[bool, BeforeValidator({"on": True, "off": False}.get)]
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[
     tuple[Name, ...], BeforeValidator(lambda written: [name.strip() for name in written.split(",")])
+]
+Named = Annotated[
+    str | None, BeforeValidator(lambda written: None if written == "none" else written)
 ]
 Address = Annotated[str, AfterValidator(lambda written: HttpUrl(written) and written.rstrip("/"))]
 
@@ -48,6 +52,13 @@ def is_loopback(address: str) -> bool:
 
 def asked_at_this_computer(above: Mapping[str, Any]) -> bool:
     return above["asked_here"] and is_loopback(above["address"])
+
+
+def fetched_by_default(above: Mapping[str, Any]) -> str | None:
+    """The real language model, where it may be opened anyway."""
+    listed = above["models"]
+    may_open = asked_at_this_computer(above) if listed is None else REAL_MODEL in listed
+    return REAL_MODEL if may_open and is_loopback(above["address"]) else None
 
 
 def default_trace_megabytes() -> int:
@@ -86,6 +97,14 @@ class Settings(BaseModel, frozen=True):
         "whether visitors may open a model from a folder of the server",
         told=OPEN_HERE,
         must="on or off",
+    )
+    fetch: Named = variable(
+        "ATTENTION_FETCH",
+        fetched_by_default,
+        "model that the server fetches in the background when it starts, and then offers on Home; `none`: it "
+        "fetches nothing",
+        told=f"`{REAL_MODEL}` for visitors on this computer who do not come through a proxy, otherwise "
+        "`none`",
     )
     cache: Path | None = variable(
         "ATTENTION_CACHE",

@@ -43,6 +43,7 @@ class Server:
             "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
             "STREAMLIT_SERVER_PORT": str(self.port),
             "STREAMLIT_SERVER_HEADLESS": "true",
+            "ATTENTION_FETCH": "none",
             **self.more,
         }
         with self.log.open("ab") as output:

@@ -18,12 +18,15 @@ from tests.model.hub_server import Hub, serving
 
 REAL = ("minilm", "smollm2-135m-instruct")
 TINY, REFUSED = "somebody/tiny-llama", "somebody/tiny-gemma2"
+FETCHED = "somebody/tiny-bert"  # behind the page, when the server starts
 pytestmark = pytest.mark.xdist_group("hub")  # one worker, one server
 
 
 @pytest.fixture(scope="module")
 def hub() -> Iterator[Hub]:
-    with serving({TINY: saved("llama"), REFUSED: saved("gemma2")}) as server:
+    with serving(
+        {TINY: saved("llama"), REFUSED: saved("gemma2"), FETCHED: saved("bert")}
+    ) as server:
         yield server
 
 
@@ -39,6 +42,7 @@ def server(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "HF_ENDPOINT": hub.address,
         "HF_HUB_OFFLINE": "0",
         "ATTENTION_CACHE": str(cache),
+        "ATTENTION_FETCH": FETCHED,
     }
     with served(log, more=more) as started:
         yield started.address
@@ -86,6 +90,19 @@ def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_the
     expect(page.get_by_text("4 norms around 2 sub-layers")).to_be_visible()
     assert "tiny-llama" in page.url
     expect(page.get_by_test_id("head-5")).to_be_attached()
+
+
+def test_home_offers_what_was_fetched_behind_it_and_the_browser_keeps_the_choice(
+    open_page: Callable[..., Page], fresh_page: Callable[..., Page]
+) -> None:
+    page = open_page("/", on=fresh_page())
+    page.get_by_role("button", name=f"Open {FETCHED}").click()
+    page.wait_for_url("**model=somebody**")
+    again = page.context.new_page()
+    again.goto("/")
+    again.wait_for_url("**model=somebody**")
+    again.goto("/?head=3")  # a link says all of a view, the model too
+    expect(again.get_by_text("House GPT is good for")).to_be_visible()
 
 
 def test_a_folder_opens_by_its_path_and_a_wrong_name_is_told(

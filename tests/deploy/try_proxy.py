@@ -33,6 +33,7 @@ SETTINGS = {
     "STREAMLIT_SERVER_PORT": "8501",
     "STREAMLIT_SERVER_HEADLESS": "true",
     "FORWARDED_ALLOW_IPS": "*",
+    "ATTENTION_FETCH": "none",
     "SITE": PROXY,
     "STICKY": "the secret of this check",
 }

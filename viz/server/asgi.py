@@ -25,6 +25,7 @@ from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.server.connections import descriptors, tend_connections
 from viz.server.security import web_security
 from viz.server.sending import InPieces
+from viz.shell.downloads import entry_to_fetch, fetch_behind
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state.engine import engine
 from viz.state.examples import FIRST
@@ -58,9 +59,11 @@ def _plotly() -> bytes:
 
 
 def preload() -> None:
-    """Loads the default model, and then the code of all pages, so that no visitor waits for them. Where the
-    model is refused, the page says so."""
+    """Sends for the model that the owner wants fetched. Loads the default model, and then the code of all
+    pages, so that no visitor waits for them. Where the model is refused, the page says so."""
     began = time.monotonic()
+    if (entry := entry_to_fetch()) is not None:
+        fetch_behind(entry)
     try:
         engine().model(FIRST.model, lambda sentence, share: None)
     except ValueError as error:  # it holds no visitor's text: there are none yet
@@ -69,6 +72,10 @@ def preload() -> None:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
     for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
         importlib.import_module(module.name)
+    if entry is not None:
+        importlib.import_module(
+            "model.hub.loading"
+        )  # Hugging Face's library takes seconds to import
 
 
 async def tend_memory() -> None:

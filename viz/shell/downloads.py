@@ -1,11 +1,16 @@
-"""Models on their way: downloads and loads in the background, shared by all visitors. Pure."""
+"""Models on their way: downloads and loads in the background, shared by all visitors."""
 
 import threading
 from collections.abc import Callable
+from functools import cache
 
+from model.download.entries import Entry
+from model.download.sources import fetched, is_on_disk
 from model.download.transfer import CancelledError
 from model.download.wheel import Progress
+from model.loading.registry import models
 from model.system.jobs import Job, Jobs
+from model.system.settings import settings
 
 ENDED_KEPT = 32  # jobs that have ended, for those who have not looked yet
 
@@ -34,3 +39,21 @@ class Fetching(Jobs[str, Download]):
     def fetch(self, name: str, work: Work) -> Download:
         """The job of a model: the one that is running, or a new one."""
         return self.start(name, Download(), lambda job: work(job.told, job.stopped), again=True)
+
+
+@cache
+def fetching() -> Fetching:
+    """The one of this process."""
+    return Fetching()
+
+
+def entry_to_fetch() -> Entry | None:
+    """The model that the server's owner has fetched behind the page; None: none, or one that nobody knows."""
+    name = settings().fetch
+    return None if name is None else models.found(name)
+
+
+def fetch_behind(entry: Entry) -> None:
+    """Fetches a model's files, unless they are here or on their way. It is loaded when somebody opens it."""
+    if not is_on_disk(entry):
+        fetching().fetch(entry.name, lambda told, stopped: fetched(entry, told, stopped))

@@ -28,8 +28,9 @@ from model.loading.untrained_models import UNTRAINED_TITLE, untrained_bytes
 from model.system.files import bytes_text
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
-from viz.shell.downloads import Download, Fetching
+from viz.shell.downloads import Download, entry_to_fetch, fetching
 from viz.state.engine import engine
+from viz.state.remembered import remember
 from viz.state.session import change_view, current, switch
 
 WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
@@ -78,14 +79,11 @@ def say_copy() -> None:
         )
 
 
-@st.cache_resource
-def _fetching() -> Fetching:
-    return Fetching()
-
-
 def _at_hand() -> list[str]:
     """The registered models, those of the hub that are here, and the one that is looked at."""
     here = filter(_is_here, hub_models) if others_allowed() else ()
+    if (entry := entry_to_fetch()) is not None and _is_here(entry.name):
+        here = (*here, entry.name)
     return list(dict.fromkeys([*models, *here, current().model]))
 
 
@@ -111,10 +109,18 @@ def _is_here(name: str) -> bool:
 
 def open_model(name: str) -> None:
     """A model that needs no download is opened at once; another one when it has been loaded and checked."""
+    entry = models.found(name)
+    if entry is None:  # what comes from a browser need not be on the list
+        return
     if name in models or name in untrained() or engine().has(name):
-        change_view(replace(current(), model=name))
+        _open(entry)
     else:
-        _start(models.found(name))  # what comes from a browser need not be on the list
+        _start(entry)
+
+
+def _open(entry: Entry) -> None:
+    change_view(replace(current(), model=entry.name))
+    remember(entry)
 
 
 def _others() -> None:
@@ -127,6 +133,14 @@ def _others() -> None:
             _untrained()
             if others_allowed():
                 _find()
+            _say_good_for()
+
+
+def _say_good_for() -> None:
+    """One line of each model at hand."""
+    entries = filter(None, map(models.found, _at_hand()))
+    lines = [f"**{one.short_title}** is good for {one.good_for}" for one in entries if one.good_for]
+    st.caption("\n\n".join(lines))
 
 
 def _untrained() -> None:
@@ -250,7 +264,7 @@ def _start(entry: Entry | None) -> None:
             fetched(entry, progress, cancelled)
         return engine().model(entry.name, progress)
 
-    _fetching().fetch(entry.name, work)
+    fetching().fetch(entry.name, work)
     st.session_state[WAITED] = entry.name
 
 
@@ -261,12 +275,12 @@ def _forget_said() -> None:
 @st.fragment(run_every=SECONDS)
 def _under_way(name: str) -> None:
     """The progress of a model that the visitor waits for, with a way to stop."""
-    job = _fetching().known(name)
+    job = fetching().known(name)
     if job is None or job.ended.is_set():
         _arrive(name, job)
         st.rerun()
     st.progress(job.share or 0.0, text=plain(job.sentence))
-    st.button("Stop", key="picker-stop", on_click=_fetching().stop, args=(name,))
+    st.button("Stop", key="picker-stop", on_click=fetching().stop, args=(name,))
 
 
 def _arrive(name: str, job: Download | None) -> None:
@@ -275,8 +289,8 @@ def _arrive(name: str, job: Download | None) -> None:
     _looked_up.cache_clear()
     if job is None or job.refusal is not None:
         st.session_state[SAID] = "This download was forgotten." if job is None else job.refusal
-        return
-    change_view(replace(current(), model=name))
+    elif (entry := models.found(name)) is not None:
+        _open(entry)
 
 
 def _tell_evictions() -> None:

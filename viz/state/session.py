@@ -10,6 +10,7 @@ from model.nn.intervention import Intervention
 from viz.explorer import forget
 from viz.state import url
 from viz.state.link import PARAMETERS, from_link, short_link, to_link
+from viz.state.remembered import remembered
 from viz.state.view import View
 from viz.state.way_back import came_back, way_back
 from viz.telemetry.metrics import count_page
@@ -159,6 +160,8 @@ def adopt_link(page: str) -> tuple[str, ...]:
     problems: tuple[str, ...] = ()
     if not _is_ours(link, moved=moved):
         view, problems = from_link(link)
+        if not link and _VIEW not in st.session_state:
+            view = replace(view, model=remembered())
         open_view(view if link else _entered().get(page, view))
     elif moved:
         _bring_view(page, link)

@@ -17,6 +17,7 @@ from model.download.sources import folder_of, is_on_disk, is_unpacked
 from model.loading.registry import models
 from model.nn.places import head_label
 from model.nn.recorder import Recorder, recording
+from model.serving.engine import model_size
 from viz.notation.numbers import nats, settled
 
 NAME = "smollm2-135m-instruct"
@@ -137,3 +138,11 @@ def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen() -> None
     assert len(layers) > 200
     manifest = folder_of(models[NAME]) / MANIFEST
     assert is_unpacked(models[NAME]) == manifest.is_file()
+
+
+def test_the_line_that_says_what_it_is_good_for_is_true(smollm2: Model) -> None:
+    said = models[NAME].good_for
+    assert f"{model_size(smollm2) / 1e6:.0f} MB of memory" in said
+    (token,) = smollm2.generate("The capital of France is", limit=1)
+    assert token.text == " Paris"
+    assert "continues “The capital of France is” with “Paris”" in said

@@ -6,7 +6,7 @@ import pytest
 
 from model import load_model, models
 from model.loading.registry import may_be_linked, others_allowed
-from model.system.settings import ADDRESS, VARIABLES, read
+from model.system.settings import ADDRESS, REAL_MODEL, VARIABLES, read
 
 ROOT = Path(__file__).resolve().parents[3]
 NONSENSE = {
@@ -82,6 +82,35 @@ def test_a_list_of_models_is_all_there_is_beside_the_registered_ones(
     assert models.found("openai-community/gpt2") is models["gpt2"]  # the same by its hub id
     assert models.found("distilgpt2") is None
     assert not others_allowed()
+
+
+@pytest.mark.parametrize(
+    ("environment", "fetched"),
+    [
+        ({}, REAL_MODEL),
+        ({ADDRESS: "0.0.0.0"}, None),
+        ({"ATTENTION_MODELS": "gpt2"}, None),
+        ({"ATTENTION_MODELS": f"gpt2,{REAL_MODEL}"}, REAL_MODEL),
+        ({"ATTENTION_FETCH": "none"}, None),
+        ({"ATTENTION_FETCH": "gpt2", ADDRESS: "0.0.0.0"}, "gpt2"),
+    ],
+)
+def test_a_real_model_is_fetched_unasked_at_ones_own_computer_only(
+    environment: dict[str, str], fetched: str | None
+) -> None:
+    assert read(environment).fetch == fetched
+    through_a_proxy = read(environment, asked_here=False).fetch
+    assert through_a_proxy == (
+        fetched if environment.keys() & {"ATTENTION_FETCH", "ATTENTION_MODELS"} else None
+    )
+
+
+def test_what_the_owner_has_fetched_may_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ADDRESS, "0.0.0.0")
+    assert models.found("gpt2") is None
+    monkeypatch.setenv("ATTENTION_FETCH", "gpt2")
+    assert models.found("openai-community/gpt2") is models.found("gpt2") is not None
+    assert models.found("distilgpt2") is None
 
 
 def test_no_other_module_reads_the_environment() -> None:

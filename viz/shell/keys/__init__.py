@@ -22,6 +22,7 @@ from viz.state.engine import engine
 from viz.state.held import loaded
 from viz.state.link import LINK_BYTES
 from viz.state.menu import PAGES
+from viz.state.remembered import to_remember
 from viz.state.session import carried_link, change_view, current
 from viz.state.view import View
 
@@ -58,9 +59,12 @@ def keys(file: str) -> None:
 
 
 def _goals() -> dict[str, object]:
-    """Where the list leads to: pages, and the heads and tokens of a model that is loaded."""
+    """Where the list leads to: pages, and the heads and tokens of a model that is loaded. Also the model that
+    the browser is to keep."""
     view = current()
     goals: dict[str, object] = {"pages": [[page.file, page.title] for page in PAGES]}
+    if (chosen := to_remember()) is not None:
+        goals["chosen"] = chosen
     if not engine().has(view.model):
         return goals
     model = loaded(view.model)

@@ -15,6 +15,7 @@ export default function mount({ data, parentElement, setTriggerValue }) {
     keyboard?.close();
     keyboards.set(parentElement, (keyboard = new Keyboard(root)));
   }
+  if (data.chosen) keepModel(data.chosen);
   keyboard.map.follow();
   keyboard.finder.take(data, {
     jump: (goal) => setTriggerValue("jump", goal),
@@ -99,6 +100,11 @@ class Keyboard {
     meaning?.();
     return Boolean(meaning);
   }
+}
+
+/** Keeps the name of a model in this browser, where the server reads it when the next visit begins. */
+function keepModel(name) {
+  document.cookie = `attention-model=${encodeURIComponent(name)}; max-age=31536000; samesite=strict`;
 }
 
 /** Where a link leads to, with its parameters in one spelling. */
