@@ -1,5 +1,6 @@
 """What the open model is good for, and the way to a real language model, which comes in the background."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
@@ -51,7 +52,7 @@ def _on_its_way(entry: Entry) -> None:
     _line(f"{job.sentence}, in the background.", "Stop", _stop, entry)
 
 
-def _line(said: str, label: str, act: object, entry: Entry) -> None:
+def _line(said: str, label: str, act: Callable[[Entry], None], entry: Entry) -> None:
     """A sentence, and what can be done about it: by everybody who may open a model, but only at this
     computer where it concerns all visitors."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
