@@ -18,7 +18,8 @@ from viz.notation.markdown import plain
 from viz.shell import class_bar
 from viz.shell.keys import keys
 from viz.shell.model_map import ModelMap, model_map
-from viz.shell.model_picker import choose_model, say_untrained
+from viz.shell.model_notes import say_untrained
+from viz.shell.model_picker import choose_model
 from viz.shell.sentence_box import sentence_box
 from viz.shell.streamlit_patches import mend_streamlit
 from viz.state import navigation

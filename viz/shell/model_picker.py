@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
-from cachetools.func import ttl_cache
 
 from model.download.hub import Listing, UnreachableError, listed
-from model.download.sources import fetched, folder_of, is_on_disk, is_unpacked
+from model.download.sources import fetched, folder_of, is_on_disk
 from model.download.transfer import arrived
 from model.download.wheel import Progress
 from model.loading.registry import (
@@ -29,6 +28,7 @@ from model.system.files import bytes_text
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.shell.downloads import Download, entry_to_fetch, fetching
+from viz.shell.model_notes import looked_up
 from viz.state.engine import engine
 from viz.state.remembered import remember
 from viz.state.session import change_view, current, switch
@@ -37,7 +37,6 @@ WAITED, SAID, TOLD = "picker-waited-for", "picker-said", "picker-evictions-told"
 TYPED, NAMED = "picker-typed", "picker-named"
 SECONDS = 0.5  # between two looks at a download
 LISTED_SECONDS = 600  # for which a size told by the hub is believed
-LOOK_SECONDS = 3  # for which a look at the disk is believed
 
 
 def choose_model() -> None:
@@ -53,30 +52,6 @@ def choose_model() -> None:
     _tell_evictions()
     if others_allowed() or untrained():
         _others()
-
-
-def say_untrained() -> None:
-    """Where the open model has random weights, says so, and what it is."""
-    entry = models.found(current().model)
-    if entry is not None and entry.untrained:
-        st.markdown(
-            ":material/casino: The open model is **untrained**: its weights are random, so no head has "
-            "learned a job, and what it predicts means nothing.",
-            help=plain(entry.about),
-        )
-
-
-def say_copy() -> None:
-    """Where the open model is a copy whose numbers differ from the published model's, says so."""
-    if _looked_up(current().model)[1]:
-        st.caption(
-            "This copy was unpacked from 4-bit weights, so its numbers are close to those of the "
-            "published model, but not equal.",
-            help="In the matrices of its layers every run of 32 weights has at most 16 different values. "
-            "All numbers that are shown are this copy's own, and checked. How far they are from those of the "
-            "published model cannot be shown beside them: its weights come from the hub only, and where the "
-            "hub can be reached they are opened in place of this copy.",
-        )
 
 
 def _at_hand() -> list[str]:
@@ -95,16 +70,8 @@ def model_title(name: str) -> str:
     return entry.title if _is_here(name) else f"{entry.title}, to be downloaded"
 
 
-@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
-def _looked_up(name: str) -> tuple[bool, bool]:
-    """Whether a model is on this computer, and whether its weights were unpacked from few bits. Looking at
-    the disk for all of them, at every run of a page, would take a third of the run."""
-    entry = models.found(name)
-    return (False, False) if entry is None else (is_on_disk(entry), is_unpacked(entry))
-
-
 def _is_here(name: str) -> bool:
-    return _looked_up(name)[0]
+    return looked_up(name)[0]
 
 
 def open_model(name: str) -> None:
@@ -286,7 +253,7 @@ def _under_way(name: str) -> None:
 def _arrive(name: str, job: Download | None) -> None:
     """Opens a model that has come, or says why it has not: the view then stays as it was."""
     st.session_state.pop(WAITED, None)
-    _looked_up.cache_clear()
+    looked_up.cache_clear()
     if job is None or job.refusal is not None:
         st.session_state[SAID] = "This download was forgotten." if job is None else job.refusal
     elif (entry := models.found(name)) is not None:

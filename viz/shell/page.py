@@ -19,7 +19,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.questions.claims import claims
 from viz.saving.save import save_view
-from viz.shell import alternatives, controls, model_picker, sentence_box
+from viz.shell import alternatives, controls, model_notes, sentence_box
 from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
 from viz.shell.head_picker import head_picker
@@ -70,7 +70,7 @@ def look(
     try:
         with around.said:
             sentence_box.say_link()
-            model_picker.say_copy()
+            model_notes.say_copy()
             model = _loaded(current().model)
             settle(model)
             around.draw_map(model)

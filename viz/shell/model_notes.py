@@ -1,0 +1,43 @@
+"""What is said of the open model above a page, and whether a model is on this computer."""
+
+import streamlit as st
+from cachetools.func import ttl_cache
+
+from model.download.sources import is_on_disk, is_unpacked
+from model.loading.registry import models
+from viz.notation.markdown import plain
+from viz.state.session import current
+
+LOOK_SECONDS = 3  # for which a look at the disk is believed
+
+
+def say_untrained() -> None:
+    """Where the open model has random weights, says so, and what it is."""
+    entry = models.found(current().model)
+    if entry is not None and entry.untrained:
+        st.markdown(
+            ":material/casino: The open model is **untrained**: its weights are random, so no head has "
+            "learned a job, and what it predicts means nothing.",
+            help=plain(entry.about),
+        )
+
+
+def say_copy() -> None:
+    """Where the open model is a copy whose numbers differ from the published model's, says so."""
+    if looked_up(current().model)[1]:
+        st.caption(
+            "This copy was unpacked from 4-bit weights, so its numbers are close to those of the "
+            "published model, but not equal.",
+            help="In the matrices of its layers every run of 32 weights has at most 16 different values. "
+            "All numbers that are shown are this copy's own, and checked. How far they are from those of the "
+            "published model cannot be shown beside them: its weights come from the hub only, and where the "
+            "hub can be reached they are opened in place of this copy.",
+        )
+
+
+@ttl_cache(maxsize=200, ttl=LOOK_SECONDS)
+def looked_up(name: str) -> tuple[bool, bool]:
+    """Whether a model is on this computer, and whether its weights were unpacked from few bits. Looking at
+    the disk for all of them, at every run of a page, would take a third of the run."""
+    entry = models.found(name)
+    return (False, False) if entry is None else (is_on_disk(entry), is_unpacked(entry))
