@@ -62,7 +62,7 @@ def attend(
         scale=1 / math.sqrt(query.shape[-1]) if scale is None else scale,
         mask=mask,
         cap=cap,
-        bias=_as_added(bias, query),
+        bias=None if bias is None else _added(bias, query, recorder, place.name),
         sinks=sinks,
         window=window,
     )
@@ -113,11 +113,11 @@ def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
     )
 
 
-def _as_added(bias: Tensor | None, query: Tensor) -> Tensor | None:
-    """A bias with four axes, of the scores' type and on their device."""
-    if bias is None:
-        return None
-    return bias.to(query).reshape((1,) * (4 - bias.ndim) + bias.shape)
+def _added(bias: Tensor, query: Tensor, recorder: Recorder, name: str) -> Tensor:
+    """A bias with four axes, of the scores' type and on their device, as the recorder lets it through."""
+    return recorder.through(
+        "bias", name, bias.to(query).reshape((1,) * (4 - bias.ndim) + bias.shape)
+    )
 
 
 def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import torch
 from torch import Tensor
 
 from model.nn.places import Place
 
 PatchKind = Literal["head", "weights", "stream", "feed_forward"]
 PatchPart = tuple[PatchKind, str, int]  # a kind, a sub-layer's name, and a head or a token of it
-SiteKind = Literal["query", "key", "value", "output", "stream", "before", "hidden"]
+SiteKind = Literal["query", "key", "value", "bias", "output", "stream", "before", "hidden"]
 Site = tuple[SiteKind, str]  # and a sub-layer's name
 Where = tuple[int | None, int | None]  # a head and a token; None: all
 Through = Callable[
@@ -23,20 +24,21 @@ Through = Callable[
 PATCH_KINDS: tuple[PatchKind, ...] = get_args(PatchKind)
 OF_HEADS: frozenset[str] = frozenset({"head", "weights"})
 _SITES: Mapping[PatchKind, tuple[SiteKind, ...]] = {
-    "head": ("query", "key", "value"),
-    "weights": ("query", "key"),
+    "head": ("query", "key", "value", "bias"),
+    "weights": ("query", "key", "bias"),
     "stream": ("stream",),
     "feed_forward": ("before", "hidden"),
 }
-_BY_HEAD = ("query", "key", "value", "output")
+_BY_HEAD = ("query", "key", "value", "bias", "output")
 
 
 @dataclass(frozen=True)
 class Patch:
     """Parts of another run of the same model, to be put into a pass: where they come from, and which.
 
-    A part is ("head", "decoder.1.self", 7): the head runs on the other run's queries, keys and values, so
-    its output is the other run's; "weights": on its queries and keys, so its weights are. ("stream",
+    A part is ("head", "decoder.1.self", 7): the head runs on the other run's queries, keys and values (and
+    the bias on its scores), so its output is the other run's; "weights": on its queries and keys, so its
+    weights are. ("stream",
     "decoder.1.self", 4): the residual stream before that layer at token 4. ("feed_forward",
     "decoder.1.feed_forward", 4): what it writes at token 4. The other run has the same further changes.
     Raises ValueError for anything else.
@@ -104,7 +106,13 @@ def putting(kept: Mapping[Site, Tensor], rows: Sequence[Mapping[Site, Iterable[W
             x = for_each_head(x, kept["query", name].shape[1])
         if not any((kind, name) in row for row in rows):
             return x
-        given, patched = kept[kind, name], x.clone()
+        given = kept[kind, name]
+        if kind == "bias":
+            if torch.equal(given, x):
+                return x  # one of positions alone, which both runs have
+            shape = (-1, *kept["query", name].shape[1:3], -1)
+            given, x = given.expand(shape), x.expand(shape).expand(len(rows), -1, -1, -1)
+        patched = x.clone()
         if kind in _BY_HEAD:
             into, theirs = patched, for_each_head(given, x.shape[1])
         else:  # OPT leaves the batch axis out of some

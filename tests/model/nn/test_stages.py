@@ -16,6 +16,7 @@ from model.nn import attention_steps
 from model.nn.attention import attend
 from model.nn.config import Projection
 from model.nn.masks import causal_mask
+from model.nn.patches import Patch, Site, Through, keeping, putting, unchanged
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.trace.collect import attention_record
@@ -256,3 +257,27 @@ def counted(compute: Any, rows: list[int]) -> Any:
         return compute(call, *others)
 
     return wrapped
+
+
+def test_a_bias_that_comes_of_the_text_is_patched_with_the_head() -> None:
+    """As in DeBERTa, whose biases are products of queries and keys with positions."""
+    kept: dict[Site, Tensor] = {}
+    sites = Patch("m", "t", frozenset({("weights", CAUSAL.name, 1)})).sites
+    own, theirs = drawn(1, 1, LENGTH, LENGTH), drawn(1, HEADS, LENGTH, LENGTH)
+    query, key, value = (x[:1] for x in vectors())
+    other = query.flip(-1), key.flip(-1), value
+
+    def weights(through: Through, bias: Tensor, *given: Tensor) -> list[np.ndarray]:
+        recorder = Recorder(level="attention", through=through)
+        with recording(recorder):
+            attend(*given, CAUSAL, bias=bias)
+        record = attention_record(recorder.attention[0], (), Projection())
+        assert record.check() < 1e-5
+        return [record.weights(head) for head in range(HEADS)]
+
+    there = weights(keeping(kept, [*sites]), theirs, *other)
+    here = weights(unchanged, own, query, key, value)
+    patched = weights(putting(kept, [sites]), own, query, key, value)
+    for head in range(HEADS):
+        np.testing.assert_allclose(patched[head], (there if head == 1 else here)[head], atol=1e-6)
+    assert np.abs(there[1] - here[1]).max() > 0.01
