@@ -1,5 +1,6 @@
 """This repository obeys the laws of the house (tests/house.py, tests/sizes.py)."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -86,3 +87,15 @@ def test_every_room_on_the_drawing_exists() -> None:
         assert any(
             (REPOSITORY / place / room).exists() for place in ("", "model", "viz", "viz/views")
         ), room
+
+
+def test_the_product_asserts_nothing() -> None:
+    """`python -O` leaves assertions out, and a visitor gets no sentence from one."""
+    found = [
+        f"{path}:{node.lineno}"
+        for room in ROOMS
+        for path in sorted({*REPOSITORY.glob(f"{room}.py"), *(REPOSITORY / room).rglob("*.py")})
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert)
+    ]
+    assert found == []

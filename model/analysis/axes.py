@@ -102,6 +102,13 @@ class Outcome:
     shared: bool
     message: str = ""
 
+    @property
+    def made(self) -> Layout:
+        """The tensor after it. Raises ValueError with PyTorch's message where there is none."""
+        if self.after is None:
+            raise ValueError(self.message)
+        return self.after
+
 
 def run(lines: Lines, given: Mapping[str, Tensor] = {}) -> Outcome:
     """Runs lines of `name = expression`, the last one on the tensor of the line before it, or on the only one

@@ -42,8 +42,7 @@ def queries_by_head(model: "Model", trace: Trace, attention: Attention) -> Opera
     lines = (("by_head", f"q.view(1, {tokens}, {heads}, {width}).transpose(1, 2)"),)
     outcome = run(lines, {"q": torch.tensor(flat)[None]})
     later = attention.projection.normed or attention.projection.turned
-    assert outcome.after is not None  # the width is that of all heads
-    split = made if later else outcome.after.values[0]
+    split = made if later else outcome.made.values[0]
     return Operated(lines, outcome, float(np.abs(split - attention.query).max()))
 
 
@@ -60,8 +59,8 @@ def softmax_over(attention: Attention, axis: int) -> Operated:
     apart = None
     whole = max(attention.weights(0).shape) <= most
     own_softmax = not attention.weights_set and attention.sinks is None
-    if axis == -1 and whole and outcome.after is not None and own_softmax:
+    if axis == -1 and whole and own_softmax:
         own = np.stack([attention.weights(head) for head in range(attention.heads)])
-        gaps = np.abs(outcome.after.values[0] - own)  # NaN in a row that is masked as a whole
+        gaps = np.abs(outcome.made.values[0] - own)  # NaN in a row that is masked as a whole
         apart = float(gaps[np.isfinite(gaps)].max(initial=0.0))
     return Operated(lines, outcome, apart)

@@ -46,7 +46,8 @@ class IsolatedTokenizer:
         self, texts: Sequence[str], add_special_tokens: bool, is_pretokenized: bool
     ) -> list[Encoding]:
         """As the library's, for whole texts. Raises ValueError where that takes too much."""
-        assert not is_pretokenized
+        if is_pretokenized:
+            raise ValueError("Only whole texts are read here.")
         return [Encoding(**self._ask({"text": text, "add": add_special_tokens})) for text in texts]
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
@@ -99,8 +100,8 @@ class IsolatedTokenizer:
 
 def _told(process: "subprocess.Popen[bytes]", line: bytes) -> bytes:
     """Writes a line to the process; returns its answer, or nothing where it has ended."""
-    assert process.stdin is not None
-    assert process.stdout is not None
+    if process.stdin is None or process.stdout is None:
+        raise ValueError("The process has no pipes.")
     try:
         process.stdin.write(line + b"\n")
         process.stdin.flush()

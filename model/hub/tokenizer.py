@@ -15,7 +15,7 @@ from model.hub.chat_template import wrapped
 from model.hub.isolated_tokenizer import IsolatedTokenizer
 from model.hub.word_rules import Rules, model_type
 from model.run.tokenizers import TEXTS_KEPT, clean, spelled
-from model.run.word_cuts import WordCut
+from model.run.word_cuts import NO_RULE, WordCut
 from model.trace.records import Token
 
 SPACE = "▁"  # how SentencePiece writes a space
@@ -99,7 +99,8 @@ class HubTokenizer:
 
     def word_cut(self, text: str, number: int) -> WordCut:
         """How one of those words is cut, and the tokens that the library makes there."""
-        assert self._rules is not None
+        if self._rules is None:
+            raise ValueError(NO_RULE)
         with _refusing():
             word, place = self._rules.backend.words(clean(text))[number]
         start, end = place

@@ -14,6 +14,7 @@ Piece = TypeVar("Piece", bytes, str)
 Kind = Literal["merges", "longest"]
 CONTINUES, UNKNOWN = "##", "[UNK]"  # of word pieces
 SPELLED, LEFT_OUT = "spelled in bytes", "without what is not in the vocabulary"
+NO_RULE = "This tokenizer cuts words by no rule that is known here."
 LONGEST = 48  # bytes of a word whose steps are shown
 _WORD_PIECES_READ = 100  # letters; word pieces leave a longer word unknown
 
@@ -62,8 +63,12 @@ def words_of(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
 
 
 def word_cut(tokenizer: Tokenizer, text: str, number: int) -> WordCut:
-    """How the word of this number is cut. Raises ValueError for one that is too long."""
-    word = words_of(tokenizer, text)[number]
+    """How the word of this number is cut. Raises ValueError for one that is too long, and where no rule is
+    known."""
+    words = words_of(tokenizer, text)
+    if not words:
+        raise ValueError(NO_RULE)
+    word = words[number]
     size = len(word.encode())
     if size > LONGEST:
         raise ValueError(
@@ -74,8 +79,9 @@ def word_cut(tokenizer: Tokenizer, text: str, number: int) -> WordCut:
     if isinstance(tokenizer, WordPieces):
         own = tuple(token.text for token in tokenizer.tokens(word) if not token.special)
         return WordCut("longest", longest_first(word, tokenizer.vocabulary), own)
-    assert isinstance(tokenizer, CutsWords)  # others have no words
-    return tokenizer.word_cut(text, number)
+    if isinstance(tokenizer, CutsWords):
+        return tokenizer.word_cut(text, number)
+    raise ValueError(NO_RULE)
 
 
 def merged(

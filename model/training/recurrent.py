@@ -126,7 +126,8 @@ def _beside(network: Network, ids: Tensor, again: NDArray[np.bool_]) -> Beside:
 
 
 def _difference(module: Transformer, ids: Tensor) -> float:
-    assert isinstance(module.decoder, RecurrentLayers)
+    if not isinstance(module.decoder, RecurrentLayers):
+        raise TypeError("The decoder is not recurrent.")
     with torch.inference_mode():
         vectors = module.embedding(ids, "decoder")
         by_formula = states_by_formula(module.decoder, vectors[0])

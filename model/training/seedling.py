@@ -50,7 +50,8 @@ def recipe(config: TransformerConfig) -> Recipe:
 
 def strengthen_positions(module: Transformer) -> None:
     """Makes the learned positions large at the start, so that heads form on them."""
-    assert module.embedding.positions is not None
+    if module.embedding.positions is None:
+        raise ValueError("This model has no learned positions.")
     with torch.no_grad():
         module.embedding.positions.weight.mul_(_STRONG_POSITIONS)
 

@@ -78,7 +78,8 @@ class WithoutShortcut(Block):
 def without_shortcuts(config: TransformerConfig) -> Transformer:
     """A decoder with the weights that it would have with shortcuts."""
     module = Transformer(config)
-    assert module.decoder is not None
+    if module.decoder is None:
+        raise ValueError("This model has no decoder.")
     for layer, block in enumerate(module.decoder.blocks):
         bare = WithoutShortcut(config, "decoder", layer)
         bare.load_state_dict(block.state_dict())

@@ -269,11 +269,16 @@ def test_the_tokens_that_made_a_logit_are_told_with_their_numbers(
     np.testing.assert_allclose(cells.reshape(-1, 3).T, drawn, rtol=1e-4, atol=1e-4)
     other = app.selectbox[0].options[1] if app.selectbox else None
     assert other
-    assert "more steps would be needed" not in said(app)
+    assert "Take more steps" not in said(app)
+    assert f"With 32 steps the difference is {found.incomplete:.2g}" in said(app)
+    control(app, "Steps of integrated gradients").set_value(128).run()
+    *_, finer = relevances(model, trace, int(own_logits().argmax()), steps=128)
+    assert finer.incomplete < found.incomplete
+    assert f"With 128 steps the difference is {finer.incomplete:.2g}" in said(app)
     monkeypatch.setattr(relevance_view, "FEW_STEPS", 0.0)
     control(app, "Logit of").set_value(1).run()
     assert not app.exception
-    assert "more steps would be needed" in said(app)
+    assert "Take more steps" in said(app)
     assert f"The logit of **·Hill** is {found.logit:.2f}" not in said(app)
 
 

@@ -94,3 +94,10 @@ def test_a_word_stands_where_it_was_typed_though_the_text_is_normalized(
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     assert [place for _, place in words_and_places(tokenizer, text)] == places
+
+
+def test_a_tokenizer_without_a_known_rule_says_so() -> None:
+    tokenizer = loaded("gpt").tokenizer
+    assert words_of(tokenizer, "the cat") == ()
+    with pytest.raises(ValueError, match="no rule that is known"):
+        word_cut(tokenizer, "the cat", 0)

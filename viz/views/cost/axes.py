@@ -182,8 +182,7 @@ def _queries(seen: Look, pictures: DeltaGenerator, words: DeltaGenerator) -> Non
         )
         return
     outcome = found.outcome
-    assert outcome.after is not None
-    flat, cut = outcome.before.values[0], outcome.after.values[0, head]
+    flat, cut = outcome.before.values[0], outcome.made.values[0, head]
     tokens, width = labels_of(seen.trace, attention)[0], cut.shape[-1]
     end = colour_end(flat)
     with pictures:
@@ -227,8 +226,7 @@ def _scores(seen: Look, pictures: DeltaGenerator, words: DeltaGenerator) -> None
         attention, head = choose_layer_and_head(seen.trace, seen.model.attention_names)
         axis, said = _axis(), st.container()
     found = softmax_over(attention, axis)
-    assert found.outcome.after is not None
-    weights = found.outcome.after.values[0, head]
+    weights = found.outcome.made.values[0, head]
     queries, keys = (labels[:MOST_TOKENS] for labels in labels_of(seen.trace, attention))
     with pictures:
         figure = heatmap(

@@ -9,11 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.analysis.attribution.relevance import STEPS, Relevance, rank_correlation, relevances
+from model.analysis.attribution.relevance import Relevance, rank_correlation, relevances
 from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
-from viz.elements.one_of import one_listed
+from viz.elements.one_of import one_listed, one_of
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
@@ -30,6 +30,9 @@ LEFT_OUT, INTEGRATED, BY_ATTENTION = "left out", "integrated gradients", "weight
 MEASURED, ESTIMATED = "(measured)", "(estimate)"
 WRITTEN = 64  # tokens up to which the cells hold their numbers
 FEW_STEPS = 0.1  # of the whole: an error above it asks for more steps
+STEPS = (32, 128, 512)
+_MORE = "Take more steps above."
+_MOST = "On the way from nothing to the text the gradient changes too fast even for so many."
 OFFERED = 8  # likeliest next tokens
 FORMULA = (
     r"\begin{aligned} \text{left out: } & z(x) - z(x \text{ with } \bar e \text{ for } e_j) \\"
@@ -45,6 +48,7 @@ class Asked:
 
     request: Request
     token: int  # id
+    steps: int  # of integrated gradients
 
 
 class RelevanceRun(Passes[Relevance]):
@@ -62,7 +66,7 @@ def relevance(seen: Look) -> None:
     picture, words = st.columns([3, 2], gap="large")
     with words:
         above = st.container()
-        asked = Asked(seen.request, _token(seen))
+        asked = Asked(seen.request, _token(seen), _steps())
     with picture, st.container():
         found = _found(seen, asked)
     if found is None:
@@ -79,7 +83,7 @@ def relevance(seen: Look) -> None:
     with above:
         _say(seen, asked, found, texts)
     with words:
-        _compare(found)
+        _compare(found, asked.steps)
     columns: dict[str, object] = {"token": [token_label(text) for text in texts]}
     table(columns | rows, "prediction-relevance")
 
@@ -115,26 +119,31 @@ def _token(seen: Look) -> int:
     return token
 
 
+def _steps() -> int:
+    return one_of(f"Steps of {INTEGRATED}", STEPS, "prediction-relevance-steps")
+
+
 def _found(seen: Look, asked: Asked) -> Relevance | None:
     """What is known, with its progress."""
     length = len(seen.trace.tokens)
-    passes = length + STEPS
+    steps = asked.steps
+    passes = length + steps
     weights = sum(weight.numel() for weight in seen.model.module.parameters())
     offer = Offer(
         "prediction-relevance",
-        f"The text is run {length} times with one token left out, and {STEPS} times with gradients.",
+        f"The text is run {length} times with one token left out, and {steps} times with gradients.",
         f"Run it {passes} times",
         "passes",
         "done",
         passes,
-        (length + 3 * STEPS) * (length + len(seen.trace.target_tokens)) * weights,
+        (length + 3 * steps) * (length + len(seen.trace.target_tokens)) * weights,
     )
-    run = run_or_offer(runs(), asked, partial(_work, seen.model, seen.trace, asked.token), offer)
+    run = run_or_offer(runs(), asked, partial(_work, seen.model, seen.trace, asked), offer)
     return None if run is None else run.found
 
 
-def _work(model: "Model", trace: Trace, token: int, run: RelevanceRun) -> Iterator[Relevance]:
-    return relevances(model, trace, token, turn=run.turn)
+def _work(model: "Model", trace: Trace, asked: Asked, run: RelevanceRun) -> Iterator[Relevance]:
+    return relevances(model, trace, asked.token, steps=asked.steps, turn=run.turn)
 
 
 def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
@@ -160,7 +169,7 @@ def _say(seen: Look, asked: Asked, found: Relevance, texts: list[str]) -> None:
     look_for(said)
 
 
-def _compare(found: Relevance) -> None:
+def _compare(found: Relevance, steps: int) -> None:
     """How each estimate goes with the measurement, and what integrated gradients lack."""
     if np.isnan(found.left_out).any():
         return
@@ -182,9 +191,9 @@ def _compare(found: Relevance) -> None:
         st.caption(
             f"Check of completeness: the integrated gradients add up to {found.integrated.sum():.2f}. "
             f"They should give {apart:.2f}: the logit, {found.logit:.2f}, minus the one with every token "
-            f"left out, {found.baseline:.2f}. With {STEPS} steps the difference is {found.incomplete:.2g}."
+            f"left out, {found.baseline:.2f}. With {steps} steps the difference is {found.incomplete:.2g}."
             + (
-                " That is more than a tenth of it: more steps would be needed."
+                f" That is more than a tenth of it. {_MORE if steps < STEPS[-1] else _MOST}"
                 if found.incomplete > FEW_STEPS * abs(apart)
                 else ""
             )

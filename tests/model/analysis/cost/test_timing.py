@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.analysis.cost import timing
 from model.analysis.cost.timing import (
     FEWEST,
     REPEATS,
@@ -123,3 +124,13 @@ def test_a_loop_over_heads_gives_what_one_shot_gives_and_what_pytorch_gives(head
         expected = torchs(x[None], x[None], x[None])[0][0]
     torch.testing.assert_close(one_shot, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(loop, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_measuring_draws_nothing_from_the_generator_that_all_visitors_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another visitor's seeded run would get other numbers."""
+    monkeypatch.setattr(timing, "ENOUGH", 0.0)
+    before = torch.random.get_rng_state()
+    measured(8, 2, turn=nullcontext, again=7)
+    assert torch.equal(torch.random.get_rng_state(), before)
