@@ -7,7 +7,13 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.heads.families import Family
-from model.analysis.heads.statistics import mean_weights, rollout
+from model.analysis.heads.statistics import (
+    mean_weights,
+    reachable,
+    readable,
+    rollout,
+    sink_share,
+)
 from model.serving.engine import Request
 from model.trace.arrays import Array
 from viz.elements.one_of import one_listed, one_of
@@ -61,22 +67,28 @@ def means_and_rollout(seen: Look) -> None:
         f"computes them. {_LEFT_OUT[kind]}"
     )
     look_for(_look_for(kind, values, keys, family.stack == "decoder" and not family.cross), words)
-    mask = family.members(seen.trace)[layer].mask
+    members = family.members(seen.trace)
+    counted = {LAYER: members[layer : layer + 1], ALL: members, ROLLED: members[: layer + 1]}[kind]
+    mask = reachable(counted) if kind == ROLLED else readable(counted)
     with picture:
         figure = heatmap(
             values,
             rows=Axis("query", queries),
             columns=Axis("key" if kind != ROLLED else "token of the text", keys),
             quantity="weight",
-            blocked=None if mask is None else ~mask,
+            blocked=None if mask.all() else ~mask,
             square=True,
         )
         chart(figure, key)
     with words:
         st.latex(ROLLOUT if kind == ROLLED else MEAN)
         st.markdown(_MEANING[kind])
-        off = float(np.abs(values.sum(-1) - 1).max())
-        st.caption(f"Check: every row sums to 1, to within {difference(off)}.")
+        taken = np.zeros(len(values)) if kind == ROLLED else sink_share(counted)
+        off = float(np.abs(values.sum(-1) + taken - 1).max())
+        sinks = f", with what the heads' sinks take of it (up to {taken.max():.2f}),"
+        st.caption(
+            f"Check: every row{sinks if taken.any() else ''} sums to 1, to within {difference(off)}."
+        )
     if len(queries) <= TABLED:
         columns = dict(zip(numbered_labels(keys), values.T, strict=True))
         table({"query": numbered_labels(queries), **columns}, key)

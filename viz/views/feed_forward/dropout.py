@@ -189,8 +189,8 @@ def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
     with words:
         st.latex(formulas.DROPOUT)
         st.markdown(
-            "A row of weights sums to 1. After dropout the sums of the rows run from "
-            f"**{sums.min():.3f}** to **{sums.max():.3f}**."
+            f"A row of weights sums to 1{' with its sink' * (attention.sinks is not None)}. After dropout "
+            f"the sums of the rows run from **{sums.min():.3f}** to **{sums.max():.3f}**."
         )
     part = part_named(seen.model, seen.trace, attention.name)
     effect = of_weights(seen.model, attention, part, draw.rate, draw.seed)

@@ -54,7 +54,8 @@ def rows_effect(seen: Look) -> None:
                 else f"In {empty} rows every key is masked: they are 0 and read nothing."
             )
         if seen.request.intervention.dropout:
-            st.caption("These are the weights before dropout, whose rows sum to 1.")
+            rest = " or to what the sink leaves of it" * (seen.attention.sinks is not None)
+            st.caption(f"These are the weights before dropout, whose rows sum to 1{rest}.")
     with picture:
         figure = before_and_after(
             queries,
