@@ -98,7 +98,9 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
     inner = 2 if config.is_gated else 1
     feeds = (inner + 1) * width * config.d_mlp
     feeds += (inner * config.d_mlp + width) * (config.hidden_bias and config.d_mlp > 0)
-    norms = 1 + (bool(config.d_mlp) and not config.shared_norm)
+    norms = (1 + (bool(config.d_mlp) and not config.shared_norm)) * (
+        2 if config.norm_place == "both" else 1
+    )
     parts = {
         "Token embedding": config.d_vocab * width,
         "Position embedding": config.n_ctx * width * (config.positions == "learned"),
@@ -107,8 +109,8 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
         "Norm after the embedding": norm * config.embedding_norm,
         "Attention": (layers + crossing) * attention,
         "Feed-forward": layers * feeds,
-        "Norms in the blocks": (layers * norms + crossing) * norm,
-        "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place == "pre"),
+        "Norms in the blocks": (layers * norms + crossing - (not config.first_norm)) * norm,
+        "Final norm": norm * (bool(encoder) + bool(decoder)) * (config.norm_place != "post"),
         "Output matrix": config.d_vocab * width * (bool(decoder) and not config.tied),
         "Bias of the output": config.d_vocab * config.logits_bias,
     }

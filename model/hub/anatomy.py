@@ -1,10 +1,11 @@
 """Which part of a Hugging Face model does what, read from one pass and checked against it.
 
-A model whose parts cannot be told apart is refused with a sentence: a number under a wrong name would be
-worse than no picture. Axes: B batch, T tokens, C width of the model.
+Attention alone must be known. What else cannot be told apart is left out, with its reason: a number under a
+wrong name would be worse than no picture. Axes: B batch, T tokens, C width of the model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from model.hub.attention import Attended
 from model.hub.embedding_tables import first_row, looked_up, model_width, token_factor
 from model.hub.feed_forward import feed_forward_parts
-from model.hub.layer_calls import Layer
+from model.hub.layer_calls import Layer, SubLayer, reads_at_once
+from model.hub.norm_parts import norm_part
 from model.hub.parts import (
     Anatomy,
     AttentionPart,
@@ -21,44 +23,223 @@ from model.hub.parts import (
     NormPart,
     StackPart,
 )
-from model.hub.probe import CLOSE, Call, Probe, is_norm, is_rotary
-from model.nn.config import NormKind, Shape, Stack
+from model.hub.probe import Call, Probe, is_norm, is_rotary, near
+from model.nn.config import NormPlace, Part, Shape, Stack
 from model.nn.places import Place
+
+Arranged = Sequence[tuple[SubLayer, ...]]  # of each layer
 
 
 def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
-    """The anatomy of a model from its probe. Raises ValueError for one that cannot be read."""
+    """The anatomy of a model from its probe. Raises ValueError for one whose attention cannot be read."""
     if not found.attended:
         raise ValueError("none of its layers goes through the library's attention interface")
-    if len({id(event.module) for event in found.attended}) < len(found.attended):
-        raise ValueError("some of its layers share one set of weights and run several times")
-    width = model_width(found)
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
     layers = _layers(_placed(found, shape), found, lists)
-    stacks: list[StackPart] = []
-    for stack in ("encoder", "decoder"):
-        own = [layer for layer in layers if layer.attended[0][0].stack == stack]
-        if own:
-            stacks.append(_stack(stack, own, found, width))
+    reader = _Reader(found)
+    stacks = tuple(
+        reader.stack(stack, own)
+        for stack in ("encoder", "decoder")
+        if (own := [layer for layer in layers if layer.attended[0][0].stack == stack])
+    )
     rotary = {id(call.module): call.module for call in found.calls if is_rotary(call.module)}
-    return Anatomy(shape, width, tuple(stacks), tuple(rotary.values()))
+    width = model_width(found)
+    with reader.tries("stream"):
+        width = layers[0].entered.shape[-1]
+    return Anatomy(shape, width, stacks, tuple(rotary.values()), reader.unknown)
+
+
+class _Reader:
+    """Reads the stacks of a model, and notes why parts are not known."""
+
+    def __init__(self, found: Probe) -> None:
+        self.found = found
+        self.unknown: dict[Part, str] = {}
+
+    @contextmanager
+    def tries(self, *parts: Part) -> Iterator[None]:
+        """Notes a ValueError as the reason why some parts are not known."""
+        try:
+            yield
+        except ValueError as reason:
+            for part in parts:
+                self.unknown.setdefault(part, str(reason))
+
+    def stack(self, stack: Stack, layers: Sequence[Layer]) -> StackPart:
+        found = self.found
+        length = found.target if found.target and stack == "decoder" else found.source
+        arranged: Arranged = [()] * len(layers)
+        place: NormPlace | None = None
+        parallel = False
+        with self.tries("stream", "norms"):
+            given = [layer.sublayers() for layer in layers]
+            place, parallel = _layout(given)
+            arranged = given
+        before = after = None
+        with self.tries("norms"):
+            before, after = _norms_around(stack, layers, found, length)
+        tokens = positions = segments = None
+        factor = 1.0
+        with self.tries("embedding"):
+            first = min(layer.span[0] for layer in layers)
+            tokens, positions, segments = looked_up(found, stack, length, first)
+            entered = layers[0].entered if before is None else before.read
+            factor = token_factor(tokens, positions, segments, entered)
+        return StackPart(
+            stack=stack,
+            tokens=None if tokens is None else tokens.module,
+            token_factor=factor,
+            positions=None if positions is None else positions.module,
+            first_position=0 if positions is None else first_row(positions),
+            segments=None if segments is None else segments.module,
+            embedding_norm=self._norm(before, Place(stack, None, "embedding").norm),
+            starts_normed=before is not None and _same(before.gave, layers[0]),
+            blocks=tuple(
+                self._block(Place(stack, number, "feed_forward"), layer, parts)
+                for number, (layer, parts) in enumerate(zip(layers, arranged, strict=True))
+            ),
+            final_norm=self._norm(after, Place(stack, None, "final").norm),
+            norm_place=place,
+            parallel=parallel,
+        )
+
+    def _norm(self, call: Call | None, name: str) -> NormPart | None:
+        if call is None:
+            return None
+        part = norm_part(call, name)
+        if part.kind is None:
+            kind = type(call.module).__name__
+            reason = f"its {name} ({kind}) is neither a layer norm nor an RMS norm"
+            self.unknown.setdefault("norms", reason)
+        return part
+
+    def _block(self, place: Place, layer: Layer, parts: tuple[SubLayer, ...]) -> BlockPart:
+        """One layer; parts: its sub-layers, none where these are not known."""
+        outputs: Sequence[Call | None] = [None] * len(layer.attended)
+        with self.tries("output", "stream"):
+            outputs = layer.outputs()
+        own: dict[str, SubLayer] = {part.place.name: part for part in parts}
+        attentions = tuple(
+            AttentionPart(
+                place=at,
+                module=event.module,
+                output=None if output is None else output.module,
+                heads=event.query.shape[1],
+                key_heads=event.key.shape[1],
+                head_width=event.query.shape[-1],
+                **self._norms_of(own.get(at.name)),
+            )
+            for (at, event), output in zip(layer.attended, outputs, strict=True)
+        )
+        feed_forward = self._feed_forward(place, layer, own.get(place.name))
+        return BlockPart(layer.module, attentions, feed_forward, layer.turn, layer.turns)
+
+    def _norms_of(self, part: SubLayer | None) -> dict[str, NormPart | None]:
+        if part is None:
+            return {"norm": None, "after": None}
+        return {
+            "norm": self._norm(part.before or part.summed, part.place.norm),
+            "after": self._norm(part.after, part.place.after),
+        }
+
+    def _feed_forward(
+        self, place: Place, layer: Layer, known: SubLayer | None
+    ) -> FeedForwardPart | None:
+        """The feed-forward of a layer, if it has one. Its neurons are told where its last map writes."""
+        maps: tuple[Call, ...] = ()
+        with self.tries("feed_forward"):
+            maps = layer.feeds() if known is None else known.maps
+        last = maps[-1] if maps else None
+        if known is None and last is None:
+            return None
+        parts, writes = None, last if known is None else known.writes
+        router = None if writes is None else _router(layer, writes)
+        if writes is last and router is None:
+            with self.tries("feed_forward"):
+                parts = feed_forward_parts(maps)
+        elif router is None:
+            reason = "it holds more than maps around an activation"
+            self.unknown.setdefault("feed_forward", reason)
+        entry = maps[0] if writes is last else writes
+        if entry is None or writes is None:
+            return None
+        return FeedForwardPart(
+            name=place.name,
+            parts=parts,
+            entry=entry.module,
+            whole=None if parts is not None else writes.module,
+            router=None if router is None else router.module,
+            **self._norms_of(known),
+        )
+
+
+def _router(layer: Layer, whole: Call) -> Call | None:
+    """The part of a feed-forward that gives logits of experts, weights, and the numbers of those chosen."""
+    inside = {id(part) for part in whole.module.modules()}
+    for call in layer.calls:
+        given = call.whole
+        if id(call.module) in inside and isinstance(given, tuple) and len(given) == 3:
+            logits, weights, chosen = given
+            if (
+                all(isinstance(one, Tensor) and one.ndim == 2 for one in given)
+                and not chosen.dtype.is_floating_point
+                and weights.shape == chosen.shape
+                and len(logits) == len(weights)
+            ):
+                return call
+    return None
+
+
+def _same(gave: Tensor, layer: Layer) -> bool:
+    """Whether a layer reads what a part gave."""
+    with suppress(ValueError):
+        return gave.shape == layer.entered.shape and near(gave, layer.entered)
+    return False
+
+
+def _layout(arranged: Arranged) -> tuple[NormPlace, bool]:
+    """Where the norms of a stack stand, and whether the sub-layers of a layer read one state.
+
+    Raises ValueError where its layers differ in that.
+    """
+    places = {part.norm_place for parts in arranged for part in parts}
+    at_once = {reads_at_once(parts) for parts in arranged}
+    if len(at_once) > 1 or ("post" in places and len(places) > 1):
+        raise ValueError("its layers are built in different ways")
+    for place in ("post", "both", "after"):
+        if place in places:
+            return ("both" if {"pre", "after"} <= places else place), at_once.pop()
+    return "pre", at_once.pop()
 
 
 def _layers(
     placed: Sequence[tuple[Place, Attended]], found: Probe, lists: Sequence[nn.ModuleList]
 ) -> list[Layer]:
-    """The layers in order, each with what ran in it."""
-    blocks: dict[int, nn.Module] = {}
-    attended: dict[int, list[tuple[Place, Attended]]] = {}
+    """The layers in order, each with what ran in it. A layer whose module runs several times is several."""
+    blocks = {id(event.module): _block_of(event.module, placed, lists) for _, event in placed}
+    ends: dict[int, list[int]] = {
+        id(block): [call.at for call in found.calls if call.module is block]
+        for block in blocks.values()
+    }
+    home = {id(part): block for block in blocks.values() for part in block.modules()}
+
+    def run_of(block: nn.Module, at: int) -> tuple[int, int]:
+        return id(block), sum(end < at for end in ends[id(block)])
+
+    attended: dict[tuple[int, int], list[tuple[Place, Attended]]] = {}
     for place, event in placed:
-        block = _block_of(event.module, lists)
-        blocks[id(block)] = block
-        attended.setdefault(id(block), []).append((place, event))
-    home = {id(part): key for key, block in blocks.items() for part in block.modules()}
-    inside: dict[int | None, list[Call]] = {}
+        key = run_of(blocks[id(event.module)], event.at)
+        attended.setdefault(key, []).append((place, event))
+    inside: dict[tuple[int, int], list[Call]] = {}
     for call in found.calls:
-        inside.setdefault(home.get(id(call.module)), []).append(call)
-    return [Layer(block, attended[key], inside.get(key, [])) for key, block in blocks.items()]
+        if id(call.module) in home:
+            inside.setdefault(run_of(home[id(call.module)], call.at), []).append(call)
+    return [
+        Layer(
+            blocks[id(own[0][1].module)], own, inside.get(key, []), key[1], max(len(ends[key[0]]), 1)
+        )
+        for key, own in attended.items()
+    ]
 
 
 def _placed(found: Probe, shape: Shape) -> list[tuple[Place, Attended]]:
@@ -89,46 +270,24 @@ def _looks_back_only(event: Attended) -> bool:
     return not bool(event.mask.expand(*event.mask.shape[:-2], queries, keys)[..., later].any())
 
 
-def _block_of(module: nn.Module, lists: Sequence[nn.ModuleList]) -> nn.Module:
-    """The layer of an attention module: its element of the outermost list of modules."""
+def _block_of(
+    module: nn.Module, placed: Sequence[tuple[Place, Attended]], lists: Sequence[nn.ModuleList]
+) -> nn.Module:
+    """The layer of an attention module: its element of the outermost list of modules in which no other
+    self-attention stands."""
+    selves = {id(event.module) for place, event in placed if place.kind != "cross"}
     for parts in lists:  # outer lists come first
         for part in parts:
-            if any(inner is module for inner in part.modules()):
+            inside = {id(inner) for inner in part.modules()}
+            if id(module) in inside and len(inside & selves) <= 1:
                 return part
     raise ValueError("its layers are not a list of layers")
 
 
-def _stack(stack: Stack, layers: Sequence[Layer], found: Probe, width: int) -> StackPart:
-    length = found.target if found.target and stack == "decoder" else found.source
-    first = min(layer.span[0] for layer in layers)
-    embedding_norm, final_norm = _norms_around(stack, layers, found, (length, width))
-    layouts = {layer.layout() for layer in layers}
-    if len(layouts) > 1:
-        raise ValueError("its layers are built in different ways")
-    place, parallel = layouts.pop()
-    parts = tuple(_block(stack, number, layer, width) for number, layer in enumerate(layers))
-    tokens, positions, segments = looked_up(found, stack, length, first)
-    entered = layers[0].entered(place) if embedding_norm is None else embedding_norm.read
-    factor = token_factor(tokens, positions, segments, entered, width)
-    return StackPart(
-        stack=stack,
-        tokens=tokens.module,
-        token_factor=factor,
-        positions=None if positions is None else positions.module,
-        first_position=0 if positions is None else first_row(positions),
-        segments=None if segments is None else segments.module,
-        embedding_norm=_named(embedding_norm, Place(stack, None, "embedding").norm),
-        blocks=parts,
-        final_norm=_named(final_norm, Place(stack, None, "final").norm),
-        norm_place=place,
-        parallel=parallel,
-    )
-
-
 def _norms_around(
-    stack: Stack, layers: Sequence[Layer], found: Probe, size: tuple[int, int]
+    stack: Stack, layers: Sequence[Layer], found: Probe, length: int
 ) -> tuple[Call | None, Call | None]:
-    """The norm before the first layer and the one after the last, over states of size (T, C).
+    """The norm before the first layer and the one after the last, over texts of some length.
 
     Raises ValueError where several stand there.
     """
@@ -139,77 +298,10 @@ def _norms_around(
         call
         for call in found.calls
         if is_norm(call.module) and id(call.module) not in inside
-        if call.gave.ndim == 3 and tuple(call.gave.shape[1:]) == size
+        if call.gave.ndim == 3 and call.gave.shape[1] == length
     ]
     before = [call for call in norms if call.at < first]
     after = [call for call in norms if call.at > last]
     if len(before) > 1 or len(after) > 1:
         raise ValueError(f"it has several norms before or after the layers of its {stack}")
     return next(iter(before), None), next(iter(after), None)
-
-
-def _named(call: Call | None, name: str) -> NormPart | None:
-    return None if call is None else _norm(call, name)
-
-
-def _block(stack: Stack, number: int, layer: Layer, width: int) -> BlockPart:
-    outputs, feeds = layer.sublayers()
-    norms = layer.norms
-    norms += norms[:1] * (len(outputs) + bool(feeds) - len(norms))  # one norm for both: Phi
-    parts = []
-    for (place, event), output, norm in zip(layer.attended, outputs, norms, strict=False):
-        if output.gave.shape[-1] != width:
-            raise ValueError(f"the output matrix of {place.name} is not as wide as the model")
-        parts.append(
-            AttentionPart(
-                place=place,
-                module=event.module,
-                output=output.module,
-                heads=event.query.shape[1],
-                key_heads=event.key.shape[1],
-                head_width=event.query.shape[-1],
-                norm=_norm(norm, place.norm),
-            )
-        )
-    feed_forward = None
-    if feeds:
-        place = Place(stack, number, "feed_forward")
-        norm_part = _norm(norms[len(outputs)], place.norm)
-        feed_forward = FeedForwardPart(place.name, feed_forward_parts(feeds), norm_part)
-    return BlockPart(layer.module, tuple(parts), feed_forward)
-
-
-def _norm(call: Call, name: str) -> NormPart:
-    """The kind of norm, and the offset of γ, that reproduce this norm's output in the probe. Raises
-    ValueError where none does."""
-    module, weight, epsilon = call.module, call.module.weight, _epsilon(call.module)
-    its = f"its {name} ({type(module).__name__})"
-    if call.read is None or epsilon is None or not isinstance(weight, Tensor):
-        raise ValueError(f"{its} cannot be read")
-    kinds: tuple[NormKind, ...] = ("layer", "rms")
-    differences = {
-        part: _difference(part, weight, call.read, call.gave)
-        for kind in kinds
-        for offset in (0.0, 1.0)
-        for part in [NormPart(name, module, kind, epsilon, offset)]
-    }
-    nearest = min(differences, key=differences.__getitem__)
-    if differences[nearest] > CLOSE:
-        raise ValueError(f"{its} is neither a layer norm nor an RMS norm")
-    return nearest
-
-
-def _epsilon(norm: nn.Module) -> float | None:
-    """The ε of a norm, under the name that its library gives it."""
-    found = [getattr(norm, name, None) for name in ("eps", "variance_epsilon", "epsilon")]
-    return next((float(value) for value in found if isinstance(value, float | int)), None)
-
-
-def _difference(norm: NormPart, weight: Tensor, read: Tensor, gave: Tensor) -> float:
-    """How far a norm's output is from the described one's, relative to its largest number."""
-    x, beta = read.double(), getattr(norm.module, "bias", None)
-    centred = x - x.mean(-1, keepdim=True) if norm.kind == "layer" else x
-    normed = centred / (centred.square().mean(-1, keepdim=True) + norm.epsilon).sqrt()
-    made = normed * (weight.double() + norm.offset)
-    made = made if beta is None else made + beta.double()
-    return float((made - gave).abs().max()) / max(float(gave.abs().max()), 1e-6)

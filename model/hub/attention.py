@@ -15,6 +15,7 @@ from transformers.masking_utils import sdpa_mask
 
 from model.nn.attention import attend
 from model.nn.places import Place
+from model.nn.recorder import current
 
 NAME = "attend"
 PLACE = "attention_place"  # the attribute of an attention module that holds its place
@@ -71,9 +72,11 @@ def hub_attention(
         query, scaling = query / own, own
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     look_ahead = mask is None and causal
-    place: Place = getattr(module, PLACE, None) or Place(
-        "decoder", 0, "causal" if look_ahead else "self"
-    )
+    places: tuple[Place, ...] = getattr(module, PLACE, ())
+    if len(places) > 1:  # its weights are used by several layers
+        place = places[current().turn(module, len(places))]
+    else:
+        place = next(iter(places), Place("decoder", 0, "causal" if look_ahead else "self"))
     if sliding_window is not None and not causal:
         sliding_window = 2 * sliding_window - 1  # the library counts the keys of one side
     output = attend(

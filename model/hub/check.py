@@ -5,16 +5,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from model.analysis.stream.stream import contribution_check, contributions
-from model.nn.config import Stack
+from model.analysis.stream.stream import contribution_check, contributions, embedding_norm
+from model.arithmetic.sizes import parameter_parts
+from model.nn.config import Part, Reasons
 from model.nn.intervention import Intervention
 from model.nn.places import Place
 from model.run.model import Model
 from model.trace.arrays import Array
 from model.trace.trace import Trace
+from model.trace.unproven import WORDS
 
 WEIGHTS = 1e-4  # largest difference of an attention weight
 SHARE = 1e-3  # largest difference of other numbers, as a share of the largest of them
+RECORDS = 1e-2  # largest difference of a record from its own formula
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +30,34 @@ class Reference:
     result: Tensor  # logits, or an encoder's last state
 
 
-def check(model: Model, reference: Reference) -> None:
-    """Compares our pass with the reference, and its records with each other.
+def check(model: Model, reference: Reference) -> Reasons:
+    """Compares our pass with the reference, and its records with each other: why parts are not proven.
 
-    Raises ValueError, with a sentence, for the first difference.
+    Raises ValueError, with a sentence, where attention is not.
     """
     trace, result = traced(model, reference, Intervention())
     _same_weights(trace, reference)
-    _near(result, reference.result.numpy(), "its logits")
-    if trace.check() > 1e-2:
-        raise ValueError("its norms and outputs are not what their formulas give")
-    for stack in trace.residual:
-        _adds_up(model, trace, stack)
-    if trace.logits is not None:
-        _near(model.unembed(trace.residual["decoder"][-1]), trace.logits,
-              "its last state through the output matrix")  # fmt: skip
-    _forgets_positions(model, reference)
+    if not max(attention.check() for attention in trace.attention) <= RECORDS:
+        raise ValueError("the outputs of its attention are not what its weights and values give")
+    unproven: dict[Part, str] = dict(model.unproven)
+    for part, needs, proof in (
+        ("logits", (), lambda: _near(result, reference.result.numpy(), "its logits")),
+        ("norms", (), lambda: _normed(trace)),
+        ("stream", ("output",), lambda: _add_up(model, trace)),
+        ("embedding", ("stream", "norms"), lambda: _starts(trace)),
+        ("unembedding", ("stream", "logits"), lambda: _unembeds(model, trace)),
+        ("positions", (), lambda: _forgets_positions(model, reference)),
+        ("sizes", (), lambda: _follows(model)),
+    ):
+        try:
+            lacking = next((other for other in needs if other in unproven), None)
+            if lacking is not None and part not in unproven:
+                raise ValueError(f"that needs {WORDS[lacking]}, and {unproven[lacking]}")
+            if part not in unproven:
+                proof()
+        except ValueError as reason:
+            unproven[part] = str(reason)
+    return unproven
 
 
 def traced(model: Model, reference: Reference, intervention: Intervention) -> tuple[Trace, Array]:
@@ -80,14 +95,59 @@ def _near(ours: Array, theirs: Array, what: str) -> None:
         raise ValueError(f"{what} would differ from the library's own by {apart:.1g}")
 
 
-def _adds_up(model: Model, trace: Trace, stack: Stack) -> None:
+def _normed(trace: Trace) -> None:
+    if not max((norm.check() for norm in trace.norms), default=0.0) <= RECORDS:
+        raise ValueError("its norms do not give what their formulas give")
+
+
+def _add_up(model: Model, trace: Trace) -> None:
     """State + output of the sub-layer = next state."""
-    given = contributions(trace, stack, model.config.norm_place)
-    size = max(float(np.abs(part.added).max()) for part in given)
-    apart = contribution_check(model, trace, given)
-    if not apart <= SHARE * max(size, 1.0):
+    for stack in trace.stacks:
+        given = contributions(trace, stack, model.config.norm_place)
+        size = max(float(np.abs(part.added).max()) for part in given)
+        apart = contribution_check(model, trace, given)
+        if not apart <= SHARE * max(size, 1.0):
+            raise ValueError(
+                f"what its sub-layers write does not add up to the stream of its {stack} ({apart:.1g})"
+            )
+
+
+def _starts(trace: Trace) -> None:
+    """The first state is the sum of the embeddings, or what a norm makes of it."""
+    for stack in trace.stacks:
+        norm = embedding_norm(trace, stack)
+        total = np.asarray(sum(trace.summands[stack].values()))
+        started = total if norm is None else norm.output
+        if started.shape[-1] != trace.residual[stack][0].shape[-1]:
+            raise ValueError(f"a map stands between the embeddings and the layers of its {stack}")
+        if norm is not None:
+            _near(total, norm.input, f"the sum of the embeddings of its {stack}")
+        _near(
+            np.broadcast_to(started, trace.residual[stack][0].shape),
+            trace.residual[stack][0],
+            f"the sum of the embeddings of its {stack}",
+        )
+
+
+def _unembeds(model: Model, trace: Trace) -> None:
+    if trace.logits is not None:
+        try:
+            unembedded = model.unembed(trace.residual["decoder"][-1])
+        except (TypeError, AttributeError, RuntimeError) as error:
+            raise ValueError(
+                "the library's own code for its logits cannot be run without its layers"
+            ) from error
+        _near(unembedded, trace.logits, "its last state through the output matrix")
+
+
+def _follows(model: Model) -> None:
+    """The parameters that follow from the sizes of the config are all that there are."""
+    config = model.config
+    listed = parameter_parts(config) | model.module.extra_parameters()
+    counted = sum(weight.numel() for weight in model.module.parameters())
+    if sum(listed.values()) != counted:
         raise ValueError(
-            f"what its sub-layers write does not add up to the stream of its {stack} ({apart:.1g})"
+            f"its {counted:,} parameters do not follow from the sizes of its layers"
         )
 
 
@@ -102,14 +162,10 @@ def _forgets_positions(model: Model, reference: Reference) -> None:
         source=reference.source.flip(1),
         target=None if reference.target is None else reference.target.flip(1),
     )
-    forwards, _ = traced(model, reference, intervention)
-    backwards, _ = traced(model, turned, intervention)
+    forwards, last = traced(model, reference, intervention)
+    _, other = traced(model, turned, intervention)
     if any(attention.mask is not None for attention in forwards.attention):
         return
-    for stack, states in forwards.residual.items():
-        last, other = states[-1], backwards.residual[stack][-1][::-1]
-        if not float(np.abs(last - other).max()) <= SHARE * max(float(np.abs(last).max()), 1.0):
-            raise ValueError(
-                f"positions reach its {stack} in a way that cannot be switched off, such as a bias "
-                "on the scores"
-            )
+    other = other[::-1]
+    if not float(np.abs(last - other).max()) <= SHARE * max(float(np.abs(last).max()), 1.0):
+        raise ValueError("positions reach its scores in a way that cannot be switched off")

@@ -5,7 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map
-from model.hub.parts import Anatomy, StackPart
+from model.hub.feed_forward import FeedForwardParts
+from model.hub.parts import Anatomy, NormPart, StackPart
 from model.hub.probe import is_norm
 from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
@@ -16,17 +17,14 @@ _CONTEXTS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n
 def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> TransformerConfig:
     """The config of a model. turned: which dimensions of a head are rotated in pairs, and how many.
 
-    Raises ValueError where layers differ in size.
+    Where layers differ, it has the largest of their sizes.
     """
     blocks = [block for stack in anatomy.stacks for block in stack.blocks]
     layers = {stack.stack: len(stack.blocks) for stack in anatomy.stacks}
-    heads, key_heads, head_width = _one(
-        {(part.heads, part.key_heads, part.head_width) for part in anatomy.attentions()}, "heads"
-    )
-    feeds = [block.feed_forward for block in blocks]
-    hidden = _one({part.parts.hidden if part else 0 for part in feeds}, "feed-forward sizes")
+    heads, key_heads, head_width = max(sizes_of(anatomy))
     first, source = blocks[0], anatomy.stacks[0]
-    norm = first.attentions[0].norm
+    norm = _first_norm(anatomy)
+    feed = _with_neurons(anatomy)
     table, output = body.get_input_embeddings().weight, body.get_output_embeddings()
     pairs, turned_width = turned
     fitting = anatomy.width % heads == 0 and anatomy.width // heads == head_width
@@ -38,10 +36,10 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         heads=heads,
         encoder_layers=layers.get("encoder", 0),
         decoder_layers=layers.get("decoder", 0),
-        d_mlp=hidden,
-        norm=norm.kind,
-        norm_place=_one({stack.norm_place for stack in anatomy.stacks}, "places of norms"),
-        activation="gelu" if first.feed_forward is None else first.feed_forward.parts.activation,
+        d_mlp=0 if feed is None else max(hidden_of(anatomy)),
+        norm=(norm and norm.kind) or "layer",
+        norm_place=anatomy.stacks[-1].norm_place or "pre",
+        activation="gelu" if feed is None else feed.activation,
         positions=_positions(anatomy),
         segments=0 if source.segments is None else _rows(source.segments),
         embedding_norm=source.embedding_norm is not None,
@@ -49,20 +47,67 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         qkv_bias=_has_bias(first.attentions[0].module),
         output_bias=getattr(first.attentions[0].output, "bias", None) is not None,
         tied=output is not None and output.weight.data_ptr() == table.data_ptr(),
-        epsilon=norm.epsilon,
+        epsilon=(norm and norm.epsilon) or 1e-5,
         rotary_base=_rotary_base(body.config),
         rotary_pairs=pairs,
         rotary_width=0 if turned_width == head_width else turned_width,
         key_heads=0 if key_heads == heads else key_heads,
         head_size=0 if fitting else head_width,
-        hidden_bias=first.feed_forward is None
-        or getattr(first.feed_forward.parts.w_out, "bias", None) is not None,
+        hidden_bias=feed is None or getattr(feed.w_out, "bias", None) is not None,
         parallel=source.parallel,
-        norm_bias=getattr(norm.module, "bias", None) is not None,
+        norm_bias=getattr(norm and norm.module, "bias", None) is not None,
         query_key_norm=_inner_norms(first.attentions[0].module),
-        shared_norm=first.feed_forward is not None
+        shared_norm=norm is not None
+        and first.feed_forward is not None
+        and first.feed_forward.norm is not None
         and first.feed_forward.norm.module is norm.module,
+        experts=_experts(anatomy),
+        first_norm=source.norm_place != "pre" or first.attentions[0].norm is not None,
     )
+
+
+def uneven(anatomy: Anatomy) -> str | None:
+    """Why no formula of a few sizes counts the parameters and operations of a model; None where one may."""
+    blocks = [block for stack in anatomy.stacks for block in stack.blocks]
+    if any(block.turns > 1 for block in blocks):
+        return "its layers share one set of weights"
+    if _experts(anatomy):
+        return "its feed-forward layers are made of experts, of which a token meets a few"
+    if len(sizes_of(anatomy)) > 1:
+        return "its layers have different numbers of heads"
+    return "its feed-forward layers have different sizes" if len(hidden_of(anatomy)) > 1 else None
+
+
+def sizes_of(anatomy: Anatomy) -> set[tuple[int, int, int]]:
+    """The heads, key heads and width of a head of every attention."""
+    return {(part.heads, part.key_heads, part.head_width) for part in anatomy.attentions()}
+
+
+def hidden_of(anatomy: Anatomy) -> set[int]:
+    """The neurons of every feed-forward that tells them; 0 of one that does not, or of a layer without."""
+    feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
+    return {0 if part is None or part.parts is None else part.parts.hidden for part in feeds}
+
+
+def _with_neurons(anatomy: Anatomy) -> FeedForwardParts | None:
+    """The first feed-forward that tells its neurons."""
+    feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
+    return next((part.parts for part in feeds if part is not None and part.parts is not None), None)
+
+
+def _experts(anatomy: Anatomy) -> int:
+    """How many experts the first router chooses from; 0 without any."""
+    feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
+    routers = [part.router for part in feeds if part is not None and part.router is not None]
+    weight = getattr(routers[0], "weight", None) if routers else None
+    return len(weight) if isinstance(weight, Tensor) else len(routers[:1])
+
+
+def _first_norm(anatomy: Anatomy) -> NormPart | None:
+    """The first norm of an attention that is one of ours."""
+    parts = anatomy.attentions()
+    norms = [norm for part in parts for norm in (part.norm, part.after) if norm is not None]
+    return next((norm for norm in norms if norm.kind is not None), None)
 
 
 def context_of(source: StackPart, described: Any) -> int:
@@ -74,12 +119,6 @@ def context_of(source: StackPart, described: Any) -> int:
     ):
         found.append(_rows(source.positions) - source.first_position)
     return min([*found, LONGEST])
-
-
-def _one(found: set[Any], what: str) -> Any:
-    if len(found) > 1:
-        raise ValueError(f"its layers have different {what}")
-    return found.pop()
 
 
 def _positions(anatomy: Anatomy) -> PositionKind:

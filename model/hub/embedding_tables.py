@@ -48,17 +48,23 @@ def _role(name: str) -> str:
 
 
 def token_factor(
-    tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None, width: int
+    tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None
 ) -> float:
-    """1 or √width: the factor of the token embedding in the sum that the first layer reads."""
+    """The factor of the token embedding in the sum that the first layer, or a norm before it, reads: 1, √width
+    (Vaswani et al. 2017), or another."""
     if entered is None:
         raise ValueError("the input of its first layer could not be recorded")
     weight = getattr(tokens.module, "weight", None)
-    if not isinstance(weight, Tensor) or weight.shape[-1] != width or tokens.read is None:
+    if not isinstance(weight, Tensor) or tokens.read is None:
+        raise ValueError("its tokens are not looked up in a table")
+    width = entered.shape[-1]
+    if weight.shape[-1] != width:
         raise ValueError("its token table is not as wide as its layers")
     rows = weight[tokens.read]
     added = sum((call.gave for call in (positions, segments) if call is not None), torch.zeros(1))
-    for factor in (1.0, math.sqrt(width)):
+    rest = entered - added
+    measured = float((rest * rows).sum() / rows.square().sum().clamp_min(1e-12))
+    for factor in (1.0, math.sqrt(width), measured):
         if near(rows * factor + added, entered):
             return factor
     raise ValueError(

@@ -28,7 +28,7 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
         take(weight for block in stack.blocks for weight in block.module.parameters())
     for part in (first.tokens, first.segments, _norm(first)):
         take(_of(part))
-    if config.norm_place == "pre":
+    if config.norm_place != "post":
         for stack in anatomy.stacks:
             take(_of(stack.final_norm.module if stack.final_norm else None))
     output = body.get_output_embeddings()

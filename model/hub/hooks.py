@@ -4,6 +4,7 @@ They are registered once, at load, because one model serves many sessions. Witho
 Axes: B batch, T tokens, C width of the model.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,15 +12,18 @@ from torch import Tensor, nn
 
 from model.hub.attention import PLACE
 from model.hub.feed_forward import FeedForwardParts
-from model.hub.parts import Anatomy, NormPart, StackPart
+from model.hub.norm_parts import beta_of, gamma_of
+from model.hub.parts import Anatomy, BlockPart, FeedForwardPart, NormPart, StackPart
 from model.nn.config import Stack
-from model.nn.recorder import FeedForwardTensors, NormTensors, current
+from model.nn.recorder import ExpertTensors, FeedForwardTensors, NormTensors, current
+
+Hook = Callable[..., Any]
 
 
 def hook_model(anatomy: Anatomy) -> None:
     """Registers the hooks of a model, and gives each attention module its place."""
     for part in anatomy.attentions():
-        setattr(part.module, PLACE, part.place)
+        setattr(part.module, PLACE, (*getattr(part.module, PLACE, ()), part.place))
     for stack in anatomy.stacks:
         _hook_stack(stack)
     for rotary in anatomy.rotary:
@@ -41,34 +45,76 @@ def _hook_stack(stack: StackPart) -> None:
     """The hooks of one stack, in the order in which its parts run."""
     name = stack.stack
     _hook_tables(stack)
-    if stack.embedding_norm is not None:
-        post = stack.norm_place == "post"
-        _hook_norm(stack.embedding_norm, after=name if post else None)
-    elif stack.norm_place == "post":
-        _hook_state(stack.blocks[0].module, name)
+    post = stack.norm_place == "post"
+    if stack.norm_place is None:  # its stream is not known
+        _hook_norm(stack.embedding_norm)
+        for block in stack.blocks:
+            if block.feed_forward is not None:
+                _hook_feed_forward(block.feed_forward, block)
+        _hook_norm(stack.final_norm)
+        return
+    _hook_norm(stack.embedding_norm, after=name if post and stack.starts_normed else None)
+    if post and not stack.starts_normed:
+        _hook_state(stack.blocks[0], stack.blocks[0].module, name)
     for block in stack.blocks:
-        _hook_entry(block.module, block.attentions[0].place.name, name)
-        for part in block.attentions:
-            _hook_norm(part.norm, **_states(stack, name))
-        if stack.parallel:
-            _hook_sum(block.attentions[-1].output, name)
-        if block.feed_forward is not None:
-            states = {} if stack.parallel else _states(stack, name)
-            _hook_norm(block.feed_forward.norm, **states)
-            _hook_feed_forward(block.feed_forward.name, block.feed_forward.parts)
-    if stack.final_norm is not None:
-        _hook_norm(stack.final_norm, before=name if stack.norm_place == "pre" else None)
-    elif stack.norm_place == "pre":
-        _hook_last(stack.blocks[-1].module, name)
+        _hook_block(block, stack)
+    _hook_norm(stack.final_norm, before=None if post else name)
+    if stack.final_norm is None and not post:
+        _hook_last(stack.blocks[-1], name)
 
 
-def _states(stack: StackPart, name: Stack) -> dict[str, Stack]:
-    """Pre-norm: what a norm reads is a state of the stream. Post-norm: what it gives."""
-    return {"before" if stack.norm_place == "pre" else "after": name}
+def _hook_block(block: BlockPart, stack: StackPart) -> None:
+    """The hooks of one layer. Each sub-layer has one state: what it reads or, post-norm, what its norm gives."""
+    name = stack.stack
+    _hook_entry(block, block.attentions[0].place.name, name)
+    first, *others = block.attentions
+    entries = [(block.module, first), *((part.module, part) for part in others)]
+    for module, part in (*entries, *_entry(block, stack)):
+        if part.norm is None:
+            _hook_state(block, module, name)
+        elif stack.norm_place == "post":
+            _hook_norm(part.norm, block, after=name)
+        else:
+            _hook_norm(part.norm, block, before=name)
+        _hook_norm(part.after, block)
+    feed_forward, output = block.feed_forward, block.attentions[-1].output
+    if stack.parallel and output is not None:
+        _hook_sum(block, output, name)
+        norm = None if feed_forward is None else feed_forward.norm
+        if norm is not None and (first.norm is None or norm.module is not first.norm.module):
+            _hook_norm(norm, block)
+    if feed_forward is not None:
+        _hook_feed_forward(feed_forward, block)
 
 
-def _hook_norm(part: NormPart, *, before: Stack | None = None, after: Stack | None = None) -> None:
-    """Records a norm with the kernel's own statistics, and the state before or after it."""
+def _entry(block: BlockPart, stack: StackPart) -> list[tuple[nn.Module, FeedForwardPart]]:
+    """The feed-forward of a layer, where it reads a state of its own, and the part that reads that."""
+    part = block.feed_forward
+    return [] if part is None or stack.parallel else [(part.entry, part)]
+
+
+def _on_turn(block: BlockPart, hook: Hook) -> Hook:
+    """A hook that acts in one run of a layer whose module runs several times in a pass."""
+    if block.turns == 1:
+        return hook
+
+    def guarded(*given: Any) -> Any:
+        return hook(*given) if current().turn(guarded, block.turns) == block.turn else None
+
+    return guarded
+
+
+def _hook_norm(
+    part: NormPart | None,
+    block: BlockPart | None = None,
+    *,
+    before: Stack | None = None,
+    after: Stack | None = None,
+) -> None:
+    """Records a norm with the kernel's own statistics, and the state before or after it. block: whose norm it
+    is."""
+    if part is None:
+        return
 
     def hook(module: nn.Module, read: tuple[Tensor, ...], gave: Tensor) -> None:
         recorder, x = current(), _batched(read[0])
@@ -76,33 +122,38 @@ def _hook_norm(part: NormPart, *, before: Stack | None = None, after: Stack | No
             return
         if before is not None:
             recorder.stream(before, x)
-        gamma, beta = _gamma_and_beta(part)
-        if part.kind == "layer":
-            _, mean, inverse = torch.native_layer_norm(x, (x.shape[-1],), gamma, beta, part.epsilon)
-        else:
-            inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + part.epsilon)
-            mean = torch.zeros_like(inverse)
-        output = _batched(gave) if recorder.keeps_all else None
-        recorder.norms.append(
-            NormTensors(part.name, part.kind, x, mean, inverse, part.epsilon, gamma, beta, output)
-        )
+        if part.kind is not None:
+            output = _batched(gave) if recorder.keeps_all else None
+            recorder.norms.append(_norm_tensors(part, x, output))
         if after is not None:
             recorder.stream(after, _batched(gave))
 
-    part.module.register_forward_hook(hook)
+    part.module.register_forward_hook(hook if block is None else _on_turn(block, hook))
 
 
-def _hook_state(block: nn.Module, stack: Stack) -> None:
-    """Records the input of a block as a state."""
+def _norm_tensors(part: NormPart, x: Tensor, output: Tensor | None) -> NormTensors:
+    """A norm of x (B, T, C) with its statistics."""
+    gamma, beta = gamma_of(part, x), beta_of(part)
+    if part.kind == "layer":
+        _, mean, inverse = torch.native_layer_norm(x, (x.shape[-1],), gamma, beta, part.epsilon)
+    else:
+        inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + part.epsilon)
+        mean = torch.zeros_like(inverse)
+    kind = part.kind or "layer"
+    return NormTensors(part.name, kind, x, mean, inverse, part.epsilon, gamma, beta, output)
+
+
+def _hook_state(block: BlockPart, module: nn.Module, stack: Stack) -> None:
+    """Records what a part reads as a state."""
 
     def hook(module: nn.Module, read: tuple[object, ...], named: dict[str, object]) -> None:
         states = [value for value in (*read, *named.values()) if isinstance(value, Tensor)]
-        current().stream(stack, states[0])
+        current().stream(stack, _batched(states[0]))
 
-    block.register_forward_pre_hook(hook, with_kwargs=True)
+    module.register_forward_pre_hook(_on_turn(block, hook), with_kwargs=True)
 
 
-def _hook_entry(block: nn.Module, name: str, stack: Stack) -> None:
+def _hook_entry(block: BlockPart, name: str, stack: Stack) -> None:
     """Hands on what a block reads, or what is put in its place. It runs before the hooks that record."""
 
     def hook(
@@ -114,19 +165,20 @@ def _hook_entry(block: nn.Module, name: str, stack: Stack) -> None:
         first = next(key for key, value in named.items() if isinstance(value, Tensor))
         return read, {**named, first: recorder.entering(name, stack, named[first])}
 
-    block.register_forward_pre_hook(hook, with_kwargs=True, prepend=True)
+    guarded = _on_turn(block, hook)
+    block.module.register_forward_pre_hook(guarded, with_kwargs=True, prepend=True)
 
 
-def _hook_last(block: nn.Module, stack: Stack) -> None:
+def _hook_last(block: BlockPart, stack: Stack) -> None:
     """Records the output of the last block as a state."""
 
     def hook(module: nn.Module, read: object, gave: Tensor | tuple[Tensor, ...]) -> None:
-        current().stream(stack, gave if isinstance(gave, Tensor) else gave[0])
+        current().stream(stack, _batched(gave if isinstance(gave, Tensor) else gave[0]))
 
-    block.register_forward_hook(hook)
+    block.module.register_forward_hook(_on_turn(block, hook))
 
 
-def _hook_sum(output: nn.Module, stack: Stack) -> None:
+def _hook_sum(block: BlockPart, output: nn.Module, stack: Stack) -> None:
     """Records the state after attention, where both sub-layers read the same state."""
 
     def hook(module: nn.Module, read: object, gave: Tensor) -> None:
@@ -134,10 +186,38 @@ def _hook_sum(output: nn.Module, stack: Stack) -> None:
         if recorder.keeps:
             recorder.stream(stack, recorder.streams[stack][-1] + _batched(gave))
 
-    output.register_forward_hook(hook)
+    output.register_forward_hook(_on_turn(block, hook))
 
 
-def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
+def _hook_feed_forward(part: FeedForwardPart, block: BlockPart) -> None:
+    """Records neurons where they are told, else what the whole writes, and to which experts tokens go."""
+    if part.parts is not None:
+        _hook_neurons(part.name, part.parts, block)
+    if part.whole is not None:
+        _hook_whole(part.name, part.whole, block)
+    if part.router is not None:
+        _hook_router(part.name, part.router, block)
+
+
+def _hook_whole(name: str, whole: nn.Module, block: BlockPart) -> None:
+    def hook(module: nn.Module, read: object, gave: Tensor | tuple[Tensor, ...]) -> None:
+        recorder = current()
+        if recorder.keeps_all:
+            recorder.written[name] = _batched(gave if isinstance(gave, Tensor) else gave[0])
+
+    whole.register_forward_hook(_on_turn(block, hook))
+
+
+def _hook_router(name: str, router: nn.Module, block: BlockPart) -> None:
+    def hook(module: nn.Module, read: object, gave: tuple[Tensor, Tensor, Tensor]) -> None:
+        recorder = current()
+        if recorder.keeps_all:
+            recorder.experts.append(ExpertTensors(name, *gave))
+
+    router.register_forward_hook(_on_turn(block, hook))
+
+
+def _hook_neurons(name: str, parts: FeedForwardParts, block: BlockPart) -> None:
     """Records the values before and after the activation; the latter go on, or what is put in their
     place."""
 
@@ -154,8 +234,8 @@ def _hook_feed_forward(name: str, parts: FeedForwardParts) -> None:
             recorder.feed_forward.append(FeedForwardTensors(name, before, _batched(hidden)))
         return (hidden,) if hidden is not read[0] else None
 
-    parts.before.register_forward_hook(inner)
-    parts.w_out.register_forward_pre_hook(outer)
+    parts.before.register_forward_hook(_on_turn(block, inner))
+    parts.w_out.register_forward_pre_hook(_on_turn(block, outer))
 
 
 def _hook_tables(stack: StackPart) -> None:
@@ -177,7 +257,8 @@ def _hook_tables(stack: StackPart) -> None:
         _note(stack.stack, "positions", used)
         return used
 
-    stack.tokens.register_forward_hook(tokens)
+    if stack.tokens is not None:
+        stack.tokens.register_forward_hook(tokens)
     if stack.positions is not None:
         stack.positions.register_forward_hook(positions)
     if stack.segments is not None:
@@ -198,12 +279,3 @@ def _note(stack: Stack, name: str, summand: Tensor) -> None:
 def _batched(x: Tensor) -> Tensor:
     """(B, T, C): OPT leaves the batch axis out of some of its tensors."""
     return x if x.ndim == 3 else x[None]
-
-
-def _gamma_and_beta(part: NormPart) -> tuple[Tensor, Tensor | None]:
-    """(C,) each: γ, and β or None."""
-    gamma, beta = part.module.weight, getattr(part.module, "bias", None)
-    if not isinstance(gamma, Tensor):
-        raise ValueError(f"{part.name} has no weight")
-    shifted = gamma if part.offset == 0 else gamma + part.offset
-    return shifted, beta if isinstance(beta, Tensor) else None

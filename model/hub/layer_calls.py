@@ -1,6 +1,10 @@
-"""The calls inside one layer of a hub model, in order: attention, linear maps, norms."""
+"""One run of one layer of a hub model: its sub-layers, and where its norms stand, told by the numbers.
 
-from dataclasses import dataclass
+Axes: B batch, T tokens, C width of the model, H heads, D width of a head.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +17,45 @@ from model.nn.places import Place
 
 
 @dataclass(frozen=True, eq=False)
+class SubLayer:
+    """An attention, or the feed-forward, of a layer, and its norms."""
+
+    place: Place
+    event: Attended | None  # of an attention
+    maps: tuple[Call, ...]  # W_O of an attention; all maps of a feed-forward
+    writes: Call  # the part whose output is added to the stream
+    before: Call | None = None  # the norm that it reads through
+    after: Call | None = None  # the norm on what it writes
+    summed: Call | None = None  # the norm of its sum with the stream
+
+    @property
+    def starts(self) -> int:
+        """Before this place in the order of the pass its norm has run."""
+        return self.maps[0].at if self.event is None and self.maps else self._first.at
+
+    @property
+    def _first(self) -> Call | Attended:
+        return self.writes if self.event is None else self.event
+
+    @property
+    def norm_place(self) -> NormPlace | None:
+        """None without any norm."""
+        if self.summed is not None:
+            return "post"
+        if self.after is not None:
+            return "after" if self.before is None else "both"
+        return None if self.before is None else "pre"
+
+
+@dataclass(frozen=True, eq=False)
 class Layer:
-    """One layer and its calls."""
+    """One run of a layer and its calls."""
 
     module: nn.Module
     attended: list[tuple[Place, Attended]]
-    calls: list[Call]
+    calls: list[Call]  # in order; the layer's own is the last
+    turn: int  # which of its module's runs this is
+    turns: int
 
     @property
     def span(self) -> tuple[int, int]:
@@ -27,20 +64,35 @@ class Layer:
         return min(places), max(places)
 
     @property
+    def entered(self) -> Tensor:
+        """(B, T, C): what it reads. Raises ValueError where that was not seen."""
+        own = self._own
+        if own is None or own.read is None or own.read.shape != own.gave.shape:
+            raise ValueError("what one of its layers reads and gives could not be recorded")
+        return own.read
+
+    @property
+    def _own(self) -> Call | None:
+        return next((call for call in reversed(self.calls) if call.module is self.module), None)
+
+    @property
     def maps(self) -> list[Call]:
         return [call for call in self.calls if is_map(call.module)]
 
     @property
     def norms(self) -> list[Call]:
-        """The norms, except those of queries and keys."""
-        inner = {id(part) for _, event in self.attended for part in event.module.modules()}
+        """The norms, except those of queries and keys, which run inside an attention before it attends."""
+        inner = {
+            id(part): event.at for _, event in self.attended for part in event.module.modules()
+        }
         return [
-            call for call in self.calls if is_norm(call.module) and id(call.module) not in inner
+            call
+            for call in self.calls
+            if is_norm(call.module) and call.at > inner.get(id(call.module), -1)
         ]
 
-    def sublayers(self) -> tuple[list[Call], list[Call]]:
-        """W_O of every attention, and the maps of the feed-forward. Raises ValueError where no
-        output matrix follows an attention."""
+    def outputs(self) -> list[Call]:
+        """W_O of every attention. Raises ValueError where no output matrix follows one."""
         outputs = []
         for place, event in self.attended:
             following = next((call for call in self.maps if call.at > event.at), None)
@@ -53,31 +105,91 @@ class Layer:
                     f"it changes the heads' outputs of {place.name} before its output matrix"
                 )
             outputs.append(following)
-        end = max(output.at for output in outputs)
-        return outputs, [call for call in self.maps if call.at > end]
+        return outputs
 
-    def layout(self) -> tuple[NormPlace, bool]:
-        """Whether norms stand before or after the sub-layers, and whether these read one state.
+    def feeds(self) -> tuple[Call, ...]:
+        """The maps of the feed-forward: those that run after every attention. Raises ValueError as `outputs`."""
+        end = max(output.at for output in self.outputs())
+        return tuple(call for call in self.maps if call.at > end)
 
-        Raises ValueError for any other layout.
+    def sublayers(self) -> tuple[SubLayer, ...]:
+        """The sub-layers, each with its norms, so that what they write adds up to what the layer gives.
+
+        Raises ValueError where no arrangement does.
         """
-        norms, maps = self.norms, self.maps
-        sublayers = len(self.attended) + bool(self.sublayers()[1])
-        if not norms:
-            raise ValueError("its layers have no norms")
-        pre = norms[0].at < maps[0].at
-        if len(norms) == sublayers == 2 and pre:
-            first, second = norms[0].read, norms[1].read
-            return "pre", first is not None and second is not None and torch.equal(first, second)
-        if len(norms) == sublayers:
-            return ("pre" if pre else "post"), False
-        if len(norms) == 1 and sublayers == 2 and pre:
-            return "pre", True
+        entered, gave = self.entered, self.calls[-1].gave
+        attentions = tuple(
+            SubLayer(place, event, (output,), output)
+            for (place, event), output in zip(self.attended, self.outputs(), strict=True)
+        )
+        for feed in self._feed_forwards():
+            for post in (False, True):
+                parts = attentions if feed is None else (*attentions, feed)
+                found, state = self._arranged(parts, entered, post=post)
+                if near(state, gave):
+                    return found
+        place = self.attended[0][0]
         raise ValueError(
-            f"its layers have {len(norms)} norms around {sublayers} sub-layers, a layout that this "
-            "app does not know"
+            f"what the sub-layers of its {place.stack} layer {place.layer} write does not add up to what the "
+            "layer gives"
         )
 
-    def entered(self, place: NormPlace) -> Tensor | None:
-        """The input of the layer, as its first norm or the first map of its attention reads it."""
-        return (self.norms if place == "pre" else self.maps)[0].read
+    def _feed_forwards(self) -> Iterator[SubLayer | None]:
+        """What may be the feed-forward: the last map writes, or a part with weights of its own; or there is
+        none."""
+        maps, first = self.feeds(), self.attended[0][0]
+        place = Place(first.stack, first.layer, "feed_forward")
+        end = max(output.at for output in self.outputs())
+        attentions = {id(event.module) for _, event in self.attended}
+        parts = [
+            call
+            for call in reversed(self.calls)
+            if call.at > end
+            and not is_map(call.module)
+            and not is_norm(call.module)
+            and next(call.module.parameters(), None) is not None
+            and not any(id(part) in attentions for part in call.module.modules())
+        ]
+        for writes in (*maps[-1:], *parts):
+            if writes.gave.numel() == self.entered.numel():
+                yield SubLayer(place, None, maps, writes)
+        yield None
+
+    def _arranged(
+        self, parts: tuple[SubLayer, ...], entered: Tensor, *, post: bool
+    ) -> tuple[tuple[SubLayer, ...], Tensor]:
+        """The sub-layers with the norms that read the stream or what they write, and the state at the end.
+        post: whether the sums are normed."""
+        state, found = entered, []
+        for part in parts:
+            before = None if post else self._norm_of((state, entered), until=part.starts)
+            after = self._norm_of((part.writes.gave,), since=part.writes.at)
+            state = state + (after or part.writes).gave.reshape(state.shape)
+            summed = self._norm_of((state,), since=part.writes.at) if post else None
+            state = state if summed is None else summed.gave.reshape(state.shape)
+            found.append(replace(part, before=before, after=after, summed=summed))
+        return tuple(found), state
+
+    def _norm_of(
+        self, states: tuple[Tensor, ...], *, since: int = -1, until: int | None = None
+    ) -> Call | None:
+        """The norm that reads one of some states: the first since a place, or the last until one."""
+        fitting = [
+            call
+            for call in self.norms
+            if call.at > since and (until is None or call.at < until)
+            for state in states
+            if call.read is not None
+            and call.read.numel() == state.numel()
+            and near(call.read.reshape(state.shape), state)  # OPT leaves the batch axis out of some
+        ]
+        return (fitting[0] if until is None else fitting[-1]) if fitting else None
+
+
+def reads_at_once(parts: tuple[SubLayer, ...]) -> bool:
+    """Whether attention and feed-forward read one state (GPT-NeoX, Phi)."""
+    norms = [part.before for part in parts if part.before is not None]
+    if len(parts) != 2 or len(norms) != 2:
+        return False
+    one, other = norms[0].read, norms[1].read
+    return one is not None and other is not None and torch.equal(one, other)

@@ -1,10 +1,11 @@
 """Loads any model of Hugging Face's library from a folder in the hub's layout, and checks it.
 
 What each part does is read from one pass. The library's own eager attention runs the same text, and its
-weights and logits must be equal to ours. Where they are not, or where a part is unknown, the model is
-refused with a sentence.
+weights must be equal to ours: where they are not, the model is refused with a sentence. Every other part is
+proven by itself, and one that is not says why wherever it would be shown.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from model.hub.attention import NAME, register
 from model.hub.chat_template import chat_template
 from model.hub.check import Reference, check
 from model.hub.claims import check_numbers, check_shape
-from model.hub.config import config_of, shape_of
+from model.hub.config import config_of, shape_of, uneven
 from model.hub.empty import CLASSES, empty_body
 from model.hub.handed_over import handed_over
 from model.hub.module import HubTransformer, run
@@ -67,14 +68,17 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
     found = probed()
     parts, rows = anatomy(body, found, shape), body.get_input_embeddings().weight.shape[0]
     turned = rotary_pairs(parts.rotary, found, probed)
+    if (reason := uneven(parts)) is not None:
+        parts = replace(parts, unproven={**parts.unproven, "sizes": reason})
+    module = HubTransformer(body, parts, config_of(parts, body, turned))
     model = Model(
         name,
-        HubTransformer(body, parts, config_of(parts, body, turned)),
+        module,
         HubTokenizer(tokenizer, start=start, end=end, rows=rows, template=chat_template(folder)),
         torch.device("cpu"),
         target_tokenizer=HubTokenizer(tokenizer, start=start, end=end, rows=rows, target=True),
     )
-    check(model, reference)
+    module.unproven = check(model, reference)
     return model.on(device)
 
 

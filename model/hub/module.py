@@ -15,10 +15,11 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from model.hub.cache import HubCache
 from model.hub.extra_parameters import extra_parameters
+from model.hub.head import head_of
 from model.hub.hooks import hook_model
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
-from model.nn.config import Shape, TransformerConfig
+from model.nn.config import Reasons, Shape, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.places import Place
 from model.nn.recorder import current
@@ -30,11 +31,13 @@ class HubAttention:
 
     place: Place
     heads: int
-    output_map: nn.Module
+    output_map: nn.Module | None
 
     @property
     def output(self) -> nn.Linear:
-        """W_O with its bias."""
+        """W_O with its bias. Raises ValueError where it is not known."""
+        if self.output_map is None:
+            raise ValueError(f"The output matrix of {self.place.name} is not known.")
         return as_linear(self.output_map)
 
 
@@ -79,6 +82,7 @@ class HubTransformer(nn.Module):
         super().__init__()
         self.config = config
         self.body = body
+        self.unproven: Reasons = anatomy.unproven
         self._anatomy = anatomy
         self.embedding = HubTables(body.get_input_embeddings(), anatomy, config)
         self._attentions = [
@@ -136,7 +140,8 @@ class HubTransformer(nn.Module):
         return logits
 
     def unembed(self, stream: Tensor) -> Tensor:
-        """A state of the stream (…, C) read as a prediction (…, V): final norm, output matrix.
+        """A state of the stream (…, C) read as a prediction (…, V): final norm, output matrix, and what the
+        library does to logits (a bias, a factor, a cap).
 
         Raises ValueError for an encoder without head.
         """
@@ -144,9 +149,8 @@ class HubTransformer(nn.Module):
             raise ValueError("An encoder without a head predicts no next token.")
         final = self._anatomy.stacks[-1].final_norm
         normed = stream if final is None else final.module(stream)
-        logits: Tensor = self.body.get_output_embeddings()(normed)
-        bias = getattr(self.body, "final_logits_bias", None)
-        return logits if bias is None else logits + bias[0]
+        logits = head_of(self.body, self._anatomy.stacks)(normed.reshape(1, -1, normed.shape[-1]))
+        return logits.reshape(*stream.shape[:-1], -1)
 
     def attentions(self) -> Sequence[HubAttention]:
         """Every attention sub-layer, in order of execution."""
@@ -164,8 +168,15 @@ class HubTransformer(nn.Module):
         """The second map of the feed-forward of this name."""
         for stack in self._anatomy.stacks:
             for block in stack.blocks:
-                if block.feed_forward is not None and block.feed_forward.name == name:
-                    return as_linear(block.feed_forward.parts.w_out)
+                part = block.feed_forward
+                if part is not None and part.name == name:
+                    if part.parts is None:
+                        raise ValueError(
+                            f"{name} has no single output matrix: its experts have one each."
+                            if part.router is not None
+                            else f"The output matrix of {name} is not known."
+                        )
+                    return as_linear(part.parts.w_out)
         raise ValueError(f"There is no feed-forward {name!r}.")
 
     def greedy(self, ids: Tensor, *, start: int | None, end: int | None, limit: int) -> list[int]:

@@ -11,7 +11,6 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from model.analysis.attribution.modules import is_map
 from model.hub.attention import Attended, witnessed
 
 CLOSE = 1e-4  # of the largest number: what rounding in single precision explains
@@ -19,13 +18,14 @@ CLOSE = 1e-4  # of the largest number: what rounding in single precision explain
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of a part, with its first input and its first output."""
+    """One call of a part, with its first tensor in and its first out."""
 
     at: int  # its place in the order of the pass
     name: str  # its path inside the model
     module: nn.Module
     read: Tensor | None
     gave: Tensor
+    whole: object = None  # all that it gave
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,8 @@ class Probe:
 
 
 def is_norm(module: nn.Module) -> bool:
-    return type(module).__name__.endswith("Norm") and hasattr(module, "weight")
+    name = type(module).__name__
+    return name.endswith("Norm") or "LayerNorm" in name or "RMSNorm" in name
 
 
 def is_table(module: nn.Module) -> bool:
@@ -52,22 +53,24 @@ def is_rotary(module: nn.Module) -> bool:
 
 
 def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: int) -> Probe:
-    """Runs the model once and records each linear map, norm, embedding and attention function."""
+    """Runs the model once and records each of its parts and each call of the attention function."""
     events: list[object] = []
 
-    def note(name: str, module: nn.Module, read: tuple[object, ...], gave: object) -> None:
-        first = gave[0] if isinstance(gave, tuple) else gave
-        given = next((value for value in read if isinstance(value, Tensor)), None)
+    def note(
+        name: str,
+        module: nn.Module,
+        read: tuple[object, ...],
+        named: dict[str, object],
+        gave: object,
+    ) -> None:
+        first = gave[0] if isinstance(gave, tuple) and gave else gave
+        values = (*read, *named.values())
+        given = next((value for value in values if isinstance(value, Tensor)), None)
         if isinstance(first, Tensor):
-            events.append(Call(len(events), name, module, given, first))
+            events.append(Call(len(events), name, module, given, first, gave))
 
-    kinds = (is_map, is_norm, is_table, is_rotary)
-    hooks = [
-        (module, partial(note, name))
-        for name, module in model.named_modules()
-        if any(kind(module) for kind in kinds)
-    ]
-    with hooked(hooks), witnessed(events), torch.inference_mode():
+    hooks = [(module, partial(note, name)) for name, module in model.named_modules() if name]
+    with hooked(hooks, named=True), witnessed(events), torch.inference_mode():
         run()
     calls = tuple(event for event in events if isinstance(event, Call))
     attended = tuple(event for event in events if isinstance(event, Attended))
@@ -75,11 +78,13 @@ def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: i
 
 
 @contextmanager
-def hooked(hooks: Iterable[tuple[nn.Module, Callable[..., object]]]) -> Iterator[None]:
-    """Parts with a forward hook each, which is taken off again."""
+def hooked(
+    hooks: Iterable[tuple[nn.Module, Callable[..., object]]], *, named: bool = False
+) -> Iterator[None]:
+    """Parts with a forward hook each, which is taken off again. named: whether it reads arguments by name."""
     with ExitStack() as stack:
         for module, hook in hooks:
-            stack.enter_context(module.register_forward_hook(hook))
+            stack.enter_context(module.register_forward_hook(hook, with_kwargs=named))
         yield
 
 

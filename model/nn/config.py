@@ -1,17 +1,24 @@
 """The sizes and choices that make one transformer."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
 Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
 NormKind = Literal["layer", "rms"]
-NormPlace = Literal["pre", "post"]
+# Before a sub-layer, after the sum, on what a sub-layer reads and writes (Gemma 2), on what it writes (OLMo 2)
+NormPlace = Literal["pre", "post", "both", "after"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 PositionKind = Literal[
     "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
 ]
+Part = Literal[  # of a model, proven by itself when the model is loaded
+    "stream", "embedding", "norms", "feed_forward", "output", "logits", "unembedding", "positions",
+    "sizes",
+]  # fmt: skip
+Reasons = Mapping[Part, str]  # why parts are not proven, as clauses: "its layers …"
 RotaryPairs = Literal["halves", "neighbours", "other"]
 GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})
 
@@ -75,6 +82,8 @@ class TransformerConfig:
     sinks: bool = False  # a learned logit of each head joins every row's softmax (gpt-oss)
     window: int = 0  # keys that a query reads at most, itself included; 0: all (Mistral)
     full_every: int = 0  # every so many layers one has no window (Gemma 3); 0: none
+    first_norm: bool = True  # the first layer norms what it reads; in ModernBERT a norm stands before it
+    experts: int = 0  # of each feed-forward, some of which read a token (Mixtral); 0: none
 
     def __post_init__(self) -> None:
         for field, kind in _KINDS.items():

@@ -26,7 +26,7 @@ Part = Literal[  # of a model, as a token goes through it
 ]
 Head = tuple[str, int]  # an attention sub-layer's name, and a head of it: ("decoder.3.self", 5)
 _NAME = re.compile(
-    r"(encoder|decoder)(?:\.(\d+))?\.(self|cross|feed_forward|embedding|final|output)(?:\.norm)?",
+    r"(encoder|decoder)(?:\.(\d+))?\.(self|cross|feed_forward|embedding|final|output)(?:\.(?:norm|after))?",
     re.ASCII,
 )
 _HEAD = re.compile(r"L(\d+)H(\d+)", re.ASCII)
@@ -59,6 +59,11 @@ class Place:
     def norm(self) -> str:
         """The name of the norm beside it."""
         return f"{self.name}.norm"
+
+    @property
+    def after(self) -> str:
+        """The name of a norm on what it writes, before that is added to the stream."""
+        return f"{self.name}.after"
 
     @property
     def in_any_layer(self) -> str:

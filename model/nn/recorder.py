@@ -94,6 +94,16 @@ class FeedForwardTensors:
 
 
 @dataclass(frozen=True)
+class ExpertTensors:
+    """Which experts read each token of one feed-forward (Shazeer et al. 2017): (B·T, …) each."""
+
+    name: str
+    logits: Tensor  # (B·T, expert): of the router
+    weights: Tensor  # (B·T, k): of the experts chosen, as their outputs are weighed
+    chosen: Tensor  # (B·T, k): their numbers
+
+
+@dataclass(frozen=True)
 class TableRows:
     """A summand of the embedding: rows of a table (V, C), times a factor."""
 
@@ -128,6 +138,9 @@ class Recorder:
     norms: list[NormTensors] = field(default_factory=list)
     streams: dict[Stack, list[Tensor]] = field(default_factory=dict)
     feed_forward: list[FeedForwardTensors] = field(default_factory=list)
+    experts: list[ExpertTensors] = field(default_factory=list)
+    written: dict[str, Tensor] = field(default_factory=dict)  # by feed-forwards without neurons
+    turns: dict[object, int] = field(default_factory=dict)  # how often a part was called
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
@@ -161,6 +174,12 @@ class Recorder:
             window=intervention.window if not crosses or intervention.only is not None else None,
             hidden=intervention.hidden if reads_text else frozenset(),
         )
+
+    def turn(self, part: object, of: int) -> int:
+        """Which of a part's calls in a pass this is, counted from 0. of: how many a pass has."""
+        count = self.turns.get(part, 0)
+        self.turns[part] = count + 1
+        return count % of
 
     def stream(self, stack: Stack, state: Tensor) -> Tensor:
         """Keeps one state of the residual stream and returns it. Raises where the pass is over its

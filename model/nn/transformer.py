@@ -4,13 +4,14 @@ Axes: B batch, T tokens, S source tokens, C width of the model, V vocabulary.
 """
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
 from model.nn.attention import MultiHeadAttention
 from model.nn.biases import position_bias
-from model.nn.config import Stack, TransformerConfig
+from model.nn.config import Reasons, Stack, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.layers import Block, Embedding, FeedForward, Norm
 from model.nn.masks import causal_mask, padding_mask
@@ -58,8 +59,12 @@ class Transformer(nn.Module):
     `module(source, target)`: an encoder–decoder gives logits (B, T, V) for the target's positions.
     """
 
+    unproven: Reasons = MappingProxyType({})  # tests prove every part
+
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        if config.norm_place not in ("pre", "post") or config.experts:
+            raise ValueError("Our own layers have one norm for each sub-layer, and no experts.")
         self.config = config
         self.embedding = Embedding(config)
         encoder, decoder = config.encoder_layers, config.decoder_layers

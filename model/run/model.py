@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from model.nn.config import Stack, TransformerConfig
+from model.nn.config import Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site, Through, keeping, putting, unchanged
 from model.nn.recorder import Level, Recorder, recording
@@ -19,6 +19,7 @@ from model.trace.arrays import Array, read_only
 from model.trace.collect import array_of, deferred_logits, trace_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Logits, Trace
+from model.trace.unproven import require
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
 
@@ -50,6 +51,11 @@ class Model:
     def attention_names(self) -> tuple[str, ...]:
         """The attention sub-layers, in order of execution: `decoder.0.self`, …"""
         return tuple(attention.place.name for attention in self.module.attentions())
+
+    @property
+    def unproven(self) -> Reasons:
+        """Parts of a model of Hugging Face's library that could not be proven at load, and why."""
+        return self.module.unproven
 
     def layer(self, name: str) -> AttentionLayer:
         """The attention sub-layer of this name."""
@@ -148,6 +154,7 @@ class Model:
             prediction=prediction,
             projection=self.config.projection,
             device=ended.device,
+            unproven=self.unproven,
         )
         return trace, result
 
@@ -209,13 +216,16 @@ class Model:
 
     def unembed(self, stream: Array) -> Array:
         """States of the stream (…, d_model) as logits (…, vocabulary): the logit lens. Raises
-        ValueError for an encoder without a head."""
+        ValueError for an encoder without a head, and where that is not proven."""
+        require(self.name, "unembedding", self.unproven)
         with torch.inference_mode():
             states = torch.tensor(np.asarray(stream), dtype=torch.float32, device=self.device)
             return read_only(self.module.unembed(states).cpu().numpy())
 
     def head_output(self, attention: Attention, head: int) -> Array:
-        """(query, d_model): what one head writes to the stream through its slice of W_O."""
+        """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
+        where W_O is not known."""
+        require(self.name, "output", self.unproven)
         context = torch.tensor(attention.output[head], device=self.device)  # (query, d_v)
         if head in attention.ablated:
             context = torch.zeros_like(context)

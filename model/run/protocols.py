@@ -6,7 +6,7 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor, nn
 
-from model.nn.config import TransformerConfig
+from model.nn.config import Reasons, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.places import Place
 
@@ -45,6 +45,11 @@ class Runnable(Protocol):
 
     @property
     def config(self) -> TransformerConfig: ...
+
+    @property
+    def unproven(self) -> Reasons:
+        """Parts that could not be proven at load, and why; our own layers are proven by tests."""
+        ...
 
     @property
     def embedding(self) -> Tables: ...

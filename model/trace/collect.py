@@ -6,10 +6,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from model.nn.config import Projection
+from model.nn.config import Projection, Reasons
 from model.nn.intervention import WeightSet
 from model.nn.recorder import (
     AttentionTensors,
+    ExpertTensors,
     FeedForwardTensors,
     NormTensors,
     Recorder,
@@ -17,6 +18,7 @@ from model.nn.recorder import (
 )
 from model.system.memory import enough_memory, make_room
 from model.trace.arrays import Array, Mask, read_only
+from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import DeferredArrays, Logits, Trace
 
@@ -104,6 +106,12 @@ def feed_forward_record(tensors: FeedForwardTensors) -> FeedForwardRecord:
     return FeedForwardRecord(tensors.name, array_of(tensors.before), hidden, tensors.activation)
 
 
+def experts_record(tensors: ExpertTensors) -> ExpertsRecord:
+    chosen = read_only(tensors.chosen.cpu().numpy())
+    logits, weights = (array_of(values[None]) for values in (tensors.logits, tensors.weights))
+    return ExpertsRecord(tensors.name, logits, weights, chosen)
+
+
 def deferred_logits(normed: Tensor, matrix: Tensor) -> Logits:
     """Logits to be computed from final states (B, T, C) and the model's output matrix (V, C). Asked for
     once the matrix was changed they raise ValueError; without memory, OutOfMemoryError."""
@@ -155,6 +163,7 @@ def trace_of(
     prediction: Logits | None,
     projection: Projection,
     device: torch.device,
+    unproven: Reasons,
 ) -> Trace:
     """All that a recorder collected, as a Trace."""
     intervention = recorder.intervention
@@ -191,6 +200,9 @@ def trace_of(
         feed_forward=tuple(feed_forward_record(tensors) for tensors in recorder.feed_forward),
         prediction=prediction,
         device=words_of(device),
+        experts=tuple(experts_record(tensors) for tensors in recorder.experts),
+        written={name: array_of(written) for name, written in recorder.written.items()},
+        unproven=unproven,
     )
 
 

@@ -5,15 +5,23 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from model.nn.config import Stack
+from model.nn.config import Part, Stack, Reasons
 from model.nn.intervention import Intervention
 from model.trace.arrays import Array, read_only
+from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
+from model.trace.unproven import (
+    UnprovenError,
+    UnprovenRecords,
+    UnprovenStates,
+    proven,
+    require,
+)
 
 
 class Logits:
@@ -75,6 +83,20 @@ class DeferredArrays(Mapping[str, Array]):
         return len(self._compute)
 
 
+_RECORDS: dict[Part, str] = {
+    "stream": "residual",
+    "embedding": "summands",
+    "norms": "norms",
+    "feed_forward": "feed_forward",
+}
+_REFUSING = {
+    "residual": UnprovenStates,
+    "summands": UnprovenStates,
+    "norms": UnprovenRecords,
+    "feed_forward": UnprovenRecords,
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
@@ -95,6 +117,25 @@ class Trace:
     feed_forward: tuple[FeedForwardRecord, ...]
     prediction: Logits | None  # None for an encoder without a head
     device: str = ""  # "the CPU", "CUDA (NVIDIA H100)"; "" where it is not known
+    experts: tuple[ExpertsRecord, ...] = ()  # of feed-forwards that choose some for each token
+    # (token, d_model) by name: what a feed-forward wrote, where its neurons are not told
+    written: Mapping[str, Array] = field(default_factory=dict)
+    unproven: Reasons = field(default_factory=dict)  # parts of the model that are not shown
+
+    def __post_init__(self) -> None:
+        """Records of parts that are not proven are replaced by ones that refuse to be read."""
+        for part, kept in _RECORDS.items():
+            if part in self.unproven:
+                empty = _REFUSING[kept](self.model, part, self.unproven)
+                object.__setattr__(self, kept, empty)
+        if "logits" in self.unproven and self.prediction is not None:
+            object.__setattr__(self, "prediction", self._no_logits(self.prediction.shape))
+
+    def _no_logits(self, shape: tuple[int, int]) -> Logits:
+        def refuse(rows: slice) -> Array:
+            raise UnprovenError(self.model, "logits", self.unproven)
+
+        return Logits(shape, refuse)
 
     @property
     def logits(self) -> Array | None:
@@ -105,12 +146,18 @@ class Trace:
         """`prediction`. Raises ValueError for an encoder without a head."""
         if self.prediction is None:
             raise ValueError(f"{self.model} is an encoder: it predicts no next token.")
+        require(self.model, "logits", self.unproven)
         return self.prediction
 
     @property
     def source(self) -> Stack:
         """The stack that read the text."""
-        return "encoder" if "encoder" in self.residual else "decoder"
+        return "encoder" if "encoder" in self.stacks else "decoder"
+
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The stacks that ran, in order."""
+        return tuple(dict.fromkeys(attention.stack for attention in self.attention))
 
     @property
     def embeddings(self) -> Array:
@@ -131,17 +178,18 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays: list[Array | None] = [
-            array for states in self.residual.values() for array in states
-        ]
-        for parts in self.summands.values():
-            arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
+        arrays: list[Array | None] = list(self.written.values())
+        if not isinstance(self.residual, UnprovenStates):
+            arrays += [array for states in self.residual.values() for array in states]
+        if not isinstance(self.summands, UnprovenStates):
+            for parts in self.summands.values():
+                arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
             arrays += [attention.bias, attention.sinks]
-        for norm in self.norms:
+        for norm in proven(self.norms):
             arrays += [norm.input, norm.recorded]
-        for record in self.feed_forward:
+        for record in proven(self.feed_forward):
             arrays += [record.before, record.kept]
         kept = [array for array in arrays if array is not None]
         addresses = {array.__array_interface__["data"][0]: array.nbytes for array in kept}
@@ -178,5 +226,5 @@ class Trace:
 
     @cached_property
     def _check(self) -> float:
-        records: tuple[Attention | NormRecord, ...] = (*self.attention, *self.norms)
+        records: tuple[Attention | NormRecord, ...] = (*self.attention, *proven(self.norms))
         return max(record.check() for record in records)

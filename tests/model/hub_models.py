@@ -89,8 +89,44 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "OPTConfig",
         {**_LLAMA, "ffn_dim": 80, "word_embed_proj_dim": 48},
     ),
+    "phi3": ("Phi3ForCausalLM", "Phi3Config", _GROUPED),
+    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", _GROUPED),
+    "cohere": ("CohereForCausalLM", "CohereConfig", {**_GROUPED, "logit_scale": 0.0625}),
+    "gemma3": (
+        "Gemma3ForCausalLM",
+        "Gemma3TextConfig",
+        {**_GROUPED, "head_dim": 16, "sliding_window": 4,
+         "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]},
+    ),
+    "modernbert": (
+        "ModernBertModel",
+        "ModernBertConfig",
+        {**_LLAMA, "local_attention": 8, "global_attn_every_n_layers": 3, "cls_token_id": 1,
+         "sep_token_id": 2},
+    ),
     "bart": ("BartForConditionalGeneration", "BartConfig", _BART),
     "marian": ("MarianMTModel", "MarianConfig", {**_BART, **_MARIAN}),
+}  # fmt: skip
+_EXPERTS = {**_GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
+# Those that open without some parts: which.
+PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**_GROUPED, "num_local_experts": 4}, {"sizes"}),
+    "qwen3_moe": (
+        "Qwen3MoeForCausalLM",
+        "Qwen3MoeConfig",
+        {**_EXPERTS, "head_dim": 16, "num_experts": 4},
+        {"sizes"},
+    ),
+    "deepseek_v3": (
+        "DeepseekV3ForCausalLM",
+        "DeepseekV3Config",
+        {**_EXPERTS, "num_key_value_heads": 6, "q_lora_rank": 24, "kv_lora_rank": 16,
+         "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 12, "n_routed_experts": 8,
+         "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1},
+        {"sizes"},
+    ),
+    "albert": ("AlbertModel", "AlbertConfig", {**_LLAMA, "embedding_size": 32}, {"sizes", "embedding"}),
+    "granite": ("GraniteForCausalLM", "GraniteConfig", {**_GROUPED, "logits_scaling": 2.0}, set()),
 }  # fmt: skip
 REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_GROUPED, "head_dim": 16}, "4 norms"),
@@ -107,16 +143,8 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
         {"vocab_size": VOCABULARY, "hidden_size": 48, "n_layer": 2, "n_head": 6, **_IDS},
         "interface",
     ),
-    "albert": (
-        "AlbertModel",
-        "AlbertConfig",
-        {**_LLAMA, "embedding_size": 48},
-        "share one set of weights",
-    ),
-    "granite": ("GraniteForCausalLM", "GraniteConfig", {**_GROUPED, "logits_scaling": 2.0}, "differ"),
-    "mixtral": ("MixtralForCausalLM", "MixtralConfig", _GROUPED, "layout"),
 }  # fmt: skip
-ADDING = ("bert", "roberta", "distilbert", "bart", "marian")  # their tokenizers add two tokens
+ADDING = ("bert", "roberta", "distilbert", "bart", "marian", "modernbert", "albert")  # their tokenizers add two tokens
 
 
 def build(kind: str, settings: str, choices: dict[str, Any]) -> Any:
@@ -161,7 +189,7 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
 def saved(family: str) -> Path:
     """The folder of a tiny model, made once."""
     folder = Path(mkdtemp(prefix=f"{family}-"))
-    kind, settings, choices = (FAMILIES.get(family) or REFUSED[family])[:3]
+    kind, settings, choices = (FAMILIES | PARTLY | REFUSED)[family][:3]
     return save(folder, build(kind, settings, choices), adds=family in ADDING)
 
 

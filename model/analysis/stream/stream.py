@@ -10,6 +10,7 @@ from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.records import NormRecord
 from model.trace.trace import Trace
+from model.trace.unproven import proven
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,34 +25,53 @@ class Contribution:
     name: str  # decoder.0.self, decoder.0.feed_forward
     before: Array  # (token, d_model)
     added: Array  # (token, d_model)
+    norm: NormRecord | None = None  # through which it is added (Gemma 2, OLMo 2)
+
+    @property
+    def written(self) -> Array:
+        """(token, d_model): what the sub-layer's last map gave; a norm may stand between it and `added`."""
+        return self.added if self.norm is None else self.norm.input
 
 
 def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contribution, ...]:
     """Every sub-layer's contribution to a stack's stream, in order of execution.
 
     Pre-norm: the next state minus the state before. Post-norm: the input of the norm after the sum,
-    minus the state before. Raises ValueError where norms and states do not fit.
+    minus the state before. Raises ValueError where sub-layers and states do not fit.
     """
-    places = [Place.named(norm.name) for norm in trace.norms]
-    norms = [
-        norm
-        for norm, where in zip(trace.norms, places, strict=True)
-        if where.stack == stack and where.layer is not None
-    ]
-    states = trace.residual[stack]
-    if len(norms) != len(states) - 1:
-        raise ValueError(f"{len(norms)} sub-layers for {len(states)} states of the {stack}.")
-    sums = states[1:] if place == "pre" else [norm.input for norm in norms]
+    names, states = sub_layers(trace, stack), trace.residual[stack]
+    norms = {norm.name: norm for norm in proven(trace.norms)}
+    sums = states[1:]
+    if place == "post":
+        sums = tuple(norms[Place.named(name).norm].input for name in names)
     return tuple(
-        Contribution(Place.named(norm.name).name, before, read_only(total - before))
-        for norm, before, total in zip(norms, states, sums, strict=False)
+        Contribution(name, before, read_only(total - before), norms.get(Place.named(name).after))
+        for name, before, total in zip(names, states, sums, strict=False)
+    )
+
+
+def sub_layers(trace: Trace, stack: Stack) -> tuple[str, ...]:
+    """The sub-layers that write to a stack's stream, in order of execution. Raises ValueError where they are not
+    as many as its states."""
+    attentions: dict[int, list[str]] = {}
+    for attention in trace.attention:
+        if attention.stack == stack:
+            attentions.setdefault(attention.layer, []).append(attention.name)
+    count = len(trace.residual[stack]) - 1
+    feeds = count - sum(map(len, attentions.values()))
+    if feeds not in (0, len(attentions)):
+        raise ValueError(f"{len(attentions)} layers for {count + 1} states of the {stack}.")
+    return tuple(
+        name
+        for layer, names in attentions.items()
+        for name in (*names, *([Place(stack, layer, "feed_forward").name] if feeds else []))
     )
 
 
 def embedding_norm(trace: Trace, stack: Stack) -> NormRecord | None:
     """The norm after the embedding of a stack. Stacks may share one, which is recorded for each, in order."""
     norms = [norm for norm in trace.norms if Place.named(norm.name).kind == "embedding"]
-    return norms[list(trace.residual).index(stack)] if norms else None
+    return norms[trace.stacks.index(stack)] if norms else None
 
 
 def lengths(vectors: Array) -> Array:
@@ -63,6 +83,8 @@ def written(model: "Model", trace: Trace, name: str) -> Array:
     """(token, d_model): what a sub-layer wrote, recomputed: the heads' outputs side by side through
     W_O, or the hidden activations through the second map. Raises ValueError for a trace without them.
     """
+    if name in trace.written:  # by experts, or in a way that tells no neurons
+        return trace.written[name]
     if Place.named(name).kind == "feed_forward":
         hidden = next((record.hidden for record in trace.feed_forward if record.name == name), None)
         if hidden is None:
@@ -77,19 +99,21 @@ def written(model: "Model", trace: Trace, name: str) -> Array:
 
 
 def contribution_check(model: "Model", trace: Trace, given: tuple[Contribution, ...]) -> float:
-    """Largest |what a sub-layer wrote - what the stream received|."""
-    return max(float(np.abs(written(model, trace, part.name) - part.added).max()) for part in given)
+    """Largest |what a sub-layer wrote - what the stream received|, before and after a norm between them."""
+    gaps = [np.abs(written(model, trace, part.name) - part.written).max() for part in given]
+    gaps += [np.abs(part.norm.output - part.added).max() for part in given if part.norm is not None]
+    return float(max(gaps))
 
 
 def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
     """(token, d_model): what a norm reads, recomputed from the stream and the sub-layers.
 
     After the embeddings: their sum. Pre-norm and final norm: the stream. Post-norm: the stream plus
-    what the sub-layer wrote. Raises ValueError for a norm of no stack.
+    what the sub-layer wrote; or, where it stands before the sum, what the sub-layer wrote. Raises ValueError for a norm of no stack.
     """
     place = Place.named(norm)
     name, stack = place.name, place.stack
-    if stack not in trace.residual:
+    if stack not in trace.stacks:
         raise ValueError(f"There is no stack {stack!r} in this trace.")
     if place.kind == "embedding":
         return read_only(np.asarray(sum(trace.summands[stack].values())))
@@ -97,10 +121,12 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
         return trace.residual[stack][-1]
     parts = contributions(trace, stack, model.config.norm_place)
     at = [part.name for part in parts].index(name)
+    if norm == place.after:
+        return written(model, trace, name)
     if model.config.parallel and place.kind == "feed_forward":
         return parts[at - 1].before  # attention and feed-forward read the same state
     before = parts[at].before
-    return before if model.config.norm_place == "pre" else before + written(model, trace, name)
+    return before if model.config.norm_place != "post" else before + written(model, trace, name)
 
 
 def weight_and_bias(map_: "nn.Module") -> tuple[Array, Array]:

@@ -1,0 +1,66 @@
+"""What the library does after the layers: a model's own code, run on states that it is given.
+
+So a factor, a bias or a cap on the logits is the library's own, whatever it is.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.hub.parts import StackPart
+
+
+def head_of(body: nn.Module, stacks: Sequence[StackPart]) -> Callable[[Tensor], Tensor]:
+    """From final states (1, T, C) to logits (1, T, V). Raises ValueError where the library's code wants more than
+    the states."""
+
+    def logits(states: Tensor) -> Tensor:
+        layers = {id(block.module) for stack in stacks for block in stack.blocks}
+        head = copy(body)  # its parts are shared, the list of them is its own
+        head._modules = {
+            name: _Given(states) if _holds(part, layers) else part
+            for name, part in body._modules.items()
+        }
+        ids = torch.zeros(states.shape[:2], dtype=torch.long, device=states.device)
+        fed = {"decoder_input_ids": ids} if len(stacks) > 1 else {}
+        made: Tensor = head(input_ids=ids, use_cache=False, **fed).logits
+        return made
+
+    return logits
+
+
+def _holds(part: nn.Module | None, layers: set[int]) -> bool:
+    return part is not None and any(id(inner) in layers for inner in part.modules())
+
+
+class _Given(nn.Module):
+    """Stands for the layers, and for the parts that hold them: gives the same states, whatever it reads."""
+
+    def __init__(self, states: Tensor) -> None:
+        super().__init__()
+        self._states = states
+
+    def forward(self, *read: object, **named: object) -> "_Output":
+        return _Output(self._states)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return self
+
+
+class _Output:
+    """What a stack hands out: its states; whatever else is asked for is None."""
+
+    def __init__(self, states: Tensor) -> None:
+        self.last_hidden_state = states
+
+    def __getitem__(self, number: int) -> Tensor | None:
+        return self.last_hidden_state if number == 0 else None
+
+    def __getattr__(self, name: str) -> None:
+        return None

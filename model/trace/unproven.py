@@ -1,0 +1,79 @@
+"""Parts of a model that could not be proven when it was loaded: reading one says which and why.
+
+A model is opened when its attention is proven. Every other part is proven by itself; what is recorded of a
+part without proof is replaced by one of the empty records below, which no page can mistake for numbers.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar
+
+from model.nn.config import Part, Reasons
+
+WORDS: dict[Part, str] = {
+    "stream": "the residual stream",
+    "embedding": "the sum of the embeddings",
+    "norms": "the norms",
+    "feed_forward": "the neurons of the feed-forward layers",
+    "output": "what single heads write",
+    "logits": "the logits",
+    "unembedding": "the logits of earlier states",
+    "positions": "a pass without positions",
+    "sizes": "the count of parameters and operations",
+}
+
+
+_Record = TypeVar("_Record")
+
+
+class UnprovenError(ValueError):
+    """A part of a model is not shown because it is not proven. The sentence names what is."""
+
+    def __init__(self, model: str, part: Part, reasons: Reasons) -> None:
+        proven = [words for other, words in WORDS.items() if other not in reasons]
+        listed = ", ".join(["attention", *proven[:-1]])
+        listed += f" and {proven[-1]}" if proven else ""
+        super().__init__(
+            f"This part of {model} is not proven, so it is not shown: {WORDS[part]}, because "
+            f"{reasons[part]}. Proven and shown: {listed}."
+        )
+        self.part = part
+
+
+def require(model: str, part: Part, reasons: Reasons) -> None:
+    """Raises UnprovenError for a part that is not proven."""
+    if part in reasons:
+        raise UnprovenError(model, part, reasons)
+
+
+class UnprovenRecords(tuple[Any, ...]):
+    """Records of a part that is not proven: reading them raises UnprovenError."""
+
+    refused: tuple[str, Part, Reasons]
+
+    def __new__(cls, *refused: Any) -> "UnprovenRecords":
+        """refused: what `require` is asked."""
+        made = super().__new__(cls)
+        made.refused = refused  # type: ignore[assignment]  # checked by its caller
+        return made
+
+    def _refuse(self, *asked: object) -> NoReturn:
+        raise UnprovenError(*self.refused)
+
+    __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+
+
+def proven(records: tuple[_Record, ...]) -> tuple[_Record, ...]:
+    """Records, or none where they are of a part that is not proven."""
+    return () if isinstance(records, UnprovenRecords) else records
+
+
+class UnprovenStates(Mapping[Any, Any]):
+    """States by name of a part that is not proven: reading them raises UnprovenError."""
+
+    def __init__(self, *refused: Any) -> None:
+        self.refused: tuple[str, Part, Reasons] = refused  # type: ignore[assignment]
+
+    def _refuse(self, *asked: object) -> NoReturn:
+        raise UnprovenError(*self.refused)
+
+    __iter__ = __len__ = __getitem__ = _refuse
