@@ -31,7 +31,7 @@ VIEWS = {
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="large")
-    normed = ", normed once more," if seen.model.config.norm_place == "pre" else ""
+    normed = ", normed once more," if not seen.model.config.norms_sum else ""
     words.markdown(
         f"""
 The last state of each {glossary_link("token")}{normed} is multiplied by the output matrix. That gives one

@@ -4,8 +4,9 @@ Attention alone must be known. What else cannot be told apart is left out, with 
 wrong name would be worse than no picture. Axes: B batch, T tokens, C width of the model.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,22 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
     return Anatomy(shape, width, stacks, tuple(rotary.values()), reader.unknown)
 
 
+@dataclass(frozen=True)
+class _Tries:
+    unknown: dict[Part, str]
+    parts: tuple[Part, ...]
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, ValueError):
+            return False
+        for part in self.parts:
+            self.unknown.setdefault(part, str(error))
+        return True
+
+
 class _Reader:
     """Reads the stacks of a model, and notes why parts are not known."""
 
@@ -56,14 +73,9 @@ class _Reader:
         self.found = found
         self.unknown: dict[Part, str] = {}
 
-    @contextmanager
-    def tries(self, *parts: Part) -> Iterator[None]:
-        """Notes a ValueError as the reason why some parts are not known."""
-        try:
-            yield
-        except ValueError as reason:
-            for part in parts:
-                self.unknown.setdefault(part, str(reason))
+    def tries(self, *parts: Part) -> "_Tries":
+        """Notes a ValueError in its body as the reason why some parts are not known."""
+        return _Tries(self.unknown, parts)
 
     def stack(self, stack: Stack, layers: Sequence[Layer]) -> StackPart:
         found = self.found
@@ -236,7 +248,11 @@ def _layers(
             inside.setdefault(run_of(home[id(call.module)], call.at), []).append(call)
     return [
         Layer(
-            blocks[id(own[0][1].module)], own, inside.get(key, []), key[1], max(len(ends[key[0]]), 1)
+            blocks[id(own[0][1].module)],
+            own,
+            inside.get(key, []),
+            key[1],
+            max(len(ends[key[0]]), 1),
         )
         for key, own in attended.items()
     ]

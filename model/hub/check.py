@@ -1,11 +1,17 @@
 """What must hold for a hub model before it is shown, checked on one text at load."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
 
-from model.analysis.stream.stream import contribution_check, contributions, embedding_norm
+from model.analysis.stream.stream import (
+    contribution_check,
+    contributions,
+    embedding_norm,
+    weight_and_bias,
+)
 from model.arithmetic.sizes import parameter_parts
 from model.nn.config import Part, Reasons
 from model.nn.intervention import Intervention
@@ -40,15 +46,17 @@ def check(model: Model, reference: Reference) -> Reasons:
     if not max(attention.check() for attention in trace.attention) <= RECORDS:
         raise ValueError("the outputs of its attention are not what its weights and values give")
     unproven: dict[Part, str] = dict(model.unproven)
-    for part, needs, proof in (
+    proofs: tuple[tuple[Part, tuple[Part, ...], Callable[[], None]], ...] = (
         ("logits", (), lambda: _near(result, reference.result.numpy(), "its logits")),
         ("norms", (), lambda: _normed(trace)),
         ("stream", ("output",), lambda: _add_up(model, trace)),
         ("embedding", ("stream", "norms"), lambda: _starts(trace)),
         ("unembedding", ("stream", "logits"), lambda: _unembeds(model, trace)),
+        ("logit_parts", ("norms", "stream", "logits"), lambda: _linear(model, trace)),
         ("positions", (), lambda: _forgets_positions(model, reference)),
         ("sizes", (), lambda: _follows(model)),
-    ):
+    )
+    for part, needs, proof in proofs:
         try:
             lacking = next((other for other in needs if other in unproven), None)
             if lacking is not None and part not in unproven:
@@ -140,15 +148,30 @@ def _unembeds(model: Model, trace: Trace) -> None:
         _near(unembedded, trace.logits, "its last state through the output matrix")
 
 
+def _linear(model: Model, trace: Trace) -> None:
+    """Logits are the output matrix times the last state, normed, and nothing else."""
+    if trace.logits is None:
+        return
+    final = Place("decoder", None, "final").norm
+    ended = {norm.name: norm.output for norm in trace.norms}.get(
+        final, trace.residual["decoder"][-1]
+    )
+    weight, bias = weight_and_bias(model.module.output or model.module.embedding.tokens)
+    try:
+        _near(ended @ weight.T + bias, trace.logits, "the output matrix times its last state")
+    except ValueError as error:
+        raise ValueError(
+            "its logits are more than the output matrix times the last state: a factor or a cap follows"
+        ) from error
+
+
 def _follows(model: Model) -> None:
     """The parameters that follow from the sizes of the config are all that there are."""
     config = model.config
     listed = parameter_parts(config) | model.module.extra_parameters()
     counted = sum(weight.numel() for weight in model.module.parameters())
     if sum(listed.values()) != counted:
-        raise ValueError(
-            f"its {counted:,} parameters do not follow from the sizes of its layers"
-        )
+        raise ValueError(f"its {counted:,} parameters do not follow from the sizes of its layers")
 
 
 def _forgets_positions(model: Model, reference: Reference) -> None:

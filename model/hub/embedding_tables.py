@@ -50,8 +50,8 @@ def _role(name: str) -> str:
 def token_factor(
     tokens: Call, positions: Call | None, segments: Call | None, entered: Tensor | None
 ) -> float:
-    """The factor of the token embedding in the sum that the first layer, or a norm before it, reads: 1, √width
-    (Vaswani et al. 2017), or another."""
+    """The factor of the token embedding in the sum that the first layer, or a norm before it, reads: 1,
+    √width (Vaswani et al. 2017), or another."""
     if entered is None:
         raise ValueError("the input of its first layer could not be recorded")
     weight = getattr(tokens.module, "weight", None)

@@ -14,8 +14,8 @@ from model.hub.parts import StackPart
 
 
 def head_of(body: nn.Module, stacks: Sequence[StackPart]) -> Callable[[Tensor], Tensor]:
-    """From final states (1, T, C) to logits (1, T, V). Raises ValueError where the library's code wants more than
-    the states."""
+    """From final states (1, T, C) to logits (1, T, V). Raises what the library's code raises where it wants
+    more than the states."""
 
     def logits(states: Tensor) -> Tensor:
         layers = {id(block.module) for stack in stacks for block in stack.blocks}

@@ -13,7 +13,14 @@ from torch import Tensor, nn
 from model.hub.attention import PLACE
 from model.hub.feed_forward import FeedForwardParts
 from model.hub.norm_parts import beta_of, gamma_of
-from model.hub.parts import Anatomy, BlockPart, FeedForwardPart, NormPart, StackPart
+from model.hub.parts import (
+    Anatomy,
+    AttentionPart,
+    BlockPart,
+    FeedForwardPart,
+    NormPart,
+    StackPart,
+)
 from model.nn.config import Stack
 from model.nn.recorder import ExpertTensors, FeedForwardTensors, NormTensors, current
 
@@ -64,12 +71,17 @@ def _hook_stack(stack: StackPart) -> None:
 
 
 def _hook_block(block: BlockPart, stack: StackPart) -> None:
-    """The hooks of one layer. Each sub-layer has one state: what it reads or, post-norm, what its norm gives."""
+    """The hooks of one layer. Each sub-layer has one state: what it reads or, post-norm, what its norm
+    gives."""
     name = stack.stack
     _hook_entry(block, block.attentions[0].place.name, name)
     first, *others = block.attentions
-    entries = [(block.module, first), *((part.module, part) for part in others)]
-    for module, part in (*entries, *_entry(block, stack)):
+    entries: list[tuple[nn.Module, AttentionPart | FeedForwardPart]] = [
+        (block.module, first),
+        *((part.module, part) for part in others),
+        *_entry(block, stack),
+    ]
+    for module, part in entries:
         if part.norm is None:
             _hook_state(block, module, name)
         elif stack.norm_place == "post":

@@ -108,7 +108,8 @@ class Layer:
         return outputs
 
     def feeds(self) -> tuple[Call, ...]:
-        """The maps of the feed-forward: those that run after every attention. Raises ValueError as `outputs`."""
+        """The maps of the feed-forward: those that run after every attention. Raises ValueError as `outputs`
+        does."""
         end = max(output.at for output in self.outputs())
         return tuple(call for call in self.maps if call.at > end)
 

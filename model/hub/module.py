@@ -158,6 +158,9 @@ class HubTransformer(nn.Module):
 
     def named_weights(self) -> dict[str, Tensor]:
         """Every weight that a pass uses, under the names of our own transformer."""
+        for part, reason in self.unproven.items():
+            if part != "positions":
+                raise ValueError(reason)
         return named_weights(self.body, self._anatomy, self.config)
 
     def extra_parameters(self) -> dict[str, int]:

@@ -23,6 +23,7 @@ _LETTERS = {"q": "query", "k": "key", "v": "value"}
 def named_weights(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, Tensor]:
     """Every weight that a pass uses, by name. Raises ValueError, with a sentence, for a layout that this app
     does not know."""
+    _check_layout(anatomy, config)
     _check_rotary(anatomy, config)
     found: dict[str, Tensor] = {}
     for stack in anatomy.stacks:
@@ -35,6 +36,14 @@ def named_weights(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dic
     if config.shape != "encoder":
         found.update(_output(body, config))
     return {name: weight.detach() for name, weight in found.items()}
+
+
+def _check_layout(anatomy: Anatomy, config: TransformerConfig) -> None:
+    """Raises ValueError for layers of another kind than those of our own transformer."""
+    if config.norms_output:
+        raise ValueError("a norm stands on what each of its sub-layers writes")
+    if not config.first_norm:
+        raise ValueError("its first layer has no norm")
 
 
 def _check_rotary(anatomy: Anatomy, config: TransformerConfig) -> None:
@@ -73,12 +82,16 @@ def _block(block: BlockPart) -> Named:
             yield f"{kind}_attention.{name}", weight
         yield from _norm(f"{kind}_norm", part.norm)
     if block.feed_forward is not None:
+        if block.feed_forward.parts is None:
+            raise ValueError("the neurons of its feed-forward layers are not told")
         for name, weight in _feed_forward(block, block.feed_forward.parts):
             yield f"feed_forward.{name}", weight
         yield from _norm("feed_forward_norm", block.feed_forward.norm)
 
 
-def _norm(name: str, norm: NormPart) -> Named:
+def _norm(name: str, norm: NormPart | None) -> Named:
+    if norm is None:
+        raise ValueError(f"it has no {name.replace('_', ' ')}")
     weight, bias = weight_and_bias(norm.module)
     yield f"{name}.gamma", weight + norm.offset if norm.offset else weight
     if bias is not None:
@@ -107,9 +120,10 @@ def _attention(part: AttentionPart) -> Named:
         raise ValueError("its maps to queries, keys and values cannot be told apart")
     for name, one in inner:
         if is_norm(one) and name[:1] in ("q", "k"):
-            yield from _norm(
-                f"{_LETTERS[name[0]]}_norm", NormPart(name, one, "rms", 0.0, part.norm.offset)
-            )
+            offset = 0.0 if part.norm is None else part.norm.offset
+            yield from _norm(f"{_LETTERS[name[0]]}_norm", NormPart(name, one, "rms", 0.0, offset))
+    if part.output is None:
+        raise ValueError("its output matrices are not known")
     yield from _map("output", *matrix_and_bias(part.output))
 
 

@@ -8,15 +8,16 @@ from typing import Literal, get_args, get_origin, get_type_hints
 Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
 NormKind = Literal["layer", "rms"]
-# Before a sub-layer, after the sum, on what a sub-layer reads and writes (Gemma 2), on what it writes (OLMo 2)
+# Before a sub-layer, after the sum, on what a sub-layer reads and what it writes (Gemma 2), on what it writes
+# (OLMo 2)
 NormPlace = Literal["pre", "post", "both", "after"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 PositionKind = Literal[
     "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
 ]
 Part = Literal[  # of a model, proven by itself when the model is loaded
-    "stream", "embedding", "norms", "feed_forward", "output", "logits", "unembedding", "positions",
-    "sizes",
+    "stream", "embedding", "norms", "feed_forward", "output", "logits", "unembedding",
+    "logit_parts", "positions", "sizes",
 ]  # fmt: skip
 Reasons = Mapping[Part, str]  # why parts are not proven, as clauses: "its layers …"
 RotaryPairs = Literal["halves", "neighbours", "other"]
@@ -82,7 +83,9 @@ class TransformerConfig:
     sinks: bool = False  # a learned logit of each head joins every row's softmax (gpt-oss)
     window: int = 0  # keys that a query reads at most, itself included; 0: all (Mistral)
     full_every: int = 0  # every so many layers one has no window (Gemma 3); 0: none
-    first_norm: bool = True  # the first layer norms what it reads; in ModernBERT a norm stands before it
+    first_norm: bool = (
+        True  # the first layer norms what it reads; in ModernBERT a norm stands before it
+    )
     experts: int = 0  # of each feed-forward, some of which read a token (Mixtral); 0: none
 
     def __post_init__(self) -> None:
@@ -180,6 +183,21 @@ class TransformerConfig:
     def shifts(self) -> bool:
         """Whether the norms add a β."""
         return self.centres and self.norm_bias
+
+    @property
+    def norms_input(self) -> bool:
+        """Whether a norm stands before each sub-layer."""
+        return self.norm_place in ("pre", "both")
+
+    @property
+    def norms_sum(self) -> bool:
+        """Whether a norm stands after each sum, on the stream itself."""
+        return self.norm_place == "post"
+
+    @property
+    def norms_output(self) -> bool:
+        """Whether a norm stands on what each sub-layer writes."""
+        return self.norm_place in ("both", "after")
 
     @property
     def masks_future(self) -> bool:

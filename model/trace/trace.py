@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from model.nn.config import Part, Stack, Reasons
+from model.nn.config import Part, Reasons, Stack
 from model.nn.intervention import Intervention
 from model.trace.arrays import Array, read_only
 from model.trace.experts import ExpertsRecord
@@ -89,7 +89,7 @@ _RECORDS: dict[Part, str] = {
     "norms": "norms",
     "feed_forward": "feed_forward",
 }
-_REFUSING = {
+_REFUSING: dict[str, type[UnprovenStates] | type[UnprovenRecords]] = {
     "residual": UnprovenStates,
     "summands": UnprovenStates,
     "norms": UnprovenRecords,

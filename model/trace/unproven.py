@@ -17,6 +17,7 @@ WORDS: dict[Part, str] = {
     "output": "what single heads write",
     "logits": "the logits",
     "unembedding": "the logits of earlier states",
+    "logit_parts": "what single parts add to a logit",
     "positions": "a pass without positions",
     "sizes": "the count of parameters and operations",
 }
@@ -25,7 +26,11 @@ WORDS: dict[Part, str] = {
 _Record = TypeVar("_Record")
 
 
-class UnprovenError(ValueError):
+class NotShownError(ValueError):
+    """Something that this app cannot show of a model; the sentence says why."""
+
+
+class UnprovenError(NotShownError):
     """A part of a model is not shown because it is not proven. The sentence names what is."""
 
     def __init__(self, model: str, part: Part, reasons: Reasons) -> None:
@@ -53,7 +58,7 @@ class UnprovenRecords(tuple[Any, ...]):
     def __new__(cls, *refused: Any) -> "UnprovenRecords":
         """refused: what `require` is asked."""
         made = super().__new__(cls)
-        made.refused = refused  # type: ignore[assignment]  # checked by its caller
+        made.refused = refused
         return made
 
     def _refuse(self, *asked: object) -> NoReturn:
@@ -71,7 +76,7 @@ class UnprovenStates(Mapping[Any, Any]):
     """States by name of a part that is not proven: reading them raises UnprovenError."""
 
     def __init__(self, *refused: Any) -> None:
-        self.refused: tuple[str, Part, Reasons] = refused  # type: ignore[assignment]
+        self.refused: tuple[str, Part, Reasons] = refused
 
     def _refuse(self, *asked: object) -> NoReturn:
         raise UnprovenError(*self.refused)

@@ -144,7 +144,15 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "interface",
     ),
 }  # fmt: skip
-ADDING = ("bert", "roberta", "distilbert", "bart", "marian", "modernbert", "albert")  # their tokenizers add two tokens
+ADDING = (
+    "bert",
+    "roberta",
+    "distilbert",
+    "bart",
+    "marian",
+    "modernbert",
+    "albert",
+)  # their tokenizers add two tokens
 
 
 def build(kind: str, settings: str, choices: dict[str, Any]) -> Any:

@@ -1,6 +1,4 @@
-"""The two possible places of a norm in a block, drawn as boxes and arrows."""
-
-from typing import get_args
+"""The places of a norm in a block, drawn as boxes and arrows."""
 
 import plotly.graph_objects as go
 
@@ -11,24 +9,31 @@ from viz.notation.theme import MASKED, STREAM, rgba
 _ORDERS: dict[NormPlace, tuple[str, ...]] = {
     "pre": ("x", "norm", "f", "+", "out"),
     "post": ("x", "f", "+", "norm", "out"),
+    "both": ("x", "norm", "f", "norm", "+", "out"),
+    "after": ("x", "f", "norm", "+", "out"),
 }
 _TITLES: dict[NormPlace, str] = {
     "pre": "pre-norm: x + f(norm(x))",
     "post": "post-norm: norm(x + f(x))",
+    "both": "before and after f: x + norm(f(norm(x)))",
+    "after": "after f: x + norm(f(x))",
 }
 _LETTERS = {"size": 15}
 _STEP, _ROW, _HALF = 1.5, 2.0, 0.42  # distances between boxes and rows, half a box
 
 
 def norm_orders(own: NormPlace) -> go.Figure:
-    """Both orders, one below the other; the model's own is drawn in colour.
+    """Pre-norm and post-norm, and the model's own order where it is another, one below the other; the
+    model's own is drawn in colour.
 
     f is the sub-layer: attention or feed-forward.
     """
-    across = {"visible": False, "range": [-0.7, 4 * _STEP + 0.7], "fixedrange": True}
-    down = {"visible": False, "range": [-_ROW - 0.7, 1.25], "fixedrange": True}
-    figure = chart([], across, down, height=340)
-    for number, place in enumerate(get_args(NormPlace)):
+    orders: list[NormPlace] = [*(() if own in ("pre", "post") else (own,)), "pre", "post"]
+    steps, rows = max(len(_ORDERS[place]) for place in orders) - 1, len(orders) - 1
+    across = {"visible": False, "range": [-0.7, steps * _STEP + 0.7], "fixedrange": True}
+    down = {"visible": False, "range": [-rows * _ROW - 0.7, 1.25], "fixedrange": True}
+    figure = chart([], across, down, height=40 + 150 * len(orders))
+    for number, place in enumerate(orders):
         _draw(figure, place, -number * _ROW, own=place == own)
     return figure
 

@@ -1,5 +1,6 @@
 """Names of norms, sub-layers and states of the stream, as lists and pictures show them. Pure."""
 
+from model.analysis.stream.stream import sub_layers
 from model.nn.config import NormPlace, Stack
 from model.nn.places import Kind, Place, head_label, head_named
 from model.trace.trace import Trace
@@ -27,7 +28,7 @@ def norm_name(name: str, order: NormPlace, *, stacks: int = 1) -> str:
     elif place.kind == "final":
         words = "After the last layer"
     else:
-        before = "before" if order == "pre" else "after"
+        before = "before" if order != "post" and name == place.norm else "after"
         words = f"Layer {place.layer}, {before} {SUBLAYERS[place.kind]}"
     return _of_stack(words, place.stack, stacks)
 
@@ -46,12 +47,8 @@ def part_name(part: str, *, stacks: int = 1, short: bool = False) -> str:
 
 def state_names(trace: Trace, stack: Stack) -> tuple[str, ...]:
     """One name for each state of a stack's stream: "embedding", "L0 attention", and so on."""
-    places = [Place.named(norm.name) for norm in trace.norms]
-    sublayers = [
-        f"{place.label} {ADDED_BY[place.kind]}"
-        for place in places
-        if place.stack == stack and place.layer is not None
-    ]
+    places = map(Place.named, sub_layers(trace, stack))
+    sublayers = [f"{place.label} {ADDED_BY[place.kind]}" for place in places]
     return ("embedding", *sublayers)
 
 

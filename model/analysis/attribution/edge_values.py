@@ -16,6 +16,7 @@ from model.run.refusals import check_id
 from model.trace.arrays import Wide
 from model.trace.records import Attention
 from model.trace.trace import Trace
+from model.trace.unproven import require
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -56,6 +57,7 @@ class EdgeValues:
         """
         model, trace, attention = self._model, self._trace, self._attention
         trace.require_prediction()
+        require(model.name, "logit_parts", trace.unproven)
         if attention.stack == "encoder":
             raise ValueError(
                 f"{attention.name} writes to the encoder's stream; logits are read from the decoder's."
@@ -66,6 +68,7 @@ class EdgeValues:
         reader = Reader(row[None], np.array([at]))
         for part in sub_layers_back(model, trace, "decoder", reader, None):
             if part.name == attention.name:
+                reader = reader.through(part)
                 break  # the reader stands behind it now
         added = np.zeros_like(self.weights)
         added[at] = self.weights[at] * reader.factor[0] * (self.written @ reader.rows[0])

@@ -23,6 +23,7 @@ from model.analysis.attribution.modules import (
     wide,
 )
 from model.analysis.attribution.stream_parts import Positions
+from model.analysis.stream.stream import sub_layers
 from model.nn.config import RotaryPairs, Stack
 from model.nn.places import Place
 from model.trace.arrays import Array, Wide
@@ -138,13 +139,11 @@ def where_read(
     norms = {norm.name: norm for norm in trace.norms}
     place = Place(stack, None, "final") if before is None else Place.named(before)
     name = place.norm
-    if name in norms and (before is None or model.config.norm_place == "pre"):
+    if name in norms and (before is None or not model.config.norms_sum):
         return norms[name]
     if before is None:
         return stack, len(trace.residual[stack]) - 1
-    places = [Place.named(norm) for norm in norms]  # each with a state before it
-    layers = [one.name for one in places if one.stack == stack and one.layer is not None]
-    return stack, layers.index(before)
+    return stack, sub_layers(trace, stack).index(before)
 
 
 def _turn(model: "Model", attention: Attention, length: int) -> Turn | None:

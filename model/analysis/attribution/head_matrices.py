@@ -1,7 +1,8 @@
 """A head as two matrices, read over a vocabulary: W_Q·W_Kᵀ, where it looks, and W_V·W_O, what it writes.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits". A norm before the head, or
-before the output matrix, is folded into what follows it: its γ and, for a layer norm, the subtracted mean.
+before the output matrix, is folded into what follows it, and one on what the head writes into W_O: its γ and,
+for a layer norm, the subtracted mean.
 Axes: V vocabulary, C d_model, D width of a head.
 """
 
@@ -108,7 +109,8 @@ def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMat
         fold(_norm_before(model, trace, attention, side), made[side].matrix) for side in SIDES
     )
     width = attention.vectors[2].shape[-1]
-    output = model.layer(name).output.weight[:, head * width : (head + 1) * width]
+    output = wide(model.layer(name).output.weight[:, head * width : (head + 1) * width])
+    after = next((norm for norm in trace.norms if norm.name == attention.place.after), None)
     return HeadMatrices(
         head=(name, head),
         order=trace.attention.index(attention),
@@ -118,7 +120,7 @@ def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMat
         query=query,
         key=key,
         value=value,
-        output=wide(output),
+        output=fold(after, output.T).T,
         maps=(made["query"], made["key"]),
     )
 

@@ -6,6 +6,7 @@ Transformer Circuits"). Axes: T tokens, M means over tokens, R rows, C d_model, 
 """
 
 from collections.abc import Iterator
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +49,19 @@ class Reader:
         if norm.kind == "layer":
             self.rows = self.rows - self.rows.mean(-1, keepdims=True)
         self.factor = self.factor * norm.inverse_deviation.astype(np.float64)[self.tokens, None]
+
+    def through(self, part: Contribution) -> "Reader":
+        """What reads the last map of a sub-layer as this reads what it adds to the stream. Its constants are
+        counted here by `take`."""
+        if part.norm is None:
+            return self
+        inner = copy(self)
+        inner.back_through(part.norm)
+        return inner
+
+    def take(self, inner: "Reader") -> None:
+        """Counts the biases that another reader met."""
+        self.constant = inner.constant
 
     def add(self, bias: Array) -> None:
         """Counts a vector (C,) that is added here at every token."""
@@ -99,7 +113,7 @@ def sub_layers_back(
     final = Place(stack, None, "final").norm
     if before is None and final in norms:
         reader.back_through(norms[final])
-    elif before is not None and place == "pre":
+    elif before is not None and place != "post" and Place.named(before).norm in norms:
         reader.back_through(norms[Place.named(before).norm])
     for part in reversed(parts):
         if place == "post":
@@ -120,11 +134,13 @@ def parts_read(
             yield part.name, reader.of(part.added)
             continue
         weight, bias = weight_and_bias(layers[part.name].output)
-        heads = reader.of_heads(trace.find(part.name), weight)
+        inner = reader.through(part)
+        heads = inner.of_heads(trace.find(part.name), weight)
         yield from (
             (head_name((part.name, head)), heads[head]) for head in reversed(range(len(heads)))
         )
-        reader.add(bias)
+        inner.add(bias)
+        reader.take(inner)
     if (norm := embedding_norm(trace, stack)) is not None:
         reader.back_through(norm)
     for name, summand in reversed(list(trace.summands[stack].items())):

@@ -106,7 +106,7 @@ class _Stack:
             yield from self._around(kind, self._attention(kind))
         if config.d_mlp:
             yield from self._around("feed_forward", self._feed_forward())
-        if config.norm_place == "pre":
+        if not config.norms_sum:
             yield made("final", "Final norm", _NORM, _WIDE, "norms and sums")
         if self.stack == "decoder":
             axes = ("batch", "token", "d_vocab")
@@ -154,11 +154,13 @@ class _Stack:
     def _around(self, place: Kind, inner: Iterator[Operation]) -> Iterator[Operation]:
         """A sub-layer with its norm and its shortcut."""
         made = partial(self._made, place, axes=_WIDE, part="norms and sums", times=self.layers)
-        if self.config.norm_place == "pre":
+        if self.config.norms_input:
             yield made("Norm", _NORM)
         yield from inner
+        if self.config.norms_output:
+            yield made("Norm of the output", _NORM)
         yield made("Plus the stream", "x + f(x)")
-        if self.config.norm_place == "post":
+        if self.config.norms_sum:
             yield made("Norm", _NORM)
 
     def _attention(self, kind: Kind) -> Iterator[Operation]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from model.analysis.cost.operations import OUTPUT, Lengths, Operation
+from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.trace.records import Attention
@@ -24,7 +25,7 @@ def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
     """Shape of each recorded array of the first layer by (place, name) of its operation, without the
     batch axis. Views of other arrays are not listed."""
     found: dict[Key, Shape] = {}
-    for stack in trace.residual:
+    for stack in trace.stacks:
         found |= _stream(trace, stack)
     for attention in trace.attention:
         if attention.layer == 0:
@@ -32,7 +33,8 @@ def recorded_shapes(trace: Trace) -> dict[Key, Shape]:
     for norm in trace.norms:
         place = Place.named(norm.name)
         if not place.layer:  # the first one, or outside of the layers
-            name = "Final norm" if place.kind == "final" else "Norm"
+            after = "Norm of the output" if norm.name == place.after else "Norm"
+            name = "Final norm" if place.kind == "final" else after
             found[place.in_any_layer, name] = norm.output.shape
     for record in trace.feed_forward:
         place = Place.named(record.name)
@@ -66,8 +68,8 @@ def _stream(trace: Trace, stack: Stack) -> dict[Key, Shape]:
         (embedding, "Token vectors"): trace.summands[stack]["tokens"].shape,
         (embedding, "Plus positions"): trace.residual[stack][0].shape,
     }
-    places = [Place.named(norm.name) for norm in trace.norms]
-    first = [place for place in places if place.stack == stack and place.layer == 0]
+    places = [Place.named(name) for name in sub_layers(trace, stack)]
+    first = [place for place in places if place.layer == 0]
     for state, place in zip(trace.residual[stack][1:], first, strict=False):
         found[place.in_any_layer, "Plus the stream"] = state.shape
     return found

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from model.analysis.stream.stream import contributions, embedding_norm, lengths, weight_and_bias
+from model.analysis.stream.stream import (
+    Contribution,
+    contributions,
+    embedding_norm,
+    lengths,
+    weight_and_bias,
+)
 from model.nn.places import Place
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
+from model.trace.unproven import require
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -51,10 +58,11 @@ def result_lengths(model: "Model", attention: Attention) -> Array:
 
 
 def results_check(model: "Model", trace: Trace, name: str) -> float:
-    """Largest |sum of the head results + bias - what the stream received| of a sub-layer."""
+    """Largest |sum of the head results + bias - what the sub-layer wrote|, as the stream received it or as
+    a norm on the way to the stream read it."""
     attention = trace.find(name)
     parts = contributions(trace, attention.stack, model.config.norm_place)
-    received = next(part.added for part in parts if part.name == name)
+    received = next(part.written for part in parts if part.name == name)
     total = head_results(model, attention).sum(0) + output_bias(model, name)
     return float(np.abs(total - received).max())
 
@@ -71,6 +79,7 @@ def parts_of_logit(
     feed-forwards counts there ("direct effect", Elhage et al. 2021). Raises ValueError for an encoder.
     """
     trace.require_prediction()
+    require(model.name, "logit_parts", trace.unproven)
     named: list[tuple[PartKind, str, int | None, float]] = []
     vectors: list[Wide] = []  # (C,) each
 
@@ -115,13 +124,23 @@ def _summands(
             attention = trace.find(part.name)
             here = replace(attention, output=attention.output[:, position : position + 1])
             for head, result in enumerate(head_results(model, here)):
-                yield "head", part.name, head, result[0]
+                yield "head", part.name, head, _added(result[0], part, position)
             if (bias := output_bias(model, part.name)).any():
-                yield "bias", part.name, None, bias
+                yield "bias", part.name, None, _added(bias, part, position)
+            if part.norm is not None and part.norm.beta.any():
+                yield "norm", part.norm.name, None, part.norm.beta
         if place == "post":
             yield norms[where.norm]
-    if place == "pre":
-        yield norms[Place("decoder", None, "final").norm]
+    final = norms.get(Place("decoder", None, "final").norm)
+    if final is not None:
+        yield final
+
+
+def _added(vector: Array, part: Contribution, position: int) -> Array:
+    """What the stream received of a summand (C,) of what a sub-layer wrote."""
+    if part.norm is None:
+        return vector
+    return np.asarray(_normed(vector.astype(np.float64), part.norm, position), np.float32)
 
 
 def _normed(vector: Wide, norm: NormRecord, position: int) -> Wide:

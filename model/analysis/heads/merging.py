@@ -21,7 +21,7 @@ class Merged:
     outputs: Array  # (head, token, d_v): zero for an ablated head
     written: Array  # (head, token, d_model): each through its own rows of W_O
     bias: Array  # (d_model,): of W_O; zero where it has none
-    recorded: Array  # (token, d_model): what the sub-layer added to the stream
+    recorded: Array  # (token, d_model): what the sub-layer wrote
 
     @property
     def concatenated(self) -> Array:
@@ -57,5 +57,5 @@ def merged(model: "Model", trace: Trace, name: str, tokens: slice = slice(None))
     outputs = here.output.copy()
     outputs[list(attention.ablated)] = 0.0
     parts = contributions(trace, attention.stack, model.config.norm_place)
-    received = next(part.added for part in parts if part.name == name)
+    received = next(part.written for part in parts if part.name == name)
     return Merged(outputs, head_results(model, here), output_bias(model, name), received[tokens])

@@ -18,6 +18,7 @@ from model.nn.recorder import Recorder, recording
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.records import Attention
 from model.trace.trace import Trace
+from model.trace.unproven import NotShownError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,6 +79,11 @@ def head_dropped(attention: Attention, head: int, rate: float, seed: int) -> Dro
 def part_named(model: "Model", trace: Trace, name: str) -> Contribution:
     """What the sub-layer of this name adds to the stream."""
     stack = Place.named(name).stack
+    if model.config.norms_output:
+        raise NotShownError(
+            f"A norm stands on what each sub-layer of {model.name} writes, so what dropout inside of it does "
+            "to the stream is not shown."
+        )
     parts = contributions(trace, stack, model.config.norm_place)
     return next(part for part in parts if part.name == name)
 

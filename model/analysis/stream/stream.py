@@ -51,8 +51,8 @@ def contributions(trace: Trace, stack: Stack, place: NormPlace) -> tuple[Contrib
 
 
 def sub_layers(trace: Trace, stack: Stack) -> tuple[str, ...]:
-    """The sub-layers that write to a stack's stream, in order of execution. Raises ValueError where they are not
-    as many as its states."""
+    """The sub-layers that write to a stack's stream, in order of execution. Raises ValueError where they are
+    not as many as its states."""
     attentions: dict[int, list[str]] = {}
     for attention in trace.attention:
         if attention.stack == stack:
@@ -109,7 +109,8 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
     """(token, d_model): what a norm reads, recomputed from the stream and the sub-layers.
 
     After the embeddings: their sum. Pre-norm and final norm: the stream. Post-norm: the stream plus
-    what the sub-layer wrote; or, where it stands before the sum, what the sub-layer wrote. Raises ValueError for a norm of no stack.
+    what the sub-layer wrote; or, where it stands before the sum, what the sub-layer wrote. Raises
+    ValueError for a norm of no stack.
     """
     place = Place.named(norm)
     name, stack = place.name, place.stack

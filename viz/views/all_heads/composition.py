@@ -111,7 +111,7 @@ def composition(seen: Look, picture: DeltaGenerator, words: DeltaGenerator) -> N
         _graph(seen, found[:LINES])
     look_for(_most(seen, found, base), said)
     st.latex(_COMPOSED)
-    pre = seen.model.config.norm_place == "pre"
+    pre = seen.model.config.norms_input
     norms = "the norms before heads are folded in" if pre else "norms are left out"
     st.caption(
         f"From the matrices alone, whatever the sentence ({SOURCE}). Random matrices of this width give "

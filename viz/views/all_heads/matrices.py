@@ -159,14 +159,12 @@ def _left_out(seen: Look, made: HeadMatrices, looks: bool) -> str:
     norm = (
         "e is a token's vector, put through the head's norm as if it were alone in the stream"
         + (", without β" if config.shifts else "")
-        if config.norm_place == "pre"
+        if config.norms_input
         else "e is a token's vector as it enters the stream; norms of layers between are left out"
     )
     if not looks:
         final = (
-            ", through the last norm's γ and without its division"
-            if config.norm_place == "pre"
-            else ""
+            ", through the last norm's γ and without its division" if not config.norms_sum else ""
         )
         return (
             f"{norm}. u is the row of the output matrix{final}: so the numbers can be compared with one "
@@ -231,7 +229,7 @@ def _singular(
         "directions of the stream the head reads or writes.",
         words,
     )
-    if seen.model.config.norm_place == "pre":
+    if seen.model.config.norms_input:
         mean = " and the subtracted mean" if seen.model.config.centres else ""
         st.caption(f"The norm before the head is folded in: its γ{mean}.")
     table({"W_Q · W_Kᵀ": looks, "W_V · W_O": writes}, f"all-heads-{shown}", index="number")

@@ -265,7 +265,7 @@ def _say_logit(seen: Look, cell: Cell, chosen: _Logit, added: Row) -> None:
             which = "rest" if part.kind != "head" else "heads"
             which = "this" if (part.name, part.head) == here else which
             sums[which] += sign * part.effect
-    head = plain(part_name(f"{cell.place}.{cell.head}", stacks=len(seen.trace.residual)))
+    head = plain(part_name(f"{cell.place}.{cell.head}", stacks=len(seen.trace.stacks)))
     queries, keys = ([plain(token_label(text)) for text in texts] for texts in seen.labels)
     most = int(np.abs(added).argmax())
     look_for(

@@ -89,7 +89,7 @@ def _on_embedding(seen: Look, draw: Draw, places: Places) -> None:
 def _on_output(seen: Look, draw: Draw, places: Places) -> None:
     """What a sub-layer adds to the stream."""
     with places[1]:
-        stacks = len(seen.trace.residual)
+        stacks = len(seen.trace.stacks)
         names = [part.name for part in _parts(seen)]
         name = st.selectbox(
             "Sub-layer",
@@ -200,9 +200,7 @@ def _on_weights(seen: Look, draw: Draw, places: Places) -> None:
 def _parts(seen: Look) -> list[Contribution]:
     """Every sub-layer of all stacks."""
     order = seen.model.config.norm_place
-    return [
-        part for stack in seen.trace.residual for part in contributions(seen.trace, stack, order)
-    ]
+    return [part for stack in seen.trace.stacks for part in contributions(seen.trace, stack, order)]
 
 
 def _effect(

@@ -15,6 +15,8 @@ RESIDUAL = r"x \leftarrow x + f(x)"
 STREAM: dict[NormPlace, str] = {
     "pre": r"x_{l+1} = x_l + f_l(\mathrm{norm}(x_l))",
     "post": r"x_{l+1} = \mathrm{norm}(x_l + f_l(x_l))",
+    "both": r"x_{l+1} = x_l + \mathrm{norm}(f_l(\mathrm{norm}(x_l)))",
+    "after": r"x_{l+1} = x_l + \mathrm{norm}(f_l(x_l))",
 }
 DROPOUT = (
     r"x_i \leftarrow \begin{cases} 0 & \text{with probability } p \\"

@@ -150,7 +150,7 @@ def chosen_layer(seen: Look) -> FeedForwardRecord | None:
             "This model has attention only: no feed-forward layers. Stories and MiniLM have them."
         )
         return None
-    stacks = len(seen.trace.residual)
+    stacks = len(seen.trace.stacks)
     name = st.selectbox(
         "Layer",
         list(records),

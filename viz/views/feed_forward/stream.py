@@ -30,7 +30,7 @@ def contributions_view(seen: Look) -> None:
     """The length of what attention and feed-forward add, beside the length of the stream."""
     picture, words = st.columns([2, 1], gap="large")
     said = words.container()
-    stacks: list[Stack] = list(seen.trace.residual)
+    stacks: list[Stack] = list(seen.trace.stacks)
     stack = stacks[0]
     if len(stacks) > 1:
         key = "feed-forward-stack"
@@ -59,7 +59,7 @@ def contributions_view(seen: Look) -> None:
         chart(figure, f"feed-forward-contributions-{shown}")
     with words:
         st.latex(formulas.STREAM[place])
-        st.markdown(_HOW[place])
+        st.markdown(_HOW["post" if place == "post" else "pre"])
     _contribution_check(seen, stack, parts)
     columns = {f"{name} adds": each for name, each in zip(names, added, strict=True)}
     end = {"stream at the end": lengths(seen.trace.residual[stack][-1])}
@@ -83,7 +83,7 @@ def _contribution_check(seen: Look, stack: Stack, parts: tuple[Contribution, ...
         "Check: what the stream received differs from what the sub-layers wrote, recomputed through "
         f"their own last maps, by at most {difference(apart)}"
     )
-    if seen.model.config.norm_place == "pre":
+    if not seen.model.config.norms_sum:
         total = states[0] + sum(part.added for part in parts)
         whole = difference(float(np.abs(total - states[-1]).max()))
         said += f"; the first state and all contributions from the last state by at most {whole}"

@@ -91,7 +91,7 @@ def _choose_norm(seen: Look) -> NormLook:
 
 
 def _title(seen: Look, name: str) -> str:
-    return norm_name(name, seen.model.config.norm_place, stacks=len(seen.trace.residual))
+    return norm_name(name, seen.model.config.norm_place, stacks=len(seen.trace.stacks))
 
 
 def norm_rows(

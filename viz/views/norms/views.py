@@ -9,6 +9,7 @@ import streamlit as st
 from model.analysis.stream.norms import layer_normalized, rms_normalized, token_statistics
 from model.analysis.stream.stream import norm_reads
 from model.nn.config import NormKind
+from model.nn.places import Place
 from model.snippets.layers import norm as norm_code
 from model.trace.arrays import Array
 from model.trace.records import NormRecord
@@ -255,6 +256,10 @@ _PLACES = {
     "the stream itself is never rescaled. A pre-norm stack therefore ends with one more norm.",
     "post": "This model is **post-norm**, as the 2017 transformer and BERT are: the norm stands "
     "after the sum, so the stream itself is rescaled at every sub-layer. No final norm is needed.",
+    "both": "This model norms **what each sub-layer reads and what it writes**, as Gemma 2 does. The norm "
+    "after the sub-layer keeps what is added to the stream small; the stream itself is never rescaled.",
+    "after": "This model norms **what each sub-layer writes**, before that is added to the stream, as OLMo 2 "
+    "does. The sub-layer reads the stream as it is; the stream itself is never rescaled.",
 }
 
 
@@ -268,7 +273,9 @@ def _reads(seen: Look, name: str) -> str:
         return f"Its input is the {vector}."
     if ".final." in name:
         return "Its input is the last state of the stream, after every sub-layer has added to it."
-    if config.norm_place == "pre":
+    if name == Place.named(name).after:
+        return "Its input is f(x), what the sub-layer writes. Its output is added to the stream."
+    if not config.norms_sum:
         return "Its input is x, the stream before the sub-layer. f reads the norm's output."
     return "Its input is x + f(x): the stream plus what the sub-layer adds to it."
 

@@ -41,7 +41,7 @@ def logit_lens(seen: Look) -> None:
         key, end = f"prediction-window-{last}", last - 1
         last = window.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
         first = last - COLUMNS
-    formula.latex(LENS if seen.model.config.norm_place == "pre" else LENS_WITHOUT_NORM)
+    formula.latex(LENS if not seen.model.config.norms_sum else LENS_WITHOUT_NORM)
     states = [state[first:last] for state in trace.residual["decoder"]]
     logits = prediction.rows(first, last)
     found, error = lens(seen.model.unembed, states, logits), rounding(trace, logits)
