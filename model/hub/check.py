@@ -36,17 +36,26 @@ class Reference:
     result: Tensor  # logits, or an encoder's last state
 
 
-def check(model: Model, reference: Reference) -> Reasons:
-    """Compares our pass with the reference, and its records with each other: why parts are not proven.
+@dataclass(frozen=True)
+class Checked:
+    """What is not proven and why, and the factor of the logits."""
 
-    Raises ValueError, with a sentence, where attention is not.
+    unproven: Reasons
+    logit_factor: float
+
+
+def check(model: Model, reference: Reference) -> Checked:
+    """Compares our pass with the reference, and its records with each other.
+
+    Raises ValueError, with a sentence, where attention is not proven.
     """
     trace, result = traced(model, reference, Intervention())
     _same_weights(trace, reference)
     if not max(attention.check() for attention in trace.attention) <= RECORDS:
         raise ValueError("the outputs of its attention are not what its weights and values give")
     unproven: dict[Part, str] = dict(model.unproven)
-    proofs: tuple[tuple[Part, tuple[Part, ...], Callable[[], None]], ...] = (
+    found: dict[Part, float | None] = {}
+    proofs: tuple[tuple[Part, tuple[Part, ...], Callable[[], float | None]], ...] = (
         ("logits", (), lambda: _near(result, reference.result.numpy(), "its logits")),
         ("norms", (), lambda: _normed(trace)),
         ("stream", ("output",), lambda: _add_up(model, trace)),
@@ -62,10 +71,10 @@ def check(model: Model, reference: Reference) -> Reasons:
             if lacking is not None and part not in unproven:
                 raise ValueError(f"that needs {WORDS[lacking]}, and {unproven[lacking]}")
             if part not in unproven:
-                proof()
+                found[part] = proof()
         except ValueError as reason:
             unproven[part] = str(reason)
-    return unproven
+    return Checked(unproven, found.get("logit_parts") or 1.0)
 
 
 def traced(model: Model, reference: Reference, intervention: Intervention) -> tuple[Trace, Array]:
@@ -148,21 +157,27 @@ def _unembeds(model: Model, trace: Trace) -> None:
         _near(unembedded, trace.logits, "its last state through the output matrix")
 
 
-def _linear(model: Model, trace: Trace) -> None:
-    """Logits are the output matrix times the last state, normed, and nothing else."""
-    if trace.logits is None:
-        return
+def _plain_logits(model: Model, trace: Trace) -> Array:
+    """(token, vocabulary): the output matrix times the last state, normed."""
     final = Place("decoder", None, "final").norm
-    ended = {norm.name: norm.output for norm in trace.norms}.get(
-        final, trace.residual["decoder"][-1]
-    )
+    norms = {norm.name: norm.output for norm in trace.norms}
     weight, bias = weight_and_bias(model.module.output or model.module.embedding.tokens)
-    try:
-        _near(ended @ weight.T + bias, trace.logits, "the output matrix times its last state")
-    except ValueError as error:
-        raise ValueError(
-            "its logits are more than the output matrix times the last state: a factor or a cap follows"
-        ) from error
+    ended = norms.get(final, trace.residual["decoder"][-1])
+    return np.asarray(ended @ weight.T + bias)
+
+
+def _linear(model: Model, trace: Trace) -> float:
+    """The factor of the output matrix times the last state. Raises ValueError where the logits are more."""
+    if trace.logits is None:
+        return 1.0
+    plain = _plain_logits(model, trace)
+    measured = float((plain * trace.logits).sum() / max(float(np.square(plain).sum()), 1e-12))
+    for factor in (1.0, measured):
+        if np.abs(factor * plain - trace.logits).max() <= SHARE * max(np.abs(plain).max(), 1.0):
+            return factor
+    raise ValueError(
+        "its logits are more than the output matrix times the last state: a cap, for instance, follows"
+    )
 
 
 def _follows(model: Model) -> None:

@@ -78,7 +78,8 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
         torch.device("cpu"),
         target_tokenizer=HubTokenizer(tokenizer, start=start, end=end, rows=rows, target=True),
     )
-    module.unproven = check(model, reference)
+    checked = check(model, reference)
+    module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
     return model.on(device)
 
 

@@ -83,6 +83,7 @@ class HubTransformer(nn.Module):
         self.config = config
         self.body = body
         self.unproven: Reasons = anatomy.unproven
+        self.logit_factor = 1.0
         self._anatomy = anatomy
         self.embedding = HubTables(body.get_input_embeddings(), anatomy, config)
         self._attentions = [

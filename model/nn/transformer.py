@@ -60,6 +60,7 @@ class Transformer(nn.Module):
     """
 
     unproven: Reasons = MappingProxyType({})  # tests prove every part
+    logit_factor = 1.0
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()

@@ -52,6 +52,11 @@ class Runnable(Protocol):
         ...
 
     @property
+    def logit_factor(self) -> float:
+        """What the output matrix times the last state is multiplied by (Cohere); 1 as a rule."""
+        ...
+
+    @property
     def embedding(self) -> Tables: ...
 
     @property

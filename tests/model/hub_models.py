@@ -91,7 +91,16 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "phi3": ("Phi3ForCausalLM", "Phi3Config", _GROUPED),
     "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", _GROUPED),
-    "cohere": ("CohereForCausalLM", "CohereConfig", {**_GROUPED, "logit_scale": 0.0625}),
+    "cohere": (
+        "CohereForCausalLM",
+        "CohereConfig",
+        {**_GROUPED, "logit_scale": 0.0625},
+    ),
+    "granite": (
+        "GraniteForCausalLM",
+        "GraniteConfig",
+        {**_GROUPED, "logits_scaling": 2.0, "embedding_multiplier": 3.0, "attention_multiplier": 0.3},
+    ),
     "gemma3": (
         "Gemma3ForCausalLM",
         "Gemma3TextConfig",
@@ -126,17 +135,28 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
         {"sizes"},
     ),
     "albert": ("AlbertModel", "AlbertConfig", {**_LLAMA, "embedding_size": 32}, {"sizes", "embedding"}),
-    "granite": ("GraniteForCausalLM", "GraniteConfig", {**_GROUPED, "logits_scaling": 2.0}, set()),
-}  # fmt: skip
-REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_GROUPED, "head_dim": 16}, "4 norms"),
+    "gemma2": (
+        "Gemma2ForCausalLM",
+        "Gemma2Config",
+        {**_GROUPED, "head_dim": 16, "sliding_window": 4},
+        {"logit_parts"},
+    ),
     "t5": (
         "T5ForConditionalGeneration",
         "T5Config",
         {"vocab_size": VOCABULARY, "d_model": 48, "d_kv": 8, "d_ff": 80, "num_layers": 2,
          "num_heads": 6, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 2},
-        "differ",
+        {"positions", "sizes"},
     ),
+    "gpt_oss": (
+        "GptOssForCausalLM",
+        "GptOssConfig",
+        {**_GROUPED, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+         "sliding_window": 4},
+        {"sizes"},
+    ),
+}  # fmt: skip
+REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "bloom": (
         "BloomForCausalLM",
         "BloomConfig",
@@ -144,15 +164,8 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "interface",
     ),
 }  # fmt: skip
-ADDING = (
-    "bert",
-    "roberta",
-    "distilbert",
-    "bart",
-    "marian",
-    "modernbert",
-    "albert",
-)  # their tokenizers add two tokens
+# Their tokenizers add two tokens.
+ADDING = ("bert", "roberta", "distilbert", "bart", "marian", "modernbert", "albert")
 
 
 def build(kind: str, settings: str, choices: dict[str, Any]) -> Any:
@@ -205,6 +218,31 @@ def saved(family: str) -> Path:
 def loaded(family: str) -> Model:
     """A tiny model as the app loads it."""
     return load_model(str(saved(family)), device="cpu")
+
+
+def eager(model: Model, trace: Trace) -> Any:
+    """What the library itself makes of the same ids, with the attention it ships."""
+    kinds = {
+        "decoder": transformers.AutoModelForCausalLM,
+        "encoder": transformers.AutoModel,
+        "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
+    }
+    stock = kinds[model.config.shape].from_pretrained(model.name, attn_implementation="eager")
+    fed = {"input_ids": torch.tensor([[token.id for token in trace.tokens]])}
+    if trace.target_tokens:
+        fed["decoder_input_ids"] = torch.tensor([[token.id for token in trace.target_tokens]])
+    with torch.inference_mode():
+        return stock.eval()(**fed, output_attentions=True, output_hidden_states=True)
+
+
+def eager_weights(model: Model, theirs: Any) -> list[torch.Tensor]:
+    """(1, head, query, key): the library's own weights of every layer, in order of execution."""
+    if model.config.shape != "encoder-decoder":
+        return [*theirs.attentions]
+    layers = [*theirs.encoder_attentions]
+    for own, cross in zip(theirs.decoder_attentions, theirs.cross_attentions, strict=True):
+        layers += [own, cross]
+    return layers
 
 
 def traced(model: Model, intervention: Intervention = UNCHANGED, **more: Any) -> Trace:

@@ -92,8 +92,8 @@ def edge_values(model: "Model", trace: Trace, name: str, head: int) -> EdgeValue
 
 
 def _output_row(model: "Model", token: int) -> Wide:
-    """(d_model,): the row of the output matrix that makes one token's logit."""
+    """(d_model,): the row of the output matrix that makes one token's logit, times the model's factor."""
     module = model.module
     matrix = (module.embedding.tokens if module.output is None else module.output).weight
     check_id(token, len(matrix), model.name)
-    return wide(matrix[token])
+    return wide(matrix[token]) * module.logit_factor

@@ -95,12 +95,13 @@ def parts_of_logit(
         if found.beta.any():
             add("norm", found.name, None, found.beta)
     weight, biases = weight_and_bias(model.module.output or model.module.embedding.tokens)
-    row = weight[token].astype(np.float64)
+    factor = model.module.logit_factor
+    row = factor * weight[token].astype(np.float64)
     parts = [
         StreamPart(*each, effect=float(vector @ row))
         for each, vector in zip(named, vectors, strict=True)
     ]
-    if bias := float(biases[token]):
+    if bias := factor * float(biases[token]):
         parts.append(StreamPart("bias", "output", None, abs(bias), bias))
     return tuple(parts)
 

@@ -35,7 +35,8 @@ def test_a_small_model_with_the_librarys_own_defaults_is_shown(
 ) -> None:
     """Only its sizes are chosen: how far it reads, its windows and the rest are the library's own."""
     kind, settings, choices = FAMILIES[family]
-    chosen = {name: value for name, value in choices.items() if name not in POSITIONS}
+    own = (*POSITIONS, "layer_types")
+    chosen = {name: value for name, value in choices.items() if name not in own}
     chosen |= {name: layers for name in LAYERS if name in chosen}
     folder = save(tmp_path / family, build(kind, settings, chosen), adds=family in ADDING)
     default = getattr(transformers, settings)()

@@ -12,7 +12,16 @@ from model import Intervention, Model, Trace, load_model
 from model.analysis.cost.recorded_shapes import counted_parameters
 from model.analysis.heads.statistics import entropy
 from model.arithmetic.sizes import parameter_parts
-from tests.model.hub_models import FAMILIES, REFUSED, TARGET, TEXT, loaded, saved
+from tests.model.hub_models import (
+    FAMILIES,
+    REFUSED,
+    TARGET,
+    TEXT,
+    eager,
+    eager_weights,
+    loaded,
+    saved,
+)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -25,37 +34,17 @@ def run(model: Model, intervention: Intervention | None = None, **kind: Any) -> 
     return model.trace(TEXT, target, intervention or Intervention(), **kind)
 
 
-def eager(model: Model, trace: Trace) -> Any:
-    """What the library itself makes of the same ids, with the attention it ships."""
-    kinds = {
-        "decoder": transformers.AutoModelForCausalLM,
-        "encoder": transformers.AutoModel,
-        "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
-    }
-    stock = kinds[model.config.shape].from_pretrained(model.name, attn_implementation="eager")
-    fed = {"input_ids": torch.tensor([[token.id for token in trace.tokens]])}
-    if trace.target_tokens:
-        fed["decoder_input_ids"] = torch.tensor([[token.id for token in trace.target_tokens]])
-    with torch.inference_mode():
-        return stock.eval()(**fed, output_attentions=True, output_hidden_states=True)
-
-
 def test_weights_logits_and_states_are_those_of_eager_attention(model: Model) -> None:
     trace = run(model, record="full")
     theirs = eager(model, trace)
-    if model.config.shape == "encoder-decoder":
-        layers = [*theirs.encoder_attentions]
-        for own, cross in zip(theirs.decoder_attentions, theirs.cross_attentions, strict=True):
-            layers += [own, cross]
-        last = theirs.encoder_last_hidden_state
-    else:
-        layers, last = [*theirs.attentions], theirs.hidden_states[-1]
+    layers = eager_weights(model, theirs)
     assert len(layers) == len(trace.attention)
     for attention, weights in zip(trace.attention, layers, strict=True):
         assert attention.heads == weights.shape[1]
         for head in range(attention.heads):
             np.testing.assert_allclose(attention.weights(head), weights[0, head], atol=1e-5)
     if trace.logits is None:
+        last = theirs.hidden_states[-1]
         final = [norm.output for norm in trace.norms if norm.name == "encoder.final.norm"]
         ended = final[0] if final else trace.residual["encoder"][-1]
         np.testing.assert_allclose(ended, last[0], atol=1e-4)

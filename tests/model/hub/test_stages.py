@@ -40,7 +40,7 @@ def module(groups: int, *, causal: bool = True) -> Any:
     layer = SimpleNamespace(
         num_key_value_groups=groups, training=False, sinks=SINKS, is_causal=causal
     )
-    setattr(layer, PLACE, Place("decoder", 0, "causal" if causal else "self"))
+    setattr(layer, PLACE, (Place("decoder", 0, "causal" if causal else "self"),))
     return layer
 
 

@@ -1,0 +1,46 @@
+"""Families of models: each opens to the degree that the table of docs/families.md says."""
+
+import numpy as np
+import pytest
+
+from model.analysis.stream.stream import contribution_check, contributions
+from model.trace.unproven import UnprovenError
+from tests.families_table import PAGE, measured
+from tests.model.hub_models import FAMILIES, PARTLY, REFUSED, loaded, traced
+
+ROWS = {
+    line.split(" | ")[0].removeprefix("| "): line.split(" | ")[1]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ")
+}
+
+
+def test_the_table_lists_every_family_and_at_least_28_open_20_in_full() -> None:
+    assert ROWS.keys() - {"family"} == {*FAMILIES, *PARTLY, *REFUSED}
+    opened = [degree for degree in ROWS.values() if not degree.startswith("refused")]
+    assert len(opened) >= 28
+    assert sum(degree == "in full" for degree in opened) >= 20
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, *PARTLY, *REFUSED])
+def test_a_family_opens_as_the_table_says_with_the_numbers_of_eager_attention(family: str) -> None:
+    found = measured(family)
+    assert found.degree == ROWS[family], "run python -m tests.families_table"
+    assert max(found.weights, found.result) < 1e-5
+
+
+@pytest.mark.parametrize("family", PARTLY)
+def test_what_is_proven_holds_and_what_is_not_says_why(family: str) -> None:
+    model = loaded(family)
+    trace = traced(model, record="full")
+    assert set(model.unproven) == PARTLY[family][3]
+    assert trace.check() < 1e-4
+    for stack in trace.stacks:
+        given = contributions(trace, stack, model.config.norm_place)
+        assert contribution_check(model, trace, given) < 1e-4
+        total = trace.residual[stack][0] + sum(part.added for part in given)
+        if not model.config.norms_sum:
+            np.testing.assert_allclose(total, trace.residual[stack][-1], atol=1e-4)
+    if "embedding" in model.unproven:
+        with pytest.raises(UnprovenError, match="a map stands between the embeddings"):
+            list(trace.summands)
