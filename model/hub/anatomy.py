@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
-from model.hub.attention import Attended
 from model.hub.embedding_tables import first_row, looked_up, model_width, token_factor
 from model.hub.feed_forward import feed_forward_parts
 from model.hub.layer_calls import Layer, SubLayer, reads_at_once
+from model.hub.layer_runs import layers_of
 from model.hub.norm_parts import norm_part
 from model.hub.parts import (
     Anatomy,
@@ -35,8 +34,7 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
     """The anatomy of a model from its probe. Raises ValueError for one whose attention cannot be read."""
     if not found.attended:
         raise ValueError("none of its layers goes through the library's attention interface")
-    lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
-    layers = _layers(_placed(found, shape), found, lists)
+    layers = layers_of(model, found, shape)
     reader = _Reader(found)
     stacks = tuple(
         reader.stack(stack, own)
@@ -222,82 +220,6 @@ def _layout(arranged: Arranged) -> tuple[NormPlace, bool]:
         if place in places:
             return ("both" if {"pre", "after"} <= places else place), at_once.pop()
     return "pre", at_once.pop()
-
-
-def _layers(
-    placed: Sequence[tuple[Place, Attended]], found: Probe, lists: Sequence[nn.ModuleList]
-) -> list[Layer]:
-    """The layers in order, each with what ran in it. A layer whose module runs several times is several."""
-    blocks = {id(event.module): _block_of(event.module, placed, lists) for _, event in placed}
-    ends: dict[int, list[int]] = {
-        id(block): [call.at for call in found.calls if call.module is block]
-        for block in blocks.values()
-    }
-    home = {id(part): block for block in blocks.values() for part in block.modules()}
-
-    def run_of(block: nn.Module, at: int) -> tuple[int, int]:
-        return id(block), sum(end < at for end in ends[id(block)])
-
-    attended: dict[tuple[int, int], list[tuple[Place, Attended]]] = {}
-    for place, event in placed:
-        key = run_of(blocks[id(event.module)], event.at)
-        attended.setdefault(key, []).append((place, event))
-    inside: dict[tuple[int, int], list[Call]] = {}
-    for call in found.calls:
-        if id(call.module) in home:
-            inside.setdefault(run_of(home[id(call.module)], call.at), []).append(call)
-    return [
-        Layer(
-            blocks[id(own[0][1].module)],
-            own,
-            inside.get(key, []),
-            key[1],
-            max(len(ends[key[0]]), 1),
-        )
-        for key, own in attended.items()
-    ]
-
-
-def _placed(found: Probe, shape: Shape) -> list[tuple[Place, Attended]]:
-    """The place of each call of the attention function, told by the lengths of both sequences."""
-    counted: dict[tuple[str, str], int] = {}
-    placed = []
-    for event in found.attended:
-        queries, keys = event.query.shape[-2], event.key.shape[-2]
-        stack: Stack = "encoder" if shape == "encoder" else "decoder"
-        if shape == "encoder-decoder" and queries == found.source:
-            stack = "encoder"
-        if shape == "encoder-decoder" and queries == found.target and keys == found.source:
-            place = Place(stack, counted.get((stack, "cross"), 0), "cross")
-        else:
-            layer = counted.get((stack, "self"), 0)
-            place = Place(stack, layer, "causal" if _looks_back_only(event) else "self")
-        named = (stack, "cross" if place.kind == "cross" else "self")
-        counted[named] = counted.get(named, 0) + 1
-        placed.append((place, event))
-    return placed
-
-
-def _looks_back_only(event: Attended) -> bool:
-    if event.mask is None:
-        return event.causal
-    queries, keys = event.query.shape[-2], event.key.shape[-2]
-    later = torch.ones(queries, keys, dtype=torch.bool).triu(1)
-    return not bool(event.mask.expand(*event.mask.shape[:-2], queries, keys)[..., later].any())
-
-
-def _block_of(
-    module: nn.Module, placed: Sequence[tuple[Place, Attended]], lists: Sequence[nn.ModuleList]
-) -> nn.Module:
-    """The layer of an attention module: its element of the outermost list of modules in which no other
-    self-attention stands."""
-    selves = {id(event.module) for place, event in placed if place.kind != "cross"}
-    for parts in lists:  # outer lists come first
-        for part in parts:
-            inside = {id(inner) for inner in part.modules()}
-            if id(module) in inside and len(inside & selves) <= 1:
-                return part
-    raise ValueError("its layers are not a list of layers")
 
 
 def _norms_around(

@@ -202,7 +202,7 @@ def trace_of(
         device=words_of(device),
         experts=tuple(experts_record(tensors) for tensors in recorder.experts),
         written={name: array_of(written) for name, written in recorder.written.items()},
-        unproven=unproven,
+        unproven=dict(unproven),
     )
 
 

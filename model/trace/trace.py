@@ -20,6 +20,7 @@ from model.trace.unproven import (
     UnprovenRecords,
     UnprovenStates,
     proven,
+    proven_states,
     require,
 )
 
@@ -144,9 +145,9 @@ class Trace:
 
     def require_prediction(self) -> Logits:
         """`prediction`. Raises ValueError for an encoder without a head."""
+        require(self.model, "logits", self.unproven)
         if self.prediction is None:
             raise ValueError(f"{self.model} is an encoder: it predicts no next token.")
-        require(self.model, "logits", self.unproven)
         return self.prediction
 
     @property
@@ -179,11 +180,10 @@ class Trace:
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
         arrays: list[Array | None] = list(self.written.values())
-        if not isinstance(self.residual, UnprovenStates):
-            arrays += [array for states in self.residual.values() for array in states]
-        if not isinstance(self.summands, UnprovenStates):
-            for parts in self.summands.values():
-                arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
+        for states in proven_states(self.residual).values():
+            arrays += states
+        for parts in proven_states(self.summands).values():
+            arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
             arrays += [attention.bias, attention.sinks]
@@ -191,6 +191,8 @@ class Trace:
             arrays += [norm.input, norm.recorded]
         for record in proven(self.feed_forward):
             arrays += [record.before, record.kept]
+        for routed in self.experts:
+            arrays += [routed.logits, routed.weights]
         kept = [array for array in arrays if array is not None]
         addresses = {array.__array_interface__["data"][0]: array.nbytes for array in kept}
         return sum(addresses.values()) + (self.prediction.nbytes if self.prediction else 0)

@@ -15,12 +15,15 @@ from model.nn.intervention import Intervention
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.trace.arrays import Array, read_only
+from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import Logits, Trace
+from model.trace.unproven import proven, proven_states
 
 FORMAT, VERSION = "attention-visualizer trace", 1
 _VECTORS = ("query", "key", "value")
 _NORM_ARRAYS = ("input", "mean", "inverse_deviation", "gamma", "beta")
+_EXPERT_ARRAYS = ("logits", "weights", "chosen")
 _ATTENTION_FIELDS = (
     "name",
     "kind",
@@ -53,11 +56,15 @@ def trace_file(trace: Trace) -> bytes:
         "target_tokens": [_written_token(token) for token in trace.target_tokens],
         "attention": [_written_attention(attention) for attention in trace.attention],
         "norms": [
-            {"name": norm.name, "kind": norm.kind, "epsilon": norm.epsilon} for norm in trace.norms
+            {"name": norm.name, "kind": norm.kind, "epsilon": norm.epsilon}
+            for norm in proven(trace.norms)
         ],
-        "feed_forward": [record.name for record in trace.feed_forward],
-        "states": {stack: len(states) for stack, states in trace.residual.items()},
-        "summands": {stack: list(parts) for stack, parts in trace.summands.items()},
+        "feed_forward": [record.name for record in proven(trace.feed_forward)],
+        "experts": [record.name for record in trace.experts],
+        "written": list(trace.written),
+        "states": {stack: len(states) for stack, states in proven_states(trace.residual).items()},
+        "summands": {stack: list(of) for stack, of in proven_states(trace.summands).items()},
+        "unproven": dict(trace.unproven),
         "same": same,
     }
     return save(kept, {"trace": json.dumps(description)})
@@ -79,10 +86,11 @@ def read_trace(file: bytes) -> Trace:
 
 def _arrays(trace: Trace) -> Arrays:
     """Every recorded array by its name in the file."""
-    arrays: dict[str, NDArray[Any] | None] = {"angles": trace.angles, "logits": trace.logits}
-    for stack, states in trace.residual.items():
+    logits = None if "logits" in trace.unproven else trace.logits
+    arrays: dict[str, NDArray[Any] | None] = {"angles": trace.angles, "logits": logits}
+    for stack, states in proven_states(trace.residual).items():
         arrays |= {f"states/{stack}/{number}": state for number, state in enumerate(states)}
-    for stack, parts in trace.summands.items():
+    for stack, parts in proven_states(trace.summands).items():
         arrays |= {f"summands/{stack}/{name}": part for name, part in parts.items()}
     for attention in trace.attention:
         place = f"attention/{attention.name}"
@@ -91,13 +99,17 @@ def _arrays(trace: Trace) -> Arrays:
         arrays |= {f"{place}/output": attention.output, f"{place}/mask": attention.own_mask}
         arrays |= {f"{place}/bias": attention.bias, f"{place}/sinks": attention.sinks}
         arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
-    for norm in trace.norms:
+    for norm in proven(trace.norms):
         place = f"norms/{norm.name}"
         arrays |= {f"{place}/{name}": getattr(norm, name) for name in _NORM_ARRAYS}
         arrays[f"{place}/output"] = norm.recorded
-    for record in trace.feed_forward:
+    for record in proven(trace.feed_forward):
         place = f"feed_forward/{record.name}"
         arrays |= {f"{place}/before": record.before, f"{place}/hidden": record.hidden}
+    for routed in trace.experts:
+        place = f"experts/{routed.name}"
+        arrays |= {f"{place}/{name}": getattr(routed, name) for name in _EXPERT_ARRAYS}
+    arrays |= {f"written/{name}": written for name, written in trace.written.items()}
     return {name: array for name, array in arrays.items() if array is not None}
 
 
@@ -174,7 +186,13 @@ def _read(description: Written, arrays: Arrays) -> Trace:
             for name in description["feed_forward"]
         ),
         prediction=Logits.of(arrays["logits"]) if "logits" in arrays else None,
-        device=description.get("device", ""),  # files of earlier versions lack it
+        device=description.get("device", ""),  # files of earlier versions lack it and what follows
+        experts=tuple(
+            ExpertsRecord(name, *(arrays[f"experts/{name}/{of}"] for of in _EXPERT_ARRAYS))
+            for name in description.get("experts", ())
+        ),
+        written={name: arrays[f"written/{name}"] for name in description.get("written", ())},
+        unproven=description.get("unproven", {}),
     )
 
 

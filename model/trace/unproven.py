@@ -24,6 +24,7 @@ WORDS: dict[Part, str] = {
 
 
 _Record = TypeVar("_Record")
+_Key = TypeVar("_Key")
 
 
 class NotShownError(ValueError):
@@ -70,6 +71,11 @@ class UnprovenRecords(tuple[Any, ...]):
 def proven(records: tuple[_Record, ...]) -> tuple[_Record, ...]:
     """Records, or none where they are of a part that is not proven."""
     return () if isinstance(records, UnprovenRecords) else records
+
+
+def proven_states(states: Mapping[_Key, _Record]) -> Mapping[_Key, _Record]:
+    """States by name, or none where they are of a part that is not proven."""
+    return {} if isinstance(states, UnprovenStates) else states
 
 
 class UnprovenStates(Mapping[Any, Any]):

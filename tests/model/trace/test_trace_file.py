@@ -12,6 +12,7 @@ from safetensors.numpy import save as save_arrays
 from model import Intervention, Model, Trace
 from model.nn.patches import Patch
 from model.nn.places import Place
+from model.trace.experts import ExpertsRecord
 from model.trace.matrix_csv import matrix_csv, sheltered
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace_file import read_trace, trace_file
@@ -20,7 +21,9 @@ from tests.model import hub_models
 from tests.model.made_trace import made_trace
 from tests.model.tiny import loaded, run
 
-RECORDS = (Trace, Attention, Place, NormRecord, FeedForwardRecord, Token, Intervention, Patch)
+RECORDS = (
+    Trace, Attention, Place, NormRecord, FeedForwardRecord, ExpertsRecord, Token, Intervention, Patch,
+)  # fmt: skip
 
 HOSTILE = [
     "=1+1",
@@ -110,10 +113,10 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
         assert len(file) < 1.1 * (trace.nbytes + derived) + 60_000  # each number is stored once
 
 
-@pytest.mark.parametrize("family", ["mistral", "bart"])
+@pytest.mark.parametrize("family", ["mistral", "bart", "mixtral"])
 def test_a_trace_of_a_hub_model_comes_back_too(family: str) -> None:
     model = hub_models.loaded(family)
-    trace = hub_models.traced(model, Intervention(scale=0.5))
+    trace = hub_models.traced(model, Intervention(scale=0.5), record="full")
     assert_same_trace(trace, read_trace(trace_file(trace)))
 
 
@@ -135,7 +138,8 @@ def test_the_stages_of_later_models_come_back() -> None:
 def test_every_field_of_a_record_is_written() -> None:
     """A field that a record gains must be written and read, and named here."""
     assert {kind.__name__: len(fields(kind)) for kind in RECORDS} == {
-        "Trace": 13,
+        "Trace": 16,
+        "ExpertsRecord": 4,
         "Attention": 16,
         "Place": 3,
         "NormRecord": 9,
