@@ -19,7 +19,7 @@ from model.hub.head import head_of
 from model.hub.hooks import hook_model
 from model.hub.named_weights import named_weights
 from model.hub.parts import Anatomy
-from model.nn.config import Reasons, Shape, TransformerConfig
+from model.nn.config import Part, Reasons, Shape, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.places import Place
 from model.nn.recorder import current
@@ -159,9 +159,17 @@ class HubTransformer(nn.Module):
 
     def named_weights(self) -> dict[str, Tensor]:
         """Every weight that a pass uses, under the names of our own transformer."""
-        for part, reason in self.unproven.items():
-            if part != "positions":
-                raise ValueError(reason)
+        needed: tuple[Part, ...] = (
+            "stream",
+            "embedding",
+            "norms",
+            "feed_forward",
+            "output",
+            "logits",
+        )
+        for part in needed:
+            if part in self.unproven:
+                raise ValueError(self.unproven[part])
         return named_weights(self.body, self._anatomy, self.config)
 
     def extra_parameters(self) -> dict[str, int]:

@@ -42,6 +42,8 @@ def _check_layout(anatomy: Anatomy, config: TransformerConfig) -> None:
     """Raises ValueError for layers of another kind than those of our own transformer."""
     if config.norms_output:
         raise ValueError("a norm stands on what each of its sub-layers writes")
+    if any(stack.token_factor not in (1.0, anatomy.width**0.5) for stack in anatomy.stacks):
+        raise ValueError("its token vectors are multiplied by a factor of its own")
     if not config.first_norm:
         raise ValueError("its first layer has no norm")
 

@@ -183,7 +183,7 @@ def trace_of(
             )
             for tensors in recorder.attention
         ),
-        norms=tuple(norm_record(tensors) for tensors in recorder.norms),
+        norms=tuple(map(norm_record, recorder.norms)),
         residual={
             stack: tuple(array_of(state) for state in states)
             for stack, states in recorder.streams.items()
@@ -197,11 +197,11 @@ def trace_of(
             for stack, tables in recorder.tables.items()
         },
         angles=None if angles is None else array_of(angles[None]),
-        feed_forward=tuple(feed_forward_record(tensors) for tensors in recorder.feed_forward),
+        feed_forward=tuple(map(feed_forward_record, recorder.feed_forward)),
         prediction=prediction,
         device=words_of(device),
-        experts=tuple(experts_record(tensors) for tensors in recorder.experts),
-        written={name: array_of(written) for name, written in recorder.written.items()},
+        experts=tuple(map(experts_record, recorder.experts)),
+        written={name: array_of(one) for name, one in recorder.written.items()},
         unproven=dict(unproven),
     )
 

@@ -8,8 +8,8 @@ import pytest
 from model import Intervention, Model, load_model
 from model.code import checked_difference, largest_difference, lines, listing
 from model.trace.trace import Trace
-from tests.model.code.code_models import CLOSE, HUB, OWN, opened, variant
-from tests.model.hub_models import loaded
+from tests.model.code.code_models import CLOSE, HUB, OWN, REFUSED, opened, variant
+from tests.model.hub_models import PARTLY, loaded, traced
 
 
 def difference(model: Model, trace: Trace) -> float:
@@ -21,6 +21,13 @@ def test_the_check_passes_where_the_listing_is_right(name: str) -> None:
     off = difference(*opened(name))
     print(f"{name}: {off:.1e}")
     assert off <= CLOSE
+
+
+@pytest.mark.parametrize("name", [*REFUSED, *PARTLY])
+def test_a_model_with_what_a_listing_does_not_write_is_refused(name: str) -> None:
+    model = loaded(name)
+    with pytest.raises(ValueError, match=r"its|the"):
+        checked_difference(model, traced(model), model.module.named_weights())
 
 
 @pytest.mark.parametrize("pair", [("query", "key"), ("key", "value"), ("query", "value")])
