@@ -184,10 +184,7 @@ def trace_of(
             for tensors in recorder.attention
         ),
         norms=tuple(map(norm_record, recorder.norms)),
-        residual={
-            stack: tuple(array_of(state) for state in states)
-            for stack, states in recorder.streams.items()
-        },
+        residual={stack: tuple(map(array_of, one)) for stack, one in recorder.streams.items()},
         summands={
             stack: {name: _summand(summand) for name, summand in parts.items()}
             for stack, parts in recorder.summands.items()
