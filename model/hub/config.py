@@ -10,7 +10,7 @@ from model.hub.parts import Anatomy, NormPart, StackPart
 from model.hub.probe import is_norm
 from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
-LONGEST = 4_096  # tokens: a longer text would not fit on a page
+LONGEST = 8_192  # tokens: the weights of one head of a longer text would take more than 256 MB
 _CONTEXTS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx")
 
 

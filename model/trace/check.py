@@ -34,23 +34,31 @@ def largest_gap(
     largest = 0.0
     for start in range(0, len(query), BLOCK):
         rows = slice(start, min(start + BLOCK, len(query)))
-        # Keys after the block's last query have no weight, unless the mask value leaves them some.
-        unseen = look_ahead and math.isinf(mask_value) and mask_value < 0
-        keys = min(rows.stop, len(key)) if unseen else len(key)
-        scores = query[rows] @ key[:keys].T
+        keys = slice(0, len(key))
+        if math.isinf(mask_value) and mask_value < 0:
+            keys = _seen_by(rows, mask, look_ahead, len(key))
+        scores = query[rows] @ key[keys].T
         scores *= np.float32(scale)
         if cap is not None:
             scores = soft_capped(scores, cap)
         if bias is not None:
-            scores += bias[rows if len(bias) > 1 else slice(None), :keys]
+            scores += bias[rows if len(bias) > 1 else slice(None), keys]
         if look_ahead:
-            later = np.arange(keys) > np.arange(rows.start, rows.stop)[:, None]
+            later = np.arange(keys.start, keys.stop) > np.arange(rows.start, rows.stop)[:, None]
             np.copyto(scores, np.float32(mask_value), where=later)
         elif mask is not None:
-            np.copyto(scores, np.float32(mask_value), where=~mask[rows, :keys])
-        gap = np.abs(_context(scores, value[:keys], sink) - output[rows])
+            np.copyto(scores, np.float32(mask_value), where=~mask[rows, keys])
+        gap = np.abs(_context(scores, value[keys], sink) - output[rows])
         largest = max(largest, float(gap.max(initial=0.0)))
     return largest
+
+
+def _seen_by(rows: slice, mask: Mask | None, look_ahead: bool, keys: int) -> slice:
+    """From the first to the last key that some query of a block may look at: the others have no weight."""
+    if look_ahead:
+        return slice(0, min(rows.stop, keys))
+    seen = np.arange(keys) if mask is None else np.flatnonzero(mask[rows].any(0))
+    return slice(0, keys) if not seen.size else slice(int(seen[0]), int(seen[-1]) + 1)
 
 
 def _context(masked: Array, value: Array, sink: float | None) -> Array:

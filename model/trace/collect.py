@@ -1,8 +1,9 @@
 """From the tensors of a pass to the plain arrays of a Trace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -76,6 +77,22 @@ def _bias_of(bias: Tensor) -> Array | None:
         bias = bias.narrow(axis, 0, 1) if bias.stride(axis) == 0 else bias
     array = array_of(bias)
     return array if array.any() else None
+
+
+def _with_one_mask(records: Iterable[Attention]) -> tuple[Attention, ...]:
+    """The records, equal masks kept once: those of all layers of a long text could take gigabytes."""
+    kept: list[Attention] = []
+    masks: list[Mask] = []
+    for record in records:
+        mask = record.own_mask
+        if mask is not None:
+            known = next((one for one in masks if np.array_equal(one, mask)), None)
+            if known is None:
+                masks.append(mask)
+            else:
+                record = replace(record, own_mask=known)
+        kept.append(record)
+    return tuple(kept)
 
 
 def _mask_of(mask: Tensor) -> Mask:
@@ -174,7 +191,7 @@ def trace_of(
         intervention=intervention,
         tokens=tokens,
         target_tokens=target_tokens,
-        attention=tuple(
+        attention=_with_one_mask(
             attention_record(
                 tensors,
                 intervention.ablated_heads(tensors.place.name),

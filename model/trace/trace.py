@@ -12,7 +12,7 @@ import numpy as np
 
 from model.nn.config import Part, Reasons, Stack
 from model.nn.intervention import Intervention
-from model.trace.arrays import Array, read_only
+from model.trace.arrays import Array, Mask, read_only
 from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.unproven import (
@@ -179,14 +179,14 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays: list[Array | None] = list(self.written.values())
+        arrays: list[Array | Mask | None] = list(self.written.values())
         for states in proven_states(self.residual).values():
             arrays += states
         for parts in proven_states(self.summands).values():
             arrays += [] if isinstance(parts, DeferredArrays) else parts.values()
         for attention in self.attention:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
-            arrays += [attention.bias, attention.sinks]
+            arrays += [attention.own_mask, attention.bias, attention.sinks]
         for norm in proven(self.norms):
             arrays += [norm.input, norm.recorded]
         for record in proven(self.feed_forward):

@@ -12,6 +12,7 @@ from tests.viz.explorer.records import record
 
 LONG = 2 * BLOCK + 7
 HOLES = np.random.default_rng(0).random((LONG, LONG)) > 0.5
+BAND = np.tri(LONG, dtype=bool) & ~np.tri(LONG, k=-9, dtype=bool)  # a sliding window
 CLOSED = HOLES.copy()
 CLOSED[[0, BLOCK, LONG - 1]] = False
 
@@ -26,8 +27,10 @@ CLOSED[[0, BLOCK, LONG - 1]] = False
         record(5, LONG, kind="cross"),
         record(LONG, mask=HOLES),
         record(LONG, mask=CLOSED),
+        record(LONG, mask=BAND),
+        record(LONG, mask=np.zeros_like(HOLES)),
     ],
-    ids=["one", "causal", "open", "cross", "holes", "closed rows"],
+    ids=["one", "causal", "open", "cross", "holes", "closed rows", "window", "nothing seen"],
 )
 def test_the_check_is_the_difference_from_the_context_head_by_head(
     attention: Attention, mask_value: float

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from model import Attention, Intervention, Model, Trace
 from model.trace.records import NormRecord
 from model.trace.trace import Logits
-from tests.model.tiny import SENTENCE, TINY, build, loaded, sentence, target
+from tests.model.tiny import SENTENCE, TINY, build, loaded, run, sentence, target
 
 PLAIN = (str, bytes, int, float, bool, type(None), Intervention)
 STEPS = ("scores", "scaled", "masked", "weights", "dropped", "context")
@@ -210,3 +210,17 @@ def test_threads_never_see_each_others_tensors_or_interventions(model: Model) ->
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_layers_with_equal_masks_keep_one() -> None:
+    model = loaded("all-stages")
+    trace = run(model, Intervention(window=5))
+    masks = {id(one.own_mask): one.own_mask for one in trace.attention}
+    assert (len(trace.attention), len(masks)) == (4, 1)
+    (mask,) = masks.values()
+    assert mask is not None
+    bare = replace(trace, attention=tuple(replace(one, own_mask=None) for one in trace.attention))
+    assert trace.nbytes == bare.nbytes + mask.nbytes
+    own = model.trace("the " * 9 + "cat").attention  # longer than the window of every other layer
+    assert own[0].own_mask is own[2].own_mask is not None
+    assert own[1].own_mask is None or not np.array_equal(own[0].own_mask, own[1].own_mask)

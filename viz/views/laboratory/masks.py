@@ -36,6 +36,10 @@ def _masked_head(seen: Look) -> tuple[Array, Mask]:
             "here."
         )
         own = np.tri(*scores.shape, dtype=np.bool_)
+    if any(
+        part is not None for part in (seen.attention.cap, seen.attention.bias, seen.attention.sinks)
+    ):
+        st.caption("This head’s cap, bias and sink play no part here.")
     return scores, own
 
 
