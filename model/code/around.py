@@ -12,7 +12,7 @@ from model.code.script import stem
 from model.snippets.layers import PositionCode, concatenation, joined, norm, with_positions
 from model.snippets.script import TRACE_FILE
 from model.snippets.snippet import Around, Stage, shape
-from model.trace.records import Attention
+from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -59,14 +59,11 @@ def _before(around: AroundHeads) -> Iterator[tuple[Stage, Around]]:
         width = record.input.shape[1]
         shifts = around.model.config.shifts and record.kind == "layer"
         letters = ("gamma", "beta") if shifts else ("gamma",)
-        reads = f"x, {', '.join(letters)} = " + ", ".join(
-            f't["{name}"]' for name in ("input", *letters)
-        )
         yield (
             "norm",
             Around(
                 norm(record, shifts=shifts),
-                (f't = load("{TRACE_FILE}", "norms/{record.name}/")', reads),
+                norm_file_reads(record, shifts=shifts),
                 {"x": shape(*record.input.shape)} | dict.fromkeys(letters, f"({width},)"),
             ),
         )
@@ -74,15 +71,30 @@ def _before(around: AroundHeads) -> Iterator[tuple[Stage, Around]]:
 
 def _after(around: AroundHeads, weights: Mapping[str, "Tensor"]) -> Iterator[tuple[Stage, Around]]:
     attention, within = around.attention, within_weights(around.attention)
-    ablated = list(attention.ablated)
-    read = (
-        f'output = load("{TRACE_FILE}", "attention/{attention.name}/")["output"]',
-        *((f"output[{ablated}] = 0",) if ablated else ()),
-    )
+    read = output_reads(attention)
     given = {"output": shape(*attention.output.shape), "w": "(the layer's weights by name)"}
     yield "concatenated", Around(joined(attention), read, given)
     if f"{within}output.weight" in weights:
         bias = f"{within}output.bias" in weights
         code = concatenation(attention, around.model.config.d_model, bias=bias)
-        maps = f'w = load("{stem(around.model)}.safetensors", "{within}")'
-        yield "written", Around(code, (*read, maps), given)
+        yield "written", Around(code, (*read, map_reads(around.model, attention)), given)
+
+
+def norm_file_reads(record: NormRecord, *, shifts: bool) -> tuple[str, ...]:
+    """The lines of a script that read the input of a norm and what it has learned."""
+    letters = ("gamma", "beta") if shifts else ("gamma",)
+    reads = ", ".join(f't["{name}"]' for name in ("input", *letters))
+    file = f't = load("{TRACE_FILE}", "norms/{record.name}/")'
+    return file, f"x, {', '.join(letters)} = {reads}"
+
+
+def output_reads(attention: Attention) -> tuple[str, ...]:
+    """The lines of a script that read the outputs of the heads, those that are left out as zeros."""
+    ablated = list(attention.ablated)
+    file = f'output = load("{TRACE_FILE}", "attention/{attention.name}/")["output"]'
+    return (file, f"output[{ablated}] = 0") if ablated else (file,)
+
+
+def map_reads(model: "Model", attention: Attention) -> str:
+    """The line of a script that reads the weights of a sub-layer."""
+    return f'w = load("{stem(model)}.safetensors", "{within_weights(attention)}")'

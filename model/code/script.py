@@ -113,6 +113,14 @@ def weights_file(weights: Mapping[str, Tensor]) -> bytes:
     )
 
 
+def saves(model: "Model", name: str) -> bool:
+    """Whether the file of a model's weights holds this one; none can be had of an unknown layout."""
+    try:
+        return name in model.module.named_weights()
+    except ValueError:
+        return False
+
+
 def stem(model: "Model") -> str:
     """The name of the files of a model, without their endings."""
     return re.sub(r"[^\w.-]+", "-", model.name, flags=re.ASCII).strip("-.") or "model"

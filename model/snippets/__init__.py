@@ -3,7 +3,7 @@
 Nothing here runs the lines: the tests do.
 """
 
-from model.snippets.script import Code, code_of, filled, script
+from model.snippets.script import Code, code_of, filled, lone_script, script
 from model.snippets.snippet import STYLES, Line, Origin, Snippet, Stage, Style, Vector
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "Vector",
     "code_of",
     "filled",
+    "lone_script",
     "script",
 ]

@@ -1,7 +1,7 @@
 """All stages of a layer in every style, and each as a script that runs alone."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -73,13 +73,25 @@ class Code:
         for before in chosen.after:
             steps += [line.code for line in self.before(before, style).lines]
         steps += [line.code for line in chosen.lines]
-        written = [*LOADER, *self.reads[stage], *steps, f"print(float({chosen.result}))"]
         cell = {"head": head, "query": query, "key": key, "dimension": dimension}
-        return "\n".join(filled(line, cell) for line in written) + "\n"
+        return _written(self.reads[stage], steps, chosen.result, cell)
 
     def before(self, stage: Stage, style: Style) -> Snippet:
         """A stage before one of this style: loops follow on plain tensors."""
         return self.snippets[stage]["plain" if style == "loops" else style]
+
+
+def lone_script(snippet: Snippet, reads: Sequence[str], cell: Mapping[str, int]) -> str:
+    """The script of lines that follow on no others. reads: the lines that read from files what is given."""
+    return _written(reads, [line.code for line in snippet.lines], snippet.result, cell)
+
+
+def _written(
+    reads: Sequence[str], steps: Sequence[str], result: str, cell: Mapping[str, int]
+) -> str:
+    loader = LOADER if reads else ["import torch", ""]
+    lines = [*loader, *reads, *steps, f"print(float({result}))"]
+    return "\n".join(filled(line, cell) for line in lines) + "\n"
 
 
 def filled(code: str, cell: Mapping[str, int]) -> str:

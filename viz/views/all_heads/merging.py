@@ -4,6 +4,9 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.heads.merging import Merged, merged
+from model.code.around import map_reads, output_reads
+from model.code.check import within_weights
+from model.code.script import saves
 from model.snippets.layers import concatenation
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.merging import merging, merging_of_tokens
@@ -136,6 +139,7 @@ def _code(seen: Look, found: Merged, token: int) -> None:
     attention = seen.attention
     heads, queries, width = attention.output.shape
     d_model = len(found.bias)
+    saved = saves(seen.model, f"{within_weights(attention)}output.weight")
     code_behind(
         concatenation(attention, d_model, bias=bias),
         "concatenation",
@@ -145,4 +149,5 @@ def _code(seen: Look, found: Merged, token: int) -> None:
         },
         cell={"query": token, "dimension": 0},
         value=float(found.total[0, 0]),
+        reads=(*output_reads(attention), map_reads(seen.model, attention)) if saved else None,
     )

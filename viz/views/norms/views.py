@@ -8,6 +8,7 @@ import streamlit as st
 
 from model.analysis.stream.norms import layer_normalized, rms_normalized, token_statistics
 from model.analysis.stream.stream import norm_reads
+from model.code.around import norm_file_reads
 from model.nn.config import NormKind
 from model.nn.places import Place
 from model.snippets.layers import norm as norm_code
@@ -71,6 +72,7 @@ def _this_norm(seen: Look) -> None:
         },
         cell={"query": token, "dimension": look.dimension},
         value=float(norm.output[token, look.dimension]),
+        reads=norm_file_reads(norm, shifts=shifts),
     )
     learned = {"γ": norm.gamma} | ({"β": norm.beta} if shifts else {})
     columns = {"input": norm.input[token], "normalized": norm.normalized[token]}

@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.stream.positions import learned, likeness, rotary, rotary_likeness, sinusoidal
+from model.code.script import saves, stem
 from model.nn.config import PositionKind
 from model.snippets.layers import positions
 from model.trace.arrays import Array
@@ -257,7 +258,16 @@ def _code(seen: Look, found: PositionTable, whole: PositionTable, cell: tuple[in
         given={"table": f"{whole.values.shape}: the model's table of positions"},
         cell={"query": cell[0], "dimension": cell[1]},
         value=float(found.values[cell]),
+        reads=_reads(seen) if found.kind == "learned" else (),
     )
+
+
+def _reads(seen: Look) -> tuple[str, ...] | None:
+    """The line of a script that reads the table of positions; None where no file has it by name."""
+    name = "embedding.positions.weight"
+    if not saves(seen.model, name):
+        return None
+    return (f'table = load("{stem(seen.model)}.safetensors", "{name}")[""]',)
 
 
 def _said(seen: Look, whole: PositionTable) -> str:

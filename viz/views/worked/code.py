@@ -8,7 +8,7 @@ from model.worked.code import given_to, script, snippet
 from model.worked.example import Example
 from viz.elements.one_of import one_listed
 from viz.figures.worked_step import labels
-from viz.shell.code import lines_of
+from viz.shell.code import lines_of, script_of
 
 FORMULA, CODE = "Formula", "Code"
 READING = "worked-reading"  # session state: which of the two a reader chose last
@@ -47,11 +47,9 @@ def code_of_step(example: Example, at: int) -> None:
         cell=cell,
         value=float(np.atleast_2d(step.result)[row, column]),
     )
-    with st.popover("Copy as a script"):
-        text = script(forms, inputs, at, style)
-        needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
-        st.caption(f"It needs {needs} and prints the result of this step.")
-        st.code(text, language="python")
+    text = script(forms, inputs, at, style)
+    needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
+    script_of(text, f"It needs {needs} and prints the result of this step.")
 
 
 def _style(example: Example, at: int) -> Style:
