@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from model.code.line import Line, Plan, inside, linear
+from model.nn.biases import alibi_slopes
 from model.nn.config import RotaryPairs
 from model.nn.places import Part
 
@@ -11,6 +12,7 @@ def attention(plan: Plan) -> Iterator[Line]:
     """The function `attention`. Queries come from x; so do keys and values, except in cross-attention."""
     config, part = plan.config, _part(plan)
     given = "x, source, w, causal=False" if plan.reads_two else "x, w"
+    given += ", window" * bool(config.window)
     line = inside(part)
     yield Line(f"def attention({given}):", None, part)
     yield line('"""Each token mixes the values of the tokens that it attends to."""')
@@ -19,14 +21,41 @@ def attention(plan: Plan) -> Iterator[Line]:
     all_weights = (heads, "n", keys)
     yield line("scores = q @ k.transpose(-2, -1)", *all_weights, stage="scores")
     yield line(f"scaled = scores / {width}**0.5", *all_weights, stage="scaled")
-    yield from _mask(plan)
-    masked = "masked" if config.shape == "decoder" else "scaled"
-    yield line(f"weights = {masked}.softmax(-1)", *all_weights, stage="weights")
+    read, later = _later_stages(plan)
+    yield from later
+    yield from _mask(plan, read)
+    masked = "masked" if config.shape == "decoder" else read
+    if config.sinks:
+        sinks = f'sinks = w["sinks"][:, None, None].expand({heads}, scores.shape[-2], 1)'
+        yield line(sinks, heads, "n", 1, stage="weights")
+        masked = f"torch.cat([{masked}, sinks], -1)"
+    kept = "[..., :-1]" if config.sinks else ""
+    yield line(f"weights = {masked}.softmax(-1){kept}", *all_weights, stage="weights")
     yield line("output = weights @ v", heads, "n", width, stage="output")
     joined = "output = output.transpose(-3, -2).flatten(-2)"
     yield line(joined, "n", heads * width, stage="output")
     result = linear(plan, "output", "output", "self_attention.")
     yield line(f"return {result}", "n", config.d_model, stage="output")
+
+
+def _later_stages(plan: Plan) -> tuple[str, list[Line]]:
+    """What stands between scaled scores and the mask: the name of the last scores, and the lines."""
+    config, line, read, listed = plan.config, inside(_part(plan)), "scaled", []
+    size = config.heads, "n", "n"
+    if config.cap:
+        capped = f"capped = {config.cap:g} * ({read} / {config.cap:g}).tanh()"
+        listed.append(line(capped, *size, stage="capped"))
+        read = "capped"
+    if config.positions == "alibi":
+        slopes = f"slopes = torch.tensor({alibi_slopes(config.heads)})[:, None, None]"
+        apart = "apart = torch.arange(len(x)) - torch.arange(len(x))[:, None]"
+        listed += [
+            line(slopes, config.heads, 1, 1, stage="biased"),
+            line(apart, "n", "n", stage="biased"),
+            line(f"biased = {read} - slopes * apart.abs()", *size, stage="biased"),
+        ]
+        read = "biased"
+    return read, listed
 
 
 def _part(plan: Plan) -> Part:
@@ -69,14 +98,19 @@ def _vectors(plan: Plan) -> Iterator[Line]:
             yield line(repeated, heads, length, width, stage=name)
 
 
-def _mask(plan: Plan) -> Iterator[Line]:
-    """The look-ahead mask: none in an encoder; in an encoder–decoder where it is asked for."""
+def _mask(plan: Plan, read: str) -> Iterator[Line]:
+    """The look-ahead mask: none in an encoder; in an encoder–decoder where it is asked for. read: the scores
+    before it."""
     line, heads = inside(_part(plan)), plan.config.heads
     future = "torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)"
     filled = 'masked_fill(future, float("-inf"))'
     if plan.config.shape == "decoder":
         yield line(f"future = {future}", "n", "n", stage="masked")
-        yield line(f"masked = scaled.{filled}", heads, "n", "n", stage="masked")
+        if plan.config.window:
+            past = "torch.ones(scores.shape[-2:], dtype=torch.bool).tril(-(window or len(x)))"
+            yield line(f"past = {past}", "n", "n", stage="masked")
+            filled = 'masked_fill(future | past, float("-inf"))'
+        yield line(f"masked = {read}.{filled}", heads, "n", "n", stage="masked")
     elif plan.reads_two:
         masks = plan.place is not None and plan.place.kind == "causal"
         sizes = ("n", "m") if masks else ()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from model.analysis.attribution.head_maps import CLOSE, Turn, read_by
 from model.code.line import logits_table
+from model.nn.biases import alibi_slopes
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place
 from model.trace.arrays import Array
@@ -37,12 +38,12 @@ def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
     """How far each layer's queries, keys and values and the last token's logits, recomputed with the weights
     as the listing reads them, are from the model's own, at most, relative to the largest number.
 
-    Raises ValueError, with the rest of a sentence, for attention that scales or masks in another way than a
-    listing, or has more stages.
+    Raises ValueError, with the rest of a sentence, for attention that has other stages than its
+    listing.
     """
     found = []
     for attention in trace.attention:
-        _check_steps(attention)
+        _check_steps(attention, model.config, weights)
         length = attention.query.shape[1]
         angles = model.module.embedding.angles(length, torch.device("cpu"))
         turns = None if angles is None else angles.numpy()
@@ -52,36 +53,45 @@ def largest_difference(model: "Model", trace: Trace, weights: Weights) -> float:
     return max(found)
 
 
-def _check_steps(attention: Attention) -> None:
-    more = {
-        "caps": attention.cap,
-        "adds biases to": attention.bias,
-        "has sinks in": attention.sinks,
-    }
-    for does, found in more.items():
-        if found is not None:
-            raise ValueError(f"it {does} its scores, which this app cannot write as code yet")
+def _check_steps(attention: Attention, config: TransformerConfig, weights: Weights) -> None:
+    _check_stages(attention, config, weights)
     expected = 1 / math.sqrt(attention.query.shape[-1])
     if not math.isclose(attention.scale, expected, rel_tol=1e-5):
         raise ValueError("it does not divide its scores by √d_k")
-    stages = {
-        "caps its scores": attention.cap,
-        "adds a bias to its scores": attention.bias,
-        "gives a part of each row to a sink": attention.sinks,
-    }
-    for does, stage in stages.items():
-        if stage is not None:
-            raise ValueError(f"it {does}, which this app cannot write as code")
-    mask = attention.mask
-    if attention.look_ahead or (mask is None and attention.kind != "causal"):
+    mask, window = attention.mask, config.window_of(attention.layer)
+    if not window and (attention.look_ahead or (mask is None and attention.kind != "causal")):
         return
     refusal = "it masks its scores in a way that this app cannot write as code"
     if mask is None:
         raise ValueError(refusal)
-    everywhere = np.ones(mask.shape[-2:], dtype=bool)
-    usual = np.tril(everywhere) if attention.kind == "causal" else everywhere
+    usual = np.ones(mask.shape[-2:], dtype=bool)
+    if attention.kind == "causal":
+        usual = np.tril(usual) & ~np.tril(usual, -window or -len(usual))
     if not (mask == usual).all():
         raise ValueError(refusal)
+
+
+def _check_stages(attention: Attention, config: TransformerConfig, weights: Weights) -> None:
+    """Raises ValueError, with the rest of a sentence, for a cap, biases or sinks that a listing does not
+    write."""
+    refusal = "it {} in a way that this app cannot write as code"
+    if (attention.cap or 0) != config.cap:
+        raise ValueError(refusal.format("caps its scores"))
+    bias = 0.0 if attention.bias is None else attention.bias
+    if not np.allclose(bias, _alibi(attention) if config.positions == "alibi" else 0, atol=1e-5):
+        raise ValueError(refusal.format("adds biases to its scores"))
+    theirs, ours = weights.get(f"{within_weights(attention)}sinks"), attention.sinks
+    if theirs is None and ours is None:
+        return
+    if theirs is None or ours is None or not np.allclose(ours, _array(theirs)):
+        raise ValueError(refusal.format("has sinks"))
+
+
+def _alibi(attention: Attention) -> Array:
+    """(head, query, key): −slope · distance."""
+    apart = np.subtract.outer(*(np.arange(one.shape[1]) for one in attention.vectors[:2]))
+    slopes = np.array(alibi_slopes(attention.heads), np.float32)
+    return -slopes[:, None, None] * np.abs(apart)
 
 
 def within_weights(attention: Attention) -> str:

@@ -56,6 +56,7 @@ def layer(plan: Plan, stack: Stack) -> Iterator[Line]:
     name, reads = ("layer", "x, w") if not plan.reads_two else (f"{stack}_layer", "x, w")
     if plan.reads_two and stack == "decoder":
         reads = "x, memory, w"
+    reads += ", window" * bool(plan.config.window)
     yield Line(f"def {name}({reads}):")
     yield Line('    """Each sub-layer adds what it computes to the residual stream x."""')
     length: Length = "n" if not plan.reads_two else "source" if stack == "encoder" else "target"
@@ -69,7 +70,9 @@ SubLayer = tuple[Part, str, str, str]  # its block, its norm, its result's name,
 def _sub_layers(plan: Plan, stack: Stack) -> Iterator[SubLayer]:
     """The sub-layers in order; {} is what each one reads."""
     if not plan.reads_two:
-        yield "attention", "self_norm", "attended", 'attention({}, part(w, "self_attention"))'
+        window = ", window" * bool(plan.config.window)
+        own = f'attention({{}}, part(w, "self_attention"){window})'
+        yield "attention", "self_norm", "attended", own
     else:
         causal = ", causal=True" if stack == "decoder" else ""
         own = 'attention({0}, {0}, part(w, "self_attention")' + f"{causal})"

@@ -41,6 +41,7 @@ def lines(
     place: the attention sub-layer whose shapes are written, where one function serves several kinds.
     Raises ValueError, with a sentence, for a model that cannot be written so.
     """
+    _refuse_stages(config)
     plan = Plan(config, frozenset(names), place)
     functions: list[list[Line]] = []
     if plan.reads_two:
@@ -58,6 +59,18 @@ def lines(
     for function in functions:
         listed += [Line(""), Line(""), *function]
     return tuple(listed)
+
+
+def _refuse_stages(config: TransformerConfig) -> None:
+    """Raises ValueError for stages of attention that no listing writes."""
+    if config.positions in ("buckets", "disentangled"):
+        raise ValueError(
+            "it adds learned biases to its scores, which this app cannot write as code"
+        )
+    if config.shape != "decoder" and (config.window or config.positions == "alibi"):
+        raise ValueError(
+            "its windows and biases look both ways, which this app cannot write as code"
+        )
 
 
 def _of_text(text: str) -> list[Line]:
@@ -150,8 +163,11 @@ def _layers(plan: Plan, stack: Stack, call: str, length: Length) -> Iterator[Lin
     config = plan.config
     size = length, config.d_model
     depth = config.encoder_layers if stack == "encoder" else config.decoder_layers
-    yield Line(f"    for i in range({depth}):", None, "attention")
-    yield inside("attention")(f'    x = {call}part(w, f"{stack}.blocks.{{i}}"))', *size)
+    windows = [config.window_of(at) or None for at in range(depth)]
+    each = f"i, window in enumerate({windows})" if config.window else f"i in range({depth})"
+    given = ", window" * bool(config.window)
+    yield Line(f"    for {each}:", None, "attention")
+    yield inside("attention")(f'    x = {call}part(w, f"{stack}.blocks.{{i}}"){given})', *size)
     if f"{stack}.final_norm.gamma" in plan.names:
         yield inside("norm")(f'x = norm(x, part(w, "{stack}.final_norm"))', *size)
 

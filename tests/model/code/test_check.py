@@ -74,6 +74,30 @@ def test_other_steps_of_attention_are_refused(changed: dict[str, Any], said: str
         difference(model, trace)
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"cap": False}, "caps its scores"),
+        ({"bias": False}, "adds biases"),
+        ({"sinks": False}, "has sinks"),
+        ({"window": 3}, "masks its scores"),
+        ({"mask": "none"}, "masks its scores"),
+    ],
+)
+def test_stages_that_are_not_the_listings_are_refused(changed: dict[str, Any], said: str) -> None:
+    model, _ = opened("all-stages")
+    assert difference(model, model.trace("The")) <= CLOSE
+    trace = model.trace(OWN["all-stages"], intervention=Intervention(**changed))
+    with pytest.raises(ValueError, match=f"{said}.* cannot write as code"):
+        difference(model, trace)
+
+
+def test_learned_biases_are_refused_in_a_sentence() -> None:
+    model = load_model("distance-buckets", device="cpu")
+    with pytest.raises(ValueError, match="learned biases"):
+        listing(model)
+
+
 def test_a_window_of_attention_is_refused_in_a_sentence() -> None:
     model = loaded("mistral")
     with pytest.raises(ValueError, match="window"):
