@@ -4,6 +4,7 @@ import streamlit as st
 
 from viz.shell import page
 from viz.views.feed_forward.dropout import dropout_view
+from viz.views.feed_forward.experts import EXPERTS, experts
 from viz.views.feed_forward.formulas import FEED_FORWARD, RESIDUAL, feed_forward
 from viz.views.feed_forward.neurons import activation_view, neurons, on_the_curve
 from viz.views.feed_forward.stream import contributions_view, gradient_view
@@ -13,6 +14,7 @@ page.open_page("pages/feed_forward.py")
 seen = page.look(full=True)
 
 VIEWS = {
+    **({EXPERTS: lambda: experts(seen)} if seen.trace.experts else {}),
     "Neurons": lambda: neurons(seen),
     "On the curve": lambda: on_the_curve(seen),
     "Contributions": lambda: contributions_view(seen),
@@ -42,7 +44,12 @@ the **residual stream**. The shortcut around the sub-layer gives gradients a sho
         config = seen.model.config
         st.latex(feed_forward(config) if config.d_mlp else FEED_FORWARD)
         st.latex(RESIDUAL)
-        if not config.d_mlp:
+        if config.experts:
+            st.caption(
+                f"In this model {config.experts} such layers, the **experts**, stand side by side in a "
+                "feed-forward: a router sends each token to a few of them."
+            )
+        elif not config.d_mlp:
             st.caption("This model has attention only: no feed-forward layers.")
     with picture:
         activation_view()

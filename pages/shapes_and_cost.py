@@ -61,6 +61,7 @@ A model that generates text keeps the keys and values it has computed: the
 
 
 def live() -> None:
+    seen.model.require("sizes")
     pictures, side = st.columns([7, 2], gap="large")
     with side, st.container(key="sizes"):
         sizes = choose_sizes(seen)

@@ -125,7 +125,7 @@ def _add_up(model: Model, trace: Trace) -> None:
         apart = contribution_check(model, trace, given)
         if not apart <= SHARE * max(size, 1.0):
             raise ValueError(
-                f"what its sub-layers write does not add up to the stream of its {stack} ({apart:.1g})"
+                f"what its sub-layers write does not add up to the stream of its {stack}, by {apart:.1g}"
             )
 
 
@@ -194,7 +194,7 @@ def _forgets_positions(model: Model, reference: Reference) -> None:
 
     A model with another mask, such as a window, is not checked.
     """
-    intervention = Intervention(positions=False, mask="none")
+    intervention = Intervention(positions=False, bias=False, mask="none")
     turned = replace(
         reference,
         source=reference.source.flip(1),

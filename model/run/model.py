@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from model.nn.config import Reasons, Stack, TransformerConfig
+from model.nn.config import Part, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site, Through, keeping, putting, unchanged
 from model.nn.recorder import Level, Recorder, recording
@@ -56,6 +56,10 @@ class Model:
     def unproven(self) -> Reasons:
         """Parts of a model of Hugging Face's library that could not be proven at load, and why."""
         return self.module.unproven
+
+    def require(self, part: Part) -> None:
+        """Raises UnprovenError where a part of the model is not proven."""
+        require(self.name, part, self.unproven)
 
     def layer(self, name: str) -> AttentionLayer:
         """The attention sub-layer of this name."""
@@ -217,7 +221,7 @@ class Model:
     def unembed(self, stream: Array) -> Array:
         """States of the stream (…, d_model) as logits (…, vocabulary): the logit lens. Raises
         ValueError for an encoder without a head, and where that is not proven."""
-        require(self.name, "unembedding", self.unproven)
+        self.require("unembedding")
         with torch.inference_mode():
             states = torch.tensor(np.asarray(stream), dtype=torch.float32, device=self.device)
             return read_only(self.module.unembed(states).cpu().numpy())
@@ -225,7 +229,7 @@ class Model:
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
         where W_O is not known."""
-        require(self.name, "output", self.unproven)
+        self.require("output")
         context = torch.tensor(attention.output[head], device=self.device)  # (query, d_v)
         if head in attention.ablated:
             context = torch.zeros_like(context)

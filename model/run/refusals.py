@@ -4,6 +4,7 @@ from model.nn.intervention import Intervention
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Place
 from model.run.protocols import Runnable
+from model.trace.unproven import require
 
 
 class TextTooLongError(ValueError):
@@ -36,6 +37,8 @@ def check_intervention(
 
     name: the model's. lengths: tokens of the text, and of the target (0 without one).
     """
+    if not intervention.positions:
+        require(name, "positions", module.unproven)
     layers = {layer.place.name: layer for layer in module.attentions()}
     for unknown in {
         *(intervention.only or ()),
@@ -88,6 +91,8 @@ def check_patch(
     for kind, place, index in patch.parts:
         stack = Place.named(place).stack
         tokens = (lengths[1] or lengths[0]) if stack == "decoder" else lengths[0]
+        if kind == "stream":
+            require(name, "stream", module.unproven)
         if kind == "feed_forward":
             module.w_out(place)  # raises where there is none
         elif place not in heads:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
+from model.trace.unproven import NotShownError
 from viz.notation.markdown import plain
 
 OWN = "attention"  # the logger of the app's events
@@ -30,6 +31,9 @@ def error_boundary() -> Iterator[None]:
 def tell(error: Exception) -> bool:
     """Logs an error and shows a message without its details; True, for it has been handled. A refusal of the
     model, which has a class of its own, is shown by its own sentence."""
+    if isinstance(error, NotShownError):
+        st.info(plain(str(error)))
+        return True
     if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] == "model":
         st.error(plain(str(error)))
         return True

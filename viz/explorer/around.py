@@ -53,7 +53,8 @@ def offered(around: Sequence["AroundHeads"], *, runs: int) -> list[dict[str, Gro
 
 def _groups_of(around: "AroundHeads", runs: int) -> dict[str, Group]:
     """The groups that a layer has, in their order. runs: in how many the browser compares them."""
-    found = [_added(around), _norm(around), _turned(around), _merged(around)]
+    merged = None if "output" in around.trace.unproven else _merged(around)
+    found = [_added(around), _norm(around), _turned(around), merged]
     named = {group.parts[0].stage.group: group for group in found if group is not None}
     return {name: group for name, group in named.items() if runs * group.bytes <= LARGEST}
 

@@ -1,13 +1,13 @@
 """The blocks of a model in the order in which a token goes through them, read off its config."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from model.nn.config import Stack, TransformerConfig
-from model.nn.places import Part
+from model.nn.config import Part, Stack, TransformerConfig
+from model.nn.places import Part as PlaceOnTheMap
 
-Kind = Part | Literal["next_token"]
+Kind = PlaceOnTheMap | Literal["next_token"]
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,22 @@ class Rail:
         return self.before + self.layer + self.after
 
 
-def rails(config: TransformerConfig) -> tuple[Rail, ...]:
-    """One rail for each stack; of an encoder–decoder the encoder comes first."""
+_SHOWING: dict[Kind, Part] = {
+    "norm": "norms",
+    "add": "stream",
+    "logits": "logits",
+    "next_token": "logits",
+}
+
+
+def rails(config: TransformerConfig, unproven: Collection[Part] = ()) -> tuple[Rail, ...]:
+    """One rail for each stack; of an encoder–decoder the encoder comes first. Blocks of parts that are not
+    proven are left out."""
+    left_out = {kind for kind, part in _SHOWING.items() if part in unproven}
+
+    def known(blocks: Iterator[Block]) -> tuple[Block, ...]:
+        return tuple(block for block in blocks if block.kind not in left_out)
+
     depths: dict[Stack, int] = {
         "encoder": config.encoder_layers,
         "decoder": config.decoder_layers,
@@ -48,10 +62,10 @@ def rails(config: TransformerConfig) -> tuple[Rail, ...]:
     return tuple(
         Rail(
             stack,
-            before=tuple(_before(config)),
-            layer=tuple(_layer(config, stack)),
+            before=known(_before(config)),
+            layer=known(_layer(config, stack)),
             layers=layers,
-            after=tuple(_after(config, stack)),
+            after=known(_after(config, stack)),
         )
         for stack, layers in depths.items()
         if layers
@@ -78,11 +92,13 @@ def _layer(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
         yield _add(config, len(sub_layers))
         return
     for sub_layer in sub_layers:
-        if config.norm_place == "pre":
+        if config.norms_input:
             yield _norm(config)
         yield sub_layer
+        if config.norms_output:
+            yield _norm(config)
         yield _add(config)
-        if config.norm_place == "post":
+        if config.norms_sum:
             yield _norm(config)
 
 
@@ -94,13 +110,16 @@ def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
     if stack == "decoder" and config.encoder_layers:
         formula = f"softmax(QKᵀ{divided}) V · W_O, K and V from the encoder"
         yield _vectors(config, "cross", "cross-attention", formula)
-    if config.d_mlp:
+    if config.experts:
+        formula = f"Σ w_e E_e(x) over the few of {config.experts} experts that the router chooses"
+        yield _vectors(config, "feed_forward", "experts", formula)
+    elif config.d_mlp:
         formula = "(f(x W_gate) ⊙ x W_in) W_out" if config.is_gated else "f(x W_in) W_out"
         yield _vectors(config, "feed_forward", "feed-forward", formula)
 
 
 def _after(config: TransformerConfig, stack: Stack) -> Iterator[Block]:
-    if config.norm_place == "pre":
+    if not config.norms_sum:
         yield _norm(config)
     if stack == "encoder":
         kind: Kind = "memory" if config.decoder_layers else "vectors"

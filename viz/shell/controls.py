@@ -109,6 +109,7 @@ def fitting(intervention: Intervention, model: "Model") -> Intervention:
     only = None if intervention.only is None else (intervention.only & names) or None
     return replace(
         intervention,
+        positions=intervention.positions or "positions" in model.unproven,
         mask=intervention.mask if intervention.mask in masks_of(model.config.shape) else "model",
         ablated=frozenset(head for head in intervention.ablated if head[0] in names),
         weights=frozenset(cell for cell in intervention.weights if cell[0] in names),

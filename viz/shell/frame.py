@@ -79,7 +79,10 @@ class Frame:
             carried = carried_link() if view is None else opening_link(view)
             with _of_every_page(), self.map:
                 self.model_map = model_map(
-                    model.config, self.page.file, carried if self.leads else None
+                    model.config,
+                    self.page.file,
+                    carried if self.leads else None,
+                    model.unproven,
                 )
             self.mapped = model.name
             self.light_layer((view or current()).place)

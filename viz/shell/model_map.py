@@ -4,13 +4,13 @@ The blocks that the open page shows are filled, and the tick of the chosen layer
 """
 
 import html
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from model.nn.config import TransformerConfig
+from model.nn.config import Part, TransformerConfig
 from viz.notation.model_map import Block, Kind, Rail, rails
 from viz.state.navigation import leading_to
 
@@ -58,12 +58,17 @@ class ModelMap:
             self.drawn.html(f'<nav aria-label="The parts of the model">{rows}</nav>')
 
 
-def model_map(config: TransformerConfig, file: str, carried: Mapping[str, str] | None) -> ModelMap:
-    """One line of blocks for each stack. file: the page that is open."""
+def model_map(
+    config: TransformerConfig,
+    file: str,
+    carried: Mapping[str, str] | None,
+    unproven: Collection[Part] = (),
+) -> ModelMap:
+    """One line of blocks for each stack. file: the page that is open. unproven: parts that are left out."""
     shown = {kind for kind, page in PAGES.items() if page == file} | set(ALSO.get(file, ()))
     st.html(_filled(shown))
     with st.container(key="model-map"):
-        return ModelMap(rails(config), carried, st.empty())
+        return ModelMap(rails(config, unproven), carried, st.empty())
 
 
 def _filled(shown: set[Kind]) -> str:

@@ -16,6 +16,7 @@ from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
+from model.trace.unproven import proven_states
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -37,20 +38,20 @@ class AroundHeads:
         """The norm whose output the queries are made of; None without one."""
         try:
             read = where_read(self.model, self.trace, self.attention, "query")
+            if isinstance(read, NormRecord):
+                return read
+            stack, number = read
+            state = self.trace.residual[stack][number][:_COMPARED]
         except ValueError:
             return None
-        if isinstance(read, NormRecord):
-            return read
-        stack, number = read
-        state = self.trace.residual[stack][number][:_COMPARED]
         return next((norm for norm in self.trace.norms if _makes(norm, stack, state)), None)
 
     @cached_property
     def summands(self) -> Mapping[str, Array]:
         """(n, C) each: what the embedding of the queries' stack added up, tokens first; empty where no
         positions are among it."""
-        parts = self.trace.summands.get(self.attention.stack, {})
-        if "positions" not in parts:
+        parts = proven_states(self.trace.summands).get(self.attention.stack, {})
+        if "positions" not in parts or "stream" in self.trace.unproven:
             return {}
         shape = self.trace.residual[self.attention.stack][0].shape
         return {name: np.broadcast_to(part, shape) for name, part in parts.items()}

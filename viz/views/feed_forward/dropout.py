@@ -24,6 +24,7 @@ from model.analysis.stream.stream import Contribution, contributions
 from model.nn.places import Place
 from model.serving.engine import Request
 from model.trace.arrays import Array, Mask
+from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_of
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
 from viz.figures.marked_cells import after_dropout
@@ -59,6 +60,7 @@ class Draw(NamedTuple):
 
 
 @st.fragment
+@error_boundary()
 def dropout_view(seen: Look) -> None:
     """A place, p and a seed: what is set to 0, what the rest becomes, what that changes."""
     picture, words = st.columns([2, 1], gap="large")

@@ -18,6 +18,7 @@ from model.analysis.stream.neurons import histogram, neuron_statistics, stronges
 from model.nn.config import Activation
 from model.nn.places import Place
 from model.trace.records import FeedForwardRecord
+from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.activation import (
     ActivationLine,
@@ -61,6 +62,7 @@ def activation_view() -> None:
 
 
 @st.fragment
+@error_boundary()
 def neurons(seen: Look) -> None:
     """Token × strongest neurons of one layer. It opens on a token with a neuron that the activation bends."""
     picture, words = st.columns([2, 1], gap="large")
@@ -145,6 +147,12 @@ def _in_numbers(
 def chosen_layer(seen: Look) -> FeedForwardRecord | None:
     """The layer of a list; None, with a sentence, where the model has no feed-forward layers."""
     records = {record.name: record for record in seen.trace.feed_forward}
+    if not records and seen.trace.experts:
+        st.info(
+            "The feed-forward layers of this model are made of experts, each with neurons of its own, which "
+            "are not recorded. The view Experts shows which of them read each token."
+        )
+        return None
     if not records:
         st.info(
             "This model has attention only: no feed-forward layers. Stories and MiniLM have them."
@@ -180,6 +188,7 @@ def _check(activation: Activation, record: FeedForwardRecord) -> None:
 
 
 @st.fragment
+@error_boundary()
 def on_the_curve(seen: Look) -> None:
     """The model's own activation over the values it met in this sentence."""
     picture, words = st.columns([2, 1], gap="large")

@@ -7,6 +7,7 @@ import streamlit as st
 
 from model.analysis.stream.stream import Contribution, contribution_check, contributions, lengths
 from model.nn.config import Stack
+from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.contributions import contribution_lengths, contribution_rows
 from viz.figures.curves import gradient_by_depth
@@ -26,6 +27,7 @@ NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-no
 
 
 @st.fragment
+@error_boundary()
 def contributions_view(seen: Look) -> None:
     """The length of what attention and feed-forward add, beside the length of the stream."""
     picture, words = st.columns([2, 1], gap="large")
