@@ -41,7 +41,7 @@ _LLAMA = {
     "max_position_embeddings": 64,
     **_IDS,
 }
-_GROUPED = {**_LLAMA, "num_key_value_heads": 2}
+GROUPED = {**_LLAMA, "num_key_value_heads": 2}
 _BART = {
     "vocab_size": VOCABULARY,
     "d_model": 48,
@@ -76,12 +76,12 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"vocab_size": VOCABULARY, "dim": 48, "hidden_dim": 80, "n_layers": 3, "n_heads": 6,
          "max_position_embeddings": 64, "pad_token_id": 0},
     ),
-    "llama": ("LlamaForCausalLM", "LlamaConfig", _GROUPED),
-    "mistral": ("MistralForCausalLM", "MistralConfig", {**_GROUPED, "sliding_window": 4}),
-    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", {**_GROUPED, "tie_word_embeddings": True}),
-    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**_GROUPED, "head_dim": 16}),
-    "ernie": ("Ernie4_5ForCausalLM", "Ernie4_5Config", {**_GROUPED, "head_dim": 8}),
-    "gemma": ("GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 16}),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", GROUPED),
+    "mistral": ("MistralForCausalLM", "MistralConfig", {**GROUPED, "sliding_window": 4}),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", {**GROUPED, "tie_word_embeddings": True}),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**GROUPED, "head_dim": 16}),
+    "ernie": ("Ernie4_5ForCausalLM", "Ernie4_5Config", {**GROUPED, "head_dim": 8}),
+    "gemma": ("GemmaForCausalLM", "GemmaConfig", {**GROUPED, "head_dim": 16}),
     "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _LLAMA),
     "phi": ("PhiForCausalLM", "PhiConfig", _LLAMA),
     "opt": (
@@ -89,22 +89,22 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "OPTConfig",
         {**_LLAMA, "ffn_dim": 80, "word_embed_proj_dim": 48},
     ),
-    "phi3": ("Phi3ForCausalLM", "Phi3Config", _GROUPED),
-    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", _GROUPED),
+    "phi3": ("Phi3ForCausalLM", "Phi3Config", GROUPED),
+    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", GROUPED),
     "cohere": (
         "CohereForCausalLM",
         "CohereConfig",
-        {**_GROUPED, "logit_scale": 0.0625},
+        {**GROUPED, "logit_scale": 0.0625},
     ),
     "granite": (
         "GraniteForCausalLM",
         "GraniteConfig",
-        {**_GROUPED, "logits_scaling": 2.0, "embedding_multiplier": 3.0, "attention_multiplier": 0.3},
+        {**GROUPED, "logits_scaling": 2.0, "embedding_multiplier": 3.0, "attention_multiplier": 0.3},
     ),
     "gemma3": (
         "Gemma3ForCausalLM",
         "Gemma3TextConfig",
-        {**_GROUPED, "head_dim": 16, "sliding_window": 4,
+        {**GROUPED, "head_dim": 16, "sliding_window": 4,
          "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]},
     ),
     "modernbert": (
@@ -116,10 +116,10 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bart": ("BartForConditionalGeneration", "BartConfig", _BART),
     "marian": ("MarianMTModel", "MarianConfig", {**_BART, **_MARIAN}),
 }  # fmt: skip
-_EXPERTS = {**_GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
+_EXPERTS = {**GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
 # Those that open without some parts: which.
 PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
-    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**_GROUPED, "num_local_experts": 4}, {"sizes"}),
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**GROUPED, "num_local_experts": 4}, {"sizes"}),
     "qwen3_moe": (
         "Qwen3MoeForCausalLM",
         "Qwen3MoeConfig",
@@ -138,7 +138,7 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
     "gemma2": (
         "Gemma2ForCausalLM",
         "Gemma2Config",
-        {**_GROUPED, "head_dim": 16, "sliding_window": 4},
+        {**GROUPED, "head_dim": 16, "sliding_window": 4},
         {"logit_parts"},
     ),
     "t5": (
@@ -151,7 +151,7 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
     "gpt_oss": (
         "GptOssForCausalLM",
         "GptOssConfig",
-        {**_GROUPED, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+        {**GROUPED, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
          "sliding_window": 4},
         {"sizes"},
     ),
@@ -221,6 +221,11 @@ def loaded(family: str) -> Model:
 
 
 def eager(model: Model, trace: Trace) -> Any:
+    """What the library itself makes of the same ids, with its weights and states."""
+    return eager_stock(model, trace, output_attentions=True, output_hidden_states=True)
+
+
+def eager_stock(model: Model, trace: Trace, **asked: bool) -> Any:
     """What the library itself makes of the same ids, with the attention it ships."""
     kinds = {
         "decoder": transformers.AutoModelForCausalLM,
@@ -232,7 +237,7 @@ def eager(model: Model, trace: Trace) -> Any:
     if trace.target_tokens:
         fed["decoder_input_ids"] = torch.tensor([[token.id for token in trace.target_tokens]])
     with torch.inference_mode():
-        return stock.eval()(**fed, output_attentions=True, output_hidden_states=True)
+        return stock.eval()(**fed, **asked)
 
 
 def eager_weights(model: Model, theirs: Any) -> list[torch.Tensor]:

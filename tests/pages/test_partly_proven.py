@@ -1,0 +1,73 @@
+"""Models of which some parts are not proven: a page says which and why, and shows all the others."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.model.hub_models import GROUPED, build, loaded, save, saved, traced
+from tests.pages.reading import said, visit
+
+TEXT = "the cat saw the dog and the cat saw the mat"
+
+
+@pytest.fixture(scope="module")
+def hybrid(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model whose convolutions stand between its attention layers: only attention is proven."""
+    layers = ["conv", "full_attention", "conv", "full_attention"]
+    body = build(
+        "Lfm2ForCausalLM",
+        "Lfm2Config",
+        {**GROUPED, "num_hidden_layers": len(layers), "layer_types": layers},
+    )
+    return str(save(tmp_path_factory.mktemp("hybrid"), body, adds=False))
+
+
+def opened(page: str, model: str | Path, **view: str) -> AppTest:
+    return visit(page, model=str(model), text=TEXT, **view)
+
+
+def map_of(app: AppTest) -> str:
+    return next(one.value for one in app.get("html") if "The parts of the model" in one.value)
+
+
+@pytest.mark.parametrize("page", ["home", "attention", "all_heads", "laboratory"])
+def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
+    page: str, hybrid: str
+) -> None:
+    app = opened(page, hybrid)
+    assert not app.error
+    assert "is not proven" not in said(app)
+    assert 'data-kind="attention"' in map_of(app)
+    assert 'data-kind="add"' not in map_of(app)
+
+
+@pytest.mark.parametrize(
+    ("page", "view", "part"),
+    [
+        ("layer_norm", {}, "the norms, because it has several norms"),
+        ("feed_forward", {"show": "Contributions"}, "the residual stream, because"),
+        ("prediction", {"show": "Layer by layer"}, "the residual stream, because"),
+        ("all_heads", {"show": "What heads write"}, "what single parts add to a logit, because"),
+        ("shapes_and_cost", {}, "the count of parameters and operations, because"),
+    ],
+)
+def test_a_page_says_which_part_is_not_proven_why_and_what_is(
+    page: str, view: dict[str, str], part: str, hybrid: str
+) -> None:
+    app = opened(page, hybrid, **view)
+    assert not app.error
+    words = said(app)
+    assert part in words
+    assert "Proven and shown: attention" in words
+
+
+def test_experts_are_shown_first_with_the_routers_weights() -> None:
+    app = opened("feed_forward", saved("mixtral"))
+    record = traced(loaded("mixtral"), record="full").experts[0]
+    most = record.weights[0].max()
+    assert "Token 0" in said(app)
+    assert f"goes to expert {record.chosen[0, 0]} with weight **{most:.3f}**" in said(app)
+    assert np.argmax(record.shares[0]) == record.chosen[0, 0]
+    assert "4 experts" in map_of(app)
