@@ -56,12 +56,18 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     page.get_by_role("slider", name="Step").focus()
     page.keyboard.press("ArrowRight")
     expect(new).to_have_text(".")
+    expect(page.get_by_test_id("explorer")).to_contain_text("Weights of L1H3")
     page.get_by_text("the best beams").click()
     expect(plots(page).filter(has_text="dropped")).to_have_count(1)
     expect(page.get_by_text("The text of beam search is 3.23 times as probable")).to_be_visible()
     show(page, "KV cache")
     expect(plots(page).filter(has_text="computed again")).to_have_count(1)
     expect(page.get_by_text("They may be kept")).to_be_visible()
+    expect(plots(page).filter(has_text="milliseconds of the step")).to_have_count(1)
+    expect(page.get_by_text("both ways give the same logits")).to_be_visible()
+    show(page, "A shorter cache")
+    expect(plots(page).filter(has_text="the last 8 and the first")).to_have_count(1)
+    expect(page.locator("mark u")).to_have_count(3)
 
 
 def test_an_encoder_offers_the_way_to_a_model_that_predicts(
