@@ -112,7 +112,9 @@ def beats(*, idea: Callable[[], None], hand: Callable[[], None], live: Callable[
 @st.fragment
 def views(options: Mapping[str, Callable[..., None]], *arguments: object) -> None:
     """`chosen_view` as a fragment: what is clicked inside it leaves the rest of the page alone, and
-    its arguments as they were."""
+    its arguments as they were. A click that opens another text or model draws the whole page."""
+    if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
+        st.rerun()
     chosen_view(options, *arguments)
 
 

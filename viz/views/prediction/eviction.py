@@ -1,7 +1,7 @@
 """A cache of limited size: what dropping earlier tokens does to the text, and why the first ones are kept."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -13,11 +13,13 @@ from model.serving.engine import Request
 from viz.elements.one_of import one_of
 from viz.figures.token_lines import TokenLine, token_lines
 from viz.notation.labels import token_label
-from viz.notation.numbers import counted
+from viz.notation.numbers import counted, signed
 from viz.notation.theme import KEY, LESS, MORE
 from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
 from viz.shell.pictures import chart, look_for, table
 from viz.state.look import Look
+from viz.state.navigation import view_link
+from viz.state.session import current
 from viz.views.prediction.growing import so_far
 from viz.views.prediction.writing import DRAW, LIKELIEST, drawn, tokens_to_write
 
@@ -175,22 +177,22 @@ def _say(found: tuple[Shorter, ...]) -> None:
     """What the numbers say of the first tokens."""
     whole, window, both = (float(-one.of_whole.mean()) for one in found)
     said = (
-        f"Mean log-probability of the first text: {-whole:.3f} with everything kept, {-window:.3f} with "
-        f"the window alone, {-both:.3f} with the first tokens too. "
+        f"Mean log-probability of the first text: {signed(f'{-whole:.3f}')} with everything kept, "
+        f"{signed(f'{-window:.3f}')} with the window alone, {signed(f'{-both:.3f}')} with the first tokens "
+        "too. "
     )
     lost, won = window - whole, window - both
+    first = counted(found[2].eviction.first, "first token")
     if lost < 0.05:
         said += "The window alone loses next to nothing here: a shorter one, or a longer text, shows more."
-    elif won > lost / 2:
-        said += (
-            f"Keeping {counted(found[2].eviction.first, 'first token')} wins back {won / lost:.0%} of what "
-            "the window loses. Many heads rest on the first token where nothing else fits (an attention "
-            "sink); without it that weight falls on tokens that it was never meant for."
-        )
     else:
-        said += (
-            f"Keeping {counted(found[2].eviction.first, 'first token')} wins back {max(won / lost, 0):.0%} "
-            "of what the window loses: this model misses what the dropped tokens said more than a place to "
-            "rest."
+        back = min(max(won / lost, 0.0), 1.0)
+        said += f"Keeping {first} wins back {back:.0%} of what the window loses. " + (
+            "Heads that find nothing to read rest on the first token (an attention sink); where it is gone, "
+            "their weight falls on other tokens."
+            if back > 0.5
+            else "This model misses what the dropped tokens said more than a place to rest."
         )
     st.markdown(said)
+    view = replace(current(), show="Why the first token?")
+    view_link("pages/all_heads.py", "Why the first token? →", view)

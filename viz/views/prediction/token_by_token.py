@@ -79,17 +79,17 @@ def _one_text(
             "Each step adds the underlined token. The second picture shows which tokens the model "
             "attended to when it predicted that token."
         )
-    _matrix(Look(request_after(seen, ids[:-1])), len(ids))
     offer_chat(seen)
+    _matrix(Look(request_after(seen, ids[:-1])), grows=len(ids) < len(found.steps))
 
 
-def _matrix(seen: Look, step: int) -> None:
+def _matrix(seen: Look, *, grows: bool) -> None:
     """The weights of all that was read so far, of any head."""
     st.markdown(
         "**The matrix of the text so far.** Each token that is read adds a row below and a column on the "
         "right. The rows above stay as they were: no token attends to a later one."
         + " Go to the next step to see it grow."
-        * (step == 1)
+        * grows
     )
     page.explored(seen)
 
