@@ -1,5 +1,6 @@
 """Tiny random models of Hugging Face's families, saved as the hub lays them out."""
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -220,12 +221,18 @@ def loaded(family: str) -> Model:
     return load_model(str(saved(family)), device="cpu")
 
 
-def eager(model: Model, trace: Trace) -> Any:
-    """What the library itself makes of the same ids, with its weights and states."""
-    return eager_stock(model, trace, output_attentions=True, output_hidden_states=True)
+def eager(model: Model, trace: Trace, change: Callable[[Any], None] = lambda stock: None) -> Any:
+    """What the library itself makes of the same ids, with its weights and states. change: what is done to its
+    model before."""
+    return eager_stock(model, trace, change, output_attentions=True, output_hidden_states=True)
 
 
-def eager_stock(model: Model, trace: Trace, **asked: bool) -> Any:
+def eager_stock(
+    model: Model,
+    trace: Trace,
+    change: Callable[[Any], None] = lambda stock: None,
+    **asked: bool,
+) -> Any:
     """What the library itself makes of the same ids, with the attention it ships."""
     kinds = {
         "decoder": transformers.AutoModelForCausalLM,
@@ -233,6 +240,7 @@ def eager_stock(model: Model, trace: Trace, **asked: bool) -> Any:
         "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
     }
     stock = kinds[model.config.shape].from_pretrained(model.name, attn_implementation="eager")
+    change(stock)
     fed = {"input_ids": torch.tensor([[token.id for token in trace.tokens]])}
     if trace.target_tokens:
         fed["decoder_input_ids"] = torch.tensor([[token.id for token in trace.target_tokens]])

@@ -1,0 +1,73 @@
+"""A stage of a hub model switched off is the library's own model with that stage taken out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model import Intervention
+from tests.model.hub_models import eager, eager_weights, loaded, traced
+
+
+def uncapped(stock: Any) -> None:
+    for layer in stock.model.layers:
+        layer.self_attn.attn_logit_softcapping = None
+
+
+def without_sinks(stock: Any) -> None:
+    """A sink of −10³⁰ takes nothing of a row."""
+    for layer in stock.model.layers:
+        layer.self_attn.sinks.data.fill_(-1e30)
+
+
+def without_biases(stock: Any) -> None:
+    for stack in (stock.encoder, stock.decoder):
+        table = stack.block[0].layer[0].SelfAttention.relative_attention_bias
+        table.weight.data.zero_()
+
+
+def with_a_window_of_2(stock: Any) -> None:
+    stock.config.sliding_window = 2
+
+
+SWITCHES: dict[str, tuple[Intervention, Callable[[Any], None]]] = {
+    "gemma2": (Intervention(cap=False), uncapped),
+    "gpt_oss": (Intervention(sinks=False), without_sinks),
+    "t5": (Intervention(bias=False), without_biases),
+    "mistral": (Intervention(window=2), with_a_window_of_2),
+}
+STAGES = {"gemma2": "cap", "gpt_oss": "sinks", "t5": "bias", "mistral": "window"}
+
+
+@pytest.mark.parametrize("family", SWITCHES)
+def test_a_switch_gives_the_librarys_model_without_the_stage(family: str) -> None:
+    model = loaded(family)
+    intervention, change = SWITCHES[family]
+    own, off = traced(model), traced(model, intervention)
+    theirs = eager(model, own, change)
+    for attention, weights in zip(off.attention, eager_weights(model, theirs), strict=True):
+        ours = np.stack([attention.weights(head) for head in range(attention.heads)])
+        np.testing.assert_allclose(ours, weights[0].numpy(), atol=1e-5)
+    np.testing.assert_allclose(off.logits, theirs.logits[0].numpy(), atol=1e-4)
+    moved = np.abs(off.logits - own.logits).max()
+    print(f"{family}: logits move by up to {moved:.2g}")
+    assert moved > 1e-4
+    assert max(own.check(), off.check()) < 1e-4
+    stages = [getattr(one, STAGES[family]) for one in own.attention]
+    assert any(stage is not None for stage in stages)
+    if family != "mistral":
+        assert all(getattr(one, STAGES[family]) is None for one in off.attention)
+
+
+@pytest.mark.parametrize("family", ["mistral", "gemma2", "gemma3", "gpt_oss", "modernbert"])
+def test_each_layer_is_recorded_with_its_own_window(family: str) -> None:
+    """The text is longer than every window. Layers without one read all that their mask allows."""
+    trace = traced(loaded(family))
+    length = len(trace.tokens)
+    for attention in trace.attention:
+        read = length if attention.mask is None else attention.mask.sum(-1).max()
+        assert read == (attention.window or length)
+    assert any(attention.window for attention in trace.attention)
+    if family != "mistral":
+        assert not all(attention.window for attention in trace.attention)
