@@ -26,10 +26,11 @@ INF = float("inf")
 SMOLLM = [
     name for name in hub_models if name.startswith("smollm2") and is_on_disk(hub_models[name])
 ]
-MODELS = [*SHAPES, *(f"hub {family}" for family in families.FAMILIES), *SMOLLM]
+HUB = [f"hub {family}" for family in (*families.FAMILIES, *families.PARTLY)]
+MODELS = [*SHAPES, *HUB, *SMOLLM]
 # Every intervention runs in our tiny models, and in one of the library's for each shape. Its other families
 # and the large models go through the same `attend`: there the few run that meet code of their own.
-THOROUGH = {*SHAPES} - {*models} | {"hub bert", "hub llama", "hub bart"}
+THOROUGH = {*SHAPES} - {*models} | {"hub bert", "hub llama", "hub bart", "all-stages"}
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +38,8 @@ def one_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two values the library asks for itself: whether texts are packed in a row, or padded. They are not."""
     monkeypatch.setattr("transformers.masking_utils.find_packed_sequence_indices", lambda ids: None)
     monkeypatch.setattr("transformers.masking_utils.fast_all", lambda mask: True)
+    # Experts: on `meta` PyTorch's own product of groups takes half precision only.
+    monkeypatch.setattr("transformers.integrations.moe._can_use_grouped_mm", lambda *groups: False)
 
 
 def interventions(model: Model) -> dict[str, Intervention]:
