@@ -15,6 +15,7 @@ from model.nn.biases import alibi_slopes
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place
 from model.trace.arrays import Array
+from model.trace.collect import numbers_of
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -187,7 +188,7 @@ def _mapped(read: Array, weights: Weights, name: str, bias: str = "") -> Array:
 
 
 def _array(weight: Tensor) -> Array:
-    array: Array = weight.cpu().numpy()
+    array: Array = numbers_of(weight)
     return array
 
 

@@ -146,8 +146,9 @@ def _hook_norm(
 def _norm_tensors(part: NormPart, x: Tensor, output: Tensor | None) -> NormTensors:
     """A norm of x (B, T, C) with its statistics."""
     gamma, beta = gamma_of(part, x), beta_of(part)
+    x = x.float()  # of half precision the library takes its statistics so
     if part.kind == "layer":
-        _, mean, inverse = torch.native_layer_norm(x, (x.shape[-1],), gamma, beta, part.epsilon)
+        _, mean, inverse = torch.native_layer_norm(x, (x.shape[-1],), None, None, part.epsilon)
     else:
         inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + part.epsilon)
         mean = torch.zeros_like(inverse)

@@ -24,6 +24,7 @@ from model.hub.config import config_of, shape_of, uneven
 from model.hub.empty import CLASSES, empty_body
 from model.hub.handed_over import handed_over
 from model.hub.module import HubTransformer, run
+from model.hub.precision import halve
 from model.hub.probe import Probe, probe
 from model.hub.rotary import rotary_pairs
 from model.hub.tokenizer import HubTokenizer, encoded, first_line, load_tokenizer
@@ -31,6 +32,7 @@ from model.nn.config import Shape
 from model.nn.places import Place
 from model.run.model import Model
 from model.system.memory import is_out_of_memory
+from model.system.settings import settings as owner
 
 TEXT = "The cat saw the dog, and the dog saw the cat on the mat."
 FEWEST = 4  # tokens of the probe
@@ -80,7 +82,11 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
     )
     checked = check(model, reference)
     module.unproven, module.logit_factor = checked.unproven, checked.logit_factor
-    return model.on(device)
+    model = model.on(device)
+    if (precision := owner().precision) != "float32":
+        fed = source.to(device), None if target is None else target.to(device)
+        halve(model, reference, precision, lambda: _reference(body, shape, *fed))
+    return model
 
 
 def _settings(folder: Path, files: Path) -> Any:

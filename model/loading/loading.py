@@ -20,12 +20,12 @@ from model.system.settings import settings
 def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:
     """A model of the registry or of the hub, downloaded first where it is not on this computer."""
     if entry.untrained:
-        return Model(entry.name, *load_untrained(entry.name, most_bytes), _device(device))
+        return Model(entry.name, *load_untrained(entry.name, most_bytes), device_of(device))
     if entry.ships:
-        return Model(entry.name, *load_asset(ASSETS / entry.name)[:2], _device(device))
+        return Model(entry.name, *load_asset(ASSETS / entry.name)[:2], device_of(device))
     folder = fetched(entry, progress)
     if entry.name == OWN_BERT:
-        return Model(entry.name, *load_bert(folder), _device(device))
+        return Model(entry.name, *load_bert(folder), device_of(device))
     return from_hub_layout(folder, entry.name, device, progress, most_bytes)
 
 
@@ -41,7 +41,7 @@ def from_folder(
         is_of_hub = False
     if is_of_hub:
         return from_hub_layout(folder, name, device, progress, most_bytes)
-    return Model(name, *load_asset(folder)[:2], _device(device))
+    return Model(name, *load_asset(folder)[:2], device_of(device))
 
 
 def from_hub_layout(
@@ -50,7 +50,7 @@ def from_hub_layout(
     """GPT-2 in our own decoder; anything else in Hugging Face's library, with our hooks."""
     from model.loading.gpt2 import is_gpt2, load_gpt2
 
-    place = _device(device)
+    place = device_of(device)
     try:
         check_memory(checked_size(folder), most_bytes)
         check_claims(folder)
@@ -65,14 +65,17 @@ def from_hub_layout(
         raise ValueError(f"{name} cannot be shown: {refusal}.") from refusal
 
 
-def _device(name: str | None) -> torch.device:
-    """The device that the call or the server's owner names; else CUDA where there is one. Raises
-    ValueError where the owner names CUDA and there is none."""
+def device_of(name: str | None) -> torch.device:
+    """The device that the call or the server's owner names; else CUDA or a Mac's graphics processor, where
+    there is one. Raises ValueError where one is named that is not there."""
     name = name or settings().device
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name.startswith("cuda") and not torch.cuda.is_available():
+        name = next((kind for kind, is_there in there.items() if is_there), "cpu")
+    kind = name.partition(":")[0]
+    if not there.get(kind, True):
         raise ValueError(
-            "ATTENTION_DEVICE names CUDA, but PyTorch finds no CUDA device on this computer."
+            f"ATTENTION_DEVICE names {kind.upper()}, but PyTorch finds no {kind.upper()} device on this "
+            "computer."
         )
     return torch.device(name)

@@ -130,10 +130,10 @@ def load_model(
     not on this computer.
 
     Names are those of `models`, `hub_models` and `untrained_models`. A folder is in the layout of
-    `model/assets` or of the hub. The model runs on CUDA when there is one, unless `device` or
-    ATTENTION_DEVICE says otherwise. `most_bytes` bounds the memory of a model that does not ship; 0: no
-    bound. Raises ValueError with a sentence for the page when the model is unknown, damaged, out of reach,
-    or fails its check.
+    `model/assets` or of the hub. The model runs on CUDA, or on a Mac's graphics processor, when there is
+    one, unless `device` or ATTENTION_DEVICE says otherwise. `most_bytes` bounds the memory of a model that
+    does not ship; 0: no bound. Raises ValueError with a sentence for the page when the model is unknown,
+    damaged, out of reach, or fails its check.
     """
     progress("Starting PyTorch", None)
     import torch

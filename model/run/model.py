@@ -15,8 +15,8 @@ from model.run.protocols import AttentionLayer, Runnable
 from model.run.refusals import check_id, check_intervention, check_length, check_patch
 from model.run.tokenizers import Tokenizer, clean
 from model.system.memory import enough_memory, into_memory
-from model.trace.arrays import Array, read_only
-from model.trace.collect import array_of, deferred_logits, trace_of
+from model.trace.arrays import Array
+from model.trace.collect import array_of, deferred_logits, numbers_of, trace_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Logits, Trace
 from model.trace.unproven import require
@@ -48,6 +48,11 @@ class Model:
         return self.module.config
 
     @property
+    def precision(self) -> torch.dtype:
+        """What its numbers are while it runs."""
+        return self.module.embedding.tokens.weight.dtype
+
+    @property
     def attention_names(self) -> tuple[str, ...]:
         """The attention sub-layers, in order of execution: `decoder.0.self`, …"""
         return tuple(attention.place.name for attention in self.module.attentions())
@@ -72,7 +77,7 @@ class Model:
     @property
     def embedding(self) -> Array:
         """(vocabulary, d_model): the token table, one row a token."""
-        return read_only(self.module.embedding.tokens.weight.detach().cpu().numpy())
+        return numbers_of(self.module.embedding.tokens.weight)
 
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The tokens of a text as they are fed. Raises ValueError for blank text."""
@@ -159,6 +164,7 @@ class Model:
             projection=self.config.projection,
             device=ended.device,
             unproven=self.unproven,
+            precision=self.precision,
         )
         return trace, result
 
@@ -223,8 +229,8 @@ class Model:
         ValueError for an encoder without a head, and where that is not proven."""
         self.require("unembedding")
         with torch.inference_mode():
-            states = torch.tensor(np.asarray(stream), dtype=torch.float32, device=self.device)
-            return read_only(self.module.unembed(states).cpu().numpy())
+            states = torch.tensor(np.asarray(stream), dtype=self.precision, device=self.device)
+            return numbers_of(self.module.unembed(states))
 
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
@@ -236,7 +242,7 @@ class Model:
         width = context.shape[-1]
         with torch.inference_mode():
             part = self.layer(attention.name).output.weight[:, head * width : (head + 1) * width]
-            return read_only((context @ part.T).cpu().numpy())
+            return numbers_of(context @ part.T.float())
 
     def kept(self, text: str) -> str:
         """The beginning of a text, cut after the last token that this model can read."""

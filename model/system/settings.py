@@ -19,6 +19,7 @@ REAL_MODEL = "smollm2-135m-instruct"  # a language model of a hundred megabytes
 LEAST_TRACE_MB, MOST_TRACE_MB = 300, 2000
 OPEN_HERE = "`on` for visitors on this computer who do not come through a proxy, otherwise `off`"
 
+Precision = Literal["float32", "bfloat16", "float16"]
 Switch = Annotated[bool, BeforeValidator({"on": True, "off": False}.get)]
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[
@@ -160,9 +161,17 @@ class Settings(BaseModel, frozen=True):
     device: str = variable(
         "ATTENTION_DEVICE",
         "auto",
-        "where models run: `cpu`, `cuda`, `cuda:1`, …; `auto`: CUDA where there is one",
-        must="auto, cpu, cuda, or cuda:1 and the like",
-        pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$",
+        "where models run: `cpu`, `cuda`, `cuda:1`, `mps` (a Mac's graphics processor), …; `auto`: CUDA "
+        "where there is one, else `mps` where there is one",
+        must="auto, cpu, mps, cuda, or cuda:1 and the like",
+        pattern=r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$",
+    )
+    precision: Precision = variable(
+        "ATTENTION_DTYPE",
+        "float32",
+        "numbers that the hub's models run with: `float32`; or, with half the memory on CUDA, `bfloat16` or "
+        "`float16`, whose rounding the pages then show",
+        must="float32, bfloat16 or float16",
     )
     metrics: Literal["local", "on", "off"] = variable(
         "ATTENTION_METRICS",

@@ -14,6 +14,7 @@ from model.analysis.attribution.stream_parts import (
 )
 from model.run.refusals import check_id
 from model.trace.arrays import Wide
+from model.trace.collect import numbers_of
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from model.trace.unproven import require
@@ -84,7 +85,7 @@ def edge_values(model: "Model", trace: Trace, name: str, head: int) -> EdgeValue
     output = model.layer(name).output.weight[:, head * width : (head + 1) * width]
     return EdgeValues(
         weights * (head not in attention.ablated),
-        value.astype(np.float64) @ output.detach().cpu().numpy().T,
+        value.astype(np.float64) @ numbers_of(output).T,
         model,
         trace,
         attention,

@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from model.trace.arrays import Wide
+from model.trace.collect import numbers_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -54,4 +55,4 @@ def matrix_and_bias(part: nn.Module) -> tuple[Tensor, Tensor | None]:
 
 def wide(tensor: Tensor) -> Wide:
     """A tensor in numpy and float64."""
-    return tensor.detach().cpu().numpy().astype(np.float64)
+    return numbers_of(tensor).astype(np.float64)

@@ -14,6 +14,7 @@ from model.analysis.heads.ablations import texts_in_rows
 from model.nn.patches import Site, SiteKind, for_each_head
 from model.nn.recorder import Recorder, recording
 from model.trace.arrays import Wide
+from model.trace.collect import doubled
 
 FEWEST = 3  # cells of which a correlation says anything
 
@@ -66,7 +67,7 @@ def _effects(runs: PatchedRuns, answer: tuple[int, int]) -> dict[Site, Wide]:
 def _by_head_and_token(effect: Tensor) -> Wide:
     if effect.ndim < 4:  # OPT leaves the batch axis out of some
         effect = effect.reshape(1, 1, -1, effect.shape[-1])
-    summed: Wide = effect.double().sum(-1)[0].cpu().numpy()
+    summed: Wide = doubled(effect).sum(-1)[0].cpu().numpy()
     return summed
 
 

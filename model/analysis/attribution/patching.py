@@ -30,6 +30,7 @@ from model.nn.places import Place, layer_label
 from model.nn.recorder import Recorder, recording
 from model.run.refusals import check_id, check_same_length
 from model.trace.arrays import Wide
+from model.trace.collect import doubled
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class PatchedRuns:
 
     def answer_of(self, ended: Tensor, answer: tuple[int, int]) -> Wide:
         """(R,): how far the second token's logit lies above the first's at the last position."""
-        difference: Wide = answer_in(self.model, ended, answer).detach().double().cpu().numpy()
+        difference: Wide = doubled(answer_in(self.model, ended, answer).detach()).cpu().numpy()
         return difference
 
     def answers(self, answer: tuple[int, int]) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from model.nn.patches import SiteKind, Through
 from model.nn.recorder import Recorder, recording
 from model.run.refusals import check_id
 from model.trace.arrays import Wide
+from model.trace.collect import doubled
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def relevances(
             total += runs.gradients(way[start : start + most])
         found = replace(found, done=length + min(start + most, steps))
         if found.done == found.total:
-            summed = (total / steps * (runs.own - runs.without)).double().sum(-1)
+            summed = doubled(total / steps * (runs.own - runs.without)).sum(-1)
             found = replace(found, integrated=summed.numpy())
         yield found
 
@@ -141,7 +142,7 @@ class _Runs:
             attention = self.trace.find(name)
             if self.trace.keys_of(attention) != self.trace.tokens:
                 continue
-            by_head = gradient[0].double().cpu().numpy()  # (H, T, D)
+            by_head = doubled(gradient[0]).cpu().numpy()  # (H, T, D)
             for head in range(attention.heads):
                 for_weights = by_head[head] @ attention.value[head].T.astype(np.float64)
                 kept = head not in attention.ablated
@@ -164,7 +165,7 @@ class _Runs:
             ended = model.module(*texts_in_rows(model, trace, rows))
         last, matrix = ended[:, -1], model.module.output_matrix
         logits: Tensor = last[:, self.token] if matrix is None else last @ matrix[self.token]
-        return logits.double()
+        return doubled(logits)
 
 
 def _left_out(model: "Model", trace: Trace) -> Wide:

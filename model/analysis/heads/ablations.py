@@ -17,6 +17,7 @@ from model.analysis.heads.families import heads_of
 from model.nn.places import Head
 from model.nn.recorder import Recorder, recording
 from model.trace.arrays import Wide
+from model.trace.collect import doubled
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -116,13 +117,13 @@ def _measures(
 ) -> dict[Measure, Wide]:
     """Each measure of each row, (R, …), beside the one row of the unchanged pass."""
     if trace.prediction is None:
-        apart = torch.linalg.vector_norm((result - unchanged).double(), dim=-1)
-        lengths = torch.linalg.vector_norm(unchanged.double(), dim=-1)
+        apart = torch.linalg.vector_norm(doubled(result - unchanged), dim=-1)
+        lengths = torch.linalg.vector_norm(doubled(unchanged), dim=-1)
         return {"moved": (apart / lengths).mean(-1).cpu().numpy()}
-    logs, before = (rows[:, -1].double().log_softmax(-1) for rows in (result, unchanged))
+    logs, before = (doubled(rows[:, -1]).log_softmax(-1) for rows in (result, unchanged))
     measures: dict[Measure, Tensor] = {
         "probability": logs[:, list(watched)].exp(),
-        "logit": result[:, -1, list(watched)].double(),
+        "logit": doubled(result[:, -1, list(watched)]),
         "divergence": F.kl_div(logs, before, reduction="none", log_target=True)
         .sum(-1)
         .clamp(min=0),
@@ -131,7 +132,7 @@ def _measures(
     if following:
         ids = torch.tensor(following, device=result.device).expand(len(result), -1)  # (R, T)
         logits = result[:, : len(following)].transpose(1, 2)  # (R, V, T)
-        measures["loss"] = F.cross_entropy(logits, ids, reduction="none").double().mean(-1)
+        measures["loss"] = doubled(F.cross_entropy(logits, ids, reduction="none")).mean(-1)
     return {name: values.cpu().numpy() for name, values in measures.items()}
 
 

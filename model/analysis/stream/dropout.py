@@ -16,6 +16,7 @@ from model.nn.config import TransformerConfig
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.trace.arrays import Array, Wide, read_only
+from model.trace.collect import numbers_of
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from model.trace.unproven import NotShownError
@@ -114,10 +115,10 @@ def training_pass(model: "Model", trace: Trace, seed: int) -> Effect:
     with seeded(seed, model.device), recording(recorder), torch.inference_mode():
         module(*fed)
     stack, states = list(trace.residual.items())[-1]
-    moved = recorder.streams[stack][-1][0].cpu().numpy()
+    moved = numbers_of(recorder.streams[stack][-1][0])
     return Effect(read_only(moved - states[-1]), states[-1])
 
 
 def _mapped(change: Wide, weight: "Tensor") -> Array:
     """A change (token, width in) through a linear map; its bias is no part of a difference."""
-    return read_only(change @ weight.detach().cpu().numpy().T.astype(np.float64))
+    return read_only(change @ numbers_of(weight).T.astype(np.float64))

@@ -9,6 +9,7 @@ from model.analysis.tokens.embeddings import cosines
 from model.arithmetic import positions
 from model.nn.places import Place
 from model.trace.arrays import Array, read_only
+from model.trace.collect import numbers_of
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def rotary(length: int, width: int, base: float = 10_000.0) -> Array:
 def learned(model: "Model") -> Array | None:
     """(context, d_model): the learned position table of a model; None where it has none."""
     table = model.module.embedding.positions
-    return None if table is None else read_only(table.weight.detach().cpu().numpy())
+    return None if table is None else numbers_of(table.weight)
 
 
 def likeness(table: Array) -> Array:

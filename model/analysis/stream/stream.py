@@ -8,6 +8,7 @@ import numpy as np
 from model.nn.config import NormPlace, Stack
 from model.nn.places import Place
 from model.trace.arrays import Array, read_only
+from model.trace.collect import numbers_of
 from model.trace.records import NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven
@@ -132,7 +133,7 @@ def norm_reads(model: "Model", trace: Trace, norm: str) -> Array:
 
 def weight_and_bias(map_: "nn.Module") -> tuple[Array, Array]:
     """(out, in) and (out,): a linear map in numpy; a bias of zero where it has none."""
-    parts = {name: part.detach().cpu().numpy() for name, part in map_.named_parameters()}
+    parts = {name: numbers_of(part) for name, part in map_.named_parameters()}
     weight = parts["weight"]
     return weight, parts.get("bias", np.zeros(len(weight), weight.dtype))
 

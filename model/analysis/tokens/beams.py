@@ -20,6 +20,7 @@ from model.analysis.tokens.prediction import log_probabilities
 from model.nn.recorder import Recorder, recording
 from model.run.refusals import check_length
 from model.trace.arrays import Wide
+from model.trace.collect import numbers_of
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _next(
     for start in range(0, len(texts), most):
         with turn():
             logits = _last_logits(model, trace, texts[start : start + most])
-        yield from log_probabilities(logits.cpu().numpy())
+        yield from log_probabilities(numbers_of(logits))
 
 
 def _last_logits(model: "Model", trace: Trace, texts: Sequence[tuple[int, ...]]) -> Tensor:
