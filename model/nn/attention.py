@@ -127,7 +127,7 @@ def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:
         output = output.clone()
         output[:, list(heads)] = 0.0
     kept = recorder.kept_heads.get(name)
-    return output if kept is None else output * kept[:, :, None, None]
+    return output if kept is None else output * kept[:, :, None, None].to(output)
 
 
 class MultiHeadAttention(nn.Module):

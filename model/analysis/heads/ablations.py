@@ -132,7 +132,7 @@ def _measures(
     if following:
         ids = torch.tensor(following, device=result.device).expand(len(result), -1)  # (R, T)
         logits = result[:, : len(following)].transpose(1, 2)  # (R, V, T)
-        measures["loss"] = doubled(F.cross_entropy(logits, ids, reduction="none")).mean(-1)
+        measures["loss"] = doubled(F.cross_entropy(logits.float(), ids, reduction="none")).mean(-1)
     return {name: values.cpu().numpy() for name, values in measures.items()}
 
 

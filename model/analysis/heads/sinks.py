@@ -17,6 +17,7 @@ from model.analysis.heads.labels import allowed_cells
 from model.nn.intervention import Intervention
 from model.nn.places import Head
 from model.trace.arrays import Mask, Wide
+from model.trace.collect import numbers_of
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -101,7 +102,7 @@ def _lengths_written(model: "Model", attention: Attention, head: int, value: Wid
     """(key,): the length of each value through the head's rows of W_O."""
     width = value.shape[-1]
     output = model.layer(attention.name).output.weight[:, head * width : (head + 1) * width]
-    written = value @ output.detach().cpu().numpy().T
+    written = value @ numbers_of(output).T
     lengths: Wide = np.linalg.norm(written, axis=-1)
     return lengths
 

@@ -20,7 +20,7 @@ from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.recorder import AttentionTensors, Recorder, recording
 from model.run.refusals import check_length
 from model.trace.arrays import Array, Wide
-from model.trace.collect import attention_record
+from model.trace.collect import attention_record, numbers_of
 from model.trace.records import Attention, Token
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def log_probabilities_of(
     read = [*(token.id for token in model.begun(tokens)), *written]
     cache = model.module.new_cache(eviction)
     with recording(Recorder(source=model.config.source, cache=cache)), torch.inference_mode():
-        logits = model.module(*_fed(model, tokens, read[:-1]))[0].cpu().numpy()
+        logits = numbers_of(model.module(*_fed(model, tokens, read[:-1]))[0])
     rows = log_probabilities(logits)
     return rows[np.arange(len(rows)), read[1:]]
 

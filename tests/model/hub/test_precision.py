@@ -1,10 +1,16 @@
 """Half precision, on the processor here: the path is the same on CUDA."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
 
 from model import Intervention, Model, load_model
+from model.analysis.attribution.edge_values import edge_values
+from model.analysis.heads.ablations import ablate_each
+from model.analysis.heads.families import families as families_of
+from model.analysis.heads.sinks import token_as_key
 from model.hub import precision
 from model.serving.engine import model_size
 from tests.model import hub_models as families
@@ -51,6 +57,10 @@ def test_what_pages_ask_beyond_a_trace_is_float32(monkeypatch: pytest.MonkeyPatc
         assert numbers.dtype == np.float32
     assert np.abs(model.unembed(state) - trace.logits).max() < 0.05
     assert len(model.generate(families.TEXT, limit=3)) == 3
+    (*_, left_out) = ablate_each(model, trace, (), nullcontext)
+    assert (left_out.measures["divergence"] > 0).any()
+    assert np.isfinite(edge_values(model, trace, attention.name, head=0).norms).all()
+    assert np.isfinite(token_as_key(model, trace, families_of(trace)[0]).carried[:, 1:]).any()
 
 
 def test_a_pass_that_rounds_more_than_the_library_is_refused(
