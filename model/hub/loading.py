@@ -85,7 +85,7 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
     model = model.on(device)
     if (precision := owner().precision) != "float32":
         fed = source.to(device), None if target is None else target.to(device)
-        halve(model, reference, precision, lambda: _reference(body, shape, *fed))
+        halve(model, body, reference, precision, lambda: _reference(body, shape, *fed))
     return model
 
 

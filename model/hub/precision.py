@@ -7,6 +7,7 @@ what the library's own pass in half precision does.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,14 +30,17 @@ KINDS: dict[Precision, torch.dtype] = {
 
 
 def halve(
-    model: Model, exact: Reference, precision: Precision, eager: Callable[[], Reference]
+    model: Model,
+    body: Any,
+    exact: Reference,
+    precision: Precision,
+    eager: Callable[[], Reference],
 ) -> None:
     """Gives the weights of a hub model half precision, where it is now.
 
-    exact: the library's eager attention in float32. eager: the same, run anew.
+    body: the library's model. exact: the library's eager attention in float32. eager: the same, run anew.
     Raises ValueError, with a sentence, where our pass differs from it by more than rounding does.
     """
-    body = model.module.body
     kept = set(getattr(body, "_keep_in_fp32_modules", None) or ())
     for name, weight in body.named_parameters():
         if kept.isdisjoint(name.split(".")):
