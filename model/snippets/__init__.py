@@ -4,11 +4,12 @@ Nothing here runs the lines: the tests do.
 """
 
 from model.snippets.script import Code, code_of, filled, lone_script, script
-from model.snippets.snippet import STYLES, Line, Origin, Snippet, Stage, Style, Vector
+from model.snippets.snippet import STYLES, Later, Line, Origin, Snippet, Stage, Style, Vector
 
 __all__ = [
     "STYLES",
     "Code",
+    "Later",
     "Line",
     "Origin",
     "Snippet",

@@ -3,7 +3,7 @@
 import math
 
 from model.snippets.loops import written
-from model.snippets.plain import drop, forbidden, mask_words, repeat
+from model.snippets.plain import SINK, drop, forbidden, mask_words, repeat, with_sinks
 from model.snippets.snippet import Facts, Line, Snippet, Stage, shape
 
 _FUNCTIONAL = Line("import torch.nn.functional as F")
@@ -29,7 +29,55 @@ def _scaled(facts: Facts) -> str:
     return f"torch.bmm(q{facts.scaling}, k.transpose(1, 2))"
 
 
+def capped(facts: Facts) -> Snippet:
+    line = Line("capped = scaled", "not capped")
+    if facts.cap is not None:
+        line = Line(f"capped = {facts.cap!r} * torch.tanh(scaled / {facts.cap!r})", facts.all_cells)
+    after = facts.steps_before("capped")[1:]
+    return Snippet((line,), ("scaled",), "capped[@head@, @query@, @key@]", after, _NO_CAP)
+
+
+def biased(facts: Facts) -> Snippet:
+    read, after = facts.before("biased"), facts.steps_before("biased")[1:]
+    result = "biased[@head@, @query@, @key@]"
+    if not facts.has_bias:
+        return Snippet((Line(f"biased = {read}", "no bias"),), (read,), result, after)
+    line = Line(f"biased = torch.add({read}, bias)", facts.all_cells)
+    remark = "F.scaled_dot_product_attention takes a bias as its attn_mask, in which −inf masks."
+    return Snippet((line,), (read, "bias"), result, after, remark)
+
+
+def _masked_later(facts: Facts) -> Snippet:
+    """The mask over scores that were capped or have a bias."""
+    read, after = facts.before("masked"), facts.steps_before("masked")[1:]
+    result = "masked[@head@, @query@, @key@]"
+    if facts.mask == "none":
+        return Snippet((Line(f"masked = {read}", "no key is masked"),), (read,), result, after)
+    lines, name = forbidden(facts)
+    line = Line(f"masked = torch.where({name}, {facts.fill}, {read})", facts.all_cells)
+    return Snippet((*lines, line), (read, *_mask(facts)), result, after, mask_words(facts))
+
+
+def _weights_later(facts: Facts) -> Snippet:
+    """The softmax of scores that were capped or have a bias, or of which a sink has a part."""
+    read, after = facts.before_softmax, facts.steps_before("weights")[1:]
+    result = "weights[@head@, @query@, @key@]"
+    if facts.has_sinks:
+        lines = with_sinks(facts, read, "F.softmax(rows, dim=-1)")
+        return Snippet((_FUNCTIONAL, *lines), (read, "sinks"), result, after, SINK)
+    zero = ".nan_to_num()" if facts.empty_rows else ""
+    line = Line(f"weights = F.softmax({read}, dim=-1){zero}", facts.all_cells)
+    return Snippet((_FUNCTIONAL, line), (read,), result, after)
+
+
+_NO_CAP = (
+    "F.scaled_dot_product_attention has no cap, so a model that caps computes its scores itself."
+)
+
+
 def masked(facts: Facts) -> Snippet:
+    if facts.before("masked") != "scaled":
+        return _masked_later(facts)
     result = "masked[@head@, @query@, @key@]"
     if facts.mask == "none":
         line = Line(f"masked = {_scaled(facts)}", "no key is masked")
@@ -61,6 +109,8 @@ def _fills(facts: Facts) -> bool:
 
 
 def weights(facts: Facts) -> Snippet:
+    if facts.extended or facts.before("masked") != "scaled":
+        return _weights_later(facts)
     result = "weights[@head@, @query@, @key@]"
     if _fills(facts):
         line = Line("weights = F.softmax(masked, dim=-1)", facts.all_cells)
@@ -130,7 +180,8 @@ def _kernel(facts: Facts, value: str) -> tuple[Line, ...]:
 
 def output(facts: Facts) -> Snippet:
     result = "output[@head@, @query@, @dimension@]"
-    if _fills(facts) or facts.dropout:
+    later = facts.extended or facts.before("masked") != "scaled"
+    if _fills(facts) or facts.dropout or later:
         dropping, name = drop(facts)
         line = Line(
             f"output = torch.bmm({name}, v)",
@@ -143,6 +194,8 @@ def output(facts: Facts) -> Snippet:
             else "F.scaled_dot_product_attention masks with minus infinity only."
         )
         after: tuple[Stage, ...] = ("masked", "weights") if _fills(facts) else ("weights",)
+        if later:
+            after, why = (*facts.steps_before("weights")[1:], "weights"), ""
         return Snippet(lines, ("weights", "v"), result, after, why)
     lines = (
         _FUNCTIONAL,

@@ -59,6 +59,23 @@ def scaled(facts: Facts) -> Snippet:
     return Snippet((line,), ("scores",), f"scaled{_CELL}", ("scores",))
 
 
+def capped(facts: Facts) -> Snippet:
+    before = facts.steps_before("capped")
+    line = Line("capped = scaled", "not capped")
+    if facts.cap is not None:
+        line = Line(f"capped = {facts.cap!r} * (scaled / {facts.cap!r}).tanh()", facts.all_cells)
+    return Snippet((line,), ("scaled",), f"capped{_CELL}", before)
+
+
+def biased(facts: Facts) -> Snippet:
+    read, before = facts.before("biased"), facts.steps_before("biased")
+    if not facts.has_bias:
+        line = Line(f"biased = {read}", "no bias")
+        return Snippet((line,), (read,), f"biased{_CELL}", before)
+    line = Line(f"biased = {read} + bias", facts.all_cells)
+    return Snippet((line,), (read, "bias"), f"biased{_CELL}", before)
+
+
 def forbidden(facts: Facts) -> tuple[tuple[Line, ...], str]:
     """The lines that make the mask, and its name where True means masked."""
     if facts.mask != "future":
@@ -69,13 +86,13 @@ def forbidden(facts: Facts) -> tuple[tuple[Line, ...], str]:
 
 
 def masked(facts: Facts) -> Snippet:
-    before: tuple[Stage, ...] = ("scores", "scaled")
+    read, before = facts.before("masked"), facts.steps_before("masked")
     if facts.mask == "none":
-        line = Line("masked = scaled", "no key is masked")
-        return Snippet((line,), ("scaled",), f"masked{_CELL}", before)
+        line = Line(f"masked = {read}", "no key is masked")
+        return Snippet((line,), (read,), f"masked{_CELL}", before)
     lines, name = forbidden(facts)
-    fill = Line(f"masked = scaled.masked_fill({name}, {facts.fill})", facts.all_cells)
-    given = ("scaled",) if facts.mask == "future" else ("scaled", "mask")
+    fill = Line(f"masked = {read}.masked_fill({name}, {facts.fill})", facts.all_cells)
+    given = (read,) if facts.mask == "future" else (read, "mask")
     return Snippet((*lines, fill), given, f"masked{_CELL}", before, mask_words(facts))
 
 
@@ -85,15 +102,32 @@ def mask_words(facts: Facts) -> str:
 
 def steps_before(facts: Facts) -> tuple[Stage, ...]:
     """The stages before the softmax."""
-    return ("scores", "scaled", "masked") if facts.has_mask else ("scores", "scaled")
+    return facts.steps_before("weights")
 
 
 def weights(facts: Facts) -> Snippet:
     read = facts.before_softmax
+    if facts.has_sinks:
+        lines = with_sinks(facts, read)
+        given = (read, "sinks")
+        return Snippet(lines, given, f"weights{_CELL}", steps_before(facts), SINK)
     zero = ".nan_to_num()" if facts.empty_rows else ""
     line = Line(f"weights = {read}.softmax(-1){zero}", f"{facts.all_cells}, rows sum to 1")
     remark = "A row whose every key is masked has no softmax; it becomes 0." if zero else ""
     return Snippet((line,), (read,), f"weights{_CELL}", steps_before(facts), remark)
+
+
+SINK = "The sink of each head is one more column of the softmax. Its weight is left out: it has no value."
+
+
+def with_sinks(facts: Facts, read: str, softmax: str = "rows.softmax(-1)") -> tuple[Line, ...]:
+    """The softmax with the sinks in one more column, which is then left out."""
+    longer = shape(facts.heads, facts.queries, facts.keys + 1)
+    column = f"sinks[:, None, None].expand(-1, {facts.queries}, 1)"
+    return (
+        Line(f"rows = torch.cat([{read}, {column}], -1)", longer),
+        Line(f"weights = {softmax}[..., :-1]", f"{facts.all_cells}, the sink left out"),
+    )
 
 
 def drop(facts: Facts) -> tuple[tuple[Line, ...], str]:

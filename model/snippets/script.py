@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from model.snippets import functions, loops, plain
-from model.snippets.snippet import Facts, Origin, Snippet, Stage, Steps, Style, Vector, shape
+from model.snippets.snippet import Facts, Later, Origin, Snippet, Stage, Style, Vector, shape
 from model.snippets.vectors import vectors
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -99,10 +99,13 @@ def filled(code: str, cell: Mapping[str, int]) -> str:
     return re.sub(r"@(\w+)@", lambda slot: str(cell[slot[1]]), code)
 
 
-def code_of(attention: Attention, origin: Origin | None = None, *, has_mask: bool = True) -> Code:
-    """The code of a layer. has_mask: whether masked scores are a stage of their own."""
+def code_of(
+    attention: Attention, origin: Origin | None = None, *, later: tuple[Later, ...] | None = None
+) -> Code:
+    """The code of a layer. later: the stages between the scaled scores and the weights; None: the layer's
+    own, and a mask."""
     origin = origin or Origin()
-    facts = Facts.of(attention, origin.intervention, has_mask=has_mask)
+    facts = Facts.of(attention, origin.intervention, later)
     styles: tuple[Style, ...] = get_args(Style)
     snippets: dict[Stage, Mapping[Style, Snippet]] = {
         stage: {style: vectors(facts, vector, stage, style) for style in styles}
@@ -112,10 +115,10 @@ def code_of(attention: Attention, origin: Origin | None = None, *, has_mask: boo
     turning = origin.vectors.get("query")
     if turning is not None and turning.turned:  # its last lines turn the queries
         snippets["positions"] = snippets["query"]
-    stages = get_args(Steps)
+    stages: tuple[Stage, ...] = ("scores", "scaled", *facts.later, "weights", "output")
     by_hand = ("weights", "output") if attention.weights_set else ()
     for stage in stages:
-        if stage not in by_hand and (has_mask or stage != "masked"):
+        if stage not in by_hand:
             snippets[stage] = {style: _snippet(facts, stage, style) for style in styles}
     reads = {stage: _reads(facts, stage, origin) for stage in snippets}
     return Code(snippets, reads, _shapes(facts), origin)
@@ -123,12 +126,15 @@ def code_of(attention: Attention, origin: Origin | None = None, *, has_mask: boo
 
 def _shapes(facts: Facts) -> dict[str, str]:
     """Of what the stages of attention read."""
-    cells = dict.fromkeys(("scores", "scaled", "masked", "weights"), facts.all_cells)
+    scores = ("scores", "scaled", *get_args(Later), "weights")
+    cells = dict.fromkeys(scores, facts.all_cells)
     return cells | {
         "q": shape(facts.heads, facts.queries, facts.width),
         "k": shape(facts.groups, facts.keys, facts.width),
         "v": shape(facts.groups, facts.keys, facts.value_width),
         "mask": shape(*facts.mask_shape) if facts.mask_shape else "",
+        "bias": str(facts.bias_shape),
+        "sinks": f"({facts.heads},)",
     }
 
 
@@ -141,25 +147,11 @@ def _given_shapes(vector: Vector) -> dict[str, str]:
 
 
 def _snippet(facts: Facts, stage: Stage, style: Style) -> Snippet:
-    if style == "loops":
-        return {
-            "scores": loops.scores,
-            "scaled": loops.scaled,
-            "masked": loops.masked,
-            "weights": loops.weights,
-            "output": loops.output,
-        }[stage](facts)
-    if style == "torch":
-        return {
-            "scores": functions.scores,
-            "scaled": functions.scaled,
-            "masked": functions.masked,
-            "weights": functions.weights,
-            "output": functions.output,
-        }[stage](facts)
-    if stage in ("scores", "output"):
+    if stage in ("scores", "output") and style in ("plain", "einsum"):
         return {"scores": plain.scores, "output": plain.output}[stage](facts, style)
-    return {"scaled": plain.scaled, "masked": plain.masked, "weights": plain.weights}[stage](facts)
+    module = {"loops": loops, "torch": functions}.get(style, plain)
+    made: Snippet = getattr(module, stage)(facts)
+    return made
 
 
 def _made_as(stage: Stage) -> Stage:
@@ -174,8 +166,14 @@ def _reads(facts: Facts, stage: Stage, origin: Origin) -> tuple[str, ...]:
     if (vector := origin.vectors.get(_made_as(stage))) is not None:
         return vector.read
     read = f't = load("{TRACE_FILE}", "attention/{facts.name}/")'
-    mask = ('mask = t["mask"]',) if facts.mask == "own" else ()
-    return (read, 'q, k, v = t["query"], t["key"], t["value"]', *mask)
+    mask = ("mask",) if facts.mask == "own" else ()
+    more = [name for name in ("bias", "sinks") if getattr(facts, f"has_{name}")]
+    if more:
+        names = (*mask, *more)
+        listed = ", ".join(f'"{name}"' for name in ("query", "key", "value", *names))
+        return (read, f"q, k, v, {', '.join(names)} = (t[name] for name in ({listed}))")
+    vectors = 'q, k, v = t["query"], t["key"], t["value"]'
+    return (read, vectors, 'mask = t["mask"]') if mask else (read, vectors)
 
 
 def script(

@@ -4,7 +4,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.trace.records import Attention
 
 Vectors = Literal["query", "key", "value"]
-Steps = Literal["scores", "scaled", "masked", "weights", "output"]
+Later = Literal[
+    "capped", "biased", "masked"
+]  # between the scaled scores and the weights, in this order
+Steps = Literal["scores", "scaled"] | Later | Literal["weights", "output"]
 Surrounding = Literal["positions", "norm", "concatenated", "written"]
 Stage = Vectors | Steps | Surrounding
 Style = Literal["plain", "einsum", "loops", "torch"]
@@ -108,13 +111,22 @@ class Facts:
     mask: MaskKind
     mask_shape: tuple[int, ...]
     mask_value: float
-    has_mask: bool  # whether masked scores are a stage of their own
+    later: tuple[Later, ...]  # which of those are stages of their own
+    cap: float | None
+    bias_shape: tuple[int, ...]  # () without one
+    has_sinks: bool
     empty_rows: bool  # some query may attend to no key
     dropout: float
     seed: int
 
     @classmethod
-    def of(cls, attention: Attention, intervention: Intervention, *, has_mask: bool) -> "Facts":
+    def of(
+        cls,
+        attention: Attention,
+        intervention: Intervention,
+        later: tuple[Later, ...] | None = None,
+    ) -> "Facts":
+        """later: the stages that are shown; None: those of this layer, and a mask."""
         query, key, value = attention.vectors
         mask = attention.mask
         masks = mask is not None and not bool(mask.all())
@@ -132,7 +144,10 @@ class Facts:
             mask=kind if masks else "none",
             mask_shape=() if mask is None else mask.shape,
             mask_value=float(attention.mask_value),
-            has_mask=has_mask,
+            later=_own(attention) if later is None else later,
+            cap=attention.cap,
+            bias_shape=() if attention.bias is None else attention.bias.shape,
+            has_sinks=attention.sinks is not None,
             empty_rows=empty and np.isneginf(attention.mask_value).item(),
             dropout=intervention.dropout if attention.drops else 0.0,
             seed=zlib.crc32(f"{intervention.seed}:{attention.name}".encode()),
@@ -163,9 +178,36 @@ class Facts:
     def all_cells(self) -> str:
         return shape(self.heads, self.queries, self.keys)
 
+    def before(self, stage: Later | Literal["weights"]) -> Stage:
+        """The stage whose numbers another one reads."""
+        order: tuple[Later, ...] = get_args(Later)
+        ahead = order if stage == "weights" else order[: order.index(stage)]
+        return next((one for one in reversed(ahead) if one in self.later), "scaled")
+
     @property
     def before_softmax(self) -> Stage:
-        return "masked" if self.has_mask else "scaled"
+        return self.before("weights")
+
+    def steps_before(self, stage: Later | Literal["weights"]) -> tuple[Stage, ...]:
+        """All stages before one, from the scores on."""
+        last = self.before(stage)
+        order = ("scaled", *get_args(Later))
+        through = order[: order.index(last) + 1]
+        return ("scores", "scaled", *(one for one in self.later if one in through))
+
+    @property
+    def has_bias(self) -> bool:
+        return bool(self.bias_shape)
+
+    @property
+    def extended(self) -> bool:
+        """Whether scores are capped or get a bias, or a sink has a part of each row."""
+        return self.cap is not None or self.has_bias or self.has_sinks
+
+
+def _own(attention: Attention) -> tuple[Later, ...]:
+    has = {"capped": attention.cap is not None, "biased": attention.bias is not None}
+    return tuple(name for name in get_args(Later) if has.get(name, True))
 
 
 def shape(*sizes: int) -> str:

@@ -18,6 +18,7 @@ from tests import chromium
 from tests.model import hub_models, tiny
 from tests.model.snippets.snippet_cases import TEXTS, around, unit
 from tests.viz.explorer.records import labels, record
+from tests.viz.explorer.records_of_today import LATER, closed
 from viz.explorer import bundle, payload
 from viz.explorer.packing import packed
 from viz.notation.labels import tick_positions
@@ -30,7 +31,8 @@ DERIVE = """async ([block, head]) => {
     const { unpacked } = await import("/message.js");
     const sent = Uint8Array.from(atob(block), (letter) => letter.charCodeAt(0));
     const derived = deriveHead(decodeLayer(unpacked(sent).layer), head);
-    const names = ["query", "key", "value", "recorded", "scores", "scaled", "masked", "weights", "output"];
+    const names = ["query", "key", "value", "recorded", "scores", "scaled", "capped", "biased", "masked"];
+    names.push("weights", "sinkWeights", "output");
     return Object.fromEntries(names.map((name) => [name, Array.from(derived[name])]));
 }"""
 
@@ -83,13 +85,6 @@ def derived(modules: Page) -> Callable[[Attention, int], dict[str, NDArray[np.fl
     return derive
 
 
-def closed(rows: list[int], size: int = 6) -> NDArray[np.bool_]:
-    """A mask whose named rows may look at nothing."""
-    mask = np.tri(size, dtype=bool)
-    mask[rows] = False
-    return mask
-
-
 @pytest.mark.parametrize("mask_value", [-math.inf, -1e9, -1e20, 0.0])
 @pytest.mark.parametrize(
     "attention",
@@ -104,8 +99,23 @@ def closed(rows: list[int], size: int = 6) -> NDArray[np.bool_]:
         record(6, mask=closed([0, 3])),
         record(6, mask=closed(list(range(6)))),
         record(40, heads=2, width=64, seed=4),
+        *LATER.values(),
     ],
-    ids=["causal", "open", "unscaled", "negative", "one", "cross", "holes", "rows", "all", "large"],
+    ids=[
+        *(
+            "causal",
+            "open",
+            "unscaled",
+            "negative",
+            "one",
+            "cross",
+            "holes",
+            "rows",
+            "all",
+            "large",
+        ),
+        *LATER,
+    ],
 )
 def test_every_stage_equals_the_traces(
     attention: Attention, mask_value: float, derived: Callable[..., dict[str, NDArray[np.float32]]]
@@ -119,8 +129,11 @@ def test_every_stage_equals_the_traces(
         for name, expected in {
             "scores": attention.scores(head),
             "scaled": attention.scaled(head),
+            "capped": attention.capped(head),
+            "biased": attention.biased(head),
             "masked": attention.masked(head),
             "weights": attention.weights(head),
+            "sinkWeights": attention.sink_weights(head),
             "output": attention.context(head),
         }.items():
             np.testing.assert_allclose(got[name], expected.ravel(), **TOLERANCE, err_msg=name)

@@ -76,6 +76,7 @@ def between(groups: dict[str, Group], stages: tuple[Stage, ...]) -> tuple[Stage,
     made = next(place for place, stage in enumerate(row) if stage.quantity == "query")
     if made > 0:  # the queries, or those that rotary positions turn
         row[made] = replace(row[made], step="· W_Q")
+    row[0] = replace(row[0], step="")  # nothing leads to the first
     return tuple(row)
 
 

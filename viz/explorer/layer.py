@@ -14,10 +14,12 @@ from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from model.trace.records import Attention
+from model.trace.stages import soft_capped
 from viz.explorer.around import Group
 
 Array = NDArray[np.float32]
 Json = dict[str, object]
+_KNOWN = 256  # layers whose kind of bias is remembered
 KEPT = 32_000_000  # bytes of encoded layers in the cache, and of what stands around heads in another one
 
 
@@ -56,6 +58,10 @@ def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
         "query": floats(attention.query[chosen]),
         "key": floats(attention.key[chosen]),
         "mask": None if mask is None else np.packbits(mask, bitorder="little"),
+        "cap": attention.cap,
+        "window": attention.window,
+        "sinks": None if attention.sinks is None else floats(attention.sinks[chosen]),
+        **_bias(attention, chosen),
         "dropped": None if dropped is None else floats(np.stack(dropped)),
     }
     content = hashlib.blake2b(digest_size=8)  # by which the browser recognizes a layer
@@ -73,12 +79,44 @@ def layer_arrays(attention: Attention, sent: range, complete: bool) -> Json:
     }
 
 
+@cached(LRUCache(_KNOWN), key=ref, lock=Lock())
+def by_distance(attention: Attention) -> bool:
+    """Whether the bias of a layer depends only on the distance of key and query."""
+    bias = attention.bias
+    if bias is None or bias.shape[1] == 1:
+        return False
+    return np.array_equal(bias[:, 1:, 1:], bias[:, :-1, :-1])
+
+
+def _bias(attention: Attention, chosen: slice) -> Json:
+    """The bias of the scores, whose sizes are 1 where it does not change along an axis. One that depends on
+    the distance of key and query is sent so: (head, distance), from the last query and the first key on."""
+    bias = attention.bias
+    if bias is None:
+        return {"bias": None, "biasBy": "", "biasSizes": []}
+    heads = bias if len(bias) == 1 else bias[chosen]
+    rows = heads.shape[1]
+    if by_distance(attention):
+        distances = np.concatenate([heads[:, :0:-1, 0], heads[:, 0]], axis=-1)
+        return {"bias": floats(distances), "biasBy": "distance", "biasSizes": [len(heads), rows]}
+    return {"bias": floats(heads), "biasBy": "cell", "biasSizes": [len(heads), rows]}
+
+
 def _ranges(attention: Attention) -> dict[str, float]:
     """The largest magnitude of each quantity over all heads of the layer."""
-    scores = max(_magnitude(attention.scores(head)) for head in range(attention.heads))
+    heads = range(attention.heads)
+    scores = max(_magnitude(attention.scores(head)) for head in heads)
+    scaled = scores * abs(attention.scale)
+    capped = scaled
+    if attention.cap is not None:  # the larger a score, the larger it stays
+        capped = float(soft_capped(np.asarray(scaled, np.float32), attention.cap))
+    biased = capped
+    if attention.bias is not None:
+        biased = max(_magnitude(attention.biased(head)) for head in heads)
     vectors = ("query", "key", "value", "output")
     ranges = {name: _magnitude(getattr(attention, name)) for name in vectors}
-    return ranges | {"scores": scores, "scaled": scores * abs(attention.scale)}
+    steps = {"scores": scores, "scaled": scaled, "capped": capped, "biased": biased}
+    return ranges | steps
 
 
 def _magnitude(array: Array) -> float:

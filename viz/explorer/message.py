@@ -8,17 +8,17 @@ sent, so that the weights can be checked.
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.nn.places import Place
-from model.snippets import Origin, code_of
+from model.snippets import Later, Origin, code_of
 from model.trace.records import Attention
 from viz.explorer.around import Group, between, offered, parts_of
 from viz.explorer.code import code_json
-from viz.explorer.layer import group_arrays, layer_arrays
+from viz.explorer.layer import by_distance, group_arrays, layer_arrays
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import Formula, StageName, formulas
 from viz.notation.labels import plotly_label, token_label
@@ -72,8 +72,8 @@ def payload(
     runs = 1 if baseline is None else 2
     groups, *before = offered(around, runs=runs)
     shown = between(groups, stages_of(attention, baseline))
-    has_mask = any(stage.name == "masked" for stage in shown)
-    steps = formulas_of(attention, has_mask=has_mask)
+    later = later_of(shown)
+    steps = formulas_of(attention, later)
     steps |= {name: part.formula for name, part in parts_of(groups).items()}
     opened = next((each.group for each in shown if each.name == stage), "")
     complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
@@ -87,7 +87,7 @@ def payload(
         "keys": _labels(keys),
         "stages": [asdict(stage) for stage in shown],
         "formulas": {name: asdict(formula) for name, formula in steps.items()},
-        "code": code_json(code_of(attention, origin, has_mask=has_mask)),
+        "code": code_json(code_of(attention, origin, later=later)),
         "theme": _THEME,
         "check": check if check is not None and math.isfinite(check) else None,
         "checked": check is not None,
@@ -111,24 +111,41 @@ def layer_choices(names: Sequence[str]) -> list[dict[str, str]]:
 
 def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:
     """The stages of a layer, with or without the unchanged run for comparison."""
+    runs = [run for run in (attention, baseline) if run is not None]
     return stages(
         kind=attention.kind,
         masked=_is_masked(attention),
         unmasked=baseline is None or not _is_masked(baseline),
         leaks=math.isfinite(attention.mask_value),
         scale=attention.scale,
+        cap=attention.cap,
+        later=[
+            *(["capped"] if any(run.cap is not None for run in runs) else []),
+            *(["biased"] if any(run.bias is not None for run in runs) else []),
+        ],
+        sinks=any(run.sinks is not None for run in runs),
+        window=attention.window,
     )
 
 
-def formulas_of(attention: Attention, *, has_mask: bool) -> dict[StageName, Formula]:
-    """The formula of each stage of a layer."""
+def later_of(shown: Sequence[Stage]) -> tuple[Later, ...]:
+    """Those of the shown stages that come between the scaled scores and the weights."""
+    names = {stage.name for stage in shown}
+    return tuple(name for name in get_args(Later) if name in names)
+
+
+def formulas_of(attention: Attention, later: Sequence[Later]) -> dict[StageName, Formula]:
+    """The formula of each stage of a layer. later: as `later_of` gives them."""
     return formulas(
         scale=attention.scale,
         key_width=attention.key.shape[-1],
         keys=attention.key.shape[1],
         mask_value=attention.mask_value,
         projection=attention.projection,
-        has_mask=has_mask,
+        later=later,
+        cap=attention.cap,
+        bias=attention.bias is not None,
+        sinks=attention.sinks is not None,
     )
 
 
@@ -231,7 +248,8 @@ def _bytes(attention: Attention, *, complete: bool) -> int:
     arrays = [attention.query, attention.key]
     arrays += [attention.value, attention.output] if complete else []
     cells = attention.heads * attention.query.shape[1] * attention.key.shape[1]
-    return sum(array.nbytes for array in arrays) + (4 * cells if attention.drops else 0)
+    bias = attention.bias is not None and not by_distance(attention)
+    return sum(array.nbytes for array in arrays) + 4 * cells * (attention.drops + bias)
 
 
 def _labels(tokens: Sequence[str]) -> Json:

@@ -1,6 +1,7 @@
 """The stages of attention in order, with the words beside their pictures."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from viz.notation.formulas import StageName
@@ -26,6 +27,7 @@ class Stage:
     width: int = 0  # columns, where they are not a head's
     block: int = 0  # columns of one head, where all heads stand side by side
     captions: tuple[str, ...] = ()  # of the vector before this step, and of the one after it
+    sink: bool = False  # whether one more column shows what a sink takes
 
 
 def stages(
@@ -35,15 +37,21 @@ def stages(
     leaks: bool,
     scale: float,
     unmasked: bool = True,
+    cap: float | None = None,
+    later: Collection[str] = (),
+    sinks: bool = False,
+    window: int | None = None,
 ) -> tuple[Stage, ...]:
     """The stages of one attention layer; without a mask there is no masked stage.
 
     kind: "self", "causal" or "cross". masked: whether any cell is masked. unmasked: whether none is
     masked in the unchanged run. leaks: whether the mask value is finite, so that a masked key may still
-    get weight.
+    get weight. cap: of the scores. later: "capped" and "biased", where this run or the unchanged one has
+    them. sinks: whether one of them has sinks. window: the width of the model's own sliding window.
     """
     causal = kind == "causal"
     hidden = "; upper right = the future, masked" if causal else "; hatched = masked"
+    hidden = hidden if window is None else f"; hatched = outside the window of {window}, masked"
     hidden = hidden if masked else ""
     future = " The future is still visible here." if causal else ""
     striped = f"A vertical stripe is a key that matches every query.{future}"
@@ -51,12 +59,15 @@ def stages(
         *_VECTORS,
         _matrix("scores", "Q·Kᵀ", ", not yet scaled or masked", striped),
         _matrix("scaled", f"× {scale:.4g}", "", _scaled_look(scale)),
-        _matrix("masked", "mask", hidden, _masked_look(kind, masked, leaks)),
-        _matrix("weights", "softmax", f", rows sum to 1{hidden}", _weights_look(causal)),
+        _matrix("capped", "tanh", "", _capped_look(cap)),
+        _matrix("biased", "+ bias", "", _BIASED_LOOK),
+        _matrix("masked", "mask", hidden, _masked_look(kind, masked, leaks, window)),
+        _weights(hidden, causal, sinks),
         _OUTPUT,
     )
     has_mask = masked or not unmasked or causal
-    return tuple(stage for stage in found if has_mask or stage.name != "masked")
+    absent = {"capped", "biased"}.difference(later) | (set() if has_mask else {"masked"})
+    return tuple(stage for stage in found if stage.name not in absent)
 
 
 def _vectors(
@@ -104,6 +115,8 @@ _OUTPUT = _vectors(
 _CELLS = {
     "scores": "score",
     "scaled": "scaled score",
+    "capped": "capped score",
+    "biased": "biased score",
     "masked": "masked score",
     "weights": "weight",
 }
@@ -115,6 +128,32 @@ def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
     title = f"{called.capitalize()}s of {{head}}: row = query, column = key{more}"
     quantity: QuantityName = "weight" if name == "weights" else "score"
     return Stage(name, name, called, step, quantity, "query", "key", title, look)
+
+
+def _weights(hidden: str, causal: bool, sinks: bool) -> Stage:
+    """Where there are sinks, one more column shows what the sink of the head takes."""
+    sums = "rows sum to 1 with the column of the sink" if sinks else "rows sum to 1"
+    look = f"{_SINK_LOOK if sinks else ''}{_weights_look(causal)}"
+    return replace(_matrix("weights", "softmax", f", {sums}{hidden}", look), sink=sinks)
+
+
+_SINK_LOOK = (
+    "The last column is the sink: a learned number for each head that takes part in the softmax and has no "
+    "value, so what it takes goes nowhere. "
+)
+_BIASED_LOOK = (
+    "A number for the places of query and key is added to each score, whatever their vectors say: scores of "
+    "near and of far tokens move apart."
+)
+
+
+def _capped_look(cap: float | None) -> str:
+    if cap is None:
+        return "The same as before: nothing is capped here."
+    return (
+        f"No score is larger than {cap:g} or smaller than −{cap:g} now. Small ones hardly change, and the "
+        "order stays."
+    )
 
 
 def _weights_look(causal: bool) -> str:
@@ -141,13 +180,20 @@ def _scaled_look(scale: float) -> str:
     )
 
 
-def _masked_look(kind: str, masked: bool, leaks: bool) -> str:
+def _masked_look(kind: str, masked: bool, leaks: bool, window: int | None) -> str:
     if not masked:
         return "Every query may attend to every key here, so nothing changes."
     if leaks:
         return (
             "The mask value is a number, not minus infinity. "
             "A masked key can still get weight in the next step."
+        )
+    if window is not None:
+        return (
+            f"A sliding window of {window}: a query attends to at most {window} tokens, itself and those "
+            "just before it. The lower left is too far back, the upper right is the future."
+            if kind == "causal"
+            else f"A sliding window: a query attends only to tokens near it, at most {window}."
         )
     if kind == "causal":
         return (

@@ -1,6 +1,7 @@
 """The LaTeX of each step of attention: in general, and with slots for the numbers of one cell."""
 
 import math
+from collections.abc import Collection
 
 from model.nn.config import AS_IN_GPT2, Projection
 from viz.notation.formula import (
@@ -30,7 +31,7 @@ def formulas(
     keys: int,
     mask_value: float,
     projection: Projection = AS_IN_GPT2,
-    has_mask: bool = True,
+    later: Collection[str] = ("masked",),
     cap: float | None = None,
     bias: bool = False,
     sinks: bool = False,
@@ -38,25 +39,26 @@ def formulas(
     """Every step of one attention layer.
 
     scale: the factor on the scores. key_width: d_k. keys: number of keys. mask_value: what a masked score
-    becomes. projection: how queries and keys are made. has_mask, cap, bias, sinks: whether the scores are
-    masked, capped and biased, each in a step of its own, and whether a sink takes part in the softmax.
+    becomes. projection: how queries and keys are made. later: the steps between the scaled scores and the
+    weights. cap: of the scores; None: not capped here. bias, sinks: whether scores get a bias, and whether a
+    sink takes part in the softmax.
     Source: Vaswani et al. 2017, section 3.2.1; Su et al. 2021 for the turn.
     """
-    steps: list[StageName] = ["scaled"]
-    steps += ["capped"] if cap is not None else []
-    found = {} if cap is None else {steps[-1]: _capped(cap)}
-    if bias:
-        found["biased"] = _biased(steps[-1])
-        steps.append("biased")
-    masked = _masked(mask_value, steps[-1])
-    return found | {
+    before: dict[str, str] = {}  # of each later step, the one whose numbers it reads
+    last = "scaled"
+    for step in ("capped", "biased", "masked"):
+        before[step] = last
+        last = step if step in later else last
+    return {
         "query": _vector("q", "Q", "query", projection),
         "key": _vector("k", "K", "key", projection),
         "value": _vector("v", "V", "value", Projection(projection.bias)),
         "scores": _scores(key_width),
         "scaled": _scaled(scale, key_width),
-        "masked": masked,
-        "weights": _weights("masked" if has_mask else steps[-1], sinks=sinks),
+        "capped": _capped(cap),
+        "biased": _biased(before["biased"], has_bias=bias),
+        "masked": _masked(mask_value, before["masked"]),
+        "weights": _weights(last, sinks=sinks),
         "output": _output(keys),
     }
 
@@ -116,26 +118,35 @@ def _scaled(scale: float, key_width: int) -> Formula:
     )
 
 
-def _capped(cap: float) -> Formula:
+def _capped(cap: float | None) -> Formula:
     """A soft cap: small scores stay, large ones come near the cap at most (Gemma Team 2024, section 2)."""
+    cell, capped = named_cell("capped"), bold("score", "@capped@")
+    if cap is None:
+        return Formula(
+            general=r"\text{capped}_{ij} = \text{scaled}_{ij} \quad\text{(not capped)}",
+            plain="capped_ij = scaled_ij (not capped)",
+            numeric={"cell": rf"{cell} = {capped}"},
+        )
     return Formula(
         general=r"\text{capped}_{ij} = c\,\tanh\!\left(\frac{\text{scaled}_{ij}}{c}\right)",
         plain=f"capped_ij = c tanh(scaled_ij / c), c = {cap:g}",
-        numeric={
-            "cell": rf"{named_cell('capped')} = {cap:g} \cdot \tanh(\frac{{@scaled@}}{{{cap:g}}}) = "
-            f"{bold('score', '@capped@')}"
-        },
+        numeric={"cell": rf"{cell} = {cap:g} \cdot \tanh(\frac{{@scaled@}}{{{cap:g}}}) = {capped}"},
     )
 
 
-def _biased(before: str) -> Formula:
+def _biased(before: str, *, has_bias: bool) -> Formula:
     """before: the name of the step to whose numbers a bias is added."""
+    cell, biased = named_cell("biased"), bold("score", "@biased@")
+    if not has_bias:
+        return Formula(
+            general=rf"\text{{biased}}_{{ij}} = \text{{{before}}}_{{ij}} \quad\text{{(no bias)}}",
+            plain=f"biased_ij = {before}_ij (no bias)",
+            numeric={"cell": rf"{cell} = {biased}"},
+        )
     return Formula(
         general=rf"\text{{biased}}_{{ij}} = \text{{{before}}}_{{ij}} + b_{{ij}}",
         plain=f"biased_ij = {before}_ij + b_ij",
-        numeric={
-            "cell": rf"{named_cell('biased')} = @{before}@ + @(bias)@ = {bold('score', '@biased@')}"
-        },
+        numeric={"cell": rf"{cell} = @{before}@ + @(bias)@ = {biased}"},
     )
 
 

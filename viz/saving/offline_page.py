@@ -17,11 +17,12 @@ from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
 from model.nn.places import head_label
+from model.snippets import Later
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.matrix_csv import matrix_csv
 from model.trace.records import Attention
 from viz.explorer.around import Part, between, offered, parts_of
-from viz.explorer.message import stages_of
+from viz.explorer.message import later_of, stages_of
 from viz.explorer.stages import Axis as AxisName
 from viz.explorer.stages import Stage
 from viz.figures.heatmap import Axis, heatmap
@@ -49,7 +50,7 @@ class HeadPicture:
 
     stage: Stage
     name: str  # L1H3
-    has_mask: bool  # whether a masked stage comes before the weights
+    later: tuple[Later, ...]  # the stages between the scaled scores and the weights
     runs: Mapping[str, Array]  # (row, column) each
     limits: Mapping[str, float]  # end of each run's colours, the same for all heads of the layer
     rows: tuple[str, ...]  # labels, each with its position: "3 ·cat"
@@ -84,17 +85,19 @@ def head_picture(
     runs, differences one for all heads. around: what stands around the heads, in this run and then in
     the unchanged one.
     """
-    groups, *before = offered(around, runs=1 if baseline is None else 2)
+    groups, *unchanged = offered(around, runs=1 if baseline is None else 2)
     known = {each.name: each for each in between(groups, stages_of(attention, baseline))}
     stage = stage if stage in known else "weights"
     if known[stage].group:
-        shown_parts = [parts_of(run)[stage] for run in (groups, *before)]
+        shown_parts = [parts_of(run)[stage] for run in (groups, *unchanged)]
         return _around_heads(shown_parts, attention, head, queries)
-    shown = stage_matrix(attention, head, stage)
+    sink = known[stage].sink
+    shown = stage_matrix(attention, head, stage, sink=sink)
     runs, both = {UNCHANGED: shown}, [attention]
     if baseline is not None:
-        apart = difference_matrix(attention, baseline, head, stage)
-        runs = {BASELINE: stage_matrix(baseline, head, stage), CHANGED: shown, DIFFERENCE: apart}
+        apart = difference_matrix(attention, baseline, head, stage, sink=sink)
+        before = stage_matrix(baseline, head, stage, sink=sink)
+        runs = {BASELINE: before, CHANGED: shown, DIFFERENCE: apart}
         both.append(baseline)
     heads = range(attention.heads)
     limits = dict.fromkeys(
@@ -102,17 +105,17 @@ def head_picture(
     )
     if baseline is not None:
         limits[DIFFERENCE] = max(
-            _extent(difference_matrix(attention, baseline, one, stage)) for one in heads
+            _extent(difference_matrix(attention, baseline, one, stage, sink=sink)) for one in heads
         )
     labels: dict[AxisName, tuple[str, ...]] = {
         "query": tuple(numbered_labels(queries)),
-        "key": tuple(numbered_labels(keys)),
+        "key": (*numbered_labels(keys), *(["sink"] if sink else [])),
         "dimension": tuple(map(str, range(shown.shape[1]))),
     }
     return HeadPicture(
         stage=known[stage],
         name=head_label((attention.name, head)),
-        has_mask="masked" in known,
+        later=later_of(list(known.values())),
         runs=runs,
         limits=limits,
         rows=labels[known[stage].rows],
@@ -139,7 +142,7 @@ def _around_heads(
     return HeadPicture(
         stage=part.stage,
         name=head_label((attention.name, head)),
-        has_mask=False,
+        later=(),
         runs=runs,
         limits=limits,
         rows=tuple(numbered_labels(queries)),
@@ -148,29 +151,33 @@ def _around_heads(
     )
 
 
-def stage_matrix(attention: Attention, head: int, stage: StageName) -> Array:
-    """(row, column): one stage of one head, NaN where the mask leaves no number."""
-    values, hidden = _stage(attention, head, stage)
+def stage_matrix(attention: Attention, head: int, stage: StageName, *, sink: bool = False) -> Array:
+    """(row, column): one stage of one head, NaN where the mask leaves no number. sink: with the sink's
+    weights in one more column."""
+    values, hidden = _stage(attention, head, stage, sink)
     return read_only(np.where(hidden, np.float32("nan"), values))
 
 
 def difference_matrix(
-    attention: Attention, baseline: Attention, head: int, stage: StageName
+    attention: Attention, baseline: Attention, head: int, stage: StageName, *, sink: bool = False
 ) -> Array:
     """(row, column): changed - baseline. A weight that only one run allows counts as 0 in the other;
     a masked score that only one of them has leaves no difference."""
-    before, one = _stage(baseline, head, stage)
-    after, other = _stage(attention, head, stage)
+    before, one = _stage(baseline, head, stage, sink)
+    after, other = _stage(attention, head, stage, sink)
     apart = np.where(other, np.float32(0), after) - np.where(one, np.float32(0), before)
     gone = one | other if stage == "masked" else one & other
     return read_only(np.where(gone, np.float32("nan"), apart))
 
 
-def _stage(attention: Attention, head: int, stage: StageName) -> tuple[Array, Mask]:
+def _stage(attention: Attention, head: int, stage: StageName, sink: bool) -> tuple[Array, Mask]:
     """(row, column): the numbers of one stage, and where the mask leaves none to show."""
     found = getattr(attention, stage)
     values: Array = found(head) if callable(found) else found[head]
     mask = attention.mask_of(head)
+    if sink:
+        values = np.column_stack([values, attention.sink_weights(head)])
+        mask = None if mask is None else np.column_stack([mask, np.ones(len(mask), bool)])
     leaks = stage == "weights" and np.isfinite(
         attention.mask_value
     )  # a finite mask value leaves a weight

@@ -79,7 +79,7 @@ def _tokens(labels: Sequence[str]) -> str:
 def _formula(attention: Attention, picture: HeadPicture) -> str:
     formula = picture.formula
     if formula is None:
-        formula = formulas_of(attention, has_mask=picture.has_mask)[picture.stage.name]
+        formula = formulas_of(attention, picture.later)[picture.stage.name]
     inks: dict[str, str] = {name: quantity.ink[0] for name, quantity in QUANTITIES.items()}
     inked = _INK.sub(lambda found: inks.get(found[1], "#222222"), formula.general)
     return (

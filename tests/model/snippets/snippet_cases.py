@@ -12,7 +12,7 @@ from model.analysis.attribution.head_maps import read_by
 from model.analysis.stream.stream import contributions, embedding_norm
 from model.code.check import Weights
 from model.nn.config import Stack
-from model.snippets import Code, Stage, Style, filled
+from model.snippets import Code, Later, Stage, Style, filled
 from model.snippets.script import LOADER
 from model.trace.arrays import Array
 from model.trace.records import Attention
@@ -35,6 +35,8 @@ TEXTS = {
     "notes-einsum": "The cat sat on the mat",
     "notes-second-class": "The cat sat on the mat",
     "notes-two-layers": "The cat sat on the mat",
+    "all-stages": "Tom Hill saw a red ball. Anna gave the ball to Tom",
+    "distance-buckets": "Tom Hill saw a red ball",
     "smollm2-135m-instruct": "The animal was too tired to cross",
 }
 FAMILY_NAMES = ("mistral", "gpt_neox", "phi", "qwen3", "gemma", "bart", "opt")
@@ -59,6 +61,17 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+# Of a layer with cap, bias, sink and window.
+NEW_CHANGES: dict[str, dict[str, Any]] = {
+    "no cap": {"cap": False},
+    "no bias": {"bias": False},
+    "no sinks": {"sinks": False},
+    "dropout": {"dropout": 0.3},
+    "a mask value": {"fill": -5.0},
+    "padding": {"hidden": frozenset({0})},
+}
+
+
 def own_cases() -> Iterator[tuple[str, Case]]:
     """A layer of each kind of every shipped model, of small ones of the hub's families."""
     for name, text in TEXTS.items():
@@ -79,6 +92,10 @@ def changed_cases() -> Iterator[tuple[str, Case]]:
             trace = model.trace(TEXTS[name], intervention=Intervention(**fields))
             yield f"{name}, {change}", (model, trace, trace.attention[1])
     grouped = tiny.loaded("smollm2-135m-instruct")
+    later = tiny.loaded("all-stages")
+    for name, fields in NEW_CHANGES.items():
+        trace = later.trace(TEXTS["all-stages"], intervention=Intervention(**fields))
+        yield f"all-stages, {name}", (later, trace, trace.attention[2])
     for change in ("dropout", "a mask value", "no positions", "padding"):
         intervention = Intervention(**CHANGES[change])
         trace = grouped.trace(TEXTS["smollm2-135m-instruct"], intervention=intervention)
@@ -90,6 +107,16 @@ def _layers(name: str, model: Model, trace: Trace) -> Iterator[tuple[str, Case]]
     last = {attention.kind: attention for attention in trace.attention}
     for attention in last.values():
         yield f"{name} {attention.name}", (model, trace, attention)
+
+
+def later_stages(attention: Attention) -> tuple[Later, ...]:
+    """Those between the scaled scores and the weights."""
+    has: dict[Later, bool] = {
+        "capped": attention.cap is not None,
+        "biased": attention.bias is not None,
+        "masked": attention.kind == "causal" or attention.mask is not None,
+    }
+    return tuple(name for name, is_there in has.items() if is_there)
 
 
 def shown(case: Case, stage: Stage, cell: Cell) -> float:
@@ -164,7 +191,12 @@ def names_of(case: Case, weights: Weights, x: torch.Tensor) -> dict[str, Any]:
     mask = None if attention.mask is None else torch.tensor(attention.mask)
     angles = None if trace.angles is None else torch.tensor(trace.angles)
     names = {"torch": torch, "q": query, "k": key, "v": value, "mask": mask, "w": own}
-    return names | {"angles": angles, "x": x}
+    more = {
+        name: torch.tensor(array)
+        for name, array in {"bias": attention.bias, "sinks": attention.sinks}.items()
+        if array is not None
+    }
+    return names | {"angles": angles, "x": x} | more
 
 
 def run(code: Code, names: dict[str, Any], stage: Stage, style: Style, cell: Cell) -> float:

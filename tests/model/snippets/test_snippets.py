@@ -25,6 +25,7 @@ from tests.model.snippets.snippet_cases import (
     Case,
     changed_cases,
     chosen_cells,
+    later_stages,
     names_of,
     own_cases,
     run,
@@ -42,8 +43,7 @@ def differences(cases: Iterator[tuple[str, Case]]) -> Iterator[Found]:
     for name, case in cases:
         model, trace, attention = case
         source = origin(model, trace, attention)
-        has_mask = attention.kind == "causal" or attention.mask is not None
-        code = code_of(attention, source, has_mask=has_mask)
+        code = code_of(attention, source, later=later_stages(attention))
         own_weights = weights_of(case) if source.vectors else {}
         assert set(code.snippets) & set(AROUND) == expected_around(case, source), name
         if trace is not saved:

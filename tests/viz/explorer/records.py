@@ -46,7 +46,12 @@ def record(
         look_ahead=kind == "causal" and mask is None,
         steps={},
     )
-    return replace(made, output=np.stack([made.context(head) for head in range(heads)]))
+    return with_output(made)
+
+
+def with_output(made: Attention) -> Attention:
+    """The record with the output that its vectors make."""
+    return replace(made, output=np.stack([made.context(head) for head in range(made.heads)]))
 
 
 def labels(count: int) -> list[str]:

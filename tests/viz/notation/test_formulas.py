@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 import pytest
 
@@ -11,24 +12,51 @@ from viz.notation.formulas import Formula, StageName, formulas
 SLOT = re.compile(r"@\(?((?:ink:)?[a-z_]+\d*)\)?@")
 NUMBERS = {"row", "column", "query_position", "key_position", "value", "length", "scale"} | {
     *("scores", "scaled", "masked", "weights", "largest", "sum", "exponential"),
+    *("capped", "bias", "biased", "sink", "sink_weight"),
     *(f"{name}{n}" for name in ("q", "k", "w", "v", "product") for n in range(2)),
 }
 INKS = {f"ink:{name}" for name in ("query", "key", "value", "score", "weight", "output")}
 
 
 def made(
-    scale: float = 0.125, width: int = 64, keys: int = 9, mask_value: float = -math.inf
+    scale: float = 0.125,
+    width: int = 64,
+    keys: int = 9,
+    mask_value: float = -math.inf,
+    **later: Any,
 ) -> dict[StageName, Formula]:
-    return formulas(scale=scale, key_width=width, keys=keys, mask_value=mask_value)
+    return formulas(scale=scale, key_width=width, keys=keys, mask_value=mask_value, **later)
+
+
+ALL: dict[str, Any] = {
+    "later": ("capped", "biased", "masked"),
+    "cap": 50.0,
+    "bias": True,
+    "sinks": True,
+}
+
+
+def test_each_later_step_reads_the_one_before_it_that_the_layer_has() -> None:
+    found = made(**ALL)
+    assert r"\tanh" in found["capped"].general
+    assert "capped" in found["biased"].general
+    assert "biased" in found["masked"].general
+    assert "sink" in found["weights"].general
+    assert all("@sink_weight@" in found["weights"].numeric[case] for case in ("cell", "forbidden"))
+    assert "scaled" in made(later=("biased",), bias=True)["biased"].general
+    assert "biased" in made(later=("biased",), bias=True)["weights"].general
+    assert "not capped" in made(later=("capped", "masked"))["capped"].general
+    assert "no bias" in made(later=("biased", "masked"))["biased"].general
+    assert "sink" not in made()["weights"].general
 
 
 def templates(formula: Formula) -> list[str]:
     return [formula.general, *formula.numeric.values()]
 
 
-@pytest.mark.parametrize("case", [{}, {"scale": 1.0}, {"scale": 0.3}, {"width": 1, "keys": 1}])
-def test_every_slot_is_one_the_browser_can_fill(case: dict[str, float]) -> None:
-    for formula in made(**case).values():  # type: ignore[arg-type]
+@pytest.mark.parametrize("case", [{}, {"scale": 1.0}, {"scale": 0.3}, {"width": 1, "keys": 1}, ALL])
+def test_every_slot_is_one_the_browser_can_fill(case: dict[str, Any]) -> None:
+    for formula in made(**case).values():
         for template in templates(formula):
             assert set(SLOT.findall(template)) <= NUMBERS | INKS
             assert SLOT.sub("", template).count("@") == 0

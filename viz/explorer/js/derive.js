@@ -34,6 +34,7 @@ export function deriveHead(layer, head) {
   const cells = queries * keys;
   const recorded = {
     head,
+    sink: layer.sinks === null ? null : layer.sinks[head - layer.first],
     query: headOf(layer, layer.query, head, queries * width),
     key: headOf(layer, layer.key, head, keys * width),
     value: headOf(layer, layer.value, head, keys * valueWidth),
@@ -43,9 +44,15 @@ export function deriveHead(layer, head) {
   const steps = {
     scores: () => dotProducts(derived.query, derived.key, queries, keys, width),
     scaled: () => scaledBy(derived.scores, layer.scale),
+    capped: () => (layer.cap === null ? derived.scaled : softCapped(derived.scaled, layer.cap)),
+    biased: () => (layer.bias === null ? derived.capped : derived.capped.map(withBias(layer, head))),
     masked: () =>
-      derived.hidden === null ? derived.scaled : filled(derived.scaled, derived.hidden, layer.mask_value),
-    weights: () => withThoseSet(softmaxRows(derived.masked, queries, keys), layer, head),
+      derived.hidden === null ? derived.biased : filled(derived.biased, derived.hidden, layer.mask_value),
+    shares: () => withThoseSet(softmaxRows(derived.masked, queries, keys, derived.sink), layer, head),
+    weights: () => derived.shares.weights,
+    sinkWeights: () => derived.shares.sinkWeights,
+    weights_and_sink: () => withColumn(derived.weights, derived.sinkWeights, queries, keys),
+    hidden_and_sink: () => derived.hidden && withColumn(derived.hidden, new Uint8Array(queries), queries, keys),
     applied: () => headOf(layer, layer.dropped, head, cells) ?? derived.weights,
     output: () => derived.value && mixed(derived.applied, derived.value, queries, keys, valueWidth),
     gap: () => gapOf(layer, head, derived),
@@ -97,7 +104,6 @@ function dotProducts(query, key, queries, keys, width) {
   return scores;
 }
 
-
 function scaledBy(scores, scale) {
   const factor = Math.fround(scale);
   const scaled = new Float32Array(scores.length);
@@ -105,34 +111,68 @@ function scaledBy(scores, scale) {
   return scaled;
 }
 
+/** cap · tanh(scaled / cap) */
+function softCapped(scaled, cap) {
+  return scaled.map((score) => cap * Math.tanh(score / cap));
+}
+
+/** A function from a capped score and its cell to the score with its bias. */
+function withBias(layer, head) {
+  const bias = biasOf(layer, head);
+  return (score, cell) => score + bias(Math.floor(cell / layer.keys), cell % layer.keys);
+}
+
+/** What is added to the score of a query and a key of a head. viz/explorer/layer.py says how it is sent. */
+export function biasOf({ bias, biasBy, biasSizes, first, queries, keys }, head) {
+  if (bias === null) return () => 0;
+  const [heads, rows] = biasSizes;
+  const start = (heads > 1 ? head - first : 0) * (biasBy === "distance" ? queries + keys - 1 : rows * keys);
+  if (biasBy === "distance") return (query, key) => bias[start + key - query + queries - 1];
+  return (query, key) => bias[start + (rows > 1 ? query * keys : 0) + key];
+}
+
 /** The scores, with the mask value in masked cells. */
-function filled(scaled, hidden, value) {
-  const masked = new Float32Array(scaled.length);
-  for (let cell = 0; cell < scaled.length; cell++) masked[cell] = hidden[cell] ? value : scaled[cell];
+function filled(biased, hidden, value) {
+  const masked = new Float32Array(biased.length);
+  for (let cell = 0; cell < biased.length; cell++) masked[cell] = hidden[cell] ? value : biased[cell];
   return masked;
 }
 
-/** Softmax over the keys, after subtracting the row's maximum. A row that is all −∞ becomes zero. */
-function softmaxRows(masked, queries, keys) {
+/** Softmax over the keys and, where the head has one, its sink. A row that is all −∞ becomes zero. */
+function softmaxRows(masked, queries, keys, sink) {
   const weights = new Float32Array(queries * keys);
+  const sinkWeights = new Float32Array(queries);
   for (let i = 0; i < queries; i++) {
-    const { exponentials, sum } = exponentialsOf(rowOf(masked, i, keys));
+    const { exponentials, sum, ofSink } = exponentialsOf(rowOf(masked, i, keys), sink);
     for (let j = 0; j < keys; j++) weights[i * keys + j] = sum && exponentials[j] / sum;
+    sinkWeights[i] = sum && ofSink / sum;
   }
-  return weights;
+  return { weights, sinkWeights };
 }
 
-/** Weights with those that were set by hand; the others of their row share what is left to 1. */
-function withThoseSet(weights, layer, head) {
+/** A matrix with one more column. */
+function withColumn(matrix, column, rows, columns) {
+  const wider = new matrix.constructor(rows * (columns + 1));
+  for (let row = 0; row < rows; row++) {
+    wider.set(rowOf(matrix, row, columns), row * (columns + 1));
+    wider[row * (columns + 1) + columns] = column[row];
+  }
+  return wider;
+}
+
+/** Weights with those that were set by hand; the others of their row, and the sink, share what is left to 1. */
+function withThoseSet(shares, layer, head) {
+  const { weights, sinkWeights } = shares;
   for (const query of new Set(layer.weightsSet.filter(([of]) => of === head).map(([, query]) => query))) {
     const given = weightsSetIn(layer, head, query);
     const row = rowOf(weights, query, layer.keys);
     const sum = (some) => some.reduce((whole, value) => whole + value, 0);
-    const others = sum([...row].filter((_, j) => !given.has(j)));
+    const others = sum([...row].filter((_, j) => !given.has(j))) + sinkWeights[query];
     const left = others && Math.max(1 - sum([...given.values()]), 0) / others;
     for (let j = 0; j < row.length; j++) row[j] = given.get(j) ?? row[j] * left;
+    sinkWeights[query] *= left;
   }
-  return weights;
+  return shares;
 }
 
 /** The weights of a row that were set by hand: key to weight. */
@@ -141,14 +181,16 @@ export function weightsSetIn(layer, head, query) {
   return new Map(here.map(([, , key, weight]) => [key, weight]));
 }
 
-/** exp(masked − largest) of one row, their sum, and the largest masked score. */
-export function exponentialsOf(row) {
-  const largest = largestOf(row);
+/** exp(masked − largest) of one row, their sum, and the largest masked score. A sink is one more of them; its own
+ *  exponential is `ofSink`, 0 without one. */
+export function exponentialsOf(row, sink = null) {
+  const largest = Math.max(largestOf(row), sink ?? -Infinity);
   const exponentials = new Float64Array(row.length);
-  if (largest === -Infinity) return { exponentials, sum: 0, largest };
-  let sum = 0;
+  if (largest === -Infinity) return { exponentials, sum: 0, largest, ofSink: 0 };
+  const ofSink = sink === null ? 0 : Math.exp(sink - largest);
+  let sum = ofSink;
   for (let j = 0; j < row.length; j++) sum += exponentials[j] = Math.exp(row[j] - largest);
-  return { exponentials, sum, largest };
+  return { exponentials, sum, largest, ofSink };
 }
 
 /** output[i] = Σ_j weight[i, j] · v[j] */

@@ -190,7 +190,7 @@ export class Drawing {
     };
   }
 
-  /** Lets the six beats take the panel's place, or gives it back. */
+  /** Lets the beats take the panel's place, or gives it back. */
   setPlaying(playing) {
     const { panel, play, openplay } = this.parts;
     panel.classList.toggle("playing", playing);

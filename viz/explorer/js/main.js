@@ -176,7 +176,8 @@ class Explorer {
     const zoom = () => this.isLong && this.choose({ window: this.windowHere() });
     return {
       choose: ({ row, column }) => {
-        this.choose({ [this.stage.rows]: row, [this.stage.columns]: column });
+        const isSink = this.stage.sink && column === this.layer.keys; // it is no key that can be chosen
+        this.choose({ [this.stage.rows]: row, ...(isSink ? {} : { [this.stage.columns]: column }) });
         if (!this.state.window) zoom();
       },
       move: (rows, columns) => {

@@ -15,10 +15,19 @@ export function drawMarks(svg, figure, chosen, palette) {
   svg.replaceChildren(
     ...layout.boxes.flatMap((box) => [
       outline(box, { stroke: palette.text, "stroke-opacity": 0.22 }),
+      ...(figure.sink === null ? [] : [sinkFrame(figure, box, palette)]),
       ...(figure.block ? [headFrame(figure, box, palette)] : []),
       ...(isShown ? cellMarks(figure, box, chosen, palette) : []),
     ]),
   );
+}
+
+/** Frames the column of the sink, which is no key. */
+function sinkFrame({ sink, window }, box, palette) {
+  if (!contains(window, window.row, sink)) return shape("g", {});
+  const { left, width } = cellBox(box, window, window.row, sink);
+  const dashes = { "stroke-dasharray": "4 3", "data-mark": "sink" };
+  return outline({ ...box, left, width }, { stroke: palette.text, "stroke-width": 1.5, ...dashes });
 }
 
 /** Frames the columns of one head among those of all. */

@@ -2,7 +2,7 @@
 
 import { aroundNumbers } from "./around.js";
 import { AROUND_DETAILS } from "./around_details.js";
-import { exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
+import { biasOf, exponentialsOf, rowOf, spread, topPositions, weightsSetIn } from "./derive.js";
 import { button, Drawn, element, sentenceCase, span, table } from "./elements.js";
 import { drawEquation, filledTemplate } from "./equations.js";
 import { precise } from "./numbers.js";
@@ -52,6 +52,9 @@ function cellNumbers(stage, layer, derived, cell, order) {
     scale: layer.scale,
     scores: derived.scores[at],
     scaled: derived.scaled[at],
+    capped: derived.capped[at],
+    bias: biasOf(layer, cell.head)(query, key),
+    biased: derived.biased[at],
     masked: derived.masked[at],
     weights: derived.weights[at],
   };
@@ -68,7 +71,7 @@ function cellNumbers(stage, layer, derived, cell, order) {
     case "output":
       values.value = derived.output[query * layer.valueWidth + dimension];
   }
-  if (name === "scaled") return values;
+  if (["scaled", "capped", "biased"].includes(name)) return values;
   const [first, second] = name === "output" ? ["w", "v"] : ["q", "k"];
   const products = terms(name, layer, derived, cell, order).slice(0, 2);
   products.forEach(({ a, b, product }, n) => {
@@ -86,10 +89,11 @@ function vectorNumbers(stage, layer, derived, { row, column }) {
 function softmaxNumbers(layer, derived, { masked }, { head, query, key }) {
   const given = weightsSetIn(layer, head, query);
   if (given.size) return { name: given.has(key) ? "set" : "shared" };
-  const { exponentials, sum, largest } = exponentialsOf(rowOf(derived.masked, query, layer.keys));
+  const { exponentials, sum, largest } = exponentialsOf(rowOf(derived.masked, query, layer.keys), derived.sink);
   if (sum === 0) return { name: "empty" };
   const name = masked === -Infinity ? "forbidden" : "cell";
-  return { name, sum, largest, exponential: exponentials[key] };
+  const ofSink = { sink: derived.sink, sink_weight: derived.sinkWeights[query] };
+  return { name, sum, largest, exponential: exponentials[key], ...ofSink };
 }
 
 const scrolled = new WeakMap(); // how far a holder's list of terms is scrolled: to read that lays the page out
@@ -110,6 +114,8 @@ const DETAILS = {
   value: (scene) => vectorDetails(scene, "key", "v, which this token passes on to the tokens that attend to it."),
   scores: productDetails,
   scaled: scaledDetails,
+  capped: cappedDetails,
+  biased: biasedDetails,
   masked: verdictDetails,
   weights: softmaxDetails,
   output: productDetails,
@@ -149,6 +155,35 @@ function scaledDetails({ layer, derived, cell }) {
   ];
 }
 
+function cappedDetails({ layer, derived, cell }) {
+  const at = cell.query * layer.keys + cell.key;
+  if (layer.cap === null) return [paragraph("This run does not cap its scores.")];
+  const shrinks = Math.abs(derived.scaled[at] - derived.capped[at]);
+  return [
+    paragraph(
+      `The cap is ${precise(layer.cap)}. It takes ${precise(derived.scaled[at])} to ${precise(derived.capped[at])}, `,
+      `${precise(shrinks)} closer to 0.`,
+    ),
+    paragraph("tanh is almost a straight line near 0 and never passes ±1, so no score passes the cap."),
+  ];
+}
+
+function biasedDetails(scene) {
+  const { layer, cell } = scene;
+  if (layer.bias === null) return [paragraph("This run adds no bias.")];
+  const bias = biasOf(layer, cell.head)(cell.query, cell.key);
+  const away = cell.query - cell.key;
+  const where = away === 0 ? "at the same place" : `${Math.abs(away)} ${away > 0 ? "before" : "after"} it`;
+  return [
+    paragraph(
+      `The key is ${where}. For ${tokenName(scene, "query")} and ${tokenName(scene, "key")} this head adds ${precise(bias)}.`,
+    ),
+    ...(layer.biasBy === "distance"
+      ? [paragraph("It depends on the distance only: every cell of a diagonal gets the same.")]
+      : []),
+  ];
+}
+
 function verdictDetails(scene) {
   const { layer, derived, cell } = scene;
   const at = cell.query * layer.keys + cell.key;
@@ -158,12 +193,14 @@ function verdictDetails(scene) {
     return [verdict("not masked", "allowed"), paragraph(stays)];
   }
   const isLater = layer.kind === "causal" && cell.key > cell.query;
+  const isFar = layer.window !== null && cell.query - cell.key >= layer.window;
+  const from = isLater ? "comes later than" : isFar ? `lies outside of the window of ${layer.window} of` : "is hidden from";
   const becomes = layer.mask_value === -Infinity ? "−∞" : String(layer.mask_value);
   return [
     verdict("masked", "forbidden"),
     paragraph(
-      `${sentenceCase(key)} ${isLater ? "comes later than" : "is hidden from"} ${query}. `,
-      `The score ${precise(derived.scaled[at])} becomes ${becomes}.`,
+      `${sentenceCase(key)} ${from} ${query}. `,
+      `The score ${precise(derived.biased[at])} becomes ${becomes}.`,
     ),
   ];
 }
@@ -191,7 +228,14 @@ function drawTopKeys(holder, scene) {
     items.length
       ? element("ol", {}, ...items)
       : paragraph("Every key of this query is masked, so all its weights are 0."),
+    ...(derived.sink === null ? [] : [sinkLine(derived.sinkWeights[cell.query], palette)]),
   );
+}
+
+/** What the sink takes of the row. */
+function sinkLine(weight, palette) {
+  const share = [bar(weight, palette.hue.weight), inked(weight, palette.ink.weight)];
+  return element("p", { class: "sink", "data-testid": "sink" }, span("token", "sink"), span("position"), ...share);
 }
 
 const MEASURES = {

@@ -27,7 +27,8 @@ export class Picture {
 
   /** Tells which query and key the pointer is at, each once; null where it is at none. */
   light(cell) {
-    const shown = cell && this.isOfTokens ? `${cell.row} ${cell.column}` : null;
+    const isCell = cell && this.isOfTokens && cell.column !== this.figure.sink;
+    const shown = isCell ? `${cell.row} ${cell.column}` : null;
     if (shown === this.lit) return;
     this.lit = shown;
     this.actions.light(shown === null ? null : { query: cell.row, key: cell.column });
@@ -90,9 +91,9 @@ export class Picture {
   mark(cell) {
     this.parts.figure.setAttribute("aria-label", `${this.figure.title}. ${this.words(cell)}`);
     const { row, column } = cell;
-    const { layout, window, rowAxis, columnAxis, rowLabels, columnLabels, block } = this.figure;
+    const { layout, window, rowAxis, columnAxis, rowLabels, columnLabels, block, sink } = this.figure;
     const labels = [rowAxis, rowLabels[row], columnAxis, columnLabels[column]];
-    if (!this.differs("marks", [layout, window, cell, labels, block])) return;
+    if (!this.differs("marks", [layout, window, cell, labels, block, sink])) return;
     drawMarks(this.parts.marks, this.figure, cell, this.view.palette);
   }
 
@@ -232,6 +233,7 @@ export class Picture {
     const { labels, stage } = this.view;
     const place = (axis, position) => {
       if (axis === "dimension") return `dimension ${position}`;
+      if (axis === "key" && position === this.figure.sink) return "sink of this head";
       return `${axis} ${position} “${labels[axis].full[position]}”`;
     };
     return [place(stage.rows, row), place(stage.columns, column)];

@@ -1,10 +1,10 @@
-// One row of scores becomes weights and an output, in six beats that can be scrubbed.
+// One row of scores becomes weights and an output, in beats that can be scrubbed.
 //
-// `t` runs from 0 to 6, the ends of the beats are whole numbers. `Play.show(t)` draws any moment by itself, so
+// `t` runs from 0 to the number of beats, whose ends are whole numbers. `Play.show(t)` draws any moment by itself, so
 // playing, stepping and scrubbing are the same. Within a beat only transforms and opacities change, which a
 // browser does without a new layout; numbers and vectors change where a beat begins.
 
-import { BEATS, beatsOf, HATCHED, MEETS, MIXES } from "./beats.js";
+import { beatsOf } from "./beats.js";
 import { rowOf, topPositions } from "./derive.js";
 import { button, element, span } from "./elements.js";
 import { precise } from "./numbers.js";
@@ -43,7 +43,7 @@ export class Play {
     this.result = element("div", { class: "beatrow result" }, span("", "output"), this.output);
     this.button = button("play", () => this.toggle());
     this.slider = element("input", {
-      ...{ type: "range", min: 0, max: BEATS, step: "any", value: 0, "aria-label": "Moment" },
+      ...{ type: "range", min: 0, step: "any", value: 0, "aria-label": "Moment" },
       ...{ "data-testid": "scrub", oninput: () => this.scrub(Number(this.slider.value)) },
     });
     this.closing = button("play-close", close, {}, "Close");
@@ -68,6 +68,8 @@ export class Play {
     const { layer, derived, cell, palette, keys } = scene;
     this.palette = palette;
     this.beats = beatsOf(derived, layer, cell.query);
+    this.falls = this.beats.findIndex(({ moves }) => moves === "falls");
+    this.slider.max = this.end;
     this.shown = shownKeys(rowOf(derived.weights, cell.query, layer.keys));
     this.isMasked = (key) => derived.hidden?.[cell.query * layer.keys + key];
     this.lines = this.shown.map((key) => this.line(key, keys.full[key], scene));
@@ -104,16 +106,21 @@ export class Play {
     paintPixels(canvas, row, this.palette.scale[quantity], { low: -range[quantity], high: range[quantity] });
   }
 
+  get end() {
+    return this.beats.length;
+  }
+
   /** Draws the moment t. */
   show(t) {
-    this.t = Math.min(Math.max(t, 0), BEATS);
+    this.t = Math.min(Math.max(t, 0), this.end);
     const beat = Math.max(Math.ceil(this.t) - 1, 0);
     if (beat !== this.beat) this.begin(beat);
     const passed = this.t - beat;
-    if (beat === MEETS) this.slide(passed);
+    const { moves } = this.beats[beat];
+    if (moves === "meets") this.slide(passed);
     else this.grow(beat, eased(passed));
-    if (beat === HATCHED) this.rows.style.setProperty("--fallen", eased(passed));
-    if (beat === MIXES) this.mix(eased(passed));
+    if (moves === "falls") this.rows.style.setProperty("--fallen", eased(passed));
+    if (moves === "mixed") this.mix(eased(passed));
     this.slider.value = this.t;
   }
 
@@ -123,7 +130,7 @@ export class Play {
     this.query.style.transform = `translateY(${Math.min(at, this.lines.length - 1) * ROW}px)`;
     this.lines.forEach(({ key, bar, number }, n) => {
       const met = eased(Math.min(Math.max(at - n, 0), 1));
-      bar.style.transform = `scaleX(${this.beats[MEETS].bars[key] * met})`;
+      bar.style.transform = `scaleX(${this.beats[0].bars[key] * met})`;
       number.style.opacity = met;
     });
   }
@@ -138,7 +145,7 @@ export class Play {
 
   /** Each value becomes as thick as its weight, then a copy of it flows into the output. */
   mix(share) {
-    const { bars } = this.beats[MIXES];
+    const { bars } = this.beats.at(-1);
     const [thin, flown] = [Math.min(share * 2, 1), Math.max(share * 2 - 1, 0)];
     this.lines.forEach(({ key, bar, vector, flow }, n) => {
       const thick = `scaleY(${bars[key]})`;
@@ -155,12 +162,12 @@ export class Play {
   begin(beat) {
     this.beat = beat;
     const { title, says, numbers, quantity } = this.beats[beat];
-    this.title.textContent = `${beat + 1} of ${BEATS} · ${title}`;
+    this.title.textContent = `${beat + 1} of ${this.end} · ${title}`;
     this.says.textContent = says + this.rest;
     this.slider.setAttribute("aria-valuetext", this.title.textContent);
-    this.holder.dataset.beat = beat;
+    Object.assign(this.holder.dataset, { beat, shares: beat > this.falls });
     this.rows.style.setProperty("--bar", this.palette.hue[quantity]);
-    this.rows.style.setProperty("--fallen", beat > HATCHED ? 1 : 0);
+    this.rows.style.setProperty("--fallen", beat > this.falls ? 1 : 0);
     this.output.style.opacity = 0;
     for (const { key, bar, vector, flow, number } of this.lines) {
       number.textContent = precise(numbers[key]);
@@ -178,13 +185,13 @@ export class Play {
   start() {
     this.playing = true;
     this.button.textContent = "Pause";
-    if (this.t >= BEATS) this.show(0);
+    if (this.t >= this.end) this.show(0);
     let before = null;
     const tick = (now) => {
       if (!this.playing) return;
       this.show(this.t + (before === null ? 0 : (now - before) / 1000 / SECONDS));
       before = now;
-      if (this.t >= BEATS) this.pause();
+      if (this.t >= this.end) this.pause();
       else requestAnimationFrame(tick);
     };
     requestAnimationFrame(tick);
@@ -204,7 +211,7 @@ export class Play {
   step(by) {
     this.pause();
     const at = by > 0 ? Math.floor(this.t) + 1 : Math.ceil(this.t) - 1;
-    this.show(at > BEATS ? 0 : at);
+    this.show(at > this.end ? 0 : at);
   }
 
   key(event) {

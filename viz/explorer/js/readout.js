@@ -14,8 +14,11 @@ export function readoutOf({ layer, derived, cell, queries, keys }, headName) {
     `${queries.short[cell.query]} → ${keys.short[cell.key]}`,
     `score ${precise(derived.scores[at])}`,
     `× ${precise(layer.scale)} = ${precise(derived.scaled[at])}`,
+    layer.cap === null ? null : `capped ${precise(derived.capped[at])}`,
+    layer.bias === null ? null : `with bias ${precise(derived.biased[at])}`,
     masked ? `masked: ${precise(derived.masked[at])}` : null,
     `weight ${precise(derived.weights[at])}`,
+    derived.sink === null ? null : `sink ${precise(derived.sinkWeights[cell.query])}`,
   ];
   return parts.filter(Boolean).join(" · ");
 }

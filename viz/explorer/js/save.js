@@ -4,7 +4,7 @@ import { element } from "./elements.js";
 import { scaleEnd } from "./numbers.js";
 import { context2d, hatch, isHidden, paintFigure } from "./paint.js";
 import { plotlyFigure } from "./plotly.js";
-import { axisLabel } from "./table.js";
+import { axisLabel, columnName } from "./table.js";
 
 const MARGIN = { l: 12, r: 96, t: 22, b: 12 }; // the lines of the title are added to the top
 const TITLE = "600 14px sans-serif";
@@ -134,8 +134,9 @@ function sharing({ window }) {
 }
 
 /** All numbers of the matrix, also those outside the window; masked cells are empty. */
-function csvOf({ panels, runs, rowAxis, columnAxis, rowLabels, columnLabels }) {
-  const names = columnLabels.map((_, n) => axisLabel(columnAxis, columnLabels, n));
+function csvOf(figure) {
+  const { panels, runs, rowAxis, columnAxis, rowLabels, columnLabels } = figure;
+  const names = columnLabels.map((_, n) => columnName(figure, n));
   const head = [runs && "run", `${rowAxis} \\ ${columnAxis}`, ...names];
   const lines = [head.filter(Boolean).map(quoted).join(",")];
   panels.forEach((panel, n) => {

@@ -5,6 +5,7 @@ import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { ChipLine } from "./chips.js";
 import { choiceOf, Drawn, element, span, toggle } from "./elements.js";
 import { groupAt, groupsOf } from "./groups.js";
+import { precise } from "./numbers.js";
 
 /** The chips stay while the tokens stay; only their shades, names and rings change. */
 export class Sentence {
@@ -84,13 +85,15 @@ export class Sentence {
   }
 
   /** What the picture leaves out, and how to read it. */
-  noteOf({ withoutFirst, unit, side }) {
+  noteOf(scene) {
+    const { withoutFirst, unit, side } = scene;
     const arcs =
       "An arc is as wide as its weight. Above: what the token attends to. Below: what attends to it.";
     const left = "The first token is hidden here, so what is shown of a row no longer sums to 1.";
     const words = "Weights on the tokens of one word are added up; where the chosen word has several tokens, the mean of their rows is shown.";
     const shades = `The tokens are shaded by weight${side === "reads" ? "" : ": what each gives to the chosen one"}.`;
-    return [this.arcs ? arcs : shades, unit === "word" && words, withoutFirst && left].filter(Boolean).join(" ");
+    const notes = [this.arcs ? arcs : shades, unit === "word" && words, withoutFirst && left, sinkNote(scene)];
+    return notes.filter(Boolean).join(" ");
   }
 
   /** Cross-attention has a line of queries and a line of keys; otherwise one line is both. */
@@ -157,4 +160,11 @@ export class Sentence {
     this.drawArcs(isShown ? ringed : [pair.from]);
     this.arcs.light(pair);
   }
+}
+
+/** What a sink takes of the chosen row, where the head has one. */
+function sinkNote({ derived, cell, side, several }) {
+  if (derived.sink === null || side !== "reads" || several !== null) return "";
+  const weight = derived.sinkWeights[cell.query];
+  return `The sink of this head takes ${precise(weight)} of this row; its arcs sum to ${precise(1 - weight)}.`;
 }

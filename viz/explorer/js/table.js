@@ -23,13 +23,18 @@ function shownPart({ window }, panel, { row, column }) {
 function tableOf(figure, panel, part, caption) {
   const positions = (start, count) => Array.from({ length: count }, (_, n) => start + n);
   const columns = positions(part.column, part.columns);
-  const names = columns.map((column) => axisLabel(figure.columnAxis, figure.columnLabels, column));
+  const names = columns.map((column) => columnName(figure, column));
   const rows = positions(part.row, part.rows).map((row) => [
     axisLabel(figure.rowAxis, figure.rowLabels, row),
     ...columns.map((column) => cellText(panel, row, column)),
   ]);
   const isWhole = part.rows === panel.rows && part.columns === panel.columns;
   return table(["", ...names], rows, caption + (isWhole ? "" : `, ${spanned(part)}`));
+}
+
+/** A column's label; that of the sink has no position. */
+export function columnName({ columnAxis, columnLabels, sink }, column) {
+  return column === sink ? columnLabels[column] : axisLabel(columnAxis, columnLabels, column);
 }
 
 /** The position comes first, so that no spreadsheet takes a token for a formula. */

@@ -57,7 +57,7 @@ export function softmaxDetails(scene) {
   const { layer, derived, cell, order, palette } = scene;
   const masked = rowOf(derived.masked, cell.query, layer.keys);
   const weights = rowOf(derived.weights, cell.query, layer.keys);
-  const { exponentials, sum } = exponentialsOf(masked);
+  const { exponentials, sum, ofSink } = exponentialsOf(masked, derived.sink);
   if (sum === 0) {
     return [
       paragraph("Every key of this row is masked. There is nothing to share out: all weights are 0."),
@@ -76,9 +76,13 @@ export function softmaxDetails(scene) {
     names: ["key", "masked", "e^(…)", "", "weight"],
     rows,
     values: positions.map((j) => exponentials[j]),
-    total: "sum of the row",
+    total: derived.sink === null ? "sum of the row" : "sum of the keys",
     scene,
   });
+  if (derived.sink !== null) {
+    const said = `The sink adds e^(${precise(derived.sink)} − the largest) = ${precise(ofSink)}: ${precise(sum)} in all. `;
+    list.push(paragraph(said, `Its weight is ${precise(derived.sinkWeights[cell.query])}.`));
+  }
   return given.size ? [...list, paragraph(SET)] : list;
 }
 

@@ -7,6 +7,7 @@ const COMPARED_CELLS = 2 ** 17; // of all heads together: up to here their diffe
 const sharedRanges = new WeakMap(); // from a changed layer to its largest differences, by stage
 const CAPTIONS = ["baseline: unchanged run", "changed run", "changed − baseline"];
 const RUNS = ["baseline", "changed", "difference"];
+export const SINK = "sink"; // the last column of the weights of a head that has one
 const STEPS = ["before", "after"]; // of a step that changes a vector
 
 /** A head as it is called: L2H5, or H5 beside others of its layer. */
@@ -17,7 +18,7 @@ export function headName(head, layerLabel = "") {
 /** How many positions an axis has. */
 export function axisLength(axis, stage, layer) {
   if (axis === "query") return layer.queries;
-  if (axis === "key") return layer.keys;
+  if (axis === "key") return layer.keys + (stage.sink ? 1 : 0);
   if (stage.width) return stage.width;
   return stage.name === "value" || stage.name === "output" ? layer.valueWidth : layer.width;
 }
@@ -30,16 +31,17 @@ export function cellOf(stage, cell) {
 /** One stage of one head as a panel: values, size, colours, range, masked cells. */
 export function panelOf(stage, layer, derived, ranges, name = stage.name) {
   const hides = stage.name === "masked" || stage.name === "weights";
-  const range = ranges[name === "masked" ? "scaled" : name] || 1;
+  const range = ranges[name === "masked" ? "biased" : name] || 1;
   const weights = stage.name === "weights";
+  const shown = stage.name === "output" ? "recorded" : stage.sink ? "weights_and_sink" : name;
   return {
-    values: stage.name === "output" ? derived.recorded : derived[name],
+    values: derived[shown],
     rows: axisLength(stage.rows, stage, layer),
     columns: axisLength(stage.columns, stage, layer),
     quantity: stage.quantity,
     low: weights ? 0 : -range,
     high: weights ? 1 : range,
-    masked: hides ? derived.hidden : null,
+    masked: hides ? derived[stage.sink ? "hidden_and_sink" : "hidden"] : null,
     leaks: weights && Number.isFinite(layer.mask_value),
   };
 }
@@ -120,6 +122,7 @@ export function figureOf(plan) {
   }
   const shown = window ?? wholeWindow(changed.rows, changed.columns);
   const dimensions = Array.from({ length: changed.columns }, (_, n) => String(n));
+  const sink = stage.sink ? [SINK] : [];
   const axis = (name, form) => (name === "dimension" ? dimensions : labels[name][form]);
   const figure = {
     panels,
@@ -131,9 +134,10 @@ export function figureOf(plan) {
     rowAxis: stage.rows,
     columnAxis: stage.columns,
     rowLabels: axis(stage.rows, "short"),
-    columnLabels: axis(stage.columns, "short"),
+    columnLabels: [...axis(stage.columns, "short"), ...sink],
     rowTickLabels: axis(stage.rows, "plotly"),
-    columnTickLabels: axis(stage.columns, "plotly"),
+    columnTickLabels: [...axis(stage.columns, "plotly"), ...sink],
+    sink: stage.sink ? layer.keys : null,
   };
   const square = stage.columns !== "dimension";
   return { ...figure, layout: figureLayout({ ...room, ...figure, count: panels.length, square }) };

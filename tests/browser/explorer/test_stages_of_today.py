@@ -1,0 +1,97 @@
+"""Cap, bias, window and sink are stages of their own: pictures, formulas, readout, beats, files."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import expect
+
+from tests.browser.explorer.stage import Stage, middle
+from tests.viz.explorer.records import record
+from tests.viz.explorer.records_of_today import LATER
+from viz.explorer import Selection
+
+HEAD, QUERY, KEY = 1, 3, 2
+NAMES = [
+    *("query", "key", "value", "scores", "scaled", "capped", "biased", "masked", "weights"),
+    "output",
+]
+
+
+def strip(stage: Stage) -> list[str]:
+    radios = stage.root.locator(".strip [role=radio]").all()
+    return [str(radio.get_attribute("data-testid")).removeprefix("stage-") for radio in radios]
+
+
+def test_cap_bias_and_sink_have_pictures_and_filled_formulas(stage: Stage, tmp_path: Path) -> None:
+    attention = LATER["all"]
+    stage.send(attention, Selection(HEAD, "capped", QUERY, KEY))
+    assert strip(stage) == NAMES
+    formula = stage.part("numbers-formula").locator("annotation")
+    for name in ("capped", "biased"):
+        stage.part(f"stage-{name}").click()
+        own = getattr(attention, name)(HEAD)
+        expect(formula).to_contain_text(f"{own[QUERY, KEY]:.4f}")
+        np.testing.assert_allclose(stage.drawn(), own, atol=1e-5)
+        stage.part("stage-scores").click()
+    stage.part("stage-weights").click()
+    drawn, taken = stage.drawn(), attention.sink_weights(HEAD)
+    assert drawn.shape == (6, 7)
+    np.testing.assert_allclose(drawn[:, -1], taken, atol=1e-6)
+    np.testing.assert_allclose(np.nansum(drawn, axis=1), np.ones(6), atol=1e-5)
+    expect(formula).to_contain_text(f"{taken[QUERY]:.4f}")
+    expect(stage.root.locator("[data-mark=sink]")).to_have_count(1)
+    expect(stage.part("readout")).to_contain_text(
+        f"capped {attention.capped(HEAD)[QUERY, KEY]:.4f}".replace("-", "\u2212")
+    )
+    expect(stage.part("readout")).to_contain_text(f"sink {taken[QUERY]:.4f}")
+    expect(stage.part("sentence")).to_contain_text(f"takes {taken[QUERY]:.4f} of this row")
+    expect(stage.part("sink")).to_contain_text(f"{taken[QUERY]:.4f}")
+    stage.part("figure").hover(position=middle(stage, 1, 6, 6, 7))
+    expect(stage.part("tooltip")).to_contain_text("sink of this head")
+    stage.part("figure").click(position=middle(stage, 1, 6, 6, 7))
+    stage.expect_cell(query=1, key=KEY)  # the sink is no key
+    with stage.page.expect_download() as saved:
+        stage.part("save-csv").click()
+    file = tmp_path / "weights.csv"
+    saved.value.save_as(file)
+    rows = list(csv.reader(file.read_text(encoding="utf-8").splitlines()))
+    assert rows[0][-1] == "sink"
+    np.testing.assert_allclose([float(row[-1]) for row in rows[1:]], taken, atol=1e-6)
+    stage.part("stage-masked").click()
+    expect(stage.part("look")).to_contain_text("A sliding window of 2")
+    stage.part("chip-query-5").click()
+    stage.part("figure").press("ArrowLeft")
+    expect(stage.part("details")).to_contain_text("lies outside of the window of 2")
+
+
+def test_cap_and_bias_have_beats_of_their_own(stage: Stage) -> None:
+    attention = LATER["all"]
+    stage.send(attention, Selection(HEAD, "weights", QUERY, KEY))
+    stage.part("open-play").click()
+    steps = {3: attention.capped, 4: attention.biased, 7: attention.weights}
+    for number, matrix in steps.items():
+        stage.part("scrub").fill(str(number))
+        expect(stage.part("beat")).to_contain_text(f"{number} of 8")
+        texts = stage.part("beat-rows").locator(".beatnumber").all_text_contents()
+        shown = [float(text.replace("\u2212", "-")) for text in texts]
+        np.testing.assert_allclose(shown, matrix(HEAD)[QUERY], atol=6e-5)
+    taken = attention.sink_weights(HEAD)[QUERY]
+    expect(stage.part("beat-says")).to_contain_text(f"with the sink's {taken:.4f} they sum to 1")
+
+
+def test_a_run_without_its_cap_and_sink_is_compared_with_the_one_that_has_them(
+    stage: Stage,
+) -> None:
+    whole = LATER["all"]
+    bare = replace(whole, cap=None, bias=None, sinks=None)
+    stage.send(bare, Selection(HEAD, "weights", QUERY, KEY), baseline=whole)
+    assert strip(stage) == NAMES
+    np.testing.assert_allclose(stage.drawn(0)[:, -1], whole.sink_weights(HEAD), atol=1e-6)
+    np.testing.assert_allclose(stage.drawn(1)[:, -1], np.zeros(6))
+    stage.part("stage-capped").click()
+    expect(stage.part("formula")).to_contain_text("not capped")
+    np.testing.assert_allclose(stage.drawn(1), bare.scaled(HEAD), atol=1e-5)
+    stage.send(record(6), revision=1)
+    assert strip(stage) == [name for name in NAMES if name not in ("capped", "biased")]
