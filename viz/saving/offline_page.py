@@ -81,28 +81,25 @@ def head_picture(
 ) -> HeadPicture:
     """What the explorer draws, in numbers: one run, or baseline, changed and difference.
 
-    queries, keys: the texts of the tokens. Scores and vectors have one scale for all heads of both
-    runs, differences one for all heads. around: what stands around the heads, in this run and then in
-    the unchanged one.
+    queries, keys: the texts of the tokens. Scores and vectors have one scale for all heads of both runs,
+    differences one for all heads. around: what stands around the heads, in this run, then in the unchanged.
     """
     groups, *unchanged = offered(around, runs=1 if baseline is None else 2)
     known = {each.name: each for each in between(groups, stages_of(attention, baseline))}
     stage = stage if stage in known else "weights"
     if known[stage].group:
-        shown_parts = [parts_of(run)[stage] for run in (groups, *unchanged)]
-        return _around_heads(shown_parts, attention, head, queries)
+        both = [parts_of(run)[stage] for run in (groups, *unchanged)]
+        return _around_heads(both, attention, head, queries)
     sink = known[stage].sink
     shown = stage_matrix(attention, head, stage, sink=sink)
-    runs, both = {UNCHANGED: shown}, [attention]
+    runs, layers, heads = {UNCHANGED: shown}, [attention], range(attention.heads)
     if baseline is not None:
         apart = difference_matrix(attention, baseline, head, stage, sink=sink)
         before = stage_matrix(baseline, head, stage, sink=sink)
         runs = {BASELINE: before, CHANGED: shown, DIFFERENCE: apart}
-        both.append(baseline)
-    heads = range(attention.heads)
-    limits = dict.fromkeys(
-        runs, max(_extent(stage_matrix(run, one, stage)) for run in both for one in heads)
-    )
+        layers.append(baseline)
+    largest = max(_extent(stage_matrix(layer, one, stage)) for layer in layers for one in heads)
+    limits = dict.fromkeys(runs, largest)
     if baseline is not None:
         limits[DIFFERENCE] = max(
             _extent(difference_matrix(attention, baseline, one, stage, sink=sink)) for one in heads

@@ -13,6 +13,7 @@ from model.analysis.heads.statistics import rollout
 from model.analysis.tokens.prediction import probabilities, temperature, top_k, top_p
 from model.loading.shipped import DamagedError
 from model.system.files import NotReadError
+from model.trace.stages import soft_capped
 from model.training.checkpoints import shipped_training_run
 from viz.figures.miniature import miniature
 from viz.notation.theme import QuantityName
@@ -80,8 +81,32 @@ def _trained_head(what: str) -> Numbers:
     return _head("induction", "a b c d e a b c d e", *shipped_training_run("induction").found(what))
 
 
+def _alibi() -> Numbers:
+    """What ALiBi adds for each query and key before it, with the steepest slope of eight heads."""
+    from model.nn.biases import alibi_slopes  # imports torch: pages are drawn first
+
+    places = np.arange(6)
+    return np.tril(-alibi_slopes(8)[0] * (places[:, None] - places))
+
+
+def _buckets() -> Numbers:
+    """The bucket of each distance, of four for earlier keys."""
+    import torch  # as above
+
+    from model.nn.biases import distance_buckets, distances
+
+    away = distances(8, 8, torch.device("cpu"))
+    return distance_buckets(away, 4, 8, two_ways=False).numpy()
+
+
+def _capped() -> Numbers:
+    scores = result("the-cat-sat", "Scores").astype(np.float32)
+    return soft_capped(scores, float(np.abs(scores).max()) / 2)
+
+
 # Terms that no worked example shows: what they are, done to the numbers of one.
 MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
+    "ALiBi": (_alibi, "score"),
     "Ablation": (_without_a_head, "output"),
     "Attention sink": (
         lambda: _head(
@@ -99,7 +124,9 @@ MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
     "Logit lens": (_lens, "weight"),
     "Perplexity": (lambda: probabilities(np.zeros(10, np.float32)), "weight"),
     "Previous-token head": (lambda: _trained_head("previous_token"), "weight"),
+    "Relative position bucket": (_buckets, "score"),
     "RMS norm": (_rms_normed, "stream"),
+    "Soft cap": (_capped, "score"),
     "Temperature": (
         lambda: np.stack([temperature(_logits(), divisor) for divisor in (0.5, 1.0, 2.0)]),
         "weight",
