@@ -104,7 +104,7 @@ def test_a_trace_names_the_sublayers_it_has() -> None:
         ({"norm": "batch"}, "norm"),
         ({"norm_place": "middle"}, "norm_place"),
         ({"activation": "tanh"}, "activation"),
-        ({"positions": "alibi"}, "positions"),
+        ({"positions": "clock"}, "positions"),
         ({"d_vocab": 0}, "d_vocab"),
         ({"n_ctx": -1}, "n_ctx"),
         ({"heads": 0}, "heads"),
