@@ -38,8 +38,9 @@ class UnprovenError(NotShownError):
         proven = [words for other, words in WORDS.items() if other not in reasons]
         listed = ", ".join(["attention", *proven[:-1]])
         listed += f" and {proven[-1]}" if proven else ""
+        name = model.rstrip("/").rpartition("/")[2]  # of a folder, or of a model of the hub
         super().__init__(
-            f"This part of {model} is not proven, so it is not shown: {WORDS[part]}, because "
+            f"This part of {name} is not proven, so it is not shown: {WORDS[part]}, because "
             f"{reasons[part]}. Proven and shown: {listed}."
         )
         self.part = part

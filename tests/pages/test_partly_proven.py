@@ -48,7 +48,7 @@ def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
     [
         ("layer_norm", {}, "the norms, because it has several norms"),
         ("feed_forward", {"show": "Contributions"}, "the residual stream, because"),
-        ("prediction", {"show": "Layer by layer"}, "the residual stream, because"),
+        ("prediction", {"show": "Layer by layer"}, "the logits of earlier states, because"),
         ("all_heads", {"show": "What heads write"}, "what single parts add to a logit, because"),
         ("shapes_and_cost", {}, "the count of parameters and operations, because"),
     ],

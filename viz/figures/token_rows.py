@@ -24,10 +24,13 @@ class ColourEnd:
     value: float
     beyond: int
     total: int
+    signed: bool = True  # whether the scale has a negative end too
 
     @property
     def words(self) -> str:
         """The note on the picture."""
+        if not self.signed:
+            return f"the colour scale goes from 0 to {self.value:.3g}"
         if not self.beyond:
             return f"the colour scale ends at ±{self.value:.3g}, the largest value"
         return (

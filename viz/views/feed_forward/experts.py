@@ -8,7 +8,7 @@ from model.trace.experts import ExpertsRecord
 from viz.elements.error_boundary import error_boundary
 from viz.elements.one_of import one_listed
 from viz.figures.heatmap import Axis
-from viz.figures.token_rows import colour_end
+from viz.figures.token_rows import ColourEnd, colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
 from viz.notation.names import sublayer_name
@@ -45,13 +45,15 @@ def experts(seen: Look) -> None:
         f"{len(tokens)} tokens.",
         said,
     )
+    shares = record.shares
+    within = bool(shares.max() <= 1)  # DeepSeek multiplies them by a factor
     with picture:
         choosable_rows(
-            record.shares,
+            shares,
             tokens=tokens,
             columns=Axis("expert", list(map(str, range(len(read)))), tokens=False),
-            quantity="weight",
-            end=colour_end(record.shares),
+            quantity="weight" if within else "stream",
+            end=ColourEnd(1.0, 0, shares.size, signed=False) if within else colour_end(shares),
             key=f"experts-{record.name}",
             chosen=TOKEN,
         )

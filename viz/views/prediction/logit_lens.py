@@ -25,6 +25,7 @@ OWN, FINAL = "of the token shown", "of the final token"
 def logit_lens(seen: Look) -> None:
     """The page's second view: state by token, what each would predict and how surely."""
     trace, prediction = seen.trace, seen.trace.require_prediction()
+    seen.model.require("unembedding")
     tokens = [token.text for token in trace.tokens_of("decoder")]
     picture = st.container()
     st.markdown(
