@@ -147,7 +147,7 @@ PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
         "T5Config",
         {"vocab_size": VOCABULARY, "d_model": 48, "d_kv": 8, "d_ff": 80, "num_layers": 2,
          "num_heads": 6, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 2},
-        {"positions", "sizes"},
+        {"sizes"},
     ),
     "gpt_oss": (
         "GptOssForCausalLM",
