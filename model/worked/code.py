@@ -50,8 +50,9 @@ def given_to(
     shapes = {item.name: _shape(item.value.shape) for item in inputs}
     for step in forms[:at]:
         if step:
+            made = step["plain"].made.items()
             shapes |= dict.fromkeys(assigned_by(step["plain"].text), "")
-            shapes[step["plain"].result] = _shape(step["plain"].shape)
+            shapes |= {name: _shape(sizes) for name, sizes in made}
     read = read_by(forms[at][style].text)
     return {name: shape for name, shape in shapes.items() if name in read}
 

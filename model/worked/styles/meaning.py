@@ -48,6 +48,10 @@ class Meaning:
         """Goes on by one statement. What cannot be known is left out, and so is what is made of it."""
         self._read(statement, self._names)
 
+    def named(self, name: str) -> Any:
+        """What a name means after what was read so far; None where it is not known."""
+        return self._names.get(name)
+
     def settle(self, name: str, node: ast.expr, sizes: tuple[int, ...]) -> None:
         """The result of a step, where its lines do not tell."""
         self._names[name] = self._of[node] = Outline(sizes)

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from model.snippets import Line, Style
@@ -13,7 +13,7 @@ from model.worked.styles.einsum import AsEinsum
 from model.worked.styles.functions import ByFunctions
 from model.worked.styles.loops import Loops
 from model.worked.styles.meaning import Meaning
-from model.worked.styles.needs import LONGEST, needed_before
+from model.worked.styles.needs import LONGEST, assigned_by, needed_before
 from model.worked.styles.outline import Outline, shape_of
 from model.worked.styles.rewriting import Rewriting, names_in, turned, written
 from model.worked.styles.tensors import InTensors
@@ -27,12 +27,14 @@ Sizes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class StepCode:
-    """A step in one style. result: the name of its result, which has this shape."""
+    """A step in one style. result: the name of its result, which has this shape. made: the shape of whatever
+    the lines in tensors give a name, where it is known."""
 
     lines: tuple[Line, ...]
     result: str
     shape: Sizes
     remark: str = ""
+    made: Mapping[str, Sizes] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -73,7 +75,7 @@ def styled(
         *(names_in(one.node) for step in own for one in step)
     )
     tensors = [_statements(_in_tensors(step, names)) for step in own]
-    meaning, of_own = _read(tensors, sizes, inputs), _read(own, sizes, inputs)
+    (meaning, shapes), (of_own, _) = (_read(code, sizes, inputs) for code in (tensors, own))
     definitions = Definitions(of_own)
     found, texts = [], list[str]()
     for at, made in enumerate(sizes):
@@ -93,7 +95,7 @@ def styled(
             others["torch"] = StepCode(tuple(written_out), plain.result, plain.shape)
         same = (plain.text, _text(apart))
         differing = {style: code for style, code in others.items() if code.text not in same}
-        found.append({"plain": plain, **differing} if own[at] else {})
+        found.append({"plain": replace(plain, made=shapes[at]), **differing} if own[at] else {})
     return tuple(found)
 
 
@@ -123,8 +125,11 @@ def _split(step: Sequence[_Statement]) -> list[_Statement]:
     return found
 
 
-def _read(program: Program, sizes: Sequence[Sizes], inputs: Iterable[Input]) -> Meaning:
-    meaning = Meaning(inputs)
+def _read(
+    program: Program, sizes: Sequence[Sizes], inputs: Iterable[Input]
+) -> tuple[Meaning, list[dict[str, Sizes]]]:
+    """What everything means, and the shape of each name that a step assigns."""
+    meaning, shapes = Meaning(inputs), list[dict[str, Sizes]]()
     for step, made in zip(program, sizes, strict=True):
         for statement in step:
             meaning.read(statement.node)
@@ -134,7 +139,10 @@ def _read(program: Program, sizes: Sequence[Sizes], inputs: Iterable[Input]) -> 
             and meaning.of(last.value) is None
         ):
             meaning.settle(step[-1].target, last.value, made)
-    return meaning
+        assigned = assigned_by(_text(step))
+        known = {name: shape_of(meaning.named(name)) for name in sorted(assigned)}
+        shapes.append({name: shape for name, shape in known.items() if shape is not None})
+    return meaning, shapes
 
 
 def _reads(statements: Iterable[_Statement]) -> set[str]:

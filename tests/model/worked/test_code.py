@@ -12,7 +12,7 @@ import torch
 
 from model.snippets import filled
 from model.worked import examples
-from model.worked.code import LONGEST, code_of_steps, own_forms, script, snippet
+from model.worked.code import LONGEST, code_of_steps, given_to, own_forms, script, snippet
 from model.worked.example import Example
 from tests.model.worked.test_recomputed import shaken
 
@@ -143,4 +143,16 @@ def test_tensors_call_no_function_of_a_layer() -> None:
         ("padding-to-the-source", "The target filled up to the source's length"),
         ("relu-and-gelu", "Their slopes"),
         ("same-word-two-sentences", "Cosine similarity between the two sentences"),
+    }
+
+
+def test_what_the_lines_are_given_is_listed_with_its_shape() -> None:
+    """Also what an earlier step made on the way to its result."""
+    example = {one.name: one for one in examples()}["one-head-or-two"]
+    at = [step.title for step in example.steps].index("Two heads: output through W_O")
+    assert given_to(example.code, example.inputs, at, "plain") == {
+        "o_matrix": "(4, 4)",
+        "value": "(3, 4)",
+        "first": "(3, 3)",
+        "second": "(3, 3)",
     }

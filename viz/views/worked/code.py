@@ -85,8 +85,8 @@ def _cell(example: Example, at: int) -> dict[str, int]:
     chosen = dict.fromkeys(names, 0)
     several = [axis for axis in names if len(names[axis]) > 1]
     if several:
-        key = f"{example.name}-{at}"
-        for axis, box in zip(several, st.columns(len(several)), strict=True):
-            label = axis.capitalize()
-            chosen[axis] = one_listed(label, names[axis], f"code-{axis}-{key}", box=box)
+        row = st.container(horizontal=True)
+        for axis in several:
+            key = f"code-{axis}-{example.name}-{at}"
+            chosen[axis] = one_listed(axis.capitalize(), names[axis], key, box=row)
     return chosen
