@@ -47,6 +47,13 @@ def test_a_link_opens_a_step_and_the_buttons_lead_on_and_back(
     expect(page.locator("td.erratum")).to_have_count(1)
     page.reload()
     expect(page.get_by_text("0/2 is 0.")).to_be_visible()
+    main = page.get_by_test_id("stMain")
+    main.get_by_role("radio", name="Code", exact=True).click()
+    shown = main.get_by_test_id("stCode").locator("code")
+    expect(shown).to_contain_text("scaled = scores / 4**0.5")
+    main.get_by_role("radio", name="loops", exact=True).click()
+    expect(shown).to_contain_text("for j in range(3):  # each column")
+    expect(shown).to_have_css("word-spacing", "0px")  # narrower spaces would halve what is indented
 
 
 def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back(

@@ -37,7 +37,7 @@ def code_behind(
         style = one_of(
             "Style", list(STYLES), f"code-style-{key}", named=STYLES.__getitem__, quiet=True
         )
-        lines_of(snippets[style], key, given=given, cell=cell, value=value)
+        lines_of(snippets[style], given=given, cell=cell, value=value)
         if reads is not None:
             script = lone_script(snippets[style], reads, cell)
             files = dict.fromkeys(_FILES.findall(script))
@@ -58,7 +58,7 @@ def _origin(file: str) -> str:
 
 
 def lines_of(
-    snippet: Snippet, key: str, *, given: Mapping[str, str], cell: Mapping[str, int], value: float
+    snippet: Snippet, *, given: Mapping[str, str], cell: Mapping[str, int], value: float
 ) -> None:
     """The lines with shapes beside them, and last the chosen number."""
     if listed := ", ".join(f"{name} {given[name]}".strip() for name in snippet.given):
@@ -68,7 +68,6 @@ def lines_of(
         for line in snippet.lines
     ]
     lines.append(f"{filled(snippet.result, cell)}  # {number(value)}")
-    with st.container(key=f"code-of-{key}"):
-        st.code("\n".join(lines), language="python", wrap_lines=True)
+    st.code("\n".join(lines), language="python", wrap_lines=True)
     if snippet.remark:
         st.caption(plain(snippet.remark))

@@ -42,7 +42,6 @@ def code_of_step(example: Example, at: int) -> None:
     row, column = cell["row"], cell["column"]
     lines_of(
         snippet(forms, inputs, at, style),
-        example.name,
         given=given_to(forms, inputs, at, style),
         cell=cell,
         value=float(np.atleast_2d(step.result)[row, column]),
