@@ -14,12 +14,14 @@ from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from model.trace.records import Attention
+from model.trace.some_queries import by_queries
 from model.trace.stages import soft_capped
 from viz.explorer.around import Group
 
 Array = NDArray[np.float32]
 Json = dict[str, object]
 _KNOWN = 256  # layers whose kind of bias is remembered
+TOGETHER = 1024  # queries whose scores are computed at once
 KEPT = 32_000_000  # bytes of encoded layers in the cache, and of what stands around heads in another one
 
 
@@ -104,19 +106,25 @@ def _bias(attention: Attention, chosen: slice) -> Json:
 
 def _ranges(attention: Attention) -> dict[str, float]:
     """The largest magnitude of each quantity over all heads of the layer."""
-    heads = range(attention.heads)
-    scores = max(_magnitude(attention.scores(head)) for head in heads)
+    scores = _largest(attention, "scores")
     scaled = scores * abs(attention.scale)
     capped = scaled
     if attention.cap is not None:  # the larger a score, the larger it stays
         capped = float(soft_capped(np.asarray(scaled, np.float32), attention.cap))
-    biased = capped
-    if attention.bias is not None:
-        biased = max(_magnitude(attention.biased(head)) for head in heads)
+    biased = capped if attention.bias is None else _largest(attention, "biased")
     vectors = ("query", "key", "value", "output")
     ranges = {name: _magnitude(getattr(attention, name)) for name in vectors}
     steps = {"scores": scores, "scaled": scaled, "capped": capped, "biased": biased}
     return ranges | steps
+
+
+def _largest(attention: Attention, step: str) -> float:
+    """The largest magnitude of a step over all heads, some queries at a time."""
+    return max(
+        _magnitude(getattr(some, step)(head))
+        for some in by_queries(attention, TOGETHER)
+        for head in range(attention.heads)
+    )
 
 
 def _magnitude(array: Array) -> float:

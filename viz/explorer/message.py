@@ -77,7 +77,7 @@ def payload(
     steps |= {name: part.formula for name, part in parts_of(groups).items()}
     opened = next((each.group for each in shown if each.name == stage), "")
     complete = stage in SHOW_VALUES or runs * _bytes(attention, complete=True) <= LIGHT
-    room = BUDGET - runs * (groups[opened].bytes if opened else 0)
+    room = BUDGET - runs * (_mask_bytes(attention) + (groups[opened].bytes if opened else 0))
     sent = _sent_heads(attention, head, room, runs=runs, complete=complete)
     return {
         "layer": _whole(attention, groups, sent, complete, opened),
@@ -250,6 +250,12 @@ def _bytes(attention: Attention, *, complete: bool) -> int:
     cells = attention.heads * attention.query.shape[1] * attention.key.shape[1]
     bias = attention.bias is not None and not by_distance(attention)
     return sum(array.nbytes for array in arrays) + 4 * cells * (attention.drops + bias)
+
+
+def _mask_bytes(attention: Attention) -> int:
+    """Bytes of a layer's mask, a bit for each cell."""
+    mask = attention.mask
+    return 0 if mask is None else mask.size // 8
 
 
 def _labels(tokens: Sequence[str]) -> Json:

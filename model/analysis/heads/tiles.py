@@ -7,12 +7,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.heads.families import Family, head_weights
+from model.analysis.heads.families import Family
 from model.nn.places import Head
 from model.trace.arrays import Array, Mask, read_only
+from model.trace.records import Attention
+from model.trace.some_queries import by_queries
 from model.trace.trace import Trace
 
 MOST = 32  # rows and columns of a tile
+TOGETHER = 512  # queries whose weights are computed at once
 V = TypeVar("V", np.float32, np.bool_)
 
 
@@ -31,9 +34,7 @@ def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
     members = family.members(trace)
     lengths = len(family.queries(trace)), len(family.keys(trace))
     block = -(-lengths[0] // most), -(-lengths[1] // most)
-    weights = [
-        [largest_of_blocks(one, block) for one in head_weights([layer])] for layer in members
-    ]
+    weights = [[_largest(layer, head, block) for head in range(layer.heads)] for layer in members]
     allowed = [np.ones(lengths, bool) if one.mask is None else one.mask for one in members]
     return Tiles(
         tuple(one.name for one in members),
@@ -41,6 +42,13 @@ def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
         read_only(np.stack([~largest_of_blocks(mask, block) for mask in allowed])),
         block,
     )
+
+
+def _largest(attention: Attention, head: int, block: tuple[int, int]) -> Array:
+    """`largest_of_blocks` of one head's weights, some queries at a time."""
+    step = -(-TOGETHER // block[0]) * block[0]
+    some = by_queries(attention, step)
+    return np.concatenate([largest_of_blocks(part.weights(head), block) for part in some])
 
 
 def chosen_tiles(found: Tiles, heads: Sequence[Head]) -> Tiles:

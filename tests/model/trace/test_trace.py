@@ -11,6 +11,7 @@ import pytest
 
 from model import Attention, Intervention, Model, Trace
 from model.trace.records import NormRecord
+from model.trace.some_queries import of_queries
 from model.trace.trace import Logits
 from tests.model.tiny import SENTENCE, TINY, build, loaded, run, sentence, target
 
@@ -224,3 +225,18 @@ def test_layers_with_equal_masks_keep_one() -> None:
     own = model.trace("the " * 9 + "cat").attention  # longer than the window of every other layer
     assert own[0].own_mask is own[2].own_mask is not None
     assert own[1].own_mask is None or not np.array_equal(own[0].own_mask, own[1].own_mask)
+
+
+@pytest.mark.parametrize("name", ["all-stages", "distance-buckets", "gpt", "bert", "translator"])
+def test_some_queries_have_the_rows_that_they_have_among_all(name: str) -> None:
+    model = loaded(name)
+    place = model.attention_names[0]
+    cells = frozenset({(place, 1, 4, 1, 0.25), (place, 1, 0, 0, 0.5)})
+    for intervention in (Intervention(), Intervention(weights=cells), Intervention(dropout=0.5)):
+        for attention in run(model, intervention).attention:
+            some = of_queries(attention, slice(2, 5))
+            for head in range(attention.heads):
+                for step in ("scores", "biased", "masked", "weights", "dropped", "sink_weights"):
+                    ours, all_rows = getattr(some, step)(head), getattr(attention, step)(head)
+                    np.testing.assert_allclose(ours, all_rows[2:5], atol=1e-5)
+            assert some.check() < 1e-4

@@ -108,7 +108,11 @@ def test_a_layer_beyond_the_budget_sends_the_block_of_the_chosen_head(
 ) -> None:
     attention = record(6, heads=5)
     each = 4 * attention.query[0].nbytes
+    mask = attention.mask
+    assert mask is not None
     monkeypatch.setattr(sent, "BUDGET", 2 * each)
+    assert layer(made(attention, head=3))["sent"] == 1  # the mask takes room too
+    monkeypatch.setattr(sent, "BUDGET", 2 * each + mask.size // 8)
     got = layer(made(attention, head=3))
     assert (got["first"], got["sent"]) == (2, 2)
     assert np.array_equal(floats(got["query"]), attention.query[2:4].ravel())

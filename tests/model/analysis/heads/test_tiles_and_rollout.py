@@ -35,6 +35,19 @@ def test_a_long_text_keeps_the_largest_weight_of_each_block() -> None:
     np.testing.assert_array_equal(found.blocked[0], np.triu(np.ones((3, 3), bool), 1))
 
 
+def test_a_tile_is_the_same_however_few_queries_are_computed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("gpt", "all-stages"):
+        model = loaded(name)
+        trace = model.trace(" ".join(["the cat saw a mat"] * 3))
+        (family,) = families(trace)
+        found = tiles(trace, family, most=5)
+        monkeypatch.setattr("model.analysis.heads.tiles.TOGETHER", 1)
+        np.testing.assert_allclose(tiles(trace, family, most=5).weights, found.weights, atol=1e-6)
+        monkeypatch.undo()
+
+
 def test_the_last_block_may_be_smaller() -> None:
     weights = np.arange(15, dtype=np.float32).reshape(3, 5)
     np.testing.assert_array_equal(largest_of_blocks(weights, (2, 2)), [[6, 8, 9], [11, 13, 14]])
