@@ -231,6 +231,24 @@ def bounds(measured: Measured) -> str:
     return _table(head, rows)
 
 
+def long_texts(measured: Measured) -> str:
+    rows = [
+        (
+            row["model"],
+            f"{row['tokens']:,}",
+            ms(row["first_picture_ms"]),
+            ms(row["head_ms"]),
+            ms(row["head_p90_ms"]),
+            f"{row['before_mb']:,} MB",
+            f"{row['after_mb']:,} MB",
+            f"{row['peak_mb']:,} MB",
+        )
+        for row in measured["rows"]
+    ]
+    head = ("model", "tokens", "first picture", "head", "p90", "before the text", "with it", "peak")
+    return _table(head, rows)
+
+
 TABLES: dict[str, Callable[[Measured], str]] = {
     "recording": recording,
     "cuda": recording,
@@ -239,6 +257,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "sessions": sessions,
     "weight": weight,
     "clicks": clicks,
+    "long_texts": long_texts,
     "play": play,
     "classroom": classroom,
     "bounds": bounds,

@@ -8,6 +8,7 @@ TITLES = {
     "sessions": "Many visitors: heads and masks switched without a pause",
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
+    "long_texts": "Long texts",
     "play": "One row becomes weights, played",
     "classroom": "A class at work",
     "bounds": "Memory beside its bounds",
@@ -25,6 +26,11 @@ NOTES = {
         "each page has a text of its own of 990 or 400 tokens in a random model of GPT-2's size (475 MB). "
         "Kept is what `/metrics` reports, where a trace counts with all its logits, made or not. The peak is "
         "that of the passes and of reading the models' files; what they freed goes back within seconds."
+    ),
+    "long_texts": (
+        "From Enter in the sentence box to the first picture, then from a click to another head, where the "
+        "model is loaded already. Memory is that of the server's whole process: before the text, after it, "
+        "and the most. For 8,192 words the owner sets `ATTENTION_LONGEST_TEXT=50000`."
     ),
     "classroom": (
         "From an act to the end of the server's answer. A page is another page and the way back, of which "
