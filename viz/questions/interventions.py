@@ -126,7 +126,6 @@ def first_row_unmasked(scene: Scene, number: int) -> Question | None:
     offered = sorted(list(dict.fromkeys([*ranked[:2], 0, *ranked]))[:OPTIONS])
     names = [token_name(tokens[key], key) for key in offered]
     own = float(ours.weights(scene.head)[0, 0])
-    sink = "" if ours.sinks is None else " and the head's sink"
     return Question(
         f"Under the mask the first token can attend only to itself, with a weight of {own:.2f}. "
         f"Now the mask is lifted. Which token does it attend to most, in head {scene.head_name}?",
@@ -134,7 +133,7 @@ def first_row_unmasked(scene: Scene, number: int) -> Question | None:
         offered.index(ranked[0]),
         "Now: "
         + ", ".join(f"{name} {row[key]:.3f}" for name, key in zip(names, offered, strict=True)),
-        f"The softmax divides a weight of 1 among all keys that a query may attend to{sink}. The keys of "
+        "The softmax divides a weight of 1 among all keys that a query may attend to. The keys of "
         "later tokens were always there; only the mask excluded them.",
     )
 
