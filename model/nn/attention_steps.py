@@ -17,7 +17,7 @@ from model.nn.masks import causal_mask
 from model.nn.recorder import AttentionCall
 from model.nn.weights_by_hand import refuse_masked, with_weights_set
 
-BLOCK = 2**24  # scores that are in memory at once, where the kernel keeps none
+BLOCK = 2**22  # scores that are in memory at once, where the kernel keeps none
 
 
 def look_ahead_mask(query: Tensor, key: Tensor) -> Tensor:
