@@ -107,7 +107,7 @@ def _mask(plan: Plan, read: str) -> Iterator[Line]:
     if plan.config.shape == "decoder":
         yield line(f"future = {future}", "n", "n", stage="masked")
         if plan.config.window:
-            past = "torch.ones(scores.shape[-2:], dtype=torch.bool).tril(-(window or len(x)))"
+            past = "torch.ones_like(future).tril(-(window or len(x)))"
             yield line(f"past = {past}", "n", "n", stage="masked")
             filled = 'masked_fill(future | past, float("-inf"))'
         yield line(f"masked = {read}.{filled}", heads, "n", "n", stage="masked")

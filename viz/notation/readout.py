@@ -23,10 +23,11 @@ def readout(
 ) -> str:
     """As the explorer says it below its picture:
     L1H7 · ·Tom → ·Hill · score 42.5195 · × 0.1768 = 7.5165 · weight 0.8861"""
-    score, scaled, masked, weight = (
+    score, scaled, capped, biased, masked, weight = (
         float(getattr(attention, stage)(head)[query, key])
-        for stage in ("scores", "scaled", "masked", "weights")
+        for stage in ("scores", "scaled", "capped", "biased", "masked", "weights")
     )
+    sink = float(attention.sink_weights(head)[query])
     mask = attention.mask_of(head)
     hidden = mask is not None and not mask[query, key]
     parts = [
@@ -34,8 +35,11 @@ def readout(
         f"{token_label(queries[query], _LABEL)} → {token_label(keys[key], _LABEL)}",
         f"score {_written(score)}",
         f"× {_written(attention.scale)} = {_written(scaled)}",
+        "" if attention.cap is None else f"capped {_written(capped)}",
+        "" if attention.bias is None else f"with bias {_written(biased)}",
         f"masked: {_written(masked)}" if hidden else "",
         f"weight {_written(weight)}",
+        "" if attention.sinks is None else f"sink {_written(sink)}",
     ]
     return " · ".join(filter(None, parts))
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.explorer.stage import Stage
-from tests.viz.explorer.records import labels, record
+from tests.viz.explorer.records import labels, record, staged
 from viz.explorer import Selection
 from viz.explorer.claim import Claim, Ring, Words
 from viz.notation.readout import readout
@@ -99,8 +99,8 @@ def test_the_panel_stays_while_the_map_scrolls(stage: Stage) -> None:
 
 
 def test_the_readout_is_the_line_that_python_writes(stage: Stage) -> None:
-    for more in ({}, {"mask_value": -1e9}, {"scale": -0.3}):
-        attention = record(6, **more)
+    made = (record(6), record(6, mask_value=-1e9), record(6, scale=-0.3), staged(record(6)))
+    for attention in made:
         stage.send(attention)
         for query, key in ((3, 1), (1, 4)):
             stage.send(attention, Selection(1, "weights", query, key), revision=10 * query + key)

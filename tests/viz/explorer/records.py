@@ -49,6 +49,14 @@ def record(
     return with_output(made)
 
 
+def staged(made: Attention) -> Attention:
+    """The record with a cap, a bias of each head, and sinks."""
+    random = np.random.default_rng(1)
+    shape = made.heads, made.query.shape[1], made.key.shape[1]
+    bias, sinks = (random.normal(size=size).astype(np.float32) for size in (shape, made.heads))
+    return with_output(replace(made, cap=1.5, bias=bias, sinks=sinks))
+
+
 def with_output(made: Attention) -> Attention:
     """The record with the output that its vectors make."""
     return replace(made, output=np.stack([made.context(head) for head in range(made.heads)]))

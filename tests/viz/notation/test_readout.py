@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.viz.explorer.records import labels, record
+from tests.viz.explorer.records import labels, record, staged
 from viz.notation.readout import readout
 
 
@@ -22,6 +22,17 @@ def test_it_goes_from_the_score_to_the_weight() -> None:
     (head, cell, *numbers), expected = parts_of(4, 2)
     assert (head, cell) == ("L2H1", "·cat → ·saw")
     assert [number(part) for part in numbers] == pytest.approx(expected, abs=6e-5)
+
+
+def test_it_names_cap_bias_and_sink_where_there_are_any() -> None:
+    attention = staged(record(6))
+    (_, _, *numbers) = readout(attention, 1, 4, 2, queries=labels(6), keys=labels(6)).split(" · ")
+    stages = ("scores", "scaled", "capped", "biased", "weights")
+    expected = [float(getattr(attention, stage)(1)[4, 2]) for stage in stages]
+    expected.append(float(attention.sink_weights(1)[4]))
+    assert [part.split()[0] for part in numbers[2:]] == ["capped", "with", "weight", "sink"]
+    assert [number(part) for part in numbers] == pytest.approx(expected, abs=6e-5)
+    assert len({*numbers}) == len(numbers)
 
 
 def test_a_masked_cell_says_what_the_mask_made_of_it() -> None:
