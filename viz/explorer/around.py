@@ -94,7 +94,7 @@ def _added(around: "AroundHeads") -> Group | None:
         "stream",
         "query",
         "dimension",
-        "Token vectors before and after their positions are added: one row per token",
+        "Token vectors with their positions added: one row per token, one column per dimension",
         "The first layer starts from the sum: word and position in one vector. The same token at another "
         "place gets another row.",
         group="positions",
@@ -126,9 +126,9 @@ def _turned(around: "AroundHeads") -> Group | None:
         "query",
         "query",
         "dimension",
-        "Queries of {head} before and after rotary positions turn them",
+        "Queries of {head}, turned by rotary positions: one row per token",
         "Each pair of numbers of a query turns by an angle that grows with the token's position; keys turn "
-        "likewise. So a score depends on the distance of two tokens. Row 0 stays as it is.",
+        "likewise. So places enter a score only by the distance of the two tokens. Row 0 stays as it is.",
         group="positions",
         captions=("before the turn", "after it: Q"),
     )
@@ -158,7 +158,7 @@ def _norm(around: "AroundHeads") -> Group | None:
         "stream",
         "query",
         "dimension",
-        f"The {called} that feeds this layer: one row per token, before and after",
+        f"The {called} that feeds this layer: one row per token, one column per dimension",
         "The norm gives each row the same size, then γ stretches single columns"
         f"{' and β shifts them' if shifts else ''}. Its output is the x that W_Q reads.",
         group="norm",

@@ -33,7 +33,7 @@ Array = NDArray[np.float32]
 Json = dict[str, object]
 BUDGET = 16_000_000  # bytes of arrays in one message; Streamlit's limit on a message is 20 MB
 LIGHT = 1_000_000  # up to so many bytes, values and outputs are sent at once
-LIGHT_AROUND = 600_000  # and so many of what stands around the heads
+LIGHT_AROUND = 400_000  # and so many of each group of what stands around the heads
 SHOW_VALUES = ("value", "output")  # the stages that need them
 _LABEL = 14  # characters of a label beside a picture
 _THEME: Json = {
@@ -157,12 +157,12 @@ def _is_masked(attention: Attention) -> bool:
 def _whole(
     attention: Attention, groups: Mapping[str, Group], sent: range, complete: bool, opened: str
 ) -> Json:
-    """A layer, and what stands around its heads: the opened group with its arrays, or all where they are
-    small."""
+    """A layer, and what stands around its heads: with the arrays of the opened group and of small ones."""
     layer = layer_arrays(attention, sent, complete)
-    light = sum(group.bytes for group in groups.values()) <= LIGHT_AROUND
     around = {
-        name: _group(attention, layer, name, group, sent=light or name == opened)
+        name: _group(
+            attention, layer, name, group, sent=group.bytes <= LIGHT_AROUND or name == opened
+        )
         for name, group in groups.items()
     }
     return layer | {"around": around}

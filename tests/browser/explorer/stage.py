@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, Route, expect
 
+from model.analysis.stream.around_heads import AroundHeads
 from model.trace.records import Attention
 from tests.viz.explorer.records import labels
 from viz.explorer import Selection, assets, bundle, payload
@@ -111,6 +112,7 @@ class Stage:
         held: Sequence[str] = (),
         run: str = "",
         claims: Sequence[Claim] = (),
+        around: Sequence[AroundHeads] = (),
     ) -> None:
         """Hands the browser what Python sends; `asked` is the reader's choice, where it counts. held: the
         parts that come without their arrays, because the browser has them already. run: its name; each stage
@@ -126,6 +128,7 @@ class Stage:
             check=check,
             baseline=baseline,
             layers=[layer.name for layer in self.run],
+            around=around,
         )
         extra = {"selection": asdict(selection), "revision": revision, "mount": self.mount}
         extra |= {"run": run or self.mount, "claims": [asdict(claim) for claim in claims]}

@@ -37,7 +37,7 @@ export class Controls {
     const isLong = stages.length > 9;
     this.strip.classList.toggle("long", isLong);
     this.strip.style.setProperty("--thumbnail", `${thumbnailOf(stages)}px`);
-    this.strip.style.setProperty("--half", Math.ceil(stages.length / 2)); // two rows on a phone
+    this.strip.style.setProperty("--half", Math.ceil(stages.length / 2)); // of two rows
     this.strip.replaceChildren(...parts.filter(Boolean));
   }
 

@@ -93,7 +93,8 @@ export class Drawing {
     explorer.controls.mark(explorer);
     if (!explorer.isHere) {
       const sent = hasHead(layer, state.head);
-      this.picture.say(`Fetching ${sent ? "the values of " : ""}head ${state.head} …`);
+      const what = `${sent ? "the values of " : ""}head ${state.head}`;
+      this.picture.say(`Fetching ${sent && explorer.stage.group ? "the vectors of this stage" : what} …`);
       return;
     }
     if (this.available < NARROWEST) return; // in a tab that is not open

@@ -1,13 +1,20 @@
-"""Cap, bias, window and sink are stages of their own: pictures, formulas, readout, beats, files."""
+"""Cap, bias, window and sink are stages of their own: pictures, formulas, readout, beats, files. So is what
+stands around the heads."""
 
 import csv
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from playwright.sync_api import expect
 
+from model import Trace
+from model.analysis.stream.around_heads import AroundHeads
+from model.trace.records import NormRecord
 from tests.browser.explorer.stage import Stage, middle
+from tests.model import tiny
 from tests.viz.explorer.records import record
 from tests.viz.explorer.records_of_today import LATER
 from viz.explorer import Selection
@@ -95,3 +102,40 @@ def test_a_run_without_its_cap_and_sink_is_compared_with_the_one_that_has_them(
     np.testing.assert_allclose(stage.drawn(1), bare.scaled(HEAD), atol=1e-5)
     stage.send(record(6), revision=1)
     assert strip(stage) == [name for name in NAMES if name not in ("capped", "biased")]
+
+
+def test_what_stands_around_the_heads_is_drawn_and_fetched_where_it_is_large(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny.loaded("house-gpt")
+    trace = model.trace("Tom Hill saw a red ball")
+    attention = trace.attention[1]
+    found, tokens = AroundHeads(model, trace, attention), [token.text for token in trace.tokens]
+    sent: dict[str, Any] = {"queries": tokens, "keys": tokens, "around": [found]}
+    monkeypatch.setattr("viz.explorer.message.LIGHT_AROUND", 0)
+    stage.send(attention, Selection(1, "weights", QUERY, KEY), **sent)
+    stage.expect_report_at_once("stage-norm")
+    expect(stage.part("notice")).to_have_text("Fetching the vectors of this stage …")
+    monkeypatch.undo()
+    asked = Selection(1, "norm", QUERY, KEY)
+    stage.send(attention, Selection(1, "weights", QUERY, KEY), asked=asked, **sent)
+    norm = attention_norm(trace)
+    for panel, values in enumerate((norm.input, norm.output)):
+        np.testing.assert_allclose(stage.drawn(panel), values, atol=1e-4)
+    expect(stage.part("legend")).to_contain_text("before")
+    formula = stage.part("numbers-formula").locator("annotation")
+    for name, matrix in {
+        "positions": trace.residual["decoder"][0],
+        "concatenated": np.concatenate(attention.output, axis=-1),
+        "written": trace.residual["decoder"][3] - trace.residual["decoder"][2],
+    }.items():
+        stage.part(f"stage-{name}").click()
+        stage.expect_cell(stage=name)
+        np.testing.assert_allclose(stage.drawn(int(name == "positions")), matrix, atol=1e-4)
+        expect(formula).to_contain_text(f"{matrix[QUERY, 0]:.4f}")
+    expect(stage.part("details")).to_contain_text("The stream received")
+    expect(stage.part("details").locator(".term:not(.head)")).to_have_count(attention.heads)
+
+
+def attention_norm(trace: Trace) -> NormRecord:
+    return next(norm for norm in trace.norms if norm.name == "decoder.1.self.norm")
