@@ -36,11 +36,16 @@ def growing(seen: Look, tokens: tuple[Token, ...], run: Passes[Writing]) -> None
 
 def so_far(given: Sequence[Token], new: Sequence[Token]) -> None:
     """The given text, what was written after it marked, and its last token underlined."""
-    spaced = not given[0].raw  # words of a closed list carry no spaces of their own
+    st.html(marked_text(given, new))
+
+
+def marked_text(given: Sequence[Token], new: Sequence[Token]) -> str:
+    """The same as HTML. Words of a closed list carry no spaces of their own, so they get some."""
+    spaced = not any(token.raw for token in (*given, *new))
     shown = max(SHOWN - len(new), 1)
     start = "… " if len(given) > shown else ""
     mark = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px"
-    st.html(
+    return (
         f'<p style="{_STYLE}">{start}{_joined(given[-shown:], spaced)}{" " * spaced}'
         f'<mark style="{mark}">{_joined(new[:-1], spaced)}{" " * spaced}'
         f"<b><u>{_joined(new[-1:], spaced)}</u></b></mark></p>"
