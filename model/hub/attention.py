@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
+from model.hub.cache import refuse_moved
 from model.nn.attention import attend
 from model.nn.places import Place
 from model.nn.recorder import current
@@ -77,6 +78,7 @@ def hub_attention(
         place = places[current().turn(module, len(places))]
     else:
         place = next(iter(places), Place("decoder", 0, "causal" if look_ahead else "self"))
+    refuse_moved(bias, place)
     if sliding_window is not None and not causal:
         sliding_window = 2 * sliding_window - 1  # the library counts the keys of one side
     output = attend(

@@ -19,6 +19,7 @@ from transformers.cache_utils import (
 from model.nn.config import Shape
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.places import Place
+from model.nn.recorder import current
 
 
 class KeptLayer(DynamicLayer):
@@ -59,6 +60,19 @@ class KeptLayer(DynamicLayer):
         if self.keys is None or self.values is None:
             raise ValueError("this layer has read nothing yet")
         return Kept(self.keys, self.values, self.positions, self.own)
+
+
+def refuse_moved(bias: Tensor | None, place: Place) -> None:
+    """Raises ValueError where numbers are added to scores by distance and keys may be dropped: the library
+    counts the distance among the keys that are kept."""
+    cache = current().cache
+    if cache is None or cache.eviction.window is None or bias is None or place.kind != "causal":
+        return
+    if bool(bias.any()):
+        raise ValueError(
+            "This model adds numbers to its scores by distance, and the library counts the distance among "
+            "the keys that are kept: no key can be dropped."
+        )
 
 
 class HubCache(KeyValueCache):

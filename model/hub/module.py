@@ -114,12 +114,7 @@ class HubTransformer(nn.Module):
 
     def new_cache(self, eviction: Eviction = KEEPS_ALL) -> HubCache:
         """An empty cache for a text that the decoder writes. Raises ValueError for layers that keep something
-        else than keys and values, and where dropped keys would move what is added by distance."""
-        if eviction.window is not None and self.config.biases_positions:
-            raise ValueError(
-                f"{type(self.body).__name__} adds numbers to its scores by distance, and counts the distance "
-                "among the keys that are kept: none can be dropped."
-            )
+        else than keys and values."""
         places = {
             int(getattr(part.module, "layer_idx", part.place.layer or 0)): part.place
             for part in self._anatomy.attentions()

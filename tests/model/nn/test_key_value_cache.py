@@ -15,7 +15,18 @@ from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, sentence
 
 OWN = of_shape("decoder", "encoder-decoder")
-HUB = ("gpt2", "llama", "mistral", "qwen3", "opt", "phi", "bart", "marian")
+HUB = (
+    "gpt2",
+    "llama",
+    "mistral",
+    "qwen3",
+    "opt",
+    "phi",
+    "bart",
+    "marian",
+    "gpt_oss",
+    "deepseek_v3",
+)
 EVICTIONS = (Eviction(), Eviction(3), Eviction(3, first=1), Eviction(1), Eviction(64, first=4))
 SMOLLM2 = "smollm2-135m-instruct"
 STAGES = {"all-stages": "cat " * 9, "distance-buckets": "the cat sees the dog"}  # a window; biases
@@ -26,7 +37,7 @@ def opened(name: str) -> tuple[Model, str]:
         return load_model(name), STAGES[name]
     if name == SMOLLM2:
         return load_model(name), "The capital of France is Paris, and"
-    if name in HUB:
+    if name in HUB + MODERN:
         return hub_models.loaded(name), hub_models.TEXT
     return loaded(name), sentence(loaded(name))
 
@@ -72,7 +83,7 @@ def read_whole(model: Model, text: str, read: Sequence[int], eviction: Eviction)
     return passed(model, text, read, Recorder(changed, source=model.config.source))
 
 
-@pytest.mark.parametrize("name", [*OWN, *HUB, *STAGES, SMOLLM2])
+@pytest.mark.parametrize("name", [*OWN, *HUB, *MODERN, *STAGES, SMOLLM2])
 def test_each_step_gives_the_logits_of_a_pass_over_all_that_was_read(name: str) -> None:
     """With everything kept, and with what an eviction leaves."""
     model, text = opened(name)
@@ -126,6 +137,17 @@ def test_the_look_ahead_mask_of_later_queries_ends_at_their_own_keys() -> None:
     halves = [passed(model, text, half, Recorder(cache=cache)) for half in (ids[:3], ids[3:])]
     whole = passed(model, text, ids, Recorder())
     assert (torch.cat(halves) - whole).abs().max() < 1e-5
+
+
+def test_keys_are_dropped_only_where_no_bias_counts_the_distance_to_them() -> None:
+    """The library counts it among the keys that are kept; our own layers by their positions."""
+    model = hub_models.loaded("t5")
+    read, found, _ = written(model, hub_models.TEXT, Eviction())
+    whole = read_whole(model, hub_models.TEXT, read, Eviction())[-len(found) :]
+    assert (found - whole).abs().max() < 1e-5
+    with pytest.raises(ValueError, match="no key can be dropped"):
+        written(model, hub_models.TEXT, Eviction(2))
+    assert opened("distance-buckets")[0].config.positions == "buckets"
 
 
 def test_a_window_without_tokens_and_two_tokens_after_a_drop_are_refused() -> None:

@@ -44,10 +44,11 @@ def marked_text(given: Sequence[Token], new: Sequence[Token]) -> str:
     spaced = not any(token.raw for token in (*given, *new))
     shown = max(SHOWN - len(new), 1)
     start = "… " if len(given) > shown else ""
+    before = " " * (spaced and len(new) > 1)
     mark = f"background:{rgba(WEIGHT, 0.22)};color:inherit;border-radius:3px"
     return (
         f'<p style="{_STYLE}">{start}{_joined(given[-shown:], spaced)}{" " * spaced}'
-        f'<mark style="{mark}">{_joined(new[:-1], spaced)}{" " * spaced}'
+        f'<mark style="{mark}">{_joined(new[:-1], spaced)}{before}'
         f"<b><u>{_joined(new[-1:], spaced)}</u></b></mark></p>"
     )
 

@@ -30,7 +30,6 @@ from viz.views.prediction.writing import (
 )
 
 FIRST = 5  # the step at which the view opens: the staircase is seen
-FLOAT = 4  # bytes of a number in single precision
 
 
 def kept(seen: Look) -> None:
@@ -145,11 +144,12 @@ def _bytes(seen: Look, run: Trace, last: WritingStep, written: WrittenToken, sou
     """The bytes of the cache: the formula with the model's numbers, beside the tensors that are kept."""
     config, found = seen.model.config, written.kept
     tokens = rf"({last.tokens} + {source})" if source else str(last.tokens)
-    total = FLOAT * key_value_cache(config, lengths_of(run))
+    width = seen.model.precision.itemsize
+    total = width * key_value_cache(config, lengths_of(run))
     st.latex(
         r"2 \cdot \text{layers} \cdot \text{key heads} \cdot d_k \cdot "
         rf"{'(n + m)' if source else 'n'} \cdot \text{{bytes}} = 2 \cdot {config.decoder_layers} \cdot "
-        rf"{config.key_head_count} \cdot {config.head_width} \cdot {tokens} \cdot {FLOAT} = "
+        rf"{config.key_head_count} \cdot {config.head_width} \cdot {tokens} \cdot {width} = "
         + f"{total:,}".replace(",", "{,}")
     )
     sizes = {SUBLAYERS[Place.named(name).kind]: one.nbytes for name, one in found.items()}
@@ -159,13 +159,15 @@ def _bytes(seen: Look, run: Trace, last: WritingStep, written: WrittenToken, sou
     said = (
         f"Check: the tensors of keys and values that the running model keeps take {held:,} bytes"
         + f": {each} of each of {counted(config.decoder_layers, 'layer')}" * alike
-        + f", in float32, {FLOAT} bytes a number."
+        + f", {width} bytes a number."
     )
-    if held < total:
+    if any(one.tokens < last.tokens for name, one in found.items() if not name.endswith("cross")):
         said += (
             " That is less than the formula gives: layers with a sliding window drop what the next token "
             "cannot read."
         )
+    elif held != total:
+        said += " The formula differs: here keys and values are not as wide as its numbers say."
     if config.groups_keys:
         group = config.heads // config.key_head_count
         said += (
