@@ -15,18 +15,12 @@ from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, sentence
 
 OWN = of_shape("decoder", "encoder-decoder")
-HUB = (
-    "gpt2",
-    "llama",
-    "mistral",
-    "qwen3",
-    "opt",
-    "phi",
-    "bart",
-    "marian",
+HUB = ("gpt2", "llama", "mistral", "qwen3", "opt", "phi", "bart", "marian")
+MODERN = (
     "gpt_oss",
     "deepseek_v3",
-)
+    "gemma3",
+)  # two kinds of layers; values with a width of their own
 EVICTIONS = (Eviction(), Eviction(3), Eviction(3, first=1), Eviction(1), Eviction(64, first=4))
 SMOLLM2 = "smollm2-135m-instruct"
 STAGES = {"all-stages": "cat " * 9, "distance-buckets": "the cat sees the dog"}  # a window; biases
