@@ -94,7 +94,7 @@ def _settings(folder: Path, files: Path) -> Any:
     raw = described(folder)
     kind = raw.get("model_type")
     if raw.get("quantization_config"):
-        raise ValueError("its weights are quantized; only plain floating-point weights are read")
+        raise ValueError(_quantized(raw["quantization_config"]))
     try:
         return transformers.AutoConfig.from_pretrained(
             files, trust_remote_code=False, local_files_only=True
@@ -109,6 +109,20 @@ def _settings(folder: Path, files: Path) -> Any:
             f"Hugging Face's library does not know its architecture {kind!r}, or its config is "
             "damaged"
         ) from error
+
+
+def _quantized(described: object) -> str:
+    """Which quantization the weights have, and what can be opened instead."""
+    known = described if isinstance(described, dict) else {}
+    method, bits = known.get("quant_method"), known.get("bits")
+    for size in (4, 8):
+        bits = size if known.get(f"load_in_{size}bit") is True else bits
+    named = [str(method)[:40]] if isinstance(method, str) else []
+    named += [f"{bits} bits"] if isinstance(bits, int) else []
+    return (
+        f"its weights are quantized ({', '.join(named) or 'in an unknown way'}), and no loader of such "
+        "weights for a processor is installed; open the model's own floating-point weights instead"
+    )
 
 
 def _body(folder: Path, files: Path, settings: Any, shape: Shape) -> Any:

@@ -64,8 +64,20 @@ DAMAGE = {
         "needs its own code",
     ),
     "quantized": (
-        lambda folder: change_config(folder, quantization_config={"bits": 4}),
-        "quantized",
+        lambda folder: change_config(
+            folder, quantization_config={"quant_method": "gptq", "bits": 4}
+        ),
+        r"quantized \(gptq, 4 bits\)",
+    ),
+    "bitsandbytes": (
+        lambda folder: change_config(
+            folder, quantization_config={"quant_method": "bitsandbytes", "load_in_8bit": True}
+        ),
+        r"quantized \(bitsandbytes, 8 bits\)",
+    ),
+    "quantized in an unknown way": (
+        lambda folder: change_config(folder, quantization_config=["<b>"]),
+        r"quantized \(in an unknown way\)",
     ),
     "sizes that do not fit": (
         lambda folder: change_config(folder, intermediate_size=96),
