@@ -66,18 +66,16 @@ def hub_attention(
     **_: object,
 ) -> tuple[Tensor, None]:
     """The attention function that the library calls: (B, H, T, D) vectors to (B, T, H, D)."""
-    mask, bias = _mask_and_bias(attention_mask, position_bias)
     own = getattr(module, "scaling", None)
     if scaling == 1.0 and isinstance(own, float) and own != 1.0:
         # OPT has scaled its queries already: here the factor goes back to the scores.
         query, scaling = query / own, own
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    look_ahead = mask is None and causal
-    places: tuple[Place, ...] = getattr(module, PLACE, ())
-    if len(places) > 1:  # its weights are used by several layers
-        place = places[current().turn(module, len(places))]
-    else:
-        place = next(iter(places), Place("decoder", 0, "causal" if look_ahead else "self"))
+    look_ahead = attention_mask is None and causal
+    place = _place_of(module, look_ahead=look_ahead)
+    if place.kind == "cross":
+        position_bias = None  # T5 hands its cross-attention zeros
+    mask, bias = _mask_and_bias(attention_mask, position_bias)
     refuse_moved(bias, place)
     if sliding_window is not None and not causal:
         sliding_window = 2 * sliding_window - 1  # the library counts the keys of one side
@@ -97,6 +95,13 @@ def hub_attention(
     if calls is not None:
         calls.append(Attended(len(calls), module, query, key, mask, look_ahead, output))
     return output.transpose(1, 2).contiguous(), None
+
+
+def _place_of(module: nn.Module, *, look_ahead: bool) -> Place:
+    places: tuple[Place, ...] = getattr(module, PLACE, ())
+    if len(places) > 1:  # its weights are used by several layers
+        return places[current().turn(module, len(places))]
+    return next(iter(places), Place("decoder", 0, "causal" if look_ahead else "self"))
 
 
 def _mask_and_bias(mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:

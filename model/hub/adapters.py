@@ -1,0 +1,188 @@
+"""Brings attention modules that compute their scores themselves to our `attend`.
+
+Most models of Hugging Face's library call a registered attention function. These families do not, so the
+forward of each of their attention modules is replaced, at load and in the loaded model alone, by the same
+steps with our function in the middle. The library's own eager run is taken before, and must agree.
+Axes: B batch, T tokens, S keys, H heads, D width of a head, C width of the model.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.hub.attention import hub_attention
+
+Gave = tuple[Tensor, None]
+
+
+def adapt(body: nn.Module) -> None:
+    """Replaces the forward of every attention module that has an adapter."""
+    for module in body.modules():
+        forward = _ADAPTERS.get(_class_of(module))
+        if forward is not None:
+            module.forward = MethodType(forward, module)  # type: ignore[method-assign]
+
+
+@contextmanager
+def reference_mended(body: nn.Module) -> Iterator[None]:
+    """The library's eager run with the same result as its fused one: eager Falcon adds its ALiBi biases
+    twice, once in the attention and once in the mask."""
+    with ExitStack() as stack:
+        for module in body.modules():
+            if _class_of(module) == "falcon.FalconAttention":
+                hook = module.register_forward_pre_hook(_without_alibi, with_kwargs=True)
+                stack.callback(hook.remove)
+        yield
+
+
+def _class_of(module: nn.Module) -> str:
+    """The folder and the name of a class of the library: bloom.BloomAttention."""
+    return f"{type(module).__module__.split('.')[-2:][0]}.{type(module).__name__}"
+
+
+def _without_alibi(
+    module: nn.Module, read: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    mask = named["attention_mask"]
+    if named["alibi"] is None or mask is None:
+        return read, named
+    hides = mask == torch.finfo(mask.dtype).min
+    return read, {**named, "attention_mask": mask.masked_fill(~hides, 0.0)}
+
+
+def _bloom(
+    self: Any,
+    hidden_states: Tensor,
+    residual: Tensor,
+    alibi: Tensor,
+    attention_mask: Tensor | None,
+    layer_past: Any = None,
+    **_: object,
+) -> Gave:
+    """slope · position of the key is added: in a row this is −slope · distance, but for one number."""
+    query, key, value = self._reshape(self.query_key_value(hidden_states))
+    if layer_past is not None:
+        key, value = layer_past.update(key, value, self.layer_idx)
+    bias = alibi.unflatten(0, (-1, self.num_heads))  # (B, H, 1, S)
+    context, _none = hub_attention(
+        self, query, key, value, attention_mask, self.inv_norm_factor, position_bias=bias
+    )
+    return self.dense(context.flatten(2)) + residual, None
+
+
+def _mpt(
+    self: Any,
+    hidden_states: Tensor,
+    position_bias: Tensor | None,
+    past_key_values: Any = None,
+    attention_mask: Tensor | None = None,
+    **_: object,
+) -> Gave:
+    """slope · (position of the key − the longest text) is added, in the same way as in Bloom."""
+    mixed = self.Wqkv(hidden_states)
+    if self.clip_qkv:
+        mixed = mixed.clamp(min=-self.clip_qkv, max=self.clip_qkv)
+    query, key, value = (
+        x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for x in mixed.chunk(3, dim=2)
+    )
+    if past_key_values is not None:
+        key, value = past_key_values.update(key, value, self.layer_idx)
+    bias = None if position_bias is None else position_bias[..., -key.shape[-2] :]  # (H, 1, S)
+    mask = None if attention_mask is None else ~attention_mask  # the library's is True where hidden
+    context, _none = hub_attention(
+        self, query, key, value, mask, self.softmax_scale, position_bias=bias
+    )
+    return self.out_proj(context.flatten(2)), None
+
+
+def _falcon(
+    self: Any,
+    hidden_states: Tensor,
+    alibi: Tensor | None,
+    attention_mask: Tensor | None,
+    layer_past: Any = None,
+    position_embeddings: tuple[Tensor, Tensor] | None = None,
+    **_: object,
+) -> Gave:
+    """Rotary positions, or ALiBi: there the scores are divided by √D after the bias is added."""
+    fused = self.query_key_value(hidden_states)
+    if self.new_decoder_architecture:  # each head of keys stands behind the queries that share it
+        grouped = fused.unflatten(-1, (self.num_kv_heads, -1, self.head_dim))
+        query, key, value = (
+            grouped[..., :-2, :].flatten(2, 3),
+            grouped[..., -2, :],
+            grouped[..., -1, :],
+        )
+    else:
+        query, key, value = self._split_heads(fused)
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    if alibi is None and position_embeddings is not None:
+        turn = sys.modules[type(self).__module__].apply_rotary_pos_emb
+        query, key = turn(query, key, *position_embeddings)
+    if layer_past is not None:
+        key, value = layer_past.update(key, value, self.layer_idx)
+    mask, bias = attention_mask, None
+    if alibi is not None:
+        bias = alibi.reshape(len(query), self.num_heads, 1, -1) * self.inv_norm_factor
+        if mask is not None and mask.dtype.is_floating_point:  # the biases are in it already
+            mask = mask > torch.finfo(mask.dtype).min
+    context, _none = hub_attention(
+        self, query, key, value, mask, self.inv_norm_factor, position_bias=bias
+    )
+    return self.dense(context.flatten(2)), None
+
+
+def _deberta(
+    self: Any,
+    hidden_states: Tensor,
+    attention_mask: Tensor,
+    output_attentions: bool = False,
+    query_states: Tensor | None = None,
+    relative_pos: Tensor | None = None,
+    rel_embeddings: Tensor | None = None,
+    **_: object,
+) -> Gave:
+    """Content → position and position → content are added to the scores, which are content → content.
+    All three are divided by √(number of terms · D)."""
+    read = hidden_states if query_states is None else query_states
+    heads = self.num_attention_heads
+    flat = [
+        self.transpose_for_scores(map_(x), heads)  # (B·H, T, D)
+        for map_, x in (
+            (self.query_proj, read),
+            (self.key_proj, hidden_states),
+            (self.value_proj, hidden_states),
+        )
+    ]
+    terms = 1 + sum(term in self.pos_att_type for term in ("c2p", "p2c"))
+    bias = None
+    if self.relative_attention and terms > 1:
+        bias = self.disentangled_attention_bias(
+            flat[0], flat[1], relative_pos, rel_embeddings, terms
+        ).unflatten(0, (-1, heads))  # (B, H, T, T)
+    query, key, value = (x.unflatten(0, (-1, heads)) for x in flat)
+    scale = 1 / math.sqrt(query.shape[-1] * terms)
+    mask = attention_mask.bool() if _hides(attention_mask) else None
+    context, _none = hub_attention(
+        self, query, key, value, mask, scale, is_causal=False, position_bias=bias
+    )
+    return context.flatten(2), None
+
+
+def _hides(mask: Tensor) -> bool:
+    """Whether a mask hides anything. One without memory hides nothing."""
+    return not mask.is_meta and not bool(mask.all())
+
+
+_ADAPTERS: dict[str, Callable[..., Gave]] = {
+    "bloom.BloomAttention": _bloom,
+    "mpt.MptAttention": _mpt,
+    "falcon.FalconAttention": _falcon,
+    "deberta_v2.DisentangledSelfAttention": _deberta,
+}
