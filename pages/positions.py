@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from model.analysis.stream.score_biases import biased
 from viz.shell import page
-from viz.views.positions.formulas import SINUSOIDAL, sum_of
+from viz.views.positions.biases import score_biases
+from viz.views.positions.formulas import SINUSOIDAL, bias_formula, sum_of
 from viz.views.positions.sum import position_sum
 from viz.views.positions.tables import position_likeness, position_table
 from viz.views.positions.word_order import word_order
@@ -18,6 +20,9 @@ VIEWS = {
     "How alike": position_likeness,
     "Added to the tokens": position_sum,
 }
+if biased(seen.baseline or seen.trace):
+    own = VIEWS if seen.model.config.adds_positions else {"Word order": word_order}
+    VIEWS = {"Added to the scores": score_biases, **own}
 
 
 def idea() -> None:
@@ -35,11 +40,17 @@ Attention reads all tokens at once. By itself it does not know which comes first
 - **Rotary** positions add nothing. They turn each query and key by an angle that grows with the
   position, so that a score depends on the distance of the two tokens.
 
+- **Biases** add nothing to the tokens either. A number for the distance is added to each score: a slope
+  times the distance (ALiBi), or a learned number for each bucket of distances (T5).
+
 Sinusoidal and learned positions are **added** to the token's vector before the first layer.
 """
     )
     formula.latex(SINUSOIDAL)
     formula.latex(sum_of(("tokens", "positions")))
+    formula.latex(bias_formula("alibi", two_ways=False))
+    if seen.model.config.biases_positions:
+        formula.caption("This model adds its positions to the scores.")
     if seen.model.config.turns_positions:
         formula.caption("This model has rotary positions: it adds no such row to its tokens.")
 

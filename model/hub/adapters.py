@@ -17,12 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from model.hub.attention import hub_attention
+from model.nn.config import PositionKind
 
 Gave = tuple[Tensor, None]
 
 
 def adapt(body: nn.Module) -> None:
-    """Replaces the forward of every attention module that has an adapter."""
+    """Replaces the forward of every module that has an adapter."""
     for module in body.modules():
         forward = _ADAPTERS.get(_class_of(module))
         if forward is not None:
@@ -39,6 +40,20 @@ def reference_mended(body: nn.Module) -> Iterator[None]:
                 hook = module.register_forward_pre_hook(_without_alibi, with_kwargs=True)
                 stack.callback(hook.remove)
         yield
+
+
+def position_kind(attention: nn.Module) -> PositionKind | None:
+    """How an attention module puts positions into its scores; None where it does not."""
+    if isinstance(getattr(attention, "relative_attention_num_buckets", None), int):
+        return "buckets"
+    match _class_of(attention):
+        case "bloom.BloomAttention" | "mpt.MptAttention":
+            return "alibi"
+        case "falcon.FalconAttention":
+            return "alibi" if getattr(attention.config, "alibi", False) else None
+        case "deberta_v2.DisentangledSelfAttention":
+            return "disentangled" if attention.relative_attention else None
+    return None
 
 
 def _class_of(module: nn.Module) -> str:
@@ -138,6 +153,12 @@ def _falcon(
     return self.dense(context.flatten(2)), None
 
 
+def _falcon_feed_forward(self: Any, x: Tensor) -> Tensor:
+    """A copy: its layer adds attention's output to it in place, and what its last map gave is recorded."""
+    gave: Tensor = self.dense_4h_to_h(self.act(self.dense_h_to_4h(x)))
+    return gave.clone()
+
+
 def _deberta(
     self: Any,
     hidden_states: Tensor,
@@ -180,9 +201,10 @@ def _hides(mask: Tensor) -> bool:
     return not mask.is_meta and not bool(mask.all())
 
 
-_ADAPTERS: dict[str, Callable[..., Gave]] = {
+_ADAPTERS: dict[str, Callable[..., Gave | Tensor]] = {
     "bloom.BloomAttention": _bloom,
     "mpt.MptAttention": _mpt,
     "falcon.FalconAttention": _falcon,
+    "falcon.FalconMLP": _falcon_feed_forward,
     "deberta_v2.DisentangledSelfAttention": _deberta,
 }

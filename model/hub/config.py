@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map
+from model.hub.adapters import position_kind
 from model.hub.feed_forward import FeedForwardParts
 from model.hub.parts import Anatomy, NormPart, StackPart
 from model.hub.probe import is_norm
@@ -62,6 +63,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         and first.feed_forward.norm is not None
         and first.feed_forward.norm.module is norm.module,
         experts=_experts(anatomy),
+        **_buckets(anatomy),
         first_norm=source.norm_place != "pre" or first.attentions[0].norm is not None,
     )
 
@@ -122,10 +124,22 @@ def context_of(source: StackPart, described: Any) -> int:
 
 
 def _positions(anatomy: Anatomy) -> PositionKind:
-    source = anatomy.stacks[0]
+    source, attention = anatomy.stacks[0], anatomy.attentions()[0].module
     if source.positions is not None:
         return "sinusoidal" if "Sinusoidal" in type(source.positions).__name__ else "learned"
-    return "rotary" if anatomy.rotary else "none"
+    return position_kind(attention) or ("rotary" if anatomy.rotary else "none")
+
+
+def _buckets(anatomy: Anatomy) -> dict[str, Any]:
+    """The choices of a model with T5's buckets of distances; none for others."""
+    if _positions(anatomy) != "buckets":
+        return {}
+    attention: Any = anatomy.attentions()[0].module
+    return {
+        "buckets": attention.relative_attention_num_buckets,
+        "farthest": attention.relative_attention_max_distance,
+        "scaled_scores": False,
+    }
 
 
 def _rows(table: nn.Module) -> int:

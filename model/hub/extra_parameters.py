@@ -9,6 +9,7 @@ from torch import nn
 from model.hub.parts import Anatomy, StackPart
 from model.nn.config import TransformerConfig
 
+IN_SCORES = ("rel_embeddings", "pos_key_proj", "pos_query_proj", "encoder.LayerNorm.")  # DeBERTa
 ROWS_TO_SPARE = "Positions without a token"  # rows in front of the first one, or past the context
 
 
@@ -24,6 +25,15 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
                 found[part] += weight.numel()
 
     first, *others = anatomy.stacks
+    tables: set[str] = set()
+    for name, weight in body.named_parameters():
+        if "relative_attention_bias" in name:
+            stack_name = name.split(".")[0]
+            part = "Biases of distances of later layers" if stack_name in tables else ""
+            take([weight], part)  # the config counts one table of each stack
+            tables.add(stack_name)
+        elif any(word in name for word in IN_SCORES):
+            take([weight], "Positions in the scores")
     for stack in anatomy.stacks:
         take(weight for block in stack.blocks for weight in block.module.parameters())
     for part in (first.tokens, first.segments, _norm(first)):

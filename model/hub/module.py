@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from model.hub.adapters import position_kind
 from model.hub.cache import HubCache
+from model.hub.disentangled import disentangled_terms
 from model.hub.extra_parameters import extra_parameters
 from model.hub.head import head_of
 from model.hub.hooks import hook_model
@@ -23,6 +25,7 @@ from model.nn.config import Part, Reasons, Shape, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.places import Place
 from model.nn.recorder import current
+from model.trace.records import Attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class HubTables:
         self.tokens = tokens
         self._source = anatomy.stacks[0]
         self._learned = config.positions == "learned"
-        self._rotary = anatomy.rotary
+        self._rotary = anatomy.rotary if config.turns_positions else ()
 
     @property
     def added(self) -> Tensor | None:
@@ -151,6 +154,27 @@ class HubTransformer(nn.Module):
     def attentions(self) -> Sequence[HubAttention]:
         """Every attention sub-layer, in order of execution."""
         return self._attentions
+
+    def bias_table(self, place: Place) -> nn.Embedding | None:
+        """The numbers that T5 adds to scores, by bucket and head: a stack's first layer has them for all."""
+        tables = {
+            part.place: getattr(part.module, "relative_attention_bias", None)
+            for part in self._anatomy.attentions()
+            if part.place.stack == place.stack and part.place.kind == place.kind
+        }
+        shared = next((table for table in tables.values() if table is not None), None)
+        return tables.get(place) or shared
+
+    def bias_terms(self, record: Attention) -> dict[str, Tensor]:
+        """The terms of a sub-layer's biases, (H, T, T) each; none where there is only one."""
+        module = next(
+            part.module for part in self._anatomy.attentions() if part.place == record.place
+        )
+        if position_kind(module) != "disentangled" or record.bias is None:
+            return {}
+        device = next(module.parameters()).device
+        query, key = (torch.tensor(x, device=device) for x in (record.query, record.key))
+        return disentangled_terms(self.body, module, query, key)
 
     def named_weights(self) -> dict[str, Tensor]:
         """Every weight that a pass uses, under the names of our own transformer."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.attention import MultiHeadAttention
-from model.nn.biases import position_bias
+from model.nn.biases import BucketBias, position_bias
 from model.nn.config import Reasons, Stack, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.layers import Block, Embedding, FeedForward, Norm
@@ -154,6 +154,16 @@ class Transformer(nn.Module):
     def attentions(self) -> Sequence[MultiHeadAttention]:
         """Every attention sub-layer, in order of execution."""
         return [module for module in self.modules() if isinstance(module, MultiHeadAttention)]
+
+    def bias_table(self, place: Place) -> nn.Embedding | None:
+        """The numbers that are added to a sub-layer's scores, by bucket and head; None without buckets."""
+        stack: Layers | None = getattr(self, place.stack)
+        own = None if stack is None or place.kind == "cross" else stack.position_bias
+        return own.table if isinstance(own, BucketBias) else None
+
+    def bias_terms(self, record: object) -> dict[str, Tensor]:
+        """The terms of a sub-layer's biases: here there is one at most, so none is named."""
+        return {}
 
     def named_weights(self) -> dict[str, Tensor]:
         """Every weight by its name."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from model.nn.config import Reasons, TransformerConfig
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.places import Place
+from model.trace.records import Attention
 
 
 class AttentionLayer(Protocol):
@@ -58,6 +59,14 @@ class Runnable(Protocol):
 
     @property
     def embedding(self) -> Tables: ...
+
+    def bias_table(self, place: Place) -> nn.Embedding | None:
+        """The numbers that are added to a sub-layer's scores, by bucket and head; None without buckets."""
+        ...
+
+    def bias_terms(self, record: Attention) -> dict[str, Tensor]:
+        """The terms of a sub-layer's biases, (H, T, T) each; none where there is only one."""
+        ...
 
     @property
     def output(self) -> nn.Linear | None:

@@ -95,6 +95,26 @@ def position_curves(
     return chart(lines, across, titled(value_name), height=430, showlegend=True)
 
 
+def bias_curves(
+    distances: Sequence[int], values: NDArray[np.floating], *, chosen: int, first: int = 0
+) -> go.Figure:
+    """values (head, distance): one curve a head, the chosen one strong. first: the first head's number."""
+    lines = [
+        line(
+            distances,
+            curve,
+            f"head {first + head}",
+            COLOURS[head % len(COLOURS)],
+            dash=_DASHES[head // len(COLOURS) % len(_DASHES)],
+            width=4 if first + head == chosen else 1.5,
+            hover=f"head {first + head}, distance %{{x}}<br>bias %{{y:.4f}}",
+        )
+        for head, curve in enumerate(values)
+    ]
+    across = titled("distance: position of the key − position of the query")
+    return chart(lines, across, titled("added to the score"), height=430, showlegend=True)
+
+
 @dataclass(frozen=True)
 class Curve:
     """Values at some training steps."""

@@ -6,6 +6,7 @@ from model.nn.config import RotaryPairs, TransformerConfig
 from model.worked.equality import settled
 
 Kind = Literal["sinusoidal", "learned", "rotary"]
+BiasKind = Literal["alibi", "buckets"]
 
 SINUSOIDAL = (
     r"\begin{aligned} PE_{p,\,2i} &= \sin\!\left(\frac{p}{10000^{2i/d}}\right) \\"
@@ -58,6 +59,36 @@ def cell_in_numbers(
     return settled(
         rf"PE_{{{position},\,{column}}} = {wave}\!\left(\frac{{{position}}}{{{power}}}\right)"
         rf" = {value:.4f}"
+    )
+
+
+def bias_formula(kind: BiasKind, *, two_ways: bool) -> str:
+    """What is added to the score of query i and key j."""
+    if kind == "alibi":
+        return r"b_{ij} = -m_h \cdot (i - j)"
+    later = r" + \tfrac{B}{2}\,[d > 0]" if two_ways else ""
+    steps = r"\lvert d \rvert" if two_ways else r"\max(-d,\,0)"
+    return (
+        r"\begin{aligned} b_{ij} &= W_{\beta(j - i),\, h} \\"
+        rf" \beta(d) &= \begin{{cases}} s & s < e \\ e + \left\lfloor \dfrac{{\ln (s / e)}}{{\ln (D / e)}}"
+        rf" (n - e) \right\rfloor & s \ge e \end{{cases}}{later} \\ s &= {steps} \end{{aligned}}"
+    )
+
+
+def bias_in_numbers(
+    kind: BiasKind,
+    distance: int,
+    value: float,
+    *,
+    slope: float = 0.0,
+    bucket: int = 0,
+    head: int = 0,
+) -> str:
+    """One head's bias at one distance with its numbers."""
+    if kind == "alibi":
+        return settled(rf"b = -{slope:.6g} \cdot {-distance} = {value:.4f}")
+    return settled(
+        rf"b = W_{{\beta({distance}),\, {head}}} = W_{{{bucket},\, {head}}} = {value:.4f}"
     )
 
 
