@@ -125,7 +125,7 @@ def _say_buckets(
     if both:
         said += " One half of the buckets is for keys that come later."
     own = [layer.bias for layer in layers if layer.stack == attention.stack]
-    if all(np.array_equal(bias, attention.bias) for bias in own):
+    if all(np.array_equal(np.asarray(bias), np.asarray(attention.bias)) for bias in own):
         said += f" All {len(own)} layers of the {attention.stack} share this table W."
     st.caption(said)
 
@@ -150,6 +150,11 @@ def _terms(attention: Attention, terms: BiasTerms | None, tokens: list[str], hea
     if count < len(tokens):
         said += f" The picture shows the first {count} of {len(tokens)} tokens."
     st.caption(said)
+    columns: dict[str, object] = {
+        "query": np.repeat(tokens[:count], count),
+        "key": np.tile(tokens[:count], count),
+    }
+    table(columns | {name: term.ravel() for name, term in drawn.items()}, "positions-terms")
 
 
 def _sum_of_terms(attention: Attention) -> None:

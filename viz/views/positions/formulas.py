@@ -66,12 +66,14 @@ def bias_formula(kind: BiasKind, *, two_ways: bool) -> str:
     """What is added to the score of query i and key j."""
     if kind == "alibi":
         return r"b_{ij} = -m_h \cdot (i - j)"
-    later = r" + \tfrac{B}{2}\,[d > 0]" if two_ways else ""
-    steps = r"\lvert d \rvert" if two_ways else r"\max(-d,\,0)"
+    steps, bucket = (r"\max(-d,\, 0)", "f(s)")
+    if two_ways:
+        steps, bucket = (r"\lvert d \rvert", r"f(s) + \tfrac{B}{2}\,[d > 0]")
     return (
         r"\begin{aligned} b_{ij} &= W_{\beta(j - i),\, h} \\"
-        rf" \beta(d) &= \begin{{cases}} s & s < e \\ e + \left\lfloor \dfrac{{\ln (s / e)}}{{\ln (D / e)}}"
-        rf" (n - e) \right\rfloor & s \ge e \end{{cases}}{later} \\ s &= {steps} \end{{aligned}}"
+        rf" \beta(d) &= {bucket},\quad s = {steps} \\"
+        r" f(s) &= \begin{cases} s & s < e \\ e + \left\lfloor \frac{\ln (s / e)}{\ln (D / e)}"
+        r" (n - e) \right\rfloor & s \ge e \end{cases} \end{aligned}"
     )
 
 
