@@ -33,7 +33,10 @@ Arranged = Sequence[tuple[SubLayer, ...]]  # of each layer
 def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
     """The anatomy of a model from its probe. Raises ValueError for one whose attention cannot be read."""
     if not found.attended:
-        raise ValueError("none of its layers goes through the library's attention interface")
+        raise ValueError(
+            carries_a_state(model)
+            or "none of its layers goes through the library's attention interface"
+        )
     layers = layers_of(model, found, shape)
     reader = _Reader(found)
     stacks = tuple(

@@ -4,6 +4,7 @@ One name stands for the attention function and for the function that makes its m
 the mask would be None, and sliding windows would be lost.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +21,7 @@ from model.nn.recorder import current
 
 NAME = "attend"
 PLACE = "attention_place"  # the attribute of an attention module that holds its place
+_CARRIES_A_STATE = re.compile(r"Mamba\d?Mixer|RwkvSelfAttention|xLSTMLayer|mLSTM")
 MASKED_BELOW = -1e8  # in a mask of numbers: what softmax gives no weight, however large the score
 
 
@@ -112,6 +114,18 @@ def _mask_and_bias(mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | N
     allowed = mask > MASKED_BELOW
     added = mask.masked_fill(~allowed, 0.0)
     return allowed, added if bias is None else bias + added
+
+
+def carries_a_state(body: nn.Module) -> str | None:
+    """Says so of a model whose layers carry a state from token to token; None of others."""
+    names = [type(part).__name__ for part in body.modules()]
+    found = next((name for name in names if _CARRIES_A_STATE.search(name)), None)
+    if found is None:
+        return None
+    return (
+        f"it has no attention: its layers ({found}) carry a state from token to token, and no token "
+        "weighs the others"
+    )
 
 
 def register() -> None:

@@ -17,7 +17,7 @@ from model.download.hub_folder import described
 from model.download.wheel import Progress
 from model.hub.adapters import adapt, reference_mended
 from model.hub.anatomy import anatomy
-from model.hub.attention import NAME, register
+from model.hub.attention import NAME, carries_a_state, register
 from model.hub.chat_template import chat_template
 from model.hub.check import Reference, check
 from model.hub.claims import check_numbers, check_shape
@@ -204,10 +204,11 @@ def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -
             Place("decoder", None, "cross"): passed.cross_attentions,
         }
     else:
-        weights = {Place(shape, None, "self"): passed.attentions}
+        weights = {Place(shape, None, "self"): passed.get("attentions")}
     if any(found is None or not found or found[0] is None for found in weights.values()):
         raise ValueError(
-            "the library does not hand out its attention weights, so this app's cannot be checked"
+            carries_a_state(body)
+            or "the library does not hand out its attention weights, so this app's cannot be checked"
         )
     known = {kind: found for kind, found in weights.items() if found is not None}
     return Reference(source, target, known, result)
