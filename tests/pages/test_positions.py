@@ -11,7 +11,7 @@ from model.analysis.stream.positions import likeness, sinusoidal
 from model.analysis.tokens.word_order import reordered
 from model.loading.registry import models
 from tests.model.tiny import loaded, sentence
-from tests.pages.reading import control, drawn, numbers, said, traces
+from tests.pages.reading import control, drawn, numbers, said, traces, visit
 from tests.pages.tokens_and_positions import opened
 
 LABELS = ("First sentence", "The same words in another order")
@@ -145,3 +145,34 @@ def test_likeness_is_that_of_the_models_own_table() -> None:
 def test_the_last_row_is_the_sum_of_the_rows_above(model: str) -> None:
     rows = drawn(opened("positions", "Added to the tokens", model=model))
     np.testing.assert_allclose(rows[:-2].sum(axis=0), rows[-1], atol=1e-6)
+
+
+def test_slopes_are_drawn_for_each_head_and_one_distance_is_worked_out() -> None:
+    app = visit("positions", model="all-stages", text="The cat sat on the mat")
+    curves = traces(app)
+    for head, curve in enumerate(curves):
+        np.testing.assert_allclose(
+            numbers(curve["y"]), numbers(curve["x"]) / 4 ** (head + 1), atol=1e-6
+        )
+    assert [curve["line"]["width"] for curve in curves] == [4, 1.5, 1.5, 1.5]
+    control(app, "Head").set_value(2).run()
+    control(app, "Distance").set_value(-8).run()
+    assert "b = -0.015625 \\cdot 8 = -0.1250" in " ".join(part.value for part in app.latex)
+    assert "differ from what the model added by at most 0." in said(app)
+
+
+def test_buckets_are_drawn_for_each_stack_from_its_own_table() -> None:
+    app = visit(
+        "positions", model="distance-buckets", text="The cat sat on the mat", target="a dog"
+    )
+    state = loaded("distance-buckets").module.state_dict()
+    for number, stack in ((0, "encoder"), (2, "decoder")):
+        control(app, "Layer").set_value(number).run()
+        curve = traces(app)[1]
+        at = numbers(curve["x"]).tolist().index(-3)
+        own = state[f"{stack}.position_bias.table.weight"][3, 1]
+        assert numbers(curve["y"])[at] == pytest.approx(float(own))
+        assert f"All 2 layers of the {stack} share this table W." in said(app)
+    control(app, "Show").set_value("Word order").run()
+    assert "Positions off: largest difference" in said(app)
+    assert not app.exception
