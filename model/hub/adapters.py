@@ -27,7 +27,7 @@ def adapt(body: nn.Module) -> None:
     for module in body.modules():
         forward = _ADAPTERS.get(_class_of(module))
         if forward is not None:
-            module.forward = MethodType(forward, module)  # type: ignore[method-assign]
+            module.forward = MethodType(forward, module)
 
 
 @contextmanager

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from model.hub.attention import carries_a_state
 from model.hub.embedding_tables import first_row, looked_up, model_width, token_factor
 from model.hub.feed_forward import feed_forward_parts
 from model.hub.layer_calls import Layer, SubLayer, reads_at_once
-from model.hub.layer_runs import layers_of
+from model.hub.layer_runs import attend_in_all, layers_of
 from model.hub.norm_parts import norm_part
 from model.hub.parts import (
     Anatomy,
@@ -27,6 +28,9 @@ from model.hub.probe import Call, Probe, is_norm, is_rotary, near
 from model.nn.config import NormPlace, Part, Shape, Stack
 from model.nn.places import Place
 
+BETWEEN_LAYERS: tuple[Part, ...] = (
+    "stream", "embedding", "norms", "unembedding", "logit_parts", "positions", "sizes",
+)  # fmt: skip
 Arranged = Sequence[tuple[SubLayer, ...]]  # of each layer
 
 
@@ -39,6 +43,8 @@ def anatomy(model: nn.Module, found: Probe, shape: Shape) -> Anatomy:
         )
     layers = layers_of(model, found, shape)
     reader = _Reader(found)
+    with reader.tries(*BETWEEN_LAYERS):
+        attend_in_all(model, layers)
     stacks = tuple(
         reader.stack(stack, own)
         for stack in ("encoder", "decoder")

@@ -29,8 +29,8 @@ def extra_parameters(body: Any, anatomy: Anatomy, config: TransformerConfig) -> 
     for name, weight in body.named_parameters():
         if "relative_attention_bias" in name:
             stack_name = name.split(".")[0]
-            part = "Biases of distances of later layers" if stack_name in tables else ""
-            take([weight], part)  # the config counts one table of each stack
+            later = "Biases of distances of later layers"
+            take([weight], later if stack_name in tables else "")  # the config counts one a stack
             tables.add(stack_name)
         elif any(word in name for word in IN_SCORES):
             take([weight], "Positions in the scores")

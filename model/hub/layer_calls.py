@@ -163,28 +163,39 @@ class Layer:
         post: whether the sums are normed."""
         state, found = entered, []
         for part in parts:
-            before = None if post else self._norm_of((state, entered), until=part.starts)
-            after = self._norm_of((part.writes.gave,), since=part.writes.at)
+            before = None if post else self._norm_before(part, (state, entered))
+            after = next(self._norms_of((part.writes.gave,), since=part.writes.at), None)
             state = state + (after or part.writes).gave.reshape(state.shape)
-            summed = self._norm_of((state,), since=part.writes.at) if post else None
+            summed = next(self._norms_of((state,), since=part.writes.at), None) if post else None
             state = state if summed is None else summed.gave.reshape(state.shape)
             found.append(replace(part, before=before, after=after, summed=summed))
         return tuple(found), state
 
-    def _norm_of(
-        self, states: tuple[Tensor, ...], *, since: int = -1, until: int | None = None
-    ) -> Call | None:
-        """The norm that reads one of some states: the first since a place, or the last until one."""
-        fitting = [
-            call
-            for call in self.norms
-            if call.at > since and (until is None or call.at < until)
-            for state in states
-            if call.read is not None
-            and call.read.numel() == state.numel()
-            and near(call.read.reshape(state.shape), state)  # OPT leaves the batch axis out of some
-        ]
-        return (fitting[0] if until is None else fitting[-1]) if fitting else None
+    def _norm_before(self, part: SubLayer, states: tuple[Tensor, ...]) -> Call | None:
+        """The norm of one of some states that a sub-layer reads; the last one where none is seen to be read,
+        because several may run before both sub-layers (Falcon)."""
+        fitting = [call for call in self._norms_of(states) if call.at < part.starts]
+        reading = part.maps[:1] if part.event is None else self._maps_into(part.event)
+        read = [call.read for call in reading if call.read is not None]
+        own = [call for call in fitting if any(_equal(call.gave, one) for one in read)]
+        return next(reversed(own or fitting), None)
+
+    def _maps_into(self, event: Attended) -> list[Call]:
+        """The maps of an attention that run before it attends."""
+        inside = {id(part) for part in event.module.modules()}
+        return [call for call in self.maps if id(call.module) in inside and call.at < event.at]
+
+    def _norms_of(self, states: tuple[Tensor, ...], *, since: int = -1) -> Iterator[Call]:
+        """The norms since a place that read one of some states."""
+        for call in self.norms:
+            read = call.read
+            if call.at > since and read is not None and any(_equal(read, one) for one in states):
+                yield call
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two states are equal; OPT leaves the batch axis out of some."""
+    return one.numel() == other.numel() and near(one.reshape(other.shape), other)
 
 
 def reads_at_once(parts: tuple[SubLayer, ...]) -> bool:

@@ -49,6 +49,22 @@ def layers_of(model: nn.Module, found: Probe, shape: Shape) -> list[Layer]:
     ]
 
 
+def attend_in_all(model: nn.Module, layers: Sequence[Layer]) -> None:
+    """Raises ValueError for a model that has other layers between those with attention."""
+    for stack in ("encoder", "decoder"):
+        own = [id(layer.module) for layer in layers if layer.attended[0][0].stack == stack]
+        lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
+        whole = next((parts for parts in lists if {id(part) for part in parts} & {*own}), None)
+        if whole is None or {id(part) for part in whole} <= {*own}:
+            continue
+        found = [number for number, part in enumerate(whole) if id(part) in own]
+        named = ", ".join(f"{number} (here L{at})" for at, number in enumerate(found))
+        raise ValueError(
+            f"only these of its {len(whole)} layers have attention, counted from 0: {named}; what the others "
+            "do is not shown"
+        )
+
+
 def _placed(found: Probe, shape: Shape) -> list[tuple[Place, Attended]]:
     """The place of each call of the attention function, told by the lengths of both sequences."""
     counted: dict[tuple[str, str], int] = {}

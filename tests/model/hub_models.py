@@ -11,162 +11,12 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from model import Intervention, Model, Trace, load_model
+from model.hub.adapters import reference_mended
 from model.nn.intervention import UNCHANGED
+from tests.model.hub_families import ADDING, FAMILIES, PARTLY, REFUSED, SPECIAL, WORDS
 
-WORDS = [
-    "the",
-    "cat",
-    "saw",
-    "dog",
-    ",",
-    "and",
-    "on",
-    "mat",
-    ".",
-    "lion",
-    "kills",
-    "tiger",
-    *"abcdefgh",
-]
-SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
-VOCABULARY = len(SPECIAL) + len(WORDS)
 TEXT = "the cat saw the dog and the cat saw the mat"
 TARGET = "the lion kills the tiger"
-_IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-_LLAMA = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 48,
-    "intermediate_size": 80,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "max_position_embeddings": 64,
-    **_IDS,
-}
-GROUPED = {**_LLAMA, "num_key_value_heads": 2}
-_BART = {
-    "vocab_size": VOCABULARY,
-    "d_model": 48,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 6,
-    "decoder_attention_heads": 6,
-    "encoder_ffn_dim": 80,
-    "decoder_ffn_dim": 80,
-    "max_position_embeddings": 64,
-    "decoder_start_token_id": 2,
-    "forced_eos_token_id": 2,
-    **_IDS,
-}
-_GPT2 = {
-    "vocab_size": VOCABULARY,
-    "n_embd": 48,
-    "n_layer": 3,
-    "n_head": 6,
-    "n_positions": 64,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
-_MARIAN = {"decoder_start_token_id": 0, "scale_embedding": True, "activation_function": "swish"}
-FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "gpt2": ("GPT2LMHeadModel", "GPT2Config", _GPT2),
-    "bert": ("BertModel", "BertConfig", _LLAMA),
-    "roberta": ("RobertaModel", "RobertaConfig", _LLAMA),
-    "distilbert": (
-        "DistilBertModel",
-        "DistilBertConfig",
-        {"vocab_size": VOCABULARY, "dim": 48, "hidden_dim": 80, "n_layers": 3, "n_heads": 6,
-         "max_position_embeddings": 64, "pad_token_id": 0},
-    ),
-    "llama": ("LlamaForCausalLM", "LlamaConfig", GROUPED),
-    "mistral": ("MistralForCausalLM", "MistralConfig", {**GROUPED, "sliding_window": 4}),
-    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", {**GROUPED, "tie_word_embeddings": True}),
-    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**GROUPED, "head_dim": 16}),
-    "ernie": ("Ernie4_5ForCausalLM", "Ernie4_5Config", {**GROUPED, "head_dim": 8}),
-    "gemma": ("GemmaForCausalLM", "GemmaConfig", {**GROUPED, "head_dim": 16}),
-    "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _LLAMA),
-    "phi": ("PhiForCausalLM", "PhiConfig", _LLAMA),
-    "opt": (
-        "OPTForCausalLM",
-        "OPTConfig",
-        {**_LLAMA, "ffn_dim": 80, "word_embed_proj_dim": 48},
-    ),
-    "phi3": ("Phi3ForCausalLM", "Phi3Config", GROUPED),
-    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", GROUPED),
-    "cohere": (
-        "CohereForCausalLM",
-        "CohereConfig",
-        {**GROUPED, "logit_scale": 0.0625},
-    ),
-    "granite": (
-        "GraniteForCausalLM",
-        "GraniteConfig",
-        {**GROUPED, "logits_scaling": 2.0, "embedding_multiplier": 3.0, "attention_multiplier": 0.3},
-    ),
-    "gemma3": (
-        "Gemma3ForCausalLM",
-        "Gemma3TextConfig",
-        {**GROUPED, "head_dim": 16, "sliding_window": 4,
-         "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]},
-    ),
-    "modernbert": (
-        "ModernBertModel",
-        "ModernBertConfig",
-        {**_LLAMA, "local_attention": 8, "global_attn_every_n_layers": 3, "cls_token_id": 1,
-         "sep_token_id": 2},
-    ),
-    "bart": ("BartForConditionalGeneration", "BartConfig", _BART),
-    "marian": ("MarianMTModel", "MarianConfig", {**_BART, **_MARIAN}),
-}  # fmt: skip
-_EXPERTS = {**GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
-# Those that open without some parts: which.
-PARTLY: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
-    "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**GROUPED, "num_local_experts": 4}, {"sizes"}),
-    "qwen3_moe": (
-        "Qwen3MoeForCausalLM",
-        "Qwen3MoeConfig",
-        {**_EXPERTS, "head_dim": 16, "num_experts": 4},
-        {"sizes"},
-    ),
-    "deepseek_v3": (
-        "DeepseekV3ForCausalLM",
-        "DeepseekV3Config",
-        {**_EXPERTS, "num_key_value_heads": 6, "q_lora_rank": 24, "kv_lora_rank": 16,
-         "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 12, "n_routed_experts": 8,
-         "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1},
-        {"sizes"},
-    ),
-    "albert": ("AlbertModel", "AlbertConfig", {**_LLAMA, "embedding_size": 32}, {"sizes", "embedding"}),
-    "gemma2": (
-        "Gemma2ForCausalLM",
-        "Gemma2Config",
-        {**GROUPED, "head_dim": 16, "sliding_window": 4},
-        {"logit_parts"},
-    ),
-    "t5": (
-        "T5ForConditionalGeneration",
-        "T5Config",
-        {"vocab_size": VOCABULARY, "d_model": 48, "d_kv": 8, "d_ff": 80, "num_layers": 2,
-         "num_heads": 6, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 2},
-        {"sizes"},
-    ),
-    "gpt_oss": (
-        "GptOssForCausalLM",
-        "GptOssConfig",
-        {**GROUPED, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
-         "sliding_window": 4},
-        {"sizes"},
-    ),
-}  # fmt: skip
-REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "bloom": (
-        "BloomForCausalLM",
-        "BloomConfig",
-        {"vocab_size": VOCABULARY, "hidden_size": 48, "n_layer": 2, "n_head": 6, **_IDS},
-        "interface",
-    ),
-}  # fmt: skip
-# Their tokenizers add two tokens.
-ADDING = ("bert", "roberta", "distilbert", "bart", "marian", "modernbert", "albert")
 
 
 def build(kind: str, settings: str, choices: dict[str, Any]) -> Any:
@@ -244,7 +94,7 @@ def eager_stock(
     fed = {"input_ids": torch.tensor([[token.id for token in trace.tokens]])}
     if trace.target_tokens:
         fed["decoder_input_ids"] = torch.tensor([[token.id for token in trace.target_tokens]])
-    with torch.inference_mode():
+    with torch.inference_mode(), reference_mended(stock):
         return stock.eval()(**fed, **asked)
 
 

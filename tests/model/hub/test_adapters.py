@@ -11,7 +11,8 @@ from model.hub.adapters import adapt, reference_mended
 from model.hub.attention import NAME, register
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording
-from tests.model.hub_models import VOCABULARY, build
+from tests.model.hub_families import VOCABULARY
+from tests.model.hub_models import build
 
 IDS = torch.arange(4, 4 + 11)[None] % VOCABULARY
 _SIZES = {"vocab_size": VOCABULARY, "hidden_size": 48}
