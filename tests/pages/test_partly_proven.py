@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.model.hub_models import GROUPED, build, loaded, save, saved, traced
+from tests.model.hub_families import GROUPED
+from tests.model.hub_models import build, loaded, save, saved, traced
 from tests.pages.reading import said, visit
 
 TEXT = "the cat saw the dog and the cat saw the mat"
