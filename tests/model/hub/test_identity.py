@@ -73,11 +73,11 @@ def test_a_window_shorter_than_the_text_hides_what_lies_further_back() -> None:
 
 
 INTERVENTIONS = {
-    "scale": Intervention(scale=1.0),
+    "scale": Intervention(scale=0.5),
     "mask": Intervention(mask="none"),
     "hidden": Intervention(hidden=frozenset({2})),
     "fill": Intervention(hidden=frozenset({2}), fill=0.0),
-    "positions": Intervention(positions=False),
+    "positions": Intervention(positions=False, bias=False),
     "dropout": Intervention(dropout=0.5),
 }
 
@@ -103,7 +103,7 @@ def test_every_intervention_does_what_it_says_and_is_gone_afterwards(
     )
     match intervention:
         case "scale":
-            assert second.scale == 1.0
+            assert second.scale == 0.5
             np.testing.assert_array_equal(second.query, first.query)
         case "mask":
             assert decoder.mask is None
@@ -122,7 +122,7 @@ def test_every_intervention_does_what_it_says_and_is_gone_afterwards(
 
 
 def test_without_positions_equal_tokens_look_alike(model: Model) -> None:
-    trace = run(model, Intervention(positions=False, mask="none"), record="full")
+    trace = run(model, Intervention(positions=False, bias=False, mask="none"), record="full")
     ids = [token.id for token in trace.tokens]
     same = [place for place, id_ in enumerate(ids) if id_ == ids[1]]
     assert len(same) > 1

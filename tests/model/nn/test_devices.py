@@ -75,6 +75,9 @@ def on_meta(name: str) -> tuple[Model, tuple[Any, ...], tuple[Any, ...]]:
     if name.startswith("hub "):
         folder = str(families.saved(name.removeprefix("hub ")))
         model, text, words = load_model(folder, device="cpu"), HUB_TEXT, families.TARGET
+        model.module.body.config.pad_token_id = (
+            None  # to warn of padding, DeBERTa would read the ids
+        )
     else:
         model = loaded.__wrapped__(name)
         text, words = sentence(model), target(model) or ""
