@@ -41,7 +41,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         norm=(norm and norm.kind) or "layer",
         norm_place=anatomy.stacks[-1].norm_place or "pre",
         activation="gelu" if feed is None else feed.activation,
-        positions=_positions(anatomy),
+        **_positions(anatomy),
         segments=0 if source.segments is None else _rows(source.segments),
         embedding_norm=source.embedding_norm is not None,
         scaled_embedding=source.token_factor != 1.0,
@@ -63,7 +63,6 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         and first.feed_forward.norm is not None
         and first.feed_forward.norm.module is norm.module,
         experts=_experts(anatomy),
-        **_buckets(anatomy),
         first_norm=source.norm_place != "pre" or first.attentions[0].norm is not None,
     )
 
@@ -123,19 +122,21 @@ def context_of(source: StackPart, described: Any) -> int:
     return min([*found, LONGEST])
 
 
-def _positions(anatomy: Anatomy) -> PositionKind:
+def _position_kind(anatomy: Anatomy) -> PositionKind:
     source, attention = anatomy.stacks[0], anatomy.attentions()[0].module
     if source.positions is not None:
         return "sinusoidal" if "Sinusoidal" in type(source.positions).__name__ else "learned"
     return position_kind(attention) or ("rotary" if anatomy.rotary else "none")
 
 
-def _buckets(anatomy: Anatomy) -> dict[str, Any]:
-    """The choices of a model with T5's buckets of distances; none for others."""
-    if _positions(anatomy) != "buckets":
-        return {}
+def _positions(anatomy: Anatomy) -> dict[str, Any]:
+    """The kind of positions and, of T5's buckets of distances, their sizes."""
+    kind = _position_kind(anatomy)
+    if kind != "buckets":
+        return {"positions": kind}
     attention: Any = anatomy.attentions()[0].module
     return {
+        "positions": kind,
         "buckets": attention.relative_attention_num_buckets,
         "farthest": attention.relative_attention_max_distance,
         "scaled_scores": False,
