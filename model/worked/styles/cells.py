@@ -1,7 +1,7 @@
 """One number of a tensor as an expression of single numbers: what stands inside the loops."""
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from model.worked.styles.meaning import Meaning
 from model.worked.styles.outline import FUNCTIONS, Outline, kind_of
@@ -26,7 +26,19 @@ _OF_ONE: Mapping[str, str] = {
     "torch.cos": "math.cos(x)",
     "torch.tanh": "math.tanh(x)",
 }
-REDUCING = ("softmax", "log_softmax", "sum", "mean", "var", "norm", "max", "min", "amax", "argmax")
+REDUCING = (
+    "softmax",
+    "log_softmax",
+    "sum",
+    "mean",
+    "var",
+    "std",
+    "norm",
+    "max",
+    "min",
+    "amax",
+    "argmax",
+)
 
 
 class NoLoopsError(ValueError):
@@ -131,6 +143,8 @@ class Cells:
             case "flip", [ast.Constant(0)]:
                 first = ast.BinOp(ast.Constant(self.shape(owner)[0] - 1), ast.Sub(), index[0])
                 return self.cell(owner, (first, *index[1:]))
+            case "flatten", [ast.Constant(int() as start)]:
+                return self.cell(owner, (*index[:start], *self._apart(owner, start, index[-1])))
             case "expand", _:
                 return self._part(owner, index)
             case "to", _:
@@ -176,16 +190,19 @@ class Cells:
             case "torch.xlogy", [first, second]:
                 parts = {"a": self._part(first, index), "b": self._part(second, index)}
                 return expression("a * math.log(b) if a else 0.0", **parts)
-            case "torch.tensor", [ast.List(parts)]:
-                return self._listed(parts, index)
+            case "torch.tensor", [ast.List() as listed] if len(index) == 1:
+                return at(listed, index)
+            case "torch.tensor", [number] if not index:
+                return number
         raise NoLoopsError(function)
 
-    def _listed(self, parts: Sequence[ast.expr], index: Index) -> ast.expr:
-        """Of a tensor that is written out: at places that are known only."""
-        first = whole(index[0]) if len(index) == 1 else None
-        if first is None:
-            raise NoLoopsError("a list")
-        return parts[first]
+    def _apart(self, owner: ast.expr, start: int, index: ast.expr) -> Index:
+        """One index over two axes that were flattened, as one of each."""
+        joined = self.shape(owner)[start:]
+        if len(joined) != 2:
+            raise NoLoopsError("more than two axes in one")
+        size = ast.Constant(joined[1])
+        return ast.BinOp(index, ast.FloorDiv(), size), ast.BinOp(index, ast.Mod(), size)
 
 
 def at(name: ast.expr, index: Index) -> ast.expr:

@@ -22,6 +22,7 @@ _NAMES = {
     "sum": "total",
     "mean": "mean",
     "var": "variance",
+    "std": "deviation",
     "norm": "length",
     "softmax": "shares",
     "log_softmax": "logarithms",
@@ -50,7 +51,8 @@ class Loops:
     def assigned(self, name: str, node: ast.expr) -> tuple[Line, ...]:
         """The lines that give a tensor its name. Raises NoLoopsError where they have no such form."""
         self._lines = []
-        if not isinstance(self._meaning.of(node), Outline):
+        single = ast.unparse(node).startswith("torch.tensor(") and not self._cells.shape(node)
+        if single or not isinstance(self._meaning.of(node), Outline):
             raise NoLoopsError("a single number")
         self._assign(name, node)
         return tuple(self._lines)
@@ -167,9 +169,11 @@ class Loops:
 
     def _reduced(self, node: ast.Call, operand: ast.expr, place: Place) -> list[Line]:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if name == "var":
-            return self._variance(node, operand, place)
         shape = self._cells.shape(node)
+        if name in ("var", "std"):
+            lines = self._variance(node, operand, place)
+            root = [Line(f"{written(place(self._index(shape)))} **= 0.5")]
+            return lines if name == "var" else [*lines, *self._nested(shape, root)]
         if len(self._cells.shape(operand)) > 1 and not node.args and not node.keywords:
             return self._of_all(operand, name, place)
         operand = self._simple(operand)
@@ -201,6 +205,11 @@ class Loops:
             term = expression("x / n", x=term, n=ast.Constant(math.prod(shape)))
         if name in ("sum", "mean"):
             return self._nested(shape, [Line(f"{written(place(()))} += {written(term)}")])
+        if name in ("max", "min"):
+            letters = zip(index, shape, strict=True)
+            loops = " ".join(f"for {written(one)} in range({size})" for one, size in letters)
+            if "for 0 " not in loops:
+                return [Line(f"{written(place(()))} = {name}({written(term)} {loops})")]
         raise NoLoopsError(name)
 
     def _variance(self, node: ast.Call, operand: ast.expr, place: Place) -> list[Line]:

@@ -13,7 +13,7 @@ from model.worked.styles.einsum import AsEinsum
 from model.worked.styles.functions import ByFunctions
 from model.worked.styles.loops import Loops
 from model.worked.styles.meaning import Meaning
-from model.worked.styles.needs import LONGEST, assigned_by, needed_before
+from model.worked.styles.needs import LONGEST, assigned_by, needed_before, read_by
 from model.worked.styles.outline import Outline, shape_of
 from model.worked.styles.rewriting import Rewriting, names_in, turned, written
 from model.worked.styles.tensors import InTensors
@@ -80,7 +80,7 @@ def styled(
     found, texts = [], list[str]()
     for at, made in enumerate(sizes):
         apart = _split(tensors[at])
-        later = _reads(statement for step in own[at + 1 :] for statement in step)
+        later = read_by("\n".join(map(_text, own[at + 1 :])))
         texts.append(_text(tensors[at]))
         room = LONGEST - _AROUND - len(inputs)
         room -= sum(len(one.splitlines()) for one in needed_before(texts[:at], texts[at]))
@@ -143,15 +143,6 @@ def _read(
         known = {name: shape_of(meaning.named(name)) for name in sorted(assigned)}
         shapes.append({name: shape for name, shape in known.items() if shape is not None})
     return meaning, shapes
-
-
-def _reads(statements: Iterable[_Statement]) -> set[str]:
-    return {
-        one.id
-        for statement in statements
-        for one in ast.walk(statement.node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    }
 
 
 def _rewritten(statement: _Statement, rewriting: Rewriting) -> tuple[str, ...]:
