@@ -4,7 +4,7 @@ import ast
 
 from model.worked.styles.definitions import Definitions, Scores, root_of_width, scale_of
 from model.worked.styles.outline import Outline
-from model.worked.styles.rewriting import Rewriting, expression, is_call, written
+from model.worked.styles.rewriting import Rewriting, expression, fresh, is_call, written
 
 _MAPS = ("matrix", "gate", "up", "first", "second")  # how matrices of weights are called
 _OF_IDENTITY = (
@@ -60,7 +60,7 @@ class ByFunctions(Rewriting):
         query, key = self.meaning.shape(scores.query), self.meaning.shape(scores.key)
         if query is None or key is None or len(query) != 2 or query[-1] != key[-1]:
             return None
-        module, width = self.fresh("module"), key[-1]
+        module, width = fresh("module", self.names), key[-1]
         self.before += [
             f"{module} = torch.nn.MultiheadAttention({width}, 1, bias=False)",
             f"{module}.requires_grad_(False)",

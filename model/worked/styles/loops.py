@@ -8,7 +8,7 @@ from model.snippets import Line
 from model.worked.styles.cells import Cells, Index, NoLoopsError, at, plus, reduces
 from model.worked.styles.meaning import Meaning
 from model.worked.styles.outline import Kind, Outline, kind_of
-from model.worked.styles.rewriting import expression, keyword, whole, written
+from model.worked.styles.rewriting import expression, fresh, keyword, whole, written
 
 _LETTERS = "ijkcmpqrstuvw"
 _MOST = 4_000  # turns of the innermost loop: what a reader can wait for
@@ -67,14 +67,11 @@ class Loops:
             self._lines.append(Line(f"{name} = 0.0"))
         self._lines += body
 
-    def _named(self, node: ast.expr) -> ast.expr:
+    def _named(self, node: ast.expr, wanted: str = "product") -> ast.expr:
         """A part that gets a name, and lines of its own."""
-        wanted = "product"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            wanted = _NAMES[node.func.attr]
-        numbered = (wanted, *(f"{wanted}_{number}" for number in range(2, 99)))
-        name = next(one for one in numbered if one not in self._names)
-        self._names.add(name)
+            wanted = _NAMES.get(node.func.attr, wanted)
+        name = fresh(wanted, self._names)
         self._assign(name, node)
         found = ast.Name(name, ast.Load())
         self._meaning.mean(found, self._meaning.of(node))
@@ -234,7 +231,7 @@ class Loops:
     def _softmax(self, node: ast.Call, operand: ast.expr, place: Place) -> list[Line]:
         """The largest score is taken off first: the result is the same, and no exponential too large."""
         if any(reduces(part) for part in ast.walk(operand) if isinstance(part, ast.expr)):
-            operand = self._kept(operand)
+            operand = self._named(operand, "scores")
         shape, (axes, _) = self._cells.shape(operand), self._over(node, operand)
         index, axis = list(self._index(shape)), axes[0]
         other, count = self._letters[len(shape)], shape[axis]
@@ -244,8 +241,8 @@ class Loops:
         each, score = f"for {other.id} in range({count})", self._cells.cell(operand, among)
         parts = {
             "x": self._cells.cell(operand, tuple(index)),
-            "largest": ast.Name(self._new("largest"), ast.Load()),
-            "total": ast.Name(self._new("total"), ast.Load()),
+            "largest": ast.Name(fresh("largest", self._names), ast.Load()),
+            "total": ast.Name(fresh("total", self._names), ast.Load()),
         }
         result = "math.exp(x - largest) / total"
         if "log_softmax" in ast.unparse(node.func):
@@ -261,20 +258,6 @@ class Loops:
         ]
         outer = tuple(1 if at_ == axis else size for at_, size in enumerate(shape))
         return self._nested(outer, lines, 3 * count)
-
-    def _kept(self, operand: ast.expr) -> ast.expr:
-        """Scores that are more than a name: they get one."""
-        name = self._new("scores")
-        self._assign(name, operand)
-        found = ast.Name(name, ast.Load())
-        self._meaning.mean(found, self._meaning.of(operand))
-        return found
-
-    def _new(self, wanted: str) -> str:
-        numbered = (wanted, *(f"{wanted}_{number}" for number in range(2, 99)))
-        name = next(one for one in numbered if one not in self._names)
-        self._names.add(name)
-        return name
 
     def _joined(self, node: ast.Call, place: Place) -> list[Line]:
         """torch.stack and torch.cat of parts that are listed."""

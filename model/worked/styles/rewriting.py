@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterable
+from itertools import chain, count
 
 from model.worked.styles.meaning import Meaning
 
@@ -30,17 +31,18 @@ class Rewriting(ast.NodeTransformer):
 
         return type(node)(**{name: copied(part) for name, part in ast.iter_fields(node)})
 
-    def fresh(self, name: str) -> str:
-        """A name that nothing has yet."""
-        numbered = (f"{name}_{number}" for number in range(2, 99))
-        found = next(one for one in (name, *numbered) if one not in self.names)
-        self.names.add(found)
-        return found
-
     def rank(self, node: ast.AST) -> int | None:
         """The axes of a tensor; None where that is not known."""
         shape = self.meaning.shape(node)
         return None if shape is None else len(shape)
+
+
+def fresh(wanted: str, names: set[str]) -> str:
+    """A name that nothing has yet; it is taken then."""
+    numbered = (f"{wanted}_{number}" for number in count(2))
+    found = next(name for name in chain([wanted], numbered) if name not in names)
+    names.add(found)
+    return found
 
 
 def written(node: ast.AST) -> str:

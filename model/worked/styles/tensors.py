@@ -3,7 +3,7 @@
 import ast
 from typing import NamedTuple
 
-from model.worked.styles.rewriting import Rewriting, expression, keyword, written
+from model.worked.styles.rewriting import Rewriting, expression, fresh, keyword, written
 
 
 class Form(NamedTuple):
@@ -75,7 +75,7 @@ class InTensors(Rewriting):
                 continue
             a, *rest = (self.visit(one) for one in node.args)
             if not isinstance(a, ast.Name) and form.reads_twice and self.outside:
-                inner = self.fresh("inner")
+                inner = fresh("inner", self.names)
                 self.before.append(f"{inner} = {written(a)}")
                 a = ast.Name(inner, ast.Load())
             named = {one: keyword(node, one) for one in form.named}
