@@ -16,7 +16,7 @@ import torch
 from model.analysis.attribution.patching import Turn
 from model.analysis.tokens.prediction import log_probabilities
 from model.analysis.tokens.sampling import Choice
-from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
+from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.recorder import AttentionTensors, Recorder, recording
 from model.run.refusals import check_length
 from model.trace.arrays import Array, Wide
@@ -33,6 +33,12 @@ class KeptInLayer:
 
     tokens: int
     nbytes: int  # of the tensors of keys and values
+    sizes: tuple[tuple[int, int], ...] = ()  # of these tensors for one token: heads and width
+
+    def rebuilds(self, attention: Attention) -> bool:
+        """Whether keys and values are made anew from what is kept, at each step (DeepSeek-V2, 2024)."""
+        used = tuple((len(each), each.shape[-1]) for each in attention.vectors[1:])
+        return bool(self.sizes) and self.sizes != used
 
 
 @dataclass(frozen=True)
@@ -175,11 +181,17 @@ def _chosen(
         float(log_probabilities(passed.logits[None])[0, id_]),
         cache.read,
         new,
-        {name: KeptInLayer(len(one.positions), one.nbytes) for name, one in cache.kept.items()},
+        {name: _kept_in_layer(one) for name, one in cache.kept.items()},
         passed.seconds,
         None if other is None else other.seconds,
         None if other is None else float(np.abs(other.logits - passed.logits).max()),
     )
+
+
+def _kept_in_layer(kept: Kept) -> KeptInLayer:
+    tensors = kept.key, kept.value
+    sizes = tuple((tensor.shape[1], tensor.shape[-1]) for tensor in tensors)
+    return KeptInLayer(len(kept.positions), kept.nbytes, sizes)
 
 
 def log_probabilities_of(

@@ -59,7 +59,11 @@ def kept(seen: Look) -> None:
             if len(ids) > 1:
                 _say_why(apart(traced(request_after(seen, ids[:-2])), run), steps[-1])
     st.markdown("**What is kept after this step**")
-    _bytes(seen, run, steps[-1], found.steps[len(ids) - 1], source)
+    written = found.steps[len(ids) - 1]
+    if any(one.rebuilds(run.find(name)) for name, one in written.kept.items()):
+        _latent_bytes(run, written, seen.model.precision.itemsize)
+    else:
+        _bytes(seen, run, steps[-1], written, source)
     st.markdown("**What a step takes, with the cache and without it**")
     times(seen, choice, count)
 
@@ -138,6 +142,30 @@ def _scores(steps: tuple[WritingStep, ...], source: int) -> None:
         "scores without it": [one.uncached for one in steps],
     }
     table({"step": list(range(1, count + 1))} | columns, "prediction-kept")
+
+
+_LATENT = (
+    r"\text{layers} \cdot (d_\text{latent} + d_\text{turned}) \cdot n \cdot \text{bytes} = "
+    r"%d \cdot (%d + %d) \cdot %d \cdot %d = "
+)
+
+
+def _latent_bytes(run: Trace, written: WrittenToken, width: int) -> None:
+    """The bytes of a cache of latent vectors, from which keys and values are rebuilt (DeepSeek-V2, 2024)."""
+    name, first = next(iter(written.kept.items()))
+    (_, latent), (_, turned) = first.sizes
+    vectors = run.find(name).vectors[1:]
+    keys, values = (f"{len(each)} × {each.shape[-1]}" for each in vectors)
+    held = sum(one.nbytes for one in written.kept.values())
+    plain = width * first.tokens * sum(len(each) * each.shape[-1] for each in vectors)
+    numbers = len(written.kept), latent, turned, first.tokens, width
+    st.latex(_LATENT % numbers + f"{held:,}".replace(",", "{,}"))
+    st.caption(
+        f"Check: the tensors that the running model keeps take {held:,} bytes. Each layer keeps of every "
+        f"token one **latent vector** of {latent} numbers and one turned key of {turned}, which all heads "
+        f"share. At each step it rebuilds the keys ({keys} numbers a token) and values ({values}) of all "
+        f"tokens from them. Kept themselves, these would take {plain * len(written.kept):,} bytes."
+    )
 
 
 def _bytes(seen: Look, run: Trace, last: WritingStep, written: WrittenToken, source: int) -> None:
