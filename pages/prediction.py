@@ -47,7 +47,8 @@ which sum to 1 over the whole vocabulary. They say what the model expects next a
   together.
 - **{glossary_link("Greedy decoding")}** takes the most likely token. **Sampling** draws one at random.
 
-The chosen token is added to the text, and the model reads everything again: that is how it writes.
+The chosen token is added to the text, and the model reads on: that is how it writes. It keeps the keys and
+values of earlier tokens (the {glossary_link("KV cache")}), so that each step computes only the new token.
 The **{glossary_link("entropy")}** says how undecided the model is: 0 for one certain token, ln n for n
 equally likely ones.
 

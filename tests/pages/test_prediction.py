@@ -16,7 +16,14 @@ from tests.pages.reading import ODD_TEXTS, control, numbers, said, visit
 from viz.state.engine import engine
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
-VIEWS = ("The next token", "Layer by layer", "Token by token", "KV cache", "Which tokens made it?")
+VIEWS = (
+    "The next token",
+    "Layer by layer",
+    "Token by token",
+    "KV cache",
+    "A shorter cache",
+    "Which tokens made it?",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,62 @@
+"""The picture of a text that is still being written: its words, and the rows of the chosen head so far."""
+
+import json
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import load_model
+from tests.pages.reading import numbers
+
+TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+
+
+def under_way(name: str, text: str, place: str) -> None:
+    """A page with what is known after three tokens."""
+    from itertools import islice
+
+    import streamlit as st
+
+    from model.analysis.tokens.live_writing import live_writing
+    from model.analysis.tokens.prediction import Sampling
+    from model.analysis.tokens.sampling import Choice
+    from model.serving.engine import Request
+    from viz.state.look import Look
+    from viz.state.view import View
+    from viz.views.prediction.growing import growing
+    from viz.views.prediction.writing import WritingRun
+
+    st.session_state["view"] = View(model=name, text=text, place=place, head=1)
+    seen, run = Look(Request(name, text)), WritingRun()
+    tokens = seen.model.tokens(text)
+    states = live_writing(seen.model, tokens, Choice(Sampling()), steps=5)
+    run.found = list(islice(states, 3))[-1]
+    growing(seen, tokens, run)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("house-gpt", TEXT, "decoder.2.self"),
+        ("translate-en-fr", "the black cat sees the dog", "decoder.0.cross"),
+    ],
+)
+def test_the_rows_so_far_are_those_of_one_pass_over_the_text(
+    name: str, text: str, place: str
+) -> None:
+    app = AppTest.from_function(under_way, args=(name, text, place), default_timeout=120).run()
+    assert not app.exception
+    model = load_model(name)
+    ids = [token.id for token in model.generate(text, limit=3)]
+    target = "" if model.config.shape == "encoder-decoder" else None
+    record = model.trace(text, target, continued=ids[:2]).find(place)
+    (chart,) = app.get("plotly_chart")
+    *_, cells = json.loads(chart.proto.spec)["data"]
+    drawn = numbers(cells["z"]).reshape(record.weights(1).shape)
+    hidden = np.isnan(drawn)
+    np.testing.assert_allclose(np.where(hidden, 0, drawn), record.weights(1), atol=1e-5)
+    assert hidden.any() == (record.kind == "causal")
+    (words,) = [one.proto.body for one in app.get("html") if "<mark" in one.proto.body]
+    assert words.count("<u>") == 1
+    assert model.tokenizer.named(ids)[-1].text.strip() in words.split("<u>")[1]
