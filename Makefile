@@ -19,7 +19,7 @@
 # CHROMIUM      path of a Chromium or Chrome that is not on PATH
 # WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # INPUTS        of make fuzz
-# PARTS         of make bench: recording, patching, score, sessions, weight, clicks, play, classroom, bounds, soak; all if empty
+# PARTS         of make bench: recording, patching, score, sessions, weight, clicks, real_model, play, classroom, bounds, soak; all if empty
 # SOAK_SECONDS  of the part soak (600)
 
 SHELL := /bin/bash

@@ -135,6 +135,21 @@ def clicks(measured: Measured) -> str:
     return "\n\n".join(parts)
 
 
+def real_model(measured: Measured) -> str:
+    rows = [
+        (
+            row["model"],
+            f"{row['first_s']:.1f} s",
+            f"{row['second_s']:.1f} s",
+            *(f"{row[f'{when}_mb']:,.0f} MB" for when in ("before", "after", "peak")),
+            f"{row['load']:g}",
+        )
+        for row in measured["rows"]
+    ]
+    head = "model, first picture, another sentence, before it, after it, peak, load before"
+    return _table(head.split(", "), rows)
+
+
 def play(measured: Measured) -> str:
     rows = [
         (
@@ -258,6 +273,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "weight": weight,
     "clicks": clicks,
     "long_texts": long_texts,
+    "real_model": real_model,
     "play": play,
     "classroom": classroom,
     "bounds": bounds,

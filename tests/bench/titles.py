@@ -9,6 +9,7 @@ TITLES = {
     "weight": "All heads of a model of 12 layers and 12 heads, every one opened",
     "clicks": "From a click to the picture",
     "long_texts": "Long texts",
+    "real_model": "The first picture with a real language model",
     "play": "One row becomes weights, played",
     "classroom": "A class at work",
     "bounds": "Memory beside its bounds",
@@ -59,6 +60,11 @@ NOTES = {
     "weight": (
         "Ours: what comes over the network while every layer and head is opened, and the largest page. "
         "BertViz: its HTML of the same weights."
+    ),
+    "real_model": (
+        "From the address to the picture of the page Attention, in a tab that was never there, on a server "
+        "that nobody has visited and that has the files on its disk; then another sentence. The time includes "
+        "reading, hashing and checking the model. Memory is that of the server's whole process."
     ),
     "clicks": (
         "From the click's time stamp to the frame that shows it, in a headless Chromium without a "

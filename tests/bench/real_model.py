@@ -1,0 +1,72 @@
+"""The first picture with a real language model that is on disk, and what it takes of memory.
+
+Each time a server of its own: started as `make run` does, left until it is idle, then opened for the first
+time.
+"""
+
+import os
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+
+from model.download.sources import fetched
+from model.loading.registry import models
+from model.system.settings import REAL_MODEL
+from tests.bench.chromium import browsing, tab
+from tests.bench.machine import load
+from tests.bench.quantiles import median
+from tests.bench.server import Server, serving
+
+MODELS = ("house-gpt", REAL_MODEL)
+TEXTS = ("The capital of France is", "The capital of Italy is")
+TIMES = 3
+IDLE = 0.05  # seconds of a processor in one second
+
+
+def measure(scratch: Path, short: bool) -> dict[str, object]:
+    fetched(models[REAL_MODEL], lambda sentence, share: None)
+    rows = []
+    for name in MODELS:
+        before = load()
+        found = [_one(scratch, name) for _ in range(1 if short else TIMES)]
+        row: dict[str, object] = {"model": name, "load": round(before, 2)}
+        row |= {part: median([one[part] for one in found]) for part in found[0]}
+        rows.append(row)
+        print(row, flush=True)
+    return {"rows": rows}
+
+
+def _one(scratch: Path, name: str) -> dict[str, float]:
+    """Seconds from the address to the picture of a model, for two sentences, and megabytes of the server."""
+    more = {"ATTENTION_FETCH": REAL_MODEL}
+    with serving(scratch / "server.log", more=more) as server, browsing() as browser:
+        _wait_until_idle(server)
+        before, seconds = server.memory, []
+        with tab(browser, server.address) as opened:
+            for text in TEXTS:
+                start = time.perf_counter()
+                opened.page.goto(f"/attention?{urlencode({'model': name, 'text': text})}")
+                opened.explorer()
+                seconds.append(time.perf_counter() - start)
+        return {
+            "first_s": seconds[0],
+            "second_s": seconds[1],
+            "before_mb": before,
+            "after_mb": server.memory,
+            "peak_mb": server.peak,
+        }
+
+
+def _wait_until_idle(server: Server) -> None:
+    """All pages, and the library that a real model needs, have been read."""
+    spent = _processor_seconds(server)
+    while True:
+        time.sleep(1)
+        before, spent = spent, _processor_seconds(server)
+        if spent - before < IDLE:
+            return
+
+
+def _processor_seconds(server: Server) -> float:
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
