@@ -20,7 +20,22 @@ LONGEST = 100_000  # characters that come out
 def main() -> None:
     """Reads the template and the messages, writes the text or the error."""
     signal.alarm(LOADING)  # it is not caught, so it ends the process
+    from jinja2.ext import Extension, loopcontrols
+    from jinja2.nodes import CallBlock
     from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Generation(Extension):
+        """`{% generation %}` … `{% endgeneration %}`: marks what the assistant wrote, and changes no text."""
+
+        tags = {"generation"}  # noqa: RUF012 - Jinja reads it so
+
+        def parse(self, parser: Any) -> CallBlock:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return CallBlock(self.call_method("_same"), [], [], body).set_lineno(line)
+
+        def _same(self, caller: Any) -> Any:
+            return caller()
 
     asked = json.loads(sys.stdin.buffer.read())
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -28,7 +43,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
     signal.alarm(SECONDS)
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, Generation]
     )
     environment.filters["tojson"] = _tojson
     environment.globals["raise_exception"] = _refuse

@@ -116,10 +116,21 @@ class HubTokenizer:
         return WordCut(self._rules.kind, steps, own)
 
     def wrapped(self, text: str) -> str | None:
-        """A sentence as the model's chat template wraps it; None without one."""
+        """A sentence as the model's chat template wraps it; None without one.
+
+        Where the tokenizer begins every text with a token of its own, and the template writes that token too,
+        it is left to the tokenizer: the model reads it once, as in the library's own chats.
+        """
         if self.template is None:
             return None
-        return wrapped(self.template, clean(text), **self._tokenizer.special_tokens_map)
+        written = wrapped(self.template, clean(text), **self._tokenizer.special_tokens_map)
+        shorter = written.removeprefix(self._tokenizer.bos_token or "")
+        if shorter == written:
+            return written
+        with _refusing():
+            ids = self._tokenizer(written, add_special_tokens=False)["input_ids"]
+            read_once = self._tokenizer(shorter)["input_ids"] == ids
+        return shorter if read_once else written
 
     def marked(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
         """The tokens, those that are no part of any text marked as special, also where they were typed."""

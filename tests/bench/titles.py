@@ -63,7 +63,7 @@ NOTES = {
     ),
     "real_model": (
         "From the address to the picture of the page Attention, in a tab that was never there, on a server "
-        "that nobody has visited and that has the files on its disk; then another sentence. The time includes "
+        "that nobody has visited and that has the files on its disk; then another sentence. Included is "
         "reading, hashing and checking the model. Memory is that of the server's whole process."
     ),
     "clicks": (

@@ -1,14 +1,18 @@
 """Chat templates: rendered as Hugging Face's library does, and a template that does harm is ended."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from model import load_model
 from model.download.wheel import cache_folder
 from model.hub.chat_template import LONGEST, chat_template, wrapped
+from tests.model.hub_models import saved
 from tests.model.tiny import loaded
 
 SMOLLM = "smollm2-135m-instruct"
@@ -20,6 +24,7 @@ TEXTS = (
 TEMPLATES = (
     "{% for m in messages %}\n  {{- m['role'] | upper }}: {{ m.content | trim | tojson }}\n{% endfor %}",
     "{% for m in messages %}{% if loop.last %}{% break %}{% endif %}x{% endfor %}{{ add_generation_prompt }}",
+    "{% for m in messages %}\n  {% generation %}\n {{ m.content }} {% endgeneration %}\n-{% endfor %}",
 )
 HARMFUL = {
     "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}": "more than 3 seconds",
@@ -29,6 +34,7 @@ HARMFUL = {
     "{% set _ = messages.append(1) %}": "cannot be rendered",
     "{{ raise_exception('no system role') }}": r"no system role",
     "{% for %}": "cannot be rendered",
+    "{% generation %}{{ messages }}": "cannot be rendered",
     "{% include '/etc/passwd' %}": "cannot be rendered",
 }
 
@@ -73,3 +79,24 @@ def test_a_template_is_read_from_an_ordinary_file_of_some_length(tmp_path: Path)
     file.unlink()
     os.mkfifo(file)
     assert chat_template(tmp_path) is None
+
+
+@pytest.mark.parametrize("begins", [True, False], ids=["it begins each text", "it adds nothing"])
+def test_the_first_token_is_read_once_though_the_template_writes_it_too(
+    begins: bool, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(saved("llama"), tmp_path / "model")
+    library = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    if begins:
+        library.backend_tokenizer.post_processor = TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", library.bos_token_id)]
+        )
+    library.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    library.save_pretrained(folder)
+    message = [{"role": "user", "content": "the cat saw"}]
+    expected = library.apply_chat_template(message, return_dict=False)
+    assert expected.count(library.bos_token_id) == 1
+    tokenizer = load_model(str(folder), device="cpu").tokenizer
+    text = tokenizer.wrapped("the cat saw")
+    assert text is not None
+    assert [token.id for token in tokenizer.tokens(text)] == expected
