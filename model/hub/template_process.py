@@ -21,7 +21,7 @@ def main() -> None:
     """Reads the template and the messages, writes the text or the error."""
     signal.alarm(LOADING)  # it is not caught, so it ends the process
     from jinja2.ext import Extension, loopcontrols
-    from jinja2.nodes import CallBlock
+    from jinja2.nodes import CallBlock, Node
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
@@ -29,7 +29,7 @@ def main() -> None:
 
         tags = {"generation"}  # noqa: RUF012 - Jinja reads it so
 
-        def parse(self, parser: Any) -> CallBlock:
+        def parse(self, parser: Any) -> Node:
             line = next(parser.stream).lineno
             body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
             return CallBlock(self.call_method("_same"), [], [], body).set_lineno(line)
