@@ -136,18 +136,11 @@ def clicks(measured: Measured) -> str:
 
 
 def real_model(measured: Measured) -> str:
-    rows = [
-        (
-            row["model"],
-            f"{row['first_s']:.1f} s",
-            f"{row['second_s']:.1f} s",
-            *(f"{row[f'{when}_mb']:,.0f} MB" for when in ("before", "after", "peak")),
-            f"{row['load']:g}",
-        )
-        for row in measured["rows"]
-    ]
-    head = "model, first picture, another sentence, before it, after it, peak, load before"
-    return _table(head.split(", "), rows)
+    units = {"first_s": "{:.1f} s", "second_s": "{:.1f} s"}
+    units |= dict.fromkeys(("before_mb", "after_mb", "peak_mb"), "{:,.0f} MB")
+    rows = ([row["model"], *(units[x].format(row[x]) for x in units)] for row in measured["rows"])
+    head = ("model", "first picture", "another sentence", "memory before", "after", "peak")
+    return _table(head, rows)
 
 
 def play(measured: Measured) -> str:
