@@ -56,10 +56,24 @@ def test_the_hidden_token_is_told_by_its_own_run() -> None:
     assert f"(position {first}) {gained[first]:+.2f}" in said(app)
 
 
-def test_one_token_alone_is_no_ones_key() -> None:
-    app = visit("all_heads", model="house-gpt", text="Tom", show=VIEW)
+@pytest.mark.parametrize(
+    ("model", "text", "place", "refused"),
+    [
+        (
+            "house-gpt",
+            "Tom",
+            "decoder.0.self",
+            "No other token may attend to the token at position 0",
+        ),
+        ("translate-en-fr", "sleeps", "decoder.0.cross", "There is no other token to attend to"),
+    ],
+)
+def test_one_token_alone_is_compared_with_none(
+    model: str, text: str, place: str, refused: str
+) -> None:
+    app = visit("all_heads", model=model, text=text, place=place, show=VIEW)
     assert not app.exception
-    assert "No other token may attend to the token at position 0" in app.info[0].value
+    assert refused in app.info[0].value
 
 
 def test_a_model_with_learned_sinks_tells_what_they_take() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model.analysis.heads.families import Family
 from model.analysis.heads.labels import allowed_cells
@@ -19,10 +20,13 @@ from model.nn.places import Head
 from model.trace.arrays import Mask, Wide
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
+from model.trace.some_queries import by_queries
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+TOGETHER = 512  # queries whose weights are computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +43,7 @@ class TokenAsKey:
     weight: Wide  # mean weight on it
     even: Wide  # the weight that it would get if each row were spread evenly over its keys
     value: Wide  # length of its value
-    other_values: Wide  # mean length of the other tokens' values; NaN if there are none
+    other_values: Wide  # mean length of the other tokens' values
     edge: Wide  # mean length of weight · value · W_O of the edge to it
     edges: Wide  # mean sum of these lengths over all edges of a row
     learned: Wide  # mean weight that the head's learned sink takes; 0 where it has none
@@ -56,7 +60,7 @@ class TokenAsKey:
 
 
 def token_as_key(model: "Model", trace: Trace, family: Family, position: int = 0) -> TokenAsKey:
-    """Raises ValueError for a token that no other one may attend to."""
+    """Raises ValueError for a token that no other one may attend to, and for the only one of its text."""
     columns = [
         _of_head(model, attention, head, position)
         for attention in family.members(trace)
@@ -65,6 +69,8 @@ def token_as_key(model: "Model", trace: Trace, family: Family, position: int = 0
     found = np.array(columns, np.float64).T
     if not found[0].any():
         raise ValueError(f"No other token may attend to the token at position {position}.")
+    if len(family.keys(trace)) == 1:
+        raise ValueError("There is no other token to attend to.")
     return TokenAsKey(family.heads(trace), position, *found)
 
 
@@ -72,27 +78,39 @@ def _of_head(
     model: "Model", attention: Attention, head: int, position: int
 ) -> tuple[float | np.floating, ...]:
     """The numbers of one head, in the order of the fields."""
-    allowed = allowed_cells(attention, head)
-    rows = _counted(attention, allowed, position)
     value = attention.value[head].astype(np.float64)
+    written = _lengths_written(model, attention, head, value)
+    parts = [_by_row(some, head, position, written) for some in by_queries(attention, TOGETHER)]
+    column, keys, on_it, edges, learned = map(np.concatenate, zip(*parts, strict=True))
+    rows = _counted(attention, column, position)
     lengths = np.linalg.norm(value, axis=-1)
     others = np.delete(lengths, position)
-    known = rows.sum(), lengths[position], others.mean() if len(others) else np.nan
+    known = rows.sum(), lengths[position], others.mean() if len(others) else 0.0
     if not rows.any():
         return known[0], np.nan, np.nan, *known[1:], np.nan, np.nan, np.nan
-    weights = attention.weights(head)
-    on_it = weights[rows, position].astype(np.float64)
-    even = (1 / allowed[rows].sum(-1)).mean()
-    written = _lengths_written(model, attention, head, value)
-    edge = (on_it * written[position]).mean()
-    edges = (weights @ written.astype(np.float32))[rows].mean(dtype=np.float64)
-    learned = attention.sink_weights(head)[rows].mean(dtype=np.float64)
-    return known[0], on_it.mean(), even, *known[1:], edge, edges, learned
+    weight, even = on_it[rows].mean(), (1 / keys[rows]).mean()
+    edge = weight * written[position]
+    return known[0], weight, even, *known[1:], edge, edges[rows].mean(), learned[rows].mean()
 
 
-def _counted(attention: Attention, allowed: Mask, position: int) -> Mask:
-    """(query,): True for the other tokens that may attend to one."""
-    rows = allowed[:, position].copy()
+def _by_row(
+    attention: Attention, head: int, position: int, written: Wide
+) -> tuple[Mask, NDArray[np.intp], Wide, Wide, Wide]:
+    """(query,) each: whether it may attend to the token, how many keys it may attend to, its weight on the
+    token, the sum of its edges' lengths, and what the sink takes."""
+    weights, allowed = attention.weights(head), allowed_cells(attention, head)
+    return (
+        allowed[:, position],
+        allowed.sum(-1),
+        weights[:, position].astype(np.float64),
+        (weights @ written.astype(np.float32)).astype(np.float64),
+        attention.sink_weights(head).astype(np.float64),
+    )
+
+
+def _counted(attention: Attention, column: Mask, position: int) -> Mask:
+    """(query,): True for the other tokens that may attend to one. column: all that may."""
+    rows = column.copy()
     if attention.kind != "cross" and position < len(rows):
         rows[position] = False
     return rows
@@ -138,9 +156,13 @@ def moved_weight(before: Trace, after: Trace, family: Family, position: int) -> 
 
 
 def _moved(ours: Attention, theirs: Attention, head: int, position: int) -> Wide:
-    rows = _counted(ours, allowed_cells(ours, head), position)
+    rows = _counted(ours, allowed_cells(ours, head)[:, position], position)
     if not rows.any():
-        return np.full(ours.key.shape[1], np.nan)
-    apart = theirs.weights(head)[rows].astype(np.float64) - ours.weights(head)[rows]
-    mean: Wide = apart.mean(0)
-    return mean
+        return np.full(ours.vectors[1].shape[1], np.nan)
+    total = np.zeros(ours.vectors[1].shape[1])
+    pairs = zip(by_queries(ours, TOGETHER), by_queries(theirs, TOGETHER), strict=True)
+    for at, (before, after) in enumerate(pairs):
+        counted = rows[at * TOGETHER : (at + 1) * TOGETHER]
+        apart = after.weights(head)[counted] - before.weights(head)[counted]
+        total += apart.sum(0, dtype=np.float64)
+    return total / rows.sum()

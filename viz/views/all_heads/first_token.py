@@ -220,15 +220,16 @@ def _say_moved(seen: Look, family: Family, found: TokenAsKey, token: str) -> Non
     """To which tokens the weight goes, and a link to the run in the laboratory."""
     moved = np.nanmean(_moved(seen.requests[1], seen.request, family, found.position), axis=0)
     keys = _keys(seen, family)
-    most = [key for key in np.argsort(-moved, kind="stable")[:NAMED].tolist() if moved[key] > 0]
+    ranked = np.argsort(-moved, kind="stable")[:NAMED].tolist()
+    most = [key for key in ranked if round(moved[key], 2) > 0]
     gains = [f"{bold_token(keys[key], key)} {moved[key]:+.2f}" for key in most]
     if _has_sinks(seen, family):
         gains.append(f"the learned sink {-moved.sum():+.2f}")
-    goes = f"Others gain what it loses: {', '.join(gains)}." if gains else "No other key is left."
+    goes = f": {', '.join(gains)}" if gains else ", each a little"
     look_for(
         f"{token} is hidden from the other tokens. It had {np.nanmean(found.weight):.2f} of their weight, on "
-        f"average over the heads. {goes} The picture shows by layer how much each key's mean weight changes. "
-        "A later layer also reads what the earlier ones have changed."
+        f"average over the heads. Others gain what it loses{goes}. The picture shows by layer how much each "
+        "key's mean weight changes. A later layer also reads what the earlier ones have changed."
     )
     st.markdown(" · ".join(map(_written, effects(seen, traced(seen.requests[1]), seen.trace))))
     view = replace(current(), show="", intervention=seen.request.intervention)

@@ -7,10 +7,17 @@ import pytest
 
 from model import Model, Trace
 from model.analysis import edge_values
+from model.analysis.heads import sinks
 from model.analysis.heads.families import Family, families
 from model.analysis.heads.sinks import hiding, moved_weight, token_as_key
 from model.trace.records import Attention
 from tests.model.tiny import loaded, run
+
+
+@pytest.fixture(params=[2, 512], autouse=True)
+def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few queries are computed at once."""
+    monkeypatch.setattr(sinks, "TOGETHER", request.param)
 
 
 def rows_of(attention: Attention, head: int, position: int) -> list[int]:
