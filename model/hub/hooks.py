@@ -25,6 +25,7 @@ from model.nn.config import Stack
 from model.nn.recorder import ExpertTensors, FeedForwardTensors, NormTensors, current
 
 Hook = Callable[..., Any]
+Turns = Tensor | tuple[Tensor, Tensor]  # complex numbers (Llama 4), or cosines and sines
 
 
 def hook_model(anatomy: Anatomy) -> None:
@@ -37,13 +38,15 @@ def hook_model(anatomy: Anatomy) -> None:
         rotary.register_forward_hook(_held_still)
 
 
-def _held_still(module: nn.Module, read: object, gave: tuple[Tensor, Tensor]) -> object:
-    """Rotary cosines and sines, or those of position 0 where an intervention leaves positions out."""
+def _held_still(module: nn.Module, read: object, gave: Turns) -> Turns:
+    """What turns queries and keys, or that of position 0 where an intervention leaves positions out."""
     return gave if current().intervention.positions else unturned(gave)
 
 
-def unturned(gave: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Rotary cosines and sines of position 0 at every position."""
+def unturned(gave: Turns) -> Turns:
+    """Rotary cosines and sines, or complex numbers, of position 0 at every position."""
+    if isinstance(gave, Tensor):
+        return gave[..., :1, :].expand_as(gave)
     cosine, sine = gave
     return cosine[..., :1, :].expand_as(cosine), sine[..., :1, :].expand_as(sine)
 

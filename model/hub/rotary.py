@@ -18,7 +18,8 @@ def rotary_pairs(
 ) -> tuple[RotaryPairs, int]:
     """Which dimensions form a pair, and how many of a head are rotated. `again` repeats the pass. Without
     rotation these are halves of 0."""
-    width = next((call.gave.shape[-1] for call in found.calls if is_rotary(call.module)), 0)
+    turns = next((call.gave for call in found.calls if is_rotary(call.module)), None)
+    width = 0 if turns is None else turns.shape[-1] * (2 if turns.is_complex() else 1)
     if not rotary or not width:
         return "halves", 0
     # Every position gets the cosines and sines of position 0.

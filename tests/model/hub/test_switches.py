@@ -1,13 +1,14 @@
 """A stage of a hub model switched off is the library's own model with that stage taken out."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from model import Intervention
-from tests.model.hub_models import eager, eager_weights, loaded, traced
+from model import Intervention, load_model
+from tests.model.hub_models import FAMILIES, build, eager, eager_weights, loaded, save, traced
 
 
 def uncapped(stock: Any) -> None:
@@ -71,3 +72,27 @@ def test_each_layer_is_recorded_with_its_own_window(family: str) -> None:
     assert any(attention.window for attention in trace.attention)
     if family != "mistral":
         assert not all(attention.window for attention in trace.attention)
+
+
+def test_chunks_are_recorded_as_the_mask_of_their_layers(tmp_path: Path) -> None:
+    """Llama 4: its local layers read chunks, and its rotary positions are complex numbers."""
+    kinds = ["chunked_attention", "chunked_attention", "full_attention"]
+    choices = {"head_dim": 8, "attention_chunk_size": 4, "layer_types": kinds, "pad_token_id": 0}
+    experts = {"num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size_mlp": 80}
+    body = build(
+        "Llama4ForCausalLM", "Llama4TextConfig", {**FAMILIES["llama"][2], **choices, **experts}
+    )
+    model = load_model(str(save(tmp_path, body, adds=False)), device="cpu")
+    own, still = traced(model), traced(model, Intervention(positions=False))
+    chunk = np.arange(len(own.tokens)) // 4
+    for attention, weights in zip(
+        own.attention, eager_weights(model, eager(model, own)), strict=True
+    ):
+        expected = np.tril(np.ones((len(chunk),) * 2, bool))
+        if kinds[attention.layer] == "chunked_attention":
+            expected &= chunk[:, None] == chunk
+        np.testing.assert_array_equal(attention.mask, expected)
+        for head in range(attention.heads):
+            np.testing.assert_allclose(attention.weights(head), weights[0, head], atol=1e-5)
+    assert np.abs(own.logits - still.logits).max() > 1e-3
+    assert max(own.check(), still.check()) < 1e-4
