@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from model.snippets import functions, loops, plain
@@ -115,6 +115,9 @@ def code_of(
     turning = origin.vectors.get("query")
     if turning is not None and turning.turned:  # its last lines turn the queries
         snippets["positions"] = snippets["query"]
+    if turning is not None and turning.norm is not None:  # the same, up to the norm
+        still = replace(turning, turned=0)
+        snippets["query_norm"] = {one: vectors(facts, still, "query", one) for one in styles}
     stages: tuple[Stage, ...] = ("scores", "scaled", *facts.later, "weights", "output")
     by_hand = ("weights", "output") if attention.weights_set else ()
     for stage in stages:
@@ -155,8 +158,8 @@ def _snippet(facts: Facts, stage: Stage, style: Style) -> Snippet:
 
 
 def _made_as(stage: Stage) -> Stage:
-    """Rotary positions turn the queries: the stage of those that were turned."""
-    return "query" if stage == "positions" else stage
+    """Norms and rotary positions of queries are steps on the way to them: the stage at its end."""
+    return "query" if stage in ("positions", "query_norm") else stage
 
 
 def _reads(facts: Facts, stage: Stage, origin: Origin) -> tuple[str, ...]:

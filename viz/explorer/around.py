@@ -54,7 +54,7 @@ def offered(around: Sequence["AroundHeads"], *, runs: int) -> list[dict[str, Gro
 def _groups_of(around: "AroundHeads", runs: int) -> dict[str, Group]:
     """The groups that a layer has, in their order. runs: in how many the browser compares them."""
     merged = None if "output" in around.trace.unproven else _merged(around)
-    found = [_added(around), _norm(around), _turned(around), merged]
+    found = [_added(around), _norm(around), _query_norm(around), _turned(around), merged]
     named = {group.parts[0].stage.group: group for group in found if group is not None}
     return {name: group for name, group in named.items() if runs * group.bytes <= LARGEST}
 
@@ -183,6 +183,42 @@ def _norm(around: "AroundHeads") -> Group | None:
 
     facts: Json = {"epsilon": record.epsilon, "centres": record.kind == "layer"}
     return Group((part,), arrays, record.input.nbytes, facts=lambda: facts)
+
+
+def _query_norm(around: "AroundHeads") -> Group | None:
+    """The norm of each head's queries, between W_Q and rotary positions."""
+    if not around.norms_queries:
+        return None
+    config, heads = around.model.config, range(around.attention.heads)
+    called, short = ("layer norm", "LN") if config.centres else ("RMS norm", "RMS")
+    stage = Stage(
+        "query_norm",
+        "q norm",
+        "normalized number",
+        "",
+        "query",
+        "query",
+        "dimension",
+        f"Queries of {{head}} and their own {called}: one row per token",
+        "Each head's query gets the same size before γ stretches its numbers, and so does each key.",
+        group="query_norm",
+        captions=("x W_Q", f"after its {short}"),
+    )
+    formula = around_formulas.norm("rms", config.epsilon, shifts=config.shifts, of="query")
+
+    def arrays() -> dict[str, Array]:
+        width = around.attention.query.shape[-1]
+        maps = [around.query_map(head) for head in heads]
+        return {
+            "before": np.stack([around.mapped(head) for head in heads]),
+            "after": np.stack([around.turned_back(head) for head in heads]),
+            "gamma": np.stack([np.broadcast_to(one.gamma, width) for one in maps]),
+            "beta": np.stack([np.broadcast_to(one.beta, width) for one in maps]),
+        }
+
+    part = Part(stage, formula, around.turned_back, around.mapped)
+    facts: Json = {"epsilon": config.epsilon}
+    return Group((part,), arrays, 2 * around.attention.query.nbytes, facts=lambda: facts)
 
 
 def _merged(around: "AroundHeads") -> Group:

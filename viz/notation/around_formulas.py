@@ -1,6 +1,7 @@
 """The LaTeX of the stages around the heads: positions, norm, outputs side by side, what is written."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from model.nn.config import NormKind, RotaryPairs
 from viz.notation.formula import Formula, aligned, bold, coloured, summed
@@ -50,12 +51,14 @@ def turned_positions(pairs: RotaryPairs) -> Formula:
     )
 
 
-def norm(kind: NormKind, epsilon: float, *, shifts: bool) -> Formula:
-    """A layer norm or an RMS norm (Ba et al. 2016; Zhang and Sennrich 2019)."""
+def norm(
+    kind: NormKind, epsilon: float, *, shifts: bool, of: Literal["stream", "query"] = "stream"
+) -> Formula:
+    """A layer norm or an RMS norm (Ba et al. 2016; Zhang and Sennrich 2019). of: whose numbers it takes."""
     centres = kind == "layer"
     mean, size = (r" - \mu_i", r"\sigma_i^2") if centres else ("", r"\text{ms}_i")
-    plus, own_mean = (r" + \beta_c", " - @(mean)@") if centres else ("", "")
-    plus = plus if shifts else ""
+    own_mean = " - @(mean)@" if centres else ""
+    plus = r" + \beta_c" if shifts else ""
     own_plus = " + @(beta)@" if plus else ""
     mantissa, _, power = f"{epsilon:e}".partition("e")
     small = rf"{float(mantissa):g}{{\cdot}}10^{{{int(power)}}}"
@@ -63,14 +66,14 @@ def norm(kind: NormKind, epsilon: float, *, shifts: bool) -> Formula:
     share = rf"\frac{{@x@{own_mean}}}{{{root}}}"
     of_row = "mean and variance" if centres else "the mean square"
     return Formula(
-        general=rf"{coloured('stream', 'y_{ic}')} = \gamma_c\,\frac{{x_{{ic}}{mean}}}"
+        general=rf"{coloured(of, 'y_{ic}')} = \gamma_c\,\frac{{x_{{ic}}{mean}}}"
         rf"{{\sqrt{{{size} + \epsilon}}}}{plus}",
         plain=f"y = gamma (x{' − mean' if centres else ''}) / sqrt({'variance' if centres else 'mean square'}"
         f" + epsilon){' + beta' if plus else ''}, with {of_row} of the row",
         numeric={
             "cell": aligned(
                 rf"\hat x{_CELL} &= {share} = @unit@",
-                rf"y{_CELL} &= @(gamma)@ \cdot @(unit)@{own_plus} = {bold('stream', '@value@')}",
+                rf"y{_CELL} &= @(gamma)@ \cdot @(unit)@{own_plus} = {bold(of, '@value@')}",
             )
         },
     )

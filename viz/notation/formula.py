@@ -13,6 +13,7 @@ _TERMS = r" \\ &\quad + "  # each term of a sum on a line of its own
 StageName = Literal[
     "positions",
     "norm",
+    "query_norm",
     "query",
     "key",
     "value",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.analysis.attribution.head_maps import Turn, where_read
+from model.analysis.attribution.head_maps import HeadMap, Turn, head_map, read_by, where_read
 from model.analysis.stream.stream import contributions, weight_and_bias
 from model.nn.places import Place
 from model.trace.arrays import Array, read_only
@@ -74,6 +74,27 @@ class AroundHeads:
         return read_only(
             back.of(query.astype(np.float64), np.arange(len(query))).astype(np.float32)
         )
+
+    @cached_property
+    def norms_queries(self) -> bool:
+        """Whether a norm of each head's queries follows W_Q, in a way that is known."""
+        if not self.attention.projection.normed:
+            return False
+        try:
+            self.query_map(0)
+        except ValueError:
+            return False
+        return True
+
+    def query_map(self, head: int) -> HeadMap:
+        """How the queries of a head are made. Raises ValueError where that is not known."""
+        return head_map(self.model, self.trace, self.attention, head, "query")
+
+    def mapped(self, head: int) -> Array:
+        """(n, d_k): what W_Q makes for a head, before that norm, less its mean where that is subtracted."""
+        read = read_by(self.model, self.trace, self.attention, "query").astype(np.float64)
+        found = self.query_map(head)
+        return read_only((read @ found.matrix.T + found.bias).astype(np.float32))
 
     @cached_property
     def joined(self) -> Array:

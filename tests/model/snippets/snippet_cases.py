@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from model import Intervention, Model
-from model.analysis.attribution.head_maps import read_by
+from model.analysis.attribution.head_maps import Turn, read_by
 from model.analysis.stream.stream import contributions, embedding_norm
 from model.code.check import Weights
 from model.nn.config import Stack
@@ -24,7 +24,7 @@ Case = tuple[Model, Trace, Attention]
 Cell = Mapping[str, int]
 SHAPE = re.compile(r"\([\d, ]+\)")
 RESULT = re.compile(r"(?:_, )?(\w+)(?:, \w+)* = ")  # the name that a line assigns
-AROUND = ("positions", "norm", "concatenated", "written")  # stages around the heads
+AROUND = ("positions", "norm", "query_norm", "concatenated", "written")  # stages around the heads
 CLOSE = 1e-5  # of the largest number of the stage, or of 1
 TEXTS = {
     "house-gpt": "Tom Hill saw a red ball. Anna gave the ball to Tom",
@@ -135,6 +135,13 @@ def around(case: Case, stage: Stage, head: int) -> Array:
     model, trace, attention = case
     if stage == "norm":
         return read_by(model, trace, attention, "query")
+    if stage == "query_norm":  # the queries, turned back by the angles of their positions
+        angles = model.module.embedding.angles(
+            len(trace.queries_of(attention)), torch.device("cpu")
+        )
+        turn = Turn(-angles.double().numpy(), model.config.rotary_pairs)
+        query = attention.query[head].astype(np.float64)
+        return turn.of(query, np.arange(len(query))).astype(np.float32)
     if stage == "positions":
         added = "positions" in trace.summands[attention.stack]
         return started_from(trace, attention.stack) if added else attention.query[head]

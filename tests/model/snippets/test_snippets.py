@@ -76,6 +76,8 @@ def expected_around(case: Case, source: Origin) -> set[str]:
     is_first = attention.layer == 0 and attention.kind != "cross"
     if config.norm_place == "pre" or not is_first or config.embedding_norm:
         found.add("norm")
+    if attention.projection.normed and not source.refusal:
+        found.add("query_norm")
     return found | ({"positions"} if config.adds_positions or turns else set())
 
 

@@ -29,9 +29,16 @@ export function aroundSteps(layer, derived) {
     before_positions: of("positions", (group) =>
       turned(group, () => turnedBack(group, derived.query, layer), ({ tokens }) => tokens),
     ),
+    query_norm: of("query_norm", ({ after }) => headPart(after, layer, derived.head)),
+    before_query_norm: of("query_norm", ({ before }) => headPart(before, layer, derived.head)),
     concatenated: of("merged", ({ joined }) => joined),
     written: of("merged", ({ written }) => written),
   };
+}
+
+/** One head's rows among those of all heads. */
+function headPart(array, { heads }, head) {
+  return rowOf(array, head, array.length / heads);
 }
 
 /** γ · (x − mean) / deviation + β, row by row. An RMS norm has a mean of 0. */
@@ -105,6 +112,7 @@ export function aroundNumbers(stage, layer, derived, cell, order) {
     const { list, bias } = headTerms(layer, cell, order);
     return { head0: list[0].product, head1: list[1]?.product, bias, value: derived.written[at] };
   }
+  if (stage.name === "query_norm") return queryNormNumbers(arrived(layer, "query_norm"), layer, derived, cell);
   const group = arrived(layer, "positions");
   if (group.kind === "turned") return turnNumbers(group, layer, derived, cell);
   const parts = group.names.map((name) => [name, group[name][at]]);
@@ -117,6 +125,16 @@ function normNumbers({ input, mean, inverse, gamma, beta, epsilon }, row, column
     ...{ x, mean: mean[row], gamma: gamma[column], beta: beta[column], value },
     variance: Math.max(1 / inverse[row] ** 2 - epsilon, 0),
     unit: (x - mean[row]) * inverse[row],
+  };
+}
+
+function queryNormNumbers({ gamma, beta, epsilon }, { width }, derived, { query, dimension, head }) {
+  const before = rowOf(derived.before_query_norm, query, width);
+  const variance = before.reduce((sum, number) => sum + number * number, 0) / width;
+  const at = head * width + dimension;
+  return {
+    ...{ x: before[dimension], variance, unit: before[dimension] / Math.sqrt(variance + epsilon) },
+    ...{ gamma: gamma[at], beta: beta[at], value: derived.query_norm[query * width + dimension] },
   };
 }
 

@@ -8,6 +8,7 @@ import { inked, paragraph, signedBar, termList, termRow } from "./terms.js";
 export const AROUND_DETAILS = {
   positions: positionDetails,
   norm: normDetails,
+  query_norm: queryNormDetails,
   concatenated: joinedDetails,
   written: writtenDetails,
 };
@@ -47,6 +48,14 @@ function normDetails(scene) {
     paragraph(`Before the norm, ${tokenOf(scene)}: ${size}, over ${stage.width} numbers.`),
     paragraph(`Length of its vector: ${before} before, ${after} after.`),
   ];
+}
+
+function queryNormDetails(scene) {
+  const { derived, layer } = scene;
+  const [before, after] = [derived.before_query_norm, derived.query_norm].map((one) =>
+    precise(lengthOf(one, scene, layer.width)),
+  );
+  return [paragraph(`Length of the query of ${tokenOf(scene)} in this head: ${before} before, ${after} after.`)];
 }
 
 function joinedDetails(scene) {
