@@ -42,7 +42,8 @@ class AsEinsum(Rewriting):
         self.sums = False
 
     @property
-    def remark(self) -> str:
+    def explained(self) -> str:
+        """What the letters mean."""
         words = ", ".join(f"{letter} {_WORDS[letter]}" for letter in self.letters)
         return f"{words}. {_SUMMED if self.sums else ''}".strip() if words else ""
 

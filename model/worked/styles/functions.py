@@ -67,7 +67,7 @@ class ByFunctions(Rewriting):
             f"{module}.in_proj_weight.data = torch.eye({width}).repeat(3, 1)",
         ]
         mask = f", attn_mask={written(scores.hidden)}" if scores.hidden is not None else ""
-        self.remarks.append(_OF_IDENTITY)
+        self.remark = _OF_IDENTITY
         return expression(
             f"{module}({written(scores.query)}, {written(scores.key)}, {written(scores.key)}{mask})[1]"
         )

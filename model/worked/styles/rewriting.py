@@ -21,7 +21,7 @@ class Rewriting(ast.NodeTransformer):
         self.meaning = meaning
         self.names = set(names)
         self.before: list[str] = []
-        self.remarks: list[str] = []
+        self.remark = ""  # on the lines of the statement that was written last
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         def copied(part: object) -> object:

@@ -147,7 +147,7 @@ def _read(
 
 def _rewritten(statement: _Statement, rewriting: Rewriting) -> tuple[str, ...]:
     """The lines of a statement, with those that come before; as they are where nothing changes."""
-    rewriting.before = []
+    rewriting.before, rewriting.remark = [], ""
     new = written(rewriting.visit(statement.node))
     if new == written(statement.node):
         return statement.lines
@@ -233,7 +233,7 @@ def _einsum(
         for statement in step
         for line in _noted(_rewritten(statement, rewriting), beside(statement.node))
     ]
-    return _code(lines, step, sizes, meaning, rewriting.remark)
+    return _code(lines, step, sizes, meaning, rewriting.explained)
 
 
 def _loops(
@@ -274,12 +274,14 @@ def _torch(
     rewriting, meaning = ByFunctions(definitions, names), definitions.meaning
     blocks = []
     for statement in step:
-        blocks.append((statement, _rewritten(statement, rewriting)))
+        block = _rewritten(statement, rewriting)
+        blocks.append((statement, block, rewriting.remark))
         definitions.read(statement.node)
-    lines = list[Line]()
-    for at, (statement, block) in enumerate(blocks):
-        rest = "\n".join(line for _, after in blocks[at + 1 :] for line in after)
+    lines, remarks = list[Line](), dict[str, None]()
+    for at, (statement, block, remark) in enumerate(blocks):
+        rest = "\n".join(line for _, after, _ in blocks[at + 1 :] for line in after)
         read = later | {one.id for one in ast.walk(ast.parse(rest)) if isinstance(one, ast.Name)}
         if statement is step[-1] or not statement.target or statement.target in read:
             lines += _noted(block, _beside(statement.node, meaning, "torch"))
-    return _code(lines, step, sizes, meaning, " ".join(dict.fromkeys(rewriting.remarks)))
+            remarks[remark] = None
+    return _code(lines, step, sizes, meaning, " ".join(filter(None, remarks)))

@@ -156,3 +156,12 @@ def test_what_the_lines_are_given_is_listed_with_its_shape() -> None:
         "first": "(3, 3)",
         "second": "(3, 3)",
     }
+
+
+def test_a_remark_speaks_of_lines_that_are_shown() -> None:
+    for example in examples():
+        for forms in example.code:
+            for code in forms.values():
+                assert ("nn.MultiheadAttention" in code.remark) <= (
+                    "MultiheadAttention(" in code.text
+                )
