@@ -39,6 +39,10 @@ INTERVENTIONS = (
         patch=Patch("stories", "Tom Reed saw us: 1,2", frozenset({("head", "decoder.0.self", 1)}))
     ),
     Intervention(scale=0.5, only=frozenset({"decoder.0.self"})),
+    Intervention(window=2),
+    Intervention(cap=False),
+    Intervention(bias=False),
+    Intervention(sinks=False),
 )
 
 
