@@ -1,13 +1,22 @@
 """The picture of a text that is still being written: its words, and the rows of the chosen head so far."""
 
 import json
+import threading
+from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import load_model
-from tests.pages.reading import numbers
+from model.analysis.tokens.live_writing import Writing, live_writing
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice
+from model.serving.engine import Request
+from tests.pages.reading import control, numbers, said, visit
+from viz.shell import background
+from viz.views.prediction.writing import Asked, WritingRun, runs
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 
@@ -60,3 +69,28 @@ def test_the_rows_so_far_are_those_of_one_pass_over_the_text(
     (words,) = [one.proto.body for one in app.get("html") if "<mark" in one.proto.body]
     assert words.count("<u>") == 1
     assert model.tokenizer.named(ids)[-1].text.strip() in words.split("<u>")[1]
+
+
+def test_what_was_written_before_it_was_stopped_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "AT_FIRST", 0)
+    model, choice = load_model("house-gpt"), Choice(Sampling())
+    asked = Asked(Request("house-gpt", TEXT), choice, 16)
+    known, left = threading.Event(), threading.Event()
+
+    def work(run: WritingRun) -> Iterator[Writing]:
+        yield from islice(live_writing(model, model.tokens(TEXT), choice, steps=16), 3)
+        known.set()
+        left.wait(60)
+
+    run = runs().started(asked, work)
+    try:
+        assert known.wait(60)
+        app = visit("prediction", model="house-gpt", text=TEXT, show="Token by token")
+        assert "Step" not in [slider.label for slider in app.slider]
+        app.button(key="prediction-writing-stop").click().run()
+        assert "Stopped after 3 tokens." in said(app)
+        assert control(app, "Step").max == 3
+        assert not run.ended.is_set()
+    finally:
+        left.set()
+        run.stopped.set()

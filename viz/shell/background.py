@@ -106,8 +106,8 @@ def run_or_offer(
     run, state = runs.known(key), st.session_state
     if run is not None and run.complete:
         return run
-    stopped, wanted = (state.get(f"{offer.name}-{word}") == key for word in ("stopped", "wanted"))
-    if stopped or not (wanted or offer.work < UNASKED):
+    wanted = state.get(f"{offer.name}-wanted") == key
+    if is_stopped(offer, key) or not (wanted or offer.work < UNASKED):
         done = 0 if run is None or run.found is None else run.found.done
         st.markdown(offer.said + (f" Stopped after {done} {offer.unit}." if done else ""))
         st.button(
@@ -126,10 +126,15 @@ def run_or_offer(
     return run
 
 
+def is_stopped(offer: Offer, key: Hashable) -> bool:
+    """Whether this visitor has stopped the run. It ends when nobody else looks at it."""
+    return bool(st.session_state.get(f"{offer.name}-stopped") == key)
+
+
 @st.fragment(run_every=SECONDS)
 def _under_way(run: R, key: Hashable, offer: Offer, draw: Callable[[R], object]) -> None:
     """The progress of the run, with a button to stop: a run that nobody looks at ends."""
-    if run.ended.is_set() or st.session_state.get(f"{offer.name}-stopped") == key:
+    if run.ended.is_set() or is_stopped(offer, key):
         st.rerun()
     run.look()
     done = 0 if run.found is None else run.found.done

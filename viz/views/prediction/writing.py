@@ -13,7 +13,7 @@ from model.analysis.tokens.sampling import Choice
 from model.serving.engine import Request
 from viz.elements.one_of import one_step
 from viz.notation.numbers import counted
-from viz.shell.background import Offer, Passes, PassesOf, run_or_offer
+from viz.shell.background import Offer, Passes, PassesOf, is_stopped, run_or_offer
 from viz.state.look import Look
 from viz.views.prediction.growing import growing
 from viz.views.prediction.sampling import sampling_controls
@@ -86,7 +86,9 @@ def writing(seen: Look, choice: Choice, steps: int, *, compared: bool = False) -
 
     asked = Asked(seen.request, choice, steps, compared)
     run = run_or_offer(runs(), asked, work, offer, partial(growing, seen, tokens))
-    return run.found if run is not None and run.ended.is_set() else None
+    if run is None or not (run.ended.is_set() or is_stopped(offer, asked)):
+        return None
+    return run.found
 
 
 def written_to_step(
