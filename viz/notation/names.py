@@ -2,7 +2,7 @@
 
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import NormPlace, Stack
-from model.nn.places import Kind, Place, head_label, head_named
+from model.nn.places import Kind, Place, head_label, head_named, layer_label
 from model.trace.trace import Trace
 
 SUBLAYERS: dict[Kind, str] = {
@@ -50,6 +50,29 @@ def state_names(trace: Trace, stack: Stack) -> tuple[str, ...]:
     places = map(Place.named, sub_layers(trace, stack))
     sublayers = [f"{place.label} {ADDED_BY[place.kind]}" for place in places]
     return ("embedding", *sublayers)
+
+
+def kinds_of_layers(trace: Trace) -> str:
+    """How far the layers of a model look, in a sentence, where they differ: "L0 and L1 read a window of 4 keys,
+    L2 reads all keys." """
+    of_window: dict[int | None, list[str]] = {}
+    for attention in trace.attention:
+        if attention.kind != "cross":
+            of_window.setdefault(attention.window, []).append(layer_label(attention.name))
+    if len(of_window) < 2:
+        return ""
+    parts = (
+        f"{_listed(labels)} {'read' if len(labels) > 1 else 'reads'} "
+        + ("all keys" if window is None else f"a window of {window} keys")
+        for window, labels in of_window.items()
+    )
+    return f"{', '.join(parts)}."
+
+
+def _listed(labels: list[str]) -> str:
+    """L0, L1 and L2"""
+    *others, last = labels
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _of_stack(words: str, stack: str, stacks: int) -> str:

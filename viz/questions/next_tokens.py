@@ -52,7 +52,7 @@ def next_token(scene: Scene, number: int) -> Question | None:
 def settled_state(scene: Scene, number: int) -> Question | None:
     """After which layer does the token that the model expects come first, and stay first?"""
     prediction = scene.trace.prediction
-    if number or prediction is None:
+    if number or prediction is None or "unembedding" in scene.trace.unproven:
         return None
     states = scene.trace.residual["decoder"]
     logits = [scene.unembed(state[-1:])[0] for state in states]

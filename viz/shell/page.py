@@ -17,6 +17,7 @@ from viz.elements.error_boundary import error_boundary
 from viz.explorer import asks_for_check, explorer
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
+from viz.notation.names import kinds_of_layers
 from viz.questions.claims import claims
 from viz.saving.save import save_view
 from viz.shell import alternatives, controls, model_notes, sentence_box
@@ -198,6 +199,8 @@ def explored(seen: Look, *, layers: bool = False) -> None:
     )
     change_view(current().at(chosen))
     write_link()
+    if kinds := kinds_of_layers(seen.trace):
+        st.caption(f"The layers of this model are of different kinds: {kinds}")
     save_view(seen)
     tour.notice(seen.request)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from model.analysis.stream.positions import summed
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
+from model.trace.unproven import UnprovenError
 from viz.questions.interventions import leaking_mask, without_positions, without_scaling
 from viz.questions.next_tokens import settled_state
 from viz.questions.question import Maker
@@ -241,5 +242,8 @@ def unfit(step: TourStep, trace: Trace, view: View) -> str | None:
     """
     if len(trace.tokens) < 2 and step.name != "tokens":
         return "This step needs a sentence of two tokens or more."
-    lacking = (reason for fits, reason in step.needs if not fits(trace, view))
+    try:
+        lacking = [reason for fits, reason in step.needs if not fits(trace, view)]
+    except UnprovenError as refusal:
+        return str(refusal)
     return next((reason.format(model=trace.model) for reason in lacking), None)

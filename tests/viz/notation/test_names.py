@@ -1,8 +1,9 @@
 """Plain names: every norm of every shape has its own, and says on which side it stands."""
 
 from model import Model, Trace
+from tests.model import hub_models
 from tests.model.tiny import SHAPES, loaded, sentence, target
-from viz.notation.names import norm_name, sublayer_name
+from viz.notation.names import kinds_of_layers, norm_name, sublayer_name
 
 
 def traced(name: str) -> tuple[Model, Trace]:
@@ -27,3 +28,15 @@ def test_a_name_says_where_the_norm_stands() -> None:
     assert norm_name("encoder.embedding.norm", "post") == "After the embeddings"
     assert norm_name("decoder.final.norm", "pre", stacks=2) == "Decoder: after the last layer"
     assert sublayer_name("decoder.1.cross", stacks=2) == "Decoder: layer 1, cross-attention"
+
+
+def test_layers_that_look_differently_far_are_told_apart() -> None:
+    kinds = {
+        family: kinds_of_layers(hub_models.traced(hub_models.loaded(family)))
+        for family in ("gemma3", "mistral", "llama")
+    }
+    assert kinds == {
+        "gemma3": "L0 and L1 read a window of 4 keys, L2 reads all keys.",
+        "mistral": "",
+        "llama": "",
+    }

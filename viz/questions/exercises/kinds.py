@@ -1,5 +1,6 @@
 """The kinds of exercises, in the order in which they stand on a sheet. Pure."""
 
+from model.trace.unproven import proven
 from viz.questions.exercises.exercise import Kind, Source
 from viz.questions.exercises.predictions import logit_difference, loss_of_a_token
 from viz.questions.exercises.rows import (
@@ -20,7 +21,7 @@ from viz.questions.exercises.vectors import (
 
 
 def _has_norms(source: Source) -> bool:
-    return bool(source.trace.norms)
+    return bool(proven(source.trace.norms))
 
 
 def _predicts(source: Source) -> bool:
