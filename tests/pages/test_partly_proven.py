@@ -47,7 +47,7 @@ def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
 @pytest.mark.parametrize(
     ("page", "view", "part"),
     [
-        ("layer_norm", {}, "the norms, because it has several norms"),
+        ("layer_norm", {}, "the norms, because "),
         ("feed_forward", {"show": "Contributions"}, "the residual stream, because"),
         ("prediction", {"show": "Layer by layer"}, "the logits of earlier states, because"),
         ("all_heads", {"show": "What heads write"}, "what single parts add to a logit, because"),

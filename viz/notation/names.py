@@ -53,7 +53,7 @@ def state_names(trace: Trace, stack: Stack) -> tuple[str, ...]:
 
 
 def kinds_of_layers(trace: Trace) -> str:
-    """How far the layers of a model look, in a sentence, where they differ: "L0 and L1 read a window of 4 keys,
+    """How far the layers of a model look, where they differ: "L0 and L1 read a window of 4 keys,
     L2 reads all keys." """
     of_window: dict[int | None, list[str]] = {}
     for attention in trace.attention:
