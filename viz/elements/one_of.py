@@ -49,16 +49,15 @@ def one_listed(
     box: DeltaGenerator | None = None,
     disabled: bool = False,
 ) -> int:
-    """The place of the chosen name in a list: `first` until another one is chosen."""
-    keep_within(key, len(names))
+    """The place of the chosen name in a list: `first` until another one is chosen.
+
+    Each run tells the browser which one it is: it knows the choice by its name, and another sentence has
+    others.
+    """
+    keep_within(key, len(names), first)
     draw = st.selectbox if box is None else box.selectbox
     place: int = draw(
-        label,
-        range(len(names)),
-        index=first,
-        format_func=names.__getitem__,
-        key=key,
-        disabled=disabled,
+        label, range(len(names)), format_func=names.__getitem__, key=key, disabled=disabled
     )
     return place
 
@@ -86,10 +85,11 @@ def one_step(
     return step
 
 
-def keep_within(key: str, count: int) -> None:
-    """A numbered choice that another sentence or model no longer has goes back to the first."""
-    if st.session_state.get(key, 0) >= count:
-        st.session_state[key] = 0
+def keep_within(key: str, count: int, first: int = 0) -> None:
+    """Sets a numbered choice: what was chosen; the first where another sentence or model no longer has it,
+    `first` where nothing was."""
+    chosen = st.session_state.get(key)
+    st.session_state[key] = first if chosen is None else chosen if chosen < count else 0
 
 
 def open_one(

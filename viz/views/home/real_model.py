@@ -58,7 +58,7 @@ def _line(said: str, label: str, act: Callable[[Entry], None], entry: Entry) -> 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(plain(said), width="content")
         if act is _open or visitor_is_local():
-            st.button(label, key="real-model", type="tertiary", on_click=act, args=(entry,))
+            st.button(label, key="real-model", on_click=act, args=(entry,))
 
 
 def _open(entry: Entry) -> None:
