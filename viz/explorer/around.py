@@ -242,14 +242,15 @@ def _merged(around: "AroundHeads") -> Group:
     )
     written = Stage(
         "written",
-        "added",
+        "written",
         "number",
         "· W_O",
         "stream",
         "query",
         "dimension",
-        "What this layer adds to the stream: one row per token, one column per dimension",
-        "W_O mixes the heads: each of them writes to every column, and their sum is what the layer writes.",
+        "What all heads write together, through W_O: one row per token, one column per dimension",
+        "W_O mixes the heads: each of them writes to every column. Their sum goes to the stream, in some "
+        "models through one more norm.",
         group="merged",
         width=width,
     )
