@@ -18,7 +18,7 @@ from viz.state.look import Look
 
 TOKEN = "experts-token"
 EXPERTS = "Experts"
-_FORMULA = r"\mathrm{FFN}(x) = \sum_{e\,\in\,\text{chosen}} w_e(x)\, E_e(x)"
+_FORMULA = r"\mathrm{FFN}(x) = \sum_{e\,\in\,\text{chosen}} w_e(x)\, E_e(x) \;(+\;\text{shared})"
 
 
 @st.fragment
@@ -40,9 +40,8 @@ def experts(seen: Look) -> None:
     read = np.array([(record.chosen == number).sum() for number in range(record.logits.shape[1])])
     most = int(read.argmax())
     look_for(
-        f"Each token is read by {record.chosen.shape[1]} of {len(read)} experts. The layer writes the sum "
-        f"of what they give, each times its weight. Expert {most} reads most: {read[most]} of "
-        f"{len(tokens)} tokens.",
+        f"Each token is read by {record.chosen.shape[1]} of {len(read)} experts, and what they give is added "
+        f"up, each times its weight. Expert {most} reads most: {read[most]} of {len(tokens)} tokens.",
         said,
     )
     shares = record.shares
@@ -90,7 +89,10 @@ def _rule(record: ExpertsRecord) -> str:
     tokens = len(record.logits)
     whose = f"for {same} of {tokens} tokens these are the experts with its {count} largest logits"
     more = "" if same == tokens else "; this model's router also limits or corrects the choice"
-    return f"A router gives each expert a logit; {whose}{more}. Weights and choice are the router's own."
+    return (
+        f"A router gives each expert a logit; {whose}{more}. Weights and choice are the router's own. "
+        "Some models, as DeepSeek, add shared experts, which read every token and are not drawn here."
+    )
 
 
 def _numbers(record: ExpertsRecord, labels: list[str]) -> None:
