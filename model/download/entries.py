@@ -114,7 +114,7 @@ HUB_ENTRIES = (
         hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         reads_all=True,
         good_for="real English: it continues “The capital of France is” with “Paris”. It is "
-        "small for a language model, and often wrong; its weights take 538 MB of memory.",
+        "small for a language model, and often wrong; in float32 its weights take 538 MB of memory.",
     ),
     Entry(
         "smollm2-135m",
