@@ -12,6 +12,7 @@ from model.hub.probe import is_norm
 from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
 LONGEST = 8_192  # tokens: the weights of one head of a longer text would take more than 256 MB
+T5_CONTEXT = 512  # tokens that T5 is trained on (Raffel et al. 2020)
 _CONTEXTS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx")
 
 
@@ -119,6 +120,8 @@ def context_of(source: StackPart, described: Any) -> int:
         getattr(source.positions, "weight", None), Tensor
     ):
         found.append(_rows(source.positions) - source.first_position)
+    if not found and isinstance(getattr(described, "relative_attention_num_buckets", None), int):
+        return T5_CONTEXT  # its config names no length, and its buckets reach any
     return min([*found, LONGEST])
 
 

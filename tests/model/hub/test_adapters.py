@@ -12,7 +12,7 @@ from model.hub.attention import NAME, register
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording
 from tests.model.hub_families import VOCABULARY
-from tests.model.hub_models import build
+from tests.model.hub_models import build, loaded
 
 IDS = torch.arange(4, 4 + 11)[None] % VOCABULARY
 _SIZES = {"vocab_size": VOCABULARY, "hidden_size": 48}
@@ -116,3 +116,8 @@ def test_a_cache_gives_the_same_next_logits(case: str) -> None:
         first = body(IDS[:, :-1], use_cache=True)
         then = body(IDS[:, -1:], past_key_values=first.past_key_values).logits[0, -1]
     np.testing.assert_allclose(then, whole, atol=1e-4)
+
+
+def test_a_t5_reads_and_writes_as_many_tokens_as_it_is_trained_on() -> None:
+    """Its config names no length: without a bound one that never ends would write for minutes."""
+    assert loaded("t5").config.n_ctx == 512
