@@ -13,7 +13,13 @@ from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
 LONGEST = 8_192  # tokens: the weights of one head of a longer text would take more than 256 MB
 T5_CONTEXT = 512  # tokens that T5 is trained on (Raffel et al. 2020)
-_CONTEXTS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx")
+_CONTEXTS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_sequence_length",
+    "n_ctx",
+    "max_seq_len",
+)
 
 
 def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> TransformerConfig:

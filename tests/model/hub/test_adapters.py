@@ -121,3 +121,7 @@ def test_a_cache_gives_the_same_next_logits(case: str) -> None:
 def test_a_t5_reads_and_writes_as_many_tokens_as_it_is_trained_on() -> None:
     """Its config names no length: without a bound one that never ends would write for minutes."""
     assert loaded("t5").config.n_ctx == 512
+
+
+def test_an_mpt_reads_no_more_tokens_than_it_has_biases_for() -> None:
+    assert loaded("mpt").config.n_ctx == 64
