@@ -60,6 +60,7 @@ _T5 = {
     "vocab_size": VOCABULARY,
     "d_model": 48,
     "d_kv": 8,
+    "n_positions": 48,
     "d_ff": 80,
     "num_layers": 2,
     "num_heads": 6,
