@@ -91,10 +91,15 @@ def _same_weights(trace: Trace, reference: Reference) -> None:
         for layer, weights in enumerate(layers)
     }
     found = {attention.name: attention for attention in trace.attention}
+    if len(found) > len(expected):
+        raise ValueError(
+            f"its {len(expected)} attention layers attend {len(found)} times: some do so more than once, "
+            "as in differential attention"
+        )
     if expected.keys() != found.keys():
         raise ValueError(
-            f"{len(found)} of its {len(expected)} attention layers go through the library's "
-            "interface"
+            f"{len(expected.keys() & found.keys())} of its {len(expected)} attention layers go through "
+            "the library's interface"
         )
     for name, weights in expected.items():
         for head in range(found[name].heads):

@@ -1,6 +1,7 @@
 """Models of Hugging Face's library: the same weights, logits and states as with eager attention."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from model import Intervention, Model, Trace, load_model
 from model.analysis.cost.recorded_shapes import counted_parameters
 from model.analysis.heads.statistics import entropy
 from model.arithmetic.sizes import parameter_parts
+from tests.model.hub_families import GROUPED
 from tests.model.hub_models import (
     FAMILIES,
     REFUSED,
     TARGET,
     TEXT,
+    build,
     eager,
     eager_weights,
     loaded,
+    save,
     saved,
 )
 
@@ -256,3 +260,10 @@ def test_which_dimensions_turn_together_is_told_from_the_pass(
 ) -> None:
     config = loaded(family).config
     assert (config.rotary_pairs, config.turned_width) == (pairs, width)
+
+
+def test_layers_that_attend_several_times_are_refused_for_that(tmp_path: Path) -> None:
+    """Differential attention: two maps of weights in each layer."""
+    folder = save(tmp_path, build("DiffLlamaForCausalLM", "DiffLlamaConfig", GROUPED), adds=False)
+    with pytest.raises(ValueError, match="its 3 attention layers attend 6 times"):
+        load_model(str(folder), device="cpu")
