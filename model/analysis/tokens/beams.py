@@ -74,8 +74,7 @@ def beam_search(
         raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
     if beams < 1 or steps < 1:
         raise ValueError(f"A search needs a beam and a step, not {beams} and {steps}.")
-    read = 1 if model.config.shape == "encoder-decoder" else len(trace.tokens)
-    check_length(read + steps - 1, model.config.n_ctx, model.name)
+    check_length(len(model.begun(trace.tokens)) + steps - 1, model.config.n_ctx, model.name)
     greedy = Continuation((), 0.0, 0.0)
     kept: tuple[Continuation, ...] = (greedy,)
     found: tuple[BeamStep, ...] = ()
@@ -120,12 +119,11 @@ def _next(
 
 def _last_logits(model: "Model", trace: Trace, texts: Sequence[tuple[int, ...]]) -> Tensor:
     """(R, V): one pass over the text with each of these, all equally long, written after it."""
-    read = model.ids(trace.tokens).expand(len(texts), -1)
-    translates = model.config.shape == "encoder-decoder"
-    begin = [model.tokenizer.start] if translates else []
+    begin = [token.id for token in model.begun(trace.tokens)]
+    source = model.ids(trace.tokens).expand(len(texts), -1)
     rows = [[*begin, *text] for text in texts]
-    written = torch.tensor(rows, dtype=torch.long, device=read.device)
-    fed = [read, written] if translates else [torch.cat([read, written], 1)]
+    written = torch.tensor(rows, dtype=torch.long, device=source.device)
+    fed = [source, written] if model.config.shape == "encoder-decoder" else [written]
     recorder = Recorder(trace.intervention, source=model.config.source, deferred=True)
     with recording(recorder), torch.inference_mode():
         last, matrix = model.module(*fed)[:, -1], model.module.output_matrix

@@ -74,11 +74,7 @@ def best_beams(seen: Look, asked: Asked) -> None:
     look_for("The thick line is the best text of the beams, the dashed line the greedy one.")
     rows = [_rows(step) for step in found.steps]
     leaves = _leaves(seen, rows, found, error)
-    (last,) = (
-        seen.trace.tokens[-1:]
-        if seen.model.config.shape == "decoder"
-        else seen.trace.target_tokens[:1]
-    )
+    last = seen.model.begun(seen.trace.tokens)[-1]
     best, greedy = (_path(rows, found, one) for one in (found.best, found.greedy))
     chart(beam_tree(leaves, last.text, best=best, greedy=greedy), "prediction-beams-tree")
     st.markdown(_compared(seen, found, error * asked.steps, asked.beams))

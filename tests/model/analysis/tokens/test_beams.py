@@ -7,6 +7,7 @@ import torch
 
 from model import Model
 from model.analysis.tokens.beams import BeamSearch, beam_search
+from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 
 TEXTS = "the cat saw the"
@@ -70,6 +71,16 @@ def test_greedy_is_generate_and_totals_are_those_of_separate_passes(model: Model
                     for at in range(len(one.ids))]  # fmt: skip
             assert one.total == pytest.approx(sum(logs), abs=1e-5)
             assert one.log_probability == pytest.approx(logs[-1], abs=1e-5)
+
+
+def test_a_target_begins_with_what_its_tokenizer_adds() -> None:
+    """BART's start token, and then the tokenizer's <s>, as in every trace of a target."""
+    model = hub_models.loaded("bart")
+    *_, found = beam_search(model, model.trace(TEXTS, ""), beams=2, steps=2)
+    logs = [
+        separate(model, TEXTS, found.best.ids[:at], id_) for at, id_ in enumerate(found.best.ids)
+    ]
+    assert found.best.total == pytest.approx(sum(logs), abs=1e-5)
 
 
 def separate(model: Model, text: str, before: tuple[int, ...], id_: int) -> float:
