@@ -200,15 +200,15 @@ def log_probabilities_of(
     written: Sequence[int],
     eviction: Eviction = KEEPS_ALL,
 ) -> Wide:
-    """(T - 1,): how probable each token after the first is, in one pass in which every token can read what an
-    eviction leaves it: the same as reading the text token by token with such a cache. T: the given tokens
-    (an encoder–decoder: the start) and the written ones."""
-    read = [*(token.id for token in model.begun(tokens)), *written]
-    cache = model.module.new_cache(eviction)
-    with recording(Recorder(source=model.config.source, cache=cache)), torch.inference_mode():
-        logits = numbers_of(model.module(*_fed(model, tokens, read[:-1]))[0])
-    rows = log_probabilities(logits)
-    return rows[np.arange(len(rows)), read[1:]]
+    """(T,): how probable each written token is, in one pass in which every token can read what an eviction
+    leaves it: the same as reading the text token by token with such a cache."""
+    given, cache = [token.id for token in model.begun(tokens)], model.module.new_cache(eviction)
+    recorder = Recorder(source=model.config.source, deferred=True, cache=cache)
+    with recording(recorder), torch.inference_mode():
+        fed = _fed(model, tokens, [*given, *written][:-1])
+        logits = _logits(model, model.module(*fed)[0, len(given) - 1 :])
+    rows = log_probabilities(numbers_of(logits))
+    return rows[np.arange(len(rows)), list(written)]
 
 
 class _Pass(NamedTuple):
@@ -226,10 +226,15 @@ def _passed(
     with recording(recorder), torch.inference_mode():
         fed = _fed(model, tokens, read)
         begun = time.perf_counter()
-        last, matrix = model.module(*fed)[0, -1], model.module.output_matrix
-        logits = (last if matrix is None else last @ matrix.T).float().cpu()
+        logits = _logits(model, model.module(*fed)[0, -1]).float().cpu()
         seconds = time.perf_counter() - begun
     return _Pass(logits.numpy(), seconds, recorder.attention)
+
+
+def _logits(model: "Model", made: torch.Tensor) -> torch.Tensor:
+    """(…, V): the logits of what a deferred pass made, its final states where the model has an output matrix."""
+    matrix = model.module.output_matrix
+    return made if matrix is None else made @ matrix.T
 
 
 def _fed(model: "Model", tokens: tuple[Token, ...], read: Sequence[int]) -> list[torch.Tensor]:

@@ -70,8 +70,8 @@ def shorter_caches(
             return
         whole = found[0].writing.ids if found else written.ids
         with turn():
-            of_own = log_probabilities_of(model, tokens, written.ids)[-len(written.ids) :]
+            of_own = log_probabilities_of(model, tokens, written.ids)
         with turn():
-            of_whole = log_probabilities_of(model, tokens, whole, eviction)[-len(whole) :]
+            of_whole = log_probabilities_of(model, tokens, whole, eviction)
         found += (Shorter(eviction, written, of_own, of_whole),)
     yield ShorterCaches(found, total, total)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from model import Model
+from model.analysis.tokens import live_writing as live
 from model.analysis.tokens.live_writing import (
     GrowingRows,
     Writing,
@@ -18,6 +19,7 @@ from model.analysis.tokens.prediction import Sampling, log_probabilities
 from model.analysis.tokens.sampling import Choice, written
 from model.analysis.tokens.shorter_caches import shorter_caches
 from model.nn.key_value_cache import Eviction
+from model.trace.arrays import Array, Wide
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, sentence
 
@@ -123,7 +125,24 @@ def test_a_text_read_at_once_under_an_eviction_is_as_probable_as_token_by_token(
         found = last(model, text, eviction=eviction)
         step_by_step = [step.log_probability for step in found.steps]
         at_once = log_probabilities_of(model, model.tokens(text), found.ids, eviction)
-        np.testing.assert_allclose(at_once[-len(found.ids) :], step_by_step, atol=1e-4)
+        np.testing.assert_allclose(at_once, step_by_step, atol=1e-4)
+
+
+def test_only_the_rows_of_written_tokens_become_logarithms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows of a long text would take gigabytes."""
+    model, text = opened("llama")
+    seen = []
+
+    def counted(logits: Array) -> Wide:
+        seen.append(logits.shape)
+        return log_probabilities(logits)
+
+    monkeypatch.setattr(live, "log_probabilities", counted)
+    found = log_probabilities_of(model, model.tokens(text), (3, 5))
+    trace = model.trace(text, continued=(3, 5))
+    rows = log_probabilities(trace.require_prediction().rows(0, len(trace.tokens)))
+    np.testing.assert_allclose(found, [rows[-3, 3], rows[-2, 5]], atol=1e-5)
+    assert seen == [(2, rows.shape[1])]
 
 
 def test_three_caches_are_compared_on_the_text_that_the_first_one_wrote() -> None:
@@ -137,7 +156,7 @@ def test_three_caches_are_compared_on_the_text_that_the_first_one_wrote() -> Non
     for one in found.found:
         assert one.writing.ids == last(model, text, eviction=one.eviction).ids
         read = log_probabilities_of(model, model.tokens(text), whole.writing.ids, one.eviction)
-        np.testing.assert_array_equal(one.of_whole, read[-len(whole.writing.ids) :])
+        np.testing.assert_array_equal(one.of_whole, read)
     np.testing.assert_array_equal(whole.of_whole, whole.of_own)
     assert not np.array_equal(window.of_whole, both.of_whole)
     *_, wide = compare(window=500, first=1)  # drops nothing
