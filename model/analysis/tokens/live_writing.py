@@ -17,7 +17,7 @@ from model.analysis.attribution.patching import Turn
 from model.analysis.tokens.prediction import log_probabilities
 from model.analysis.tokens.sampling import Choice
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
-from model.nn.recorder import AttentionTensors, Recorder, recording
+from model.nn.recorder import AttentionTensors, Level, Recorder, recording
 from model.run.refusals import check_length
 from model.trace.arrays import Array, Wide
 from model.trace.collect import attention_record, numbers_of
@@ -133,8 +133,8 @@ def live_writing(
     """The continuation of a text by the unchanged model, or its translation, after each token. Whoever stops
     asking stops the work.
 
-    compared: each step also runs a pass over all that was read, without a cache. rows: whether the weights of
-    each pass are held until the text is written. turn: makes a context in which one pass runs. Raises
+    compared: each step also runs a pass over all that was read, without a cache; both are timed and record
+    nothing. rows: whether else the weights of each pass are held until the text is written. turn: makes a context in which one pass runs. Raises
     ValueError for an encoder, for more steps than the context has room for, and for a model that keeps
     something else than keys and values.
     """
@@ -151,9 +151,8 @@ def live_writing(
                 name: [*one.positions.tolist(), cache.read] for name, one in cache.kept.items()
             }
             with turn():
-                passed = _passed(model, tokens, new, cache)
-                if rows:
-                    held.add(passed.tensors, where, model)
+                passed = _passed(model, tokens, new, cache, records=rows and not compared)
+                held.add(passed.tensors, where, model)
             other = None
             if compared:
                 with turn():
@@ -220,9 +219,15 @@ class _Pass(NamedTuple):
 
 
 def _passed(
-    model: "Model", tokens: tuple[Token, ...], read: Sequence[int], cache: KeyValueCache | None
+    model: "Model",
+    tokens: tuple[Token, ...],
+    read: Sequence[int],
+    cache: KeyValueCache | None,
+    *,
+    records: bool = False,
 ) -> _Pass:
-    recorder = Recorder(level="attention", source=model.config.source, deferred=True, cache=cache)
+    level: Level = "attention" if records else "nothing"
+    recorder = Recorder(level=level, source=model.config.source, deferred=True, cache=cache)
     with recording(recorder), torch.inference_mode():
         fed = _fed(model, tokens, read)
         begun = time.perf_counter()

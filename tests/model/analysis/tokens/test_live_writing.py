@@ -19,6 +19,7 @@ from model.analysis.tokens.prediction import Sampling, log_probabilities
 from model.analysis.tokens.sampling import Choice, written
 from model.analysis.tokens.shorter_caches import shorter_caches
 from model.nn.key_value_cache import Eviction
+from model.nn.recorder import Recorder
 from model.trace.arrays import Array, Wide
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, sentence
@@ -94,6 +95,25 @@ def test_a_compared_step_runs_the_whole_text_and_gives_the_same_logits() -> None
         assert min(step.seconds, step.without or 0.0) > 0
     assert [step.new for step in found.steps] == [len(model.tokens(text)), *[1] * (STEPS - 1)]
     assert all(step.without is None for step in last(model, text).steps)
+
+
+@pytest.mark.parametrize(
+    ("choices", "level"),
+    [({"compared": True}, "nothing"), ({"rows": False}, "nothing"), ({}, "attention")],
+)
+def test_a_pass_that_is_timed_records_nothing(
+    choices: dict[str, bool], level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, text = opened("gpt")
+    levels = set()
+
+    def recorder(**given: object) -> Recorder:
+        levels.add(given["level"])
+        return Recorder(**given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(live, "Recorder", recorder)
+    last(model, text, **choices)
+    assert levels == {level}
 
 
 @pytest.mark.parametrize("name", ["gpt", "translator", "llama", "mistral"])
