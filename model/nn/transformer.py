@@ -116,7 +116,7 @@ class Transformer(nn.Module):
         )
         if cache is not None:
             cache.advance(ids.shape[-1])
-        if current().deferred:
+        if current().deferred and self.output_matrix is not None:
             return x
         if current().keeps:
             make_room(ids.numel() * self.config.d_vocab)

@@ -6,8 +6,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
-from model import Model
+from model import Model, load_model
 from model.analysis.tokens import live_writing as live
 from model.analysis.tokens.live_writing import (
     GrowingRows,
@@ -95,6 +96,18 @@ def test_a_compared_step_runs_the_whole_text_and_gives_the_same_logits() -> None
         assert min(step.seconds, step.without or 0.0) > 0
     assert [step.new for step in found.steps] == [len(model.tokens(text)), *[1] * (STEPS - 1)]
     assert all(step.without is None for step in last(model, text).steps)
+
+
+def test_a_bias_of_the_logits_counts() -> None:
+    model = load_model("notes-two-layers")
+    text = "the cat sat"
+    bias = model.module.logits_bias  # type: ignore[attr-defined]
+    with torch.no_grad():
+        bias[11] = 30.0
+    found = last(model, text)
+    assert found.ids == step_by_step(model, text, GREEDY) == (11,) * STEPS
+    at_once = log_probabilities_of(model, model.tokens(text), found.ids)
+    np.testing.assert_allclose(at_once, [step.log_probability for step in found.steps], atol=1e-4)
 
 
 @pytest.mark.parametrize(
