@@ -1,7 +1,10 @@
 """A window of any width, as a change of every model."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from model import Intervention
 from model.nn.masks import window_mask
@@ -17,6 +20,25 @@ def test_a_query_reads_at_most_so_many_keys_itself_included(width: int) -> None:
         near = {query, *(query + step for step in aside), *(query - step for step in aside)}
         assert [*np.flatnonzero(both[query])] == sorted(near & {*range(9)})
     assert max(causal.sum(1).max(), both.sum(1).max()) <= width
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_window_is_made_without_an_array_of_distances(causal: bool) -> None:
+    """Of 8,192 tokens that would take half a gigabyte."""
+    most = 0
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            nonlocal most
+            made = func(*args, **(kwargs or {}))
+            most = max(most, made.nbytes)
+            return made
+
+    with Sizes():
+        window_mask(30, 40, 5, causal=causal)
+    assert most == 30 * 40
 
 
 @pytest.mark.parametrize("name", SHAPES)
