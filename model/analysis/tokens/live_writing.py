@@ -134,9 +134,9 @@ def live_writing(
     asking stops the work.
 
     compared: each step also runs a pass over all that was read, without a cache; both are timed and record
-    nothing. rows: whether else the weights of each pass are held until the text is written. turn: makes a context in which one pass runs. Raises
-    ValueError for an encoder, for more steps than the context has room for, and for a model that keeps
-    something else than keys and values.
+    nothing. rows: whether else the weights of each pass are held until the text is written. turn: makes a
+    context in which one pass runs. Raises ValueError for an encoder, for more steps than the context has
+    room for, and for a model that keeps something else than keys and values.
     """
     if model.config.shape == "encoder":
         raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
@@ -237,7 +237,7 @@ def _passed(
 
 
 def _logits(model: "Model", made: torch.Tensor) -> torch.Tensor:
-    """(…, V): the logits of what a deferred pass made, its final states where the model has an output matrix."""
+    """(…, V): what a deferred pass made, as logits: final states where the model has an output matrix."""
     matrix = model.module.output_matrix
     return made if matrix is None else made @ matrix.T
 
