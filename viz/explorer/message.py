@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from model.nn.masks import window_mask
 from model.nn.places import Place
 from model.snippets import Later, Origin, code_of
 from model.trace.records import Attention
@@ -124,7 +125,8 @@ def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, 
             *(["biased"] if any(run.bias is not None for run in runs) else []),
         ],
         sinks=any(run.sinks is not None for run in runs),
-        window=attention.window,
+        window=_window_of(attention),
+        only_future=attention.look_ahead or _is_window(attention, attention.key.shape[1]),
     )
 
 
@@ -147,6 +149,29 @@ def formulas_of(attention: Attention, later: Sequence[Later]) -> dict[StageName,
         bias=attention.bias is not None,
         sinks=attention.sinks is not None,
     )
+
+
+def _window_of(attention: Attention) -> int | None:
+    """How many keys a query reads at most, where a sliding window alone decides it: that of the run, or of
+    the model. None where each query reads all keys up to itself, or where the mask has other holes."""
+    mask, own = attention.mask, attention.window
+    if attention.look_ahead or mask is None or mask.ndim != 2 or attention.kind == "cross":
+        return own
+    if own is not None and _is_window(attention, own):
+        return own
+    width = int(mask.sum(-1).max(initial=0))
+    narrower = 0 < width < mask.shape[-1]
+    return width if narrower and _is_window(attention, width) else None
+
+
+def _is_window(attention: Attention, width: int) -> bool:
+    """Whether the mask forbids just what a sliding window of this width does."""
+    mask = attention.mask
+    if mask is None or mask.ndim != 2:
+        return False
+    queries, keys = mask.shape
+    near = window_mask(queries, keys, width, causal=attention.kind == "causal")
+    return bool(np.array_equal(mask, near.numpy()))
 
 
 def _is_masked(attention: Attention) -> bool:

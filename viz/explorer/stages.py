@@ -41,16 +41,19 @@ def stages(
     later: Collection[str] = (),
     sinks: bool = False,
     window: int | None = None,
+    only_future: bool = True,
 ) -> tuple[Stage, ...]:
     """The stages of one attention layer; without a mask there is no masked stage.
 
     kind: "self", "causal" or "cross". masked: whether any cell is masked. unmasked: whether none is
     masked in the unchanged run. leaks: whether the mask value is finite, so that a masked key may still
     get weight. cap: of the scores. later: "capped" and "biased", where this run or the unchanged one has
-    them. sinks: whether one of them has sinks. window: the width of the model's own sliding window.
+    them. sinks: whether one of them has sinks. window: the width of the sliding window. only_future: whether
+    a causal mask without a window hides nothing but the future.
     """
     causal = kind == "causal"
-    hidden = "; upper right = the future, masked" if causal else "; hatched = masked"
+    upper_right = causal and only_future
+    hidden = "; upper right = the future, masked" if upper_right else "; hatched = masked"
     hidden = hidden if window is None else f"; hatched = outside the window of {window}, masked"
     hidden = hidden if masked else ""
     future = " The future is still visible here." if causal else ""
@@ -61,7 +64,7 @@ def stages(
         _matrix("scaled", f"× {scale:.4g}", "", _scaled_look(scale)),
         _matrix("capped", "tanh", "", _capped_look(cap)),
         _matrix("biased", "+ bias", "", _BIASED_LOOK),
-        _matrix("masked", "mask", hidden, _masked_look(kind, masked, leaks, window)),
+        _matrix("masked", "mask", hidden, _masked_look(kind, masked, leaks, window, only_future)),
         _weights(hidden, causal, sinks),
         _OUTPUT,
     )
@@ -180,7 +183,9 @@ def _scaled_look(scale: float) -> str:
     )
 
 
-def _masked_look(kind: str, masked: bool, leaks: bool, window: int | None) -> str:
+def _masked_look(
+    kind: str, masked: bool, leaks: bool, window: int | None, only_future: bool
+) -> str:
     if not masked:
         return "Every query may attend to every key here, so nothing changes."
     if leaks:
@@ -195,7 +200,7 @@ def _masked_look(kind: str, masked: bool, leaks: bool, window: int | None) -> st
             if kind == "causal"
             else f"A sliding window: a query attends only to tokens near it, at most {window}."
         )
-    if kind == "causal":
+    if kind == "causal" and only_future:
         return (
             "The upper right is the future: a query may attend only to itself and to earlier "
             "tokens."

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.nn.masks import window_mask
 from model.trace.records import Attention
 from tests.viz.explorer.records import labels, record
 from viz.explorer import message as sent
@@ -265,3 +266,19 @@ def test_a_record_that_was_sent_is_not_kept_for_it() -> None:
     gc.collect()
     assert kept() is None
     assert [array() for array in vectors] == [None] * 4
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_title_says_all_that_the_mask_of_a_run_forbids(hidden: bool) -> None:
+    """A window that an intervention asks for, on a model without one; then a hidden key as well."""
+    mask = window_mask(6, 6, 2, causal=True).numpy()
+    mask[:, 3] &= not hidden
+    shown = made(record(6, mask=mask))["stages"]
+    titles = {one["name"]: one["title"] for one in shown}
+    (look,) = [one["look"] for one in shown if one["name"] == "masked"]
+    assert look.startswith("Hatched keys are hidden" if hidden else "A sliding window of 2:")
+    end = "hatched = masked" if hidden else "hatched = outside the window of 2, masked"
+    for name in ("masked", "weights"):
+        assert titles[name].endswith(f"; {end}")
+    whole = {one["name"]: one["title"] for one in made(record(6))["stages"]}
+    assert whole["masked"].endswith("; upper right = the future, masked")
