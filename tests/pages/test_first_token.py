@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model import Intervention
+from model.analysis.run_comparison import movement
 from model.analysis.tokens.prediction import divergence
 from tests.pages.reading import control, own, said, visit
 
@@ -54,6 +55,8 @@ def test_the_hidden_token_is_told_by_its_own_run() -> None:
     gained = np.mean(moved, axis=0)
     first = int(gained.argmax())
     assert f"(position {first}) {gained[first]:+.2f}" in said(app)
+    apart = movement(before, after, "decoder").share[-1][1:].mean()
+    assert f"Last vectors of the other tokens: **{apart:.1%} away**" in said(app)
 
 
 @pytest.mark.parametrize(

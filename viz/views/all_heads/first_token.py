@@ -231,7 +231,10 @@ def _say_moved(seen: Look, family: Family, found: TokenAsKey, token: str) -> Non
         f"average over the heads. Others gain what it loses{goes}. The picture shows by layer how much each "
         "key's mean weight changes. A later layer also reads what the earlier ones have changed."
     )
-    st.markdown(" · ".join(map(_written, effects(seen, traced(seen.requests[1]), seen.trace))))
+    read = "encoder" if family.cross else family.stack
+    own_row = found.position if read == seen.model.stacks()[-1] else None
+    told = effects(seen, traced(seen.requests[1]), seen.trace, hidden=own_row)
+    st.markdown(" · ".join(map(_written, told)))
     view = replace(current(), show="", intervention=seen.request.intervention)
     view_link("pages/laboratory.py", "Open this run in the laboratory →", view)
 

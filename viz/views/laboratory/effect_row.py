@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import streamlit as st
 
 from model.analysis.run_comparison import (
@@ -51,8 +52,9 @@ def effect_row(seen: Look) -> None:
             )
 
 
-def effects(seen: Look, before: Trace, after: Trace) -> list[Effect]:
-    """On the prediction, where there is one, on the rows of the shown layer, and on the stream."""
+def effects(seen: Look, before: Trace, after: Trace, *, hidden: int | None = None) -> list[Effect]:
+    """On the prediction, where there is one, on the rows of the shown layer, and on the stream. hidden: a
+    token of the last stack whose own vector is left out."""
     found = [] if after.prediction is None else _on_the_prediction(seen, before, after)
     layer = layer_label(seen.place)
     ours, theirs = (row_statistics(run.find(seen.place)) for run in (before, after))
@@ -74,15 +76,16 @@ def effects(seen: Look, before: Trace, after: Trace) -> list[Effect]:
         said = f"The mean over all rows and heads of {layer}; {meaning}."
         found.append(Effect(f"{name}, {layer}", was, now, said))
     stack = seen.model.stacks()[-1]
-    moved = movement(before, after, stack).share[-1].mean()
+    moved = movement(before, after, stack).share[-1]
+    name, which = "Last vectors", "all tokens"
+    if hidden is not None:
+        moved = np.delete(moved, hidden)
+        name, which = "Last vectors of the other tokens", "the tokens that are not hidden"
     said = (
         "How far the last vector of each token is from that of the unchanged run, as a share "
-        "of its length."
+        f"of its length. The mean of {which}."
     )
-    return [
-        *found,
-        Effect("Last vectors", "", f"{moved:.1%} away", f"{said} The mean of all tokens."),
-    ]
+    return [*found, Effect(name, "", f"{moved.mean():.1%} away", said)]
 
 
 def _on_the_prediction(seen: Look, before: Trace, after: Trace) -> list[Effect]:
