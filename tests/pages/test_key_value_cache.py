@@ -117,6 +117,9 @@ def test_the_sink_experiment_shows_the_texts_and_numbers_of_three_caches() -> No
     drawn = {line["name"]: numbers(line["y"]) for line in spec["data"]}
     np.testing.assert_allclose(drawn["the last 4"], last.found[1].of_whole)
     assert app.select_slider(key="prediction-first").value == 2
+    assert "wins back" in words
+    assert "attention sink" not in words  # the perplexities alone do not show one
+    assert "a place to rest" not in words
 
 
 def test_an_encoder_says_why_it_can_keep_no_keys() -> None:

@@ -187,12 +187,7 @@ def _say(found: tuple[Shorter, ...]) -> None:
         said += "The window alone loses next to nothing here: a shorter one, or a longer text, shows more."
     else:
         back = min(max(won / lost, 0.0), 1.0)
-        said += f"Keeping {first} wins back {back:.0%} of what the window loses. " + (
-            "Heads that find nothing to read rest on the first token (an attention sink); where it is gone, "
-            "their weight falls on other tokens."
-            if back > 0.5
-            else "This model misses what the dropped tokens said more than a place to rest."
-        )
+        said += f"Keeping {first} wins back {back:.0%} of what the window loses."
     st.markdown(said)
     view = replace(current(), show="Why the first token?")
     view_link("pages/all_heads.py", "Why the first token? →", view)
