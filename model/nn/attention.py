@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from model.nn.attention_steps import explicit, fused, in_blocks, look_ahead_mask
 from model.nn.config import TransformerConfig
 from model.nn.intervention import Intervention
+from model.nn.mask_choices import MASKS
 from model.nn.masks import changed_mask, windowed
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, AttentionTensors, Recorder, current
@@ -110,6 +111,7 @@ def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
         cap=call.cap if intervention.cap else None,
         bias=call.bias if intervention.bias else None,
         sinks=call.sinks if intervention.sinks else None,
+        window=None if MASKS[intervention.mask].lifts else call.window,
     )
 
 

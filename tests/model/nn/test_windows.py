@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from model import Intervention
 from model.nn.masks import window_mask
+from tests.model import hub_models
 from tests.model.tiny import SHAPES, loaded, run
 
 
@@ -71,6 +72,14 @@ def test_a_window_joins_what_else_masks() -> None:
     expected = window_mask(len(mask), len(mask), 2, causal=True).numpy()
     expected[:, 1] = expected[3, 3] = False
     np.testing.assert_array_equal(mask, expected)
+
+
+def test_a_models_own_window_goes_with_its_mask() -> None:
+    model = hub_models.loaded("mistral")
+    for mask, own in (("model", True), ("none", False)):
+        for attention in hub_models.traced(model, Intervention(mask=mask)).attention:  # type: ignore[arg-type]
+            assert (attention.window is not None) == own
+            assert attention.mask is None or own
 
 
 def test_a_window_of_crossing_attention_only_where_it_is_named() -> None:
