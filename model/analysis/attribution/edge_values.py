@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EdgeValues:
-    """What each edge of one head writes to the residual stream."""
+    """What each edge of one head writes to the residual stream, or to the norm on the way to it (Gemma 2)."""
 
     weights: Wide  # (query, key): as applied to the values; zero for an ablated head
     written: Wide  # (key, d_model): each key's value through W_O, before any weight

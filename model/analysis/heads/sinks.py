@@ -44,7 +44,9 @@ class TokenAsKey:
     even: Wide  # the weight that it would get if each row were spread evenly over its keys
     value: Wide  # length of its value
     other_values: Wide  # mean length of the other tokens' values
-    edge: Wide  # mean length of weight · value · W_O of the edge to it
+    edge: (
+        Wide  # mean length of weight · value · W_O of the edge to it, before any norm that follows
+    )
     edges: Wide  # mean sum of these lengths over all edges of a row
     learned: Wide  # mean weight that the head's learned sink takes; 0 where it has none
 
@@ -79,9 +81,9 @@ def _of_head(
 ) -> tuple[float | np.floating, ...]:
     """The numbers of one head, in the order of the fields."""
     value = attention.value[head].astype(np.float64)
-    written = _lengths_written(model, attention, head, value)
+    written = _lengths_written(model, attention, head, value) * (head not in attention.ablated)
     parts = [_by_row(some, head, position, written) for some in by_queries(attention, TOGETHER)]
-    column, keys, on_it, edges, learned = map(np.concatenate, zip(*parts, strict=True))
+    column, keys, on_it, edge, edges, learned = map(np.concatenate, zip(*parts, strict=True))
     rows = _counted(attention, column, position)
     lengths = np.linalg.norm(value, axis=-1)
     others = np.delete(lengths, position)
@@ -89,21 +91,24 @@ def _of_head(
     if not rows.any():
         return known[0], np.nan, np.nan, *known[1:], np.nan, np.nan, np.nan
     weight, even = on_it[rows].mean(), (1 / keys[rows]).mean()
-    edge = weight * written[position]
-    return known[0], weight, even, *known[1:], edge, edges[rows].mean(), learned[rows].mean()
+    carried = edge[rows].mean(), edges[rows].mean()
+    return known[0], weight, even, *known[1:], *carried, learned[rows].mean()
 
 
 def _by_row(
     attention: Attention, head: int, position: int, written: Wide
-) -> tuple[Mask, NDArray[np.intp], Wide, Wide, Wide]:
+) -> tuple[Mask, NDArray[np.intp], Wide, Wide, Wide, Wide]:
     """(query,) each: whether it may attend to the token, how many keys it may attend to, its weight on the
-    token, the sum of its edges' lengths, and what the sink takes."""
+    token, the length of its edge to it and the sum of all edges' lengths, both after dropout, and what the
+    sink takes."""
     weights, allowed = attention.weights(head), allowed_cells(attention, head)
+    dropped = attention.dropped(head)
     return (
         allowed[:, position],
         allowed.sum(-1),
         weights[:, position].astype(np.float64),
-        (weights @ written.astype(np.float32)).astype(np.float64),
+        dropped[:, position].astype(np.float64) * written[position],
+        (dropped @ written.astype(np.float32)).astype(np.float64),
         attention.sink_weights(head).astype(np.float64),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model import Model, Trace
+from model import Intervention, Model, Trace
 from model.analysis import edge_values
 from model.analysis.heads import sinks
 from model.analysis.heads.families import Family, families
@@ -65,6 +65,22 @@ def test_every_number_of_a_key_is_that_of_a_plain_loop(name: str, position: int)
             assert found.carried[number] == pytest.approx(
                 expected["edge"] / expected["edges"], 1e-5
             )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [Intervention(ablated=frozenset({("decoder.0.self", 1)})), Intervention(dropout=0.5)],
+)
+def test_edges_are_those_of_the_changed_run(change: Intervention) -> None:
+    model = loaded("gpt")
+    trace = run(model, change)
+    for family in families(trace):
+        found = token_as_key(model, trace, family)
+        for number, (place, head) in enumerate(found.heads):
+            norms = edge_values(model, trace, place, head).norms
+            rows = rows_of(trace.find(place), head, 0)
+            assert found.edge[number] == pytest.approx(norms[rows, 0].mean(), rel=1e-5)
+            assert found.edges[number] == pytest.approx(norms[rows].sum(-1).mean(), rel=1e-5)
 
 
 def test_the_last_token_of_a_causal_text_is_no_ones_key() -> None:
