@@ -51,8 +51,10 @@ def slopes(heads: int) -> list[float]:
 
 
 def _preview(attention: Attention, head: int, allowed: Mask, added: Array) -> Preview:
-    allowed = allowed & allowed_cells(attention, head)
-    scores = np.where(allowed, attention.biased(head) + added, np.float32(-np.inf))
-    weights = probabilities(scores, attention.sink_of(head), ())[:, : allowed.shape[1]]
-    lost = np.where(allowed, 0, attention.weights(head)).sum(-1, dtype=np.float64)
+    own = allowed_cells(attention, head)
+    cut, allowed = own & ~allowed, allowed & own
+    cells = [cell[1:] for cell in attention.weights_set if cell[0] == head and allowed[cell[1:3]]]
+    scores = np.where(allowed, attention.biased(head) + added, np.float32(attention.mask_value))
+    weights = probabilities(scores, attention.sink_of(head), cells)[:, : allowed.shape[1]]
+    lost = np.where(cut, attention.weights(head), 0).sum(-1, dtype=np.float64)
     return Preview(allowed, read_only(added), read_only(weights), lost)

@@ -23,6 +23,30 @@ def test_a_window_drawn_is_a_window_run(name: str) -> None:
             np.testing.assert_allclose(found.lost.sum(), outside, rtol=1e-5, atol=1e-7)
 
 
+def test_masked_scores_keep_the_mask_value_of_the_run() -> None:
+    """With -2 a masked key still gets some weight, which no window cuts off."""
+    model = loaded("gpt")
+    first = model.attention_names[0]
+    own = run(model, Intervention(fill=-2.0)).find(first)
+    theirs = run(model, Intervention(fill=-2.0, window=3)).find(first)
+    found, wide = windowed(own, 1, 3), windowed(own, 1, 100)
+    np.testing.assert_allclose(found.weights, theirs.weights(1), atol=1e-6)
+    np.testing.assert_allclose(wide.weights, own.weights(1), atol=1e-6)
+    assert not wide.lost.any()
+    assert own.weights(1)[0, 1:].min() > 0
+
+
+def test_weights_that_were_set_stay_as_they_were_set() -> None:
+    model = loaded("gpt")
+    first = model.attention_names[0]
+    cells = frozenset({(first, 1, 4, 3, 0.5)})
+    own = run(model, Intervention(weights=cells)).find(first)
+    changed = run(model, Intervention(weights=cells, window=3, only=frozenset({first})))
+    found = windowed(own, 1, 3)
+    np.testing.assert_allclose(found.weights, changed.find(first).weights(1), atol=1e-6)
+    assert found.lost[4] == pytest.approx(float(own.weights(1)[4, 1]), rel=1e-5)
+
+
 def test_chunks_drawn_are_the_edges_between_them_cut() -> None:
     model = loaded("gpt")
     attention = run(model).attention[0]
