@@ -18,6 +18,7 @@ from model.nn.intervention import Intervention
 from model.nn.places import Place
 from model.run.model import Model
 from model.trace.arrays import Array
+from model.trace.check import largest
 from model.trace.trace import Trace
 from model.trace.unproven import WORDS
 
@@ -51,7 +52,7 @@ def check(model: Model, reference: Reference) -> Checked:
     """
     trace, result = traced(model, reference, Intervention())
     _same_weights(trace, reference)
-    if not max(attention.check() for attention in trace.attention) <= RECORDS:
+    if not largest(attention.check() for attention in trace.attention) <= RECORDS:
         raise ValueError("the outputs of its attention are not what its weights and values give")
     unproven: dict[Part, str] = dict(model.unproven)
     found: dict[Part, float | None] = {}
@@ -118,7 +119,7 @@ def _near(ours: Array, theirs: Array, what: str) -> None:
 
 
 def _normed(trace: Trace) -> None:
-    if not max((norm.check() for norm in trace.norms), default=0.0) <= RECORDS:
+    if not largest(norm.check() for norm in trace.norms) <= RECORDS:
         raise ValueError("its norms do not give what their formulas give")
 
 

@@ -2,6 +2,7 @@
 fit the processor's cache."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -9,6 +10,12 @@ from model.trace.arrays import Array, Mask
 from model.trace.stages import soft_capped
 
 BLOCK = 128  # queries
+
+
+def largest(gaps: Iterable[float]) -> float:
+    """The largest of several gaps; not a number where one of them is none: that is no gap of zero, as
+    Python's own `max` may have it."""
+    return float(np.max([0.0, *gaps]))
 
 
 def largest_gap(
@@ -31,7 +38,7 @@ def largest_gap(
     look_ahead stands for a look-ahead mask. bias: (T or 1, S). sink: the logit of the softmax's one more
     column. A row whose every key is masked by minus infinity is zero.
     """
-    largest = 0.0
+    gaps = []
     for start in range(0, len(query), BLOCK):
         rows = slice(start, min(start + BLOCK, len(query)))
         keys = slice(0, len(key))
@@ -49,8 +56,8 @@ def largest_gap(
         elif mask is not None:
             np.copyto(scores, np.float32(mask_value), where=~mask[rows, keys])
         gap = np.abs(_context(scores, value[keys], sink) - output[rows])
-        largest = max(largest, float(gap.max(initial=0.0)))
-    return largest
+        gaps.append(float(gap.max(initial=0.0)))
+    return largest(gaps)
 
 
 def _seen_by(rows: slice, mask: Mask | None, look_ahead: bool, keys: int) -> slice:

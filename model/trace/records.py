@@ -15,7 +15,7 @@ from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
 from model.nn.intervention import WeightSet
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only
-from model.trace.check import largest_gap
+from model.trace.check import largest, largest_gap
 from model.trace.stages import probabilities, soft_capped
 
 
@@ -190,7 +190,7 @@ class Attention:
 
     def check(self) -> float:
         """Largest |weights · value - recorded output| over heads, queries and dimensions."""
-        return max(self._gap(head) for head in range(self.heads))
+        return largest(self._gap(head) for head in range(self.heads))
 
     def _gap(self, head: int) -> float:
         if self.steps or any(cell[0] == head for cell in self.weights_set):
@@ -261,7 +261,7 @@ class NormRecord:
         if self.recorded is None:
             return worst
         expected = normalized * self.gamma + self.beta
-        return max(worst, float(np.abs(expected - self.recorded).max()))
+        return largest((worst, float(np.abs(expected - self.recorded).max())))
 
     def recomputed(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and 1/sqrt(variance + epsilon) of the input, (token, 1) each, in float64."""

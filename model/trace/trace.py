@@ -13,6 +13,7 @@ import numpy as np
 from model.nn.config import Part, Reasons, Stack
 from model.nn.intervention import Intervention
 from model.trace.arrays import Array, Mask, read_only
+from model.trace.check import largest
 from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.unproven import (
@@ -229,4 +230,4 @@ class Trace:
     @cached_property
     def _check(self) -> float:
         records: tuple[Attention | NormRecord, ...] = (*self.attention, *proven(self.norms))
-        return max(record.check() for record in records)
+        return largest(record.check() for record in records)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from model.trace.check import BLOCK
-from model.trace.records import Attention
+from model.trace.records import Attention, NormRecord
+from tests.model.made_trace import made_trace
 from tests.viz.explorer.records import record
 
 LONG = 2 * BLOCK + 7
@@ -50,3 +51,31 @@ def test_one_wrong_number_is_seen_wherever_it_is(row: int) -> None:
     output = attention.output.copy()
     output[1, row, 3] += 0.01
     assert replace(attention, output=output).check() == pytest.approx(0.01, rel=1e-2)
+
+
+def test_what_is_not_a_number_is_never_a_gap_of_zero() -> None:
+    attention = record(LONG)
+    output = attention.output.copy()
+    output[0, BLOCK, 3] = math.nan  # not in the first head's first rows, not in the last head
+    broken = replace(attention, output=output)
+    assert math.isnan(broken.check())
+    trace = replace(made_trace([np.eye(2)], "a b"), attention=(attention, broken, attention))
+    assert math.isnan(trace.check())
+
+
+def test_a_norm_whose_recorded_output_is_not_a_number_has_no_gap_of_zero() -> None:
+    numbers = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
+    mean, variance = numbers.mean(-1), numbers.var(-1)
+    norm = NormRecord(
+        name="decoder.0.self.norm",
+        kind="layer",
+        input=numbers,
+        mean=mean,
+        inverse_deviation=1 / np.sqrt(variance + 1e-5),
+        epsilon=1e-5,
+        gamma=np.ones(4, np.float32),
+        beta=np.zeros(4, np.float32),
+        recorded=np.full_like(numbers, math.nan),
+    )
+    assert replace(norm, recorded=None).check() < 1e-5
+    assert math.isnan(norm.check())
