@@ -2,7 +2,7 @@
 fit the processor's cache."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from model.trace.arrays import Array, Mask
 from model.trace.stages import soft_capped
 
 BLOCK = 128  # queries
+_STEPS = ("scores", "capped", "biased", "masked", "weights", "sink_weights")
 
 
 def largest(gaps: Iterable[float]) -> float:
@@ -58,6 +59,26 @@ def largest_gap(
         gap = np.abs(_context(scores, value[keys], sink) - output[rows])
         gaps.append(float(gap.max(initial=0.0)))
     return largest(gaps)
+
+
+def gaps_of_steps(steps: Mapping[str, Array], derived: object, head: int) -> Iterator[float]:
+    """The largest difference of each step of an explicit pass from the one that the vectors give, as a
+    share of its largest number where that is above 1. Dropout is drawn by chance: no vectors give it.
+
+    derived: the same record without steps.
+    """
+    for name in _STEPS:
+        if name in steps:
+            yield _share_apart(steps[name][head], getattr(derived, name)(head))
+
+
+def _share_apart(recorded: Array, derived: Array) -> float:
+    """Largest |recorded − derived|, as a share of the largest derived number where that is above 1.
+    Equal infinities are no difference."""
+    unequal = recorded != derived
+    finite = np.abs(derived[np.isfinite(derived)])
+    apart = np.abs(recorded[unequal] - derived[unequal]).max(initial=0.0)
+    return float(apart / finite.max(initial=1.0))
 
 
 def _seen_by(rows: slice, mask: Mask | None, look_ahead: bool, keys: int) -> slice:

@@ -5,7 +5,7 @@ head, query, key, token, d_k (width of a head), d_model, d_mlp.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from model.nn.config import AS_IN_GPT2, Activation, NormKind, Projection, Stack
 from model.nn.intervention import WeightSet
 from model.nn.places import Kind, Place
 from model.trace.arrays import Array, Mask, read_only
-from model.trace.check import largest, largest_gap
+from model.trace.check import gaps_of_steps, largest, largest_gap
 from model.trace.stages import probabilities, soft_capped
 
 
@@ -189,12 +189,14 @@ class Attention:
         return read_only(self.dropped(head) @ self._of(2, head))
 
     def check(self) -> float:
-        """Largest |weights · value - recorded output| over heads, queries and dimensions."""
+        """Largest |weights · value - recorded output| over heads, queries and dimensions; after an
+        explicit pass also the largest difference of its steps from what the vectors give."""
         return largest(self._gap(head) for head in range(self.heads))
 
     def _gap(self, head: int) -> float:
         if self.steps or any(cell[0] == head for cell in self.weights_set):
-            return float(np.abs(self.context(head) - self.output[head]).max())
+            written = float(np.abs(self.context(head) - self.output[head]).max())
+            return largest((written, *gaps_of_steps(self.steps, replace(self, steps={}), head)))
         return largest_gap(
             self.query[head],
             self._of(1, head),

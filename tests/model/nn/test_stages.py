@@ -117,6 +117,18 @@ def test_every_combination_of_stages_is_the_formula(
         assert replace(attention, steps={}, **{name: None}).check() > 1e-3
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_the_check_sees_one_wrong_number_in_any_step_of_an_explicit_pass(dropout: float) -> None:
+    _, attention = recorded(
+        CAUSAL, Intervention(dropout=dropout), explicit=True, **stages("cap", "bias", "sinks")
+    )
+    assert attention.check() < 1e-5
+    for name, step in attention.steps.items():
+        wrong = step.copy()
+        wrong[(1, 2, 0)[: wrong.ndim]] += 0.1
+        assert replace(attention, steps={**attention.steps, name: wrong}).check() > 1e-3, name
+
+
 @pytest.mark.parametrize("shape", BIASES.values(), ids=[*BIASES])
 @pytest.mark.parametrize("place", [SELF, CAUSAL], ids=["self", "causal"])
 def test_a_bias_is_what_the_kernel_adds_in_a_float_mask(
