@@ -7,12 +7,13 @@ from torch import Tensor, nn
 from model.analysis.attribution.modules import is_map
 from model.hub.adapters import position_kind
 from model.hub.feed_forward import FeedForwardParts
-from model.hub.parts import Anatomy, NormPart, StackPart
-from model.hub.probe import is_norm
+from model.hub.parts import Anatomy, AttentionPart, NormPart, StackPart
+from model.hub.probe import Probe, is_norm
 from model.nn.config import PositionKind, RotaryPairs, Shape, TransformerConfig
 
 LONGEST = 8_192  # tokens: the weights of one head of a longer text would take more than 256 MB
 T5_CONTEXT = 512  # tokens that T5 is trained on (Raffel et al. 2020)
+Turned = tuple[RotaryPairs, int]
 _CONTEXTS = (
     "max_position_embeddings",
     "n_positions",
@@ -22,8 +23,9 @@ _CONTEXTS = (
 )
 
 
-def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> TransformerConfig:
+def config_of(anatomy: Anatomy, body: Any, turned: Turned, found: Probe) -> TransformerConfig:
     """The config of a model. turned: which dimensions of a head are rotated in pairs, and how many.
+    found: the pass that told its anatomy.
 
     Where layers differ, it has the largest of their sizes.
     """
@@ -31,8 +33,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
     layers = {stack.stack: len(stack.blocks) for stack in anatomy.stacks}
     heads, key_heads, head_width = max(sizes_of(anatomy))
     first, source = blocks[0], anatomy.stacks[0]
-    norm = _first_norm(anatomy)
-    feed = _with_neurons(anatomy)
+    norm, feed = _first_norm(anatomy), _with_neurons(anatomy)
     table, output = body.get_input_embeddings().weight, body.get_output_embeddings()
     pairs, turned_width = turned
     fitting = anatomy.width % heads == 0 and anatomy.width // heads == head_width
@@ -64,7 +65,7 @@ def config_of(anatomy: Anatomy, body: Any, turned: tuple[RotaryPairs, int]) -> T
         hidden_bias=feed is None or getattr(feed.w_out, "bias", None) is not None,
         parallel=source.parallel,
         norm_bias=getattr(norm and norm.module, "bias", None) is not None,
-        query_key_norm=_inner_norms(first.attentions[0].module),
+        query_key_norm=_inner_norms(first.attentions[0], found),
         shared_norm=norm is not None
         and first.feed_forward is not None
         and first.feed_forward.norm is not None
@@ -163,10 +164,19 @@ def _has_bias(attention: nn.Module) -> bool:
     return getattr(maps[0], "bias", None) is not None if maps else False
 
 
-def _inner_norms(attention: nn.Module) -> int:
-    """How many numbers the norms of queries and keys hold."""
-    norms = [part for part in attention.modules() if is_norm(part)]
-    return sum(weight.numel() for part in norms for weight in part.parameters())
+def _inner_norms(part: AttentionPart, found: Probe) -> int:
+    """How many numbers the norms of queries and keys hold: those that run before the attention and give
+    vectors of one head, or of all side by side."""
+    attended = next((call.at for call in found.attended if call.module is part.module), 0)
+    whole = {part.head_width * heads for heads in (part.heads, part.key_heads)}
+    inside = set(part.module.modules())
+    norms = {
+        call.module
+        for call in found.calls
+        if call.at < attended and call.module in inside and is_norm(call.module)
+        if call.gave.shape[-1] in ({part.head_width} if call.gave.ndim > 3 else whole)
+    }
+    return sum(weight.numel() for norm in norms for weight in norm.parameters())
 
 
 def _rotary_base(described: Any) -> float:

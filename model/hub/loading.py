@@ -74,7 +74,7 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
     turned = rotary_pairs(parts.rotary, found, probed)
     if (reason := uneven(parts)) is not None:
         parts = replace(parts, unproven={**parts.unproven, "sizes": reason})
-    module = HubTransformer(body, parts, config_of(parts, body, turned))
+    module = HubTransformer(body, parts, config_of(parts, body, turned, found))
     model = Model(
         name,
         module,

@@ -6,6 +6,7 @@ Axes: B batch, H heads, T tokens, D width of a head, R dimensions that turn.
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from model.hub.hooks import unturned
@@ -25,8 +26,17 @@ def rotary_pairs(
     # Every position gets the cosines and sines of position 0.
     with hooked((part, lambda module, read, gave: unturned(gave)) for part in rotary):
         still = again()
-    turned, plain = found.attended[0], still.attended[0]
-    return _pairs(plain.query[..., :width], turned.query[..., :width]), width
+    for turned, plain in zip(found.attended, still.attended, strict=True):
+        if not torch.equal(turned.query, plain.query):  # the first layer that turns its queries
+            return _pairs_of_head(plain.query, turned.query, width), width
+    return "other", width
+
+
+def _pairs_of_head(plain: Tensor, turned: Tensor, width: int) -> RotaryPairs:
+    """The kind of pairs among the first dimensions of (B, H, T, D). Where the others do not stay as they
+    are, the turned ones stand elsewhere: behind them in DeepSeek."""
+    stays = torch.equal(turned[..., width:], plain[..., width:])
+    return _pairs(plain[..., :width], turned[..., :width]) if stays else "other"
 
 
 def _pairs(plain: Tensor, turned: Tensor) -> RotaryPairs:

@@ -58,10 +58,13 @@ class AroundHeads:
 
     @cached_property
     def turn(self) -> Turn | None:
-        """By which angles, (n, T/2), rotary positions turn the queries; None where they do not."""
+        """By which angles, (n, T/2), rotary positions turn the queries; None where they do not, or where
+        queries turned so are not the recorded ones: some layers turn none."""
         angles, pairs = self.trace.angles, self.model.config.rotary_pairs
         queries = self.attention.query.shape[1]
         if not self.attention.projection.turned or angles is None or pairs == "other":
+            return None
+        if not self._knows_queries:
             return None
         return None if len(angles) < queries else Turn(angles[:queries].astype(np.float64), pairs)
 
@@ -78,8 +81,13 @@ class AroundHeads:
     @cached_property
     def norms_queries(self) -> bool:
         """Whether a norm of each head's queries follows W_Q, in a way that is known."""
-        if not self.attention.projection.normed:
+        if not self.attention.projection.normed or not self._knows_queries:
             return False
+        return isinstance(self.query_map(0).gamma, np.ndarray)
+
+    @cached_property
+    def _knows_queries(self) -> bool:
+        """Whether the map to the queries, their norm and their turn give the recorded ones."""
         try:
             self.query_map(0)
         except ValueError:
