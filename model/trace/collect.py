@@ -1,6 +1,6 @@
 """From the tensors of a pass to the plain arrays of a Trace."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -62,9 +62,10 @@ def attention_record(
     ablated: tuple[int, ...],
     projection: Projection,
     weights_set: tuple[WeightSet, ...] = (),
+    biases: dict[object, Array | None] | None = None,
 ) -> Attention:
     """One sub-layer's tensors as a record of plain arrays. Cross-attention is never rotary, for its
-    queries and keys stand in two texts."""
+    queries and keys stand in two texts. biases: those of other sub-layers, for what has the same tensor."""
     place, crosses = tensors.place, tensors.place.kind == "cross"
     return Attention(
         place=place,
@@ -80,10 +81,30 @@ def attention_record(
         steps={name: array_of(step) for name, step in tensors.steps.items()},
         projection=replace(projection, turned=False) if crosses else projection,
         cap=tensors.cap,
-        bias=None if tensors.bias is None else _bias_of(tensors.bias),
+        bias=None
+        if tensors.bias is None
+        else _known_bias(tensors.bias, {} if biases is None else biases),
         sinks=None if tensors.sinks is None else array_of(tensors.sinks.detach().clone()[None]),
         window=tensors.window,
     )
+
+
+def _attention_records(recorder: Recorder, projection: Projection) -> Iterator[Attention]:
+    """Every attention sub-layer of a pass; a bias that several share is kept once."""
+    biases: dict[object, Array | None] = {}
+    for tensors in recorder.attention:
+        name, intervention = tensors.place.name, recorder.intervention
+        ablated, cells = intervention.ablated_heads(name), intervention.weights_in(name)
+        yield attention_record(tensors, ablated, projection, cells, biases)
+
+
+def _known_bias(bias: Tensor, known: dict[object, Array | None]) -> Array | None:
+    """`_bias_of`, once for each tensor: the layers of a stack share one. All of a pass are alive here, so
+    that a place in memory tells them apart."""
+    tensor = (bias.data_ptr(), bias.device, bias.shape, bias.stride(), bias.dtype)
+    if tensor not in known:
+        known[tensor] = _bias_of(bias)
+    return known[tensor]
 
 
 def _bias_of(bias: Tensor) -> Array | None:
@@ -208,15 +229,7 @@ def trace_of(
         intervention=intervention,
         tokens=tokens,
         target_tokens=target_tokens,
-        attention=_with_one_mask(
-            attention_record(
-                tensors,
-                intervention.ablated_heads(tensors.place.name),
-                projection,
-                intervention.weights_in(tensors.place.name),
-            )
-            for tensors in recorder.attention
-        ),
+        attention=_with_one_mask(_attention_records(recorder, projection)),
         norms=tuple(map(norm_record, recorder.norms)),
         residual={stack: tuple(map(array_of, one)) for stack, one in recorder.streams.items()},
         summands={

@@ -150,6 +150,14 @@ def test_every_stage_is_what_its_formula_says(stages: Model, without: str, expli
     assert trace.check() < 1e-4
 
 
+def test_one_bias_is_recorded_once_for_all_layers(stages: Model) -> None:
+    """A pass on another device would else copy it to the CPU for each layer."""
+    first, *others = stages.trace(TEXT).attention
+    assert first.bias is not None
+    assert others
+    assert all(other.bias is first.bias for other in others)
+
+
 def test_padding_beside_a_text_changes_nothing(stages: Model) -> None:
     """A window and a bias count distances, so that padding in front moves nothing."""
     ids = torch.tensor([[token.id for token in stages.tokens(TEXT)]])
