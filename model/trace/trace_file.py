@@ -1,6 +1,7 @@
 """A trace as a file for other programs, and back. docs/trace-format.md describes its layout."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from model.nn.config import Projection, Stack
+from model.nn.config import Projection, Reasons, Stack
 from model.nn.intervention import Intervention
 from model.nn.patches import Patch
 from model.nn.places import Place
@@ -18,7 +19,7 @@ from model.trace.arrays import Array, read_only
 from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import Logits, Trace
-from model.trace.unproven import proven, proven_states
+from model.trace.unproven import WORDS, proven, proven_states
 
 FORMAT, VERSION = "attention-visualizer trace", 1
 _VECTORS = ("query", "key", "value")
@@ -192,7 +193,7 @@ def _read(description: Written, arrays: Arrays) -> Trace:
             for name in description.get("experts", ())
         ),
         written={name: arrays[f"written/{name}"] for name in description.get("written", ())},
-        unproven=description.get("unproven", {}),
+        unproven=_read_unproven(description.get("unproven", {})),
     )
 
 
@@ -204,6 +205,7 @@ def _read_token(written: Written) -> Token:
 def _read_attention(entry: Written, arrays: Arrays) -> Attention:
     place = f"attention/{entry['name']}"
     query, key, value = (arrays[f"{place}/{name}"] for name in _VECTORS)
+    _refuse_wrong_stages(entry, arrays, query.shape[1], key.shape[1])
     return Attention(
         Place(entry["stack"], entry["layer"], entry["kind"]),
         entry["heads"],
@@ -222,6 +224,32 @@ def _read_attention(entry: Written, arrays: Arrays) -> Attention:
         sinks=arrays.get(f"{place}/sinks"),
         window=entry.get("window"),
     )
+
+
+def _refuse_wrong_stages(entry: Written, arrays: Arrays, queries: int, keys: int) -> None:
+    """Raises ValueError for a cap, window, bias or sinks that no pass can have."""
+    place, heads, cap, window = entry["name"], entry["heads"], entry.get("cap"), entry.get("window")
+    if cap is not None and not (type(cap) in (int, float) and 0 < cap < math.inf):
+        raise ValueError(f"The cap of {place} is {cap!r}; it must be a number above 0.")
+    if window is not None and not (type(window) is int and window > 0):
+        raise ValueError(f"The window of {place} is {window!r}; it must be a number of keys.")
+    sinks, bias = (arrays.get(f"attention/{place}/{name}") for name in ("sinks", "bias"))
+    if sinks is not None and sinks.shape != (heads,):
+        raise ValueError(f"The sinks of {place} have the shape {sinks.shape}, not ({heads},).")
+    whole = heads, queries, keys
+    if bias is not None and not (
+        bias.ndim == 3 and all(a in (1, b) for a, b in zip(bias.shape, whole, strict=True))
+    ):
+        raise ValueError(f"The biases of {place} have the shape {bias.shape}, not {whole}.")
+
+
+def _read_unproven(written: object) -> Reasons:
+    """Why parts are not proven. Raises ValueError for parts that no model has."""
+    if not isinstance(written, dict) or not all(
+        part in WORDS and isinstance(reason, str) for part, reason in written.items()
+    ):
+        raise ValueError(f"The parts that are not proven are {written!r}.")
+    return written
 
 
 def _read_norm(entry: Written, arrays: Arrays) -> NormRecord:

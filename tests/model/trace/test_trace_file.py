@@ -1,6 +1,7 @@
 """What leaves the app comes back as it was: the trace file and the CSV."""
 
 import io
+import json
 from dataclasses import fields, replace
 
 import numpy as np
@@ -133,6 +134,44 @@ def test_the_stages_of_later_models_come_back() -> None:
     )
     trace = replace(made, attention=(staged,), summands={"decoder": {}})
     assert_same_trace(trace, read_trace(trace_file(trace)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"cap": "x"}, "cap"),
+        ({"cap": 0}, "cap"),
+        ({"window": -1}, "window"),
+        ({"window": 2.5}, "window"),
+        ({"sinks": np.zeros(3, np.float32)}, "sinks"),
+        ({"bias": np.zeros((2, 4), np.float32)}, "biases"),
+        ({"bias": np.zeros((2, 4, 3), np.float32)}, "biases"),
+    ],
+    ids=str,
+)
+def test_stages_that_no_pass_can_have_are_refused_in_a_sentence(
+    wrong: dict[str, object], named: str
+) -> None:
+    made = made_trace([np.tri(4, dtype=np.float32)] * 2, "a b c d")
+    attention = replace(made.attention[0], **wrong)
+    with pytest.raises(ValueError, match=f"The {named} of decoder.0.self"):
+        read_trace(trace_file(replace(made, attention=(attention,))))
+
+
+@pytest.mark.parametrize("wrong", [["stream"], {"steam": "a reason"}, {"stream": 3}], ids=str)
+def test_parts_that_no_model_has_are_refused(
+    wrong: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = made_trace([np.eye(2)], "a b")
+    written = trace_file(made)
+    at = json.loads
+    monkeypatch.setattr(json, "loads", lambda text: _with_unproven(at(text), wrong))
+    with pytest.raises(ValueError, match="parts that are not proven"):
+        read_trace(written)
+
+
+def _with_unproven(read: dict[str, object], wrong: object) -> dict[str, object]:
+    return read | {"unproven": wrong} if "tokens" in read else read
 
 
 def test_every_field_of_a_record_is_written() -> None:
