@@ -1,14 +1,17 @@
 """Attention modules that compute their scores themselves, through our `attend`: the library's own numbers."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from transformers import T5Config
 
 from model.hub.adapters import adapt, reference_mended
 from model.hub.attention import NAME, register
+from model.hub.config import context_of
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording
 from tests.model.hub_families import VOCABULARY
@@ -120,7 +123,10 @@ def test_a_cache_gives_the_same_next_logits(case: str) -> None:
 
 def test_a_t5_reads_and_writes_as_many_tokens_as_it_is_trained_on() -> None:
     """Its config names no length: without a bound one that never ends would write for minutes."""
-    assert loaded("t5").config.n_ctx == 512
+    named = T5Config(n_positions=48)
+    unnamed = SimpleNamespace(relative_attention_num_buckets=32)
+    source = SimpleNamespace(positions=None)
+    assert [context_of(source, config) for config in (named, unnamed)] == [48, 512]
 
 
 def test_an_mpt_reads_no_more_tokens_than_it_has_biases_for() -> None:

@@ -106,7 +106,7 @@ UNTRUE: dict[str, Damage] = {
     "heads that do not fit": lambda f: rewrite(f / "config.json", heads=7),
     "a width in letters": lambda f: rewrite(f / "config.json", d_model="24"),
     "an unknown shape": lambda f: rewrite(f / "config.json", shape="mixture"),
-    "an unknown field": lambda f: rewrite(f / "config.json", experts=8),
+    "an unknown field": lambda f: rewrite(f / "config.json", clocks=8),
     "a missing field": lambda f: (f / "config.json").write_text('{"shape": "decoder"}'),
     "an unknown tokenizer": lambda f: rewrite(f / "tokenizer.json", kind="magic"),
     "a shorter list of words": lambda f: rewrite(f / "tokenizer.json", words=["<start>", "<end>"]),

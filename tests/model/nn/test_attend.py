@@ -167,7 +167,7 @@ def test_without_a_recorder_nothing_is_kept_and_nothing_changes() -> None:
 def test_masks_say_who_may_look() -> None:
     t, f = True, False
     assert causal_mask(3).tolist() == [[t, f, f], [t, t, f], [t, t, t]]
-    assert causal_mask(2, 4).tolist() == [[t, f, f, f], [t, t, f, f]]
+    assert causal_mask(2, 4).tolist() == [[t, t, t, f], [t, t, t, t]]  # two were read before
 
 
 def test_an_intervention_adds_to_the_mask_or_lifts_it() -> None:
