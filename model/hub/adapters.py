@@ -144,7 +144,7 @@ def _falcon(
         key, value = layer_past.update(key, value, self.layer_idx)
     mask, bias = attention_mask, None
     if alibi is not None:
-        bias = alibi.reshape(len(query), self.num_heads, 1, -1) * self.inv_norm_factor
+        bias = alibi.reshape(-1, self.num_heads, 1, alibi.shape[-1]) * self.inv_norm_factor
         if mask is not None and mask.dtype.is_floating_point:  # the biases are in it already
             mask = mask > torch.finfo(mask.dtype).min
     context, _none = hub_attention(

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -194,9 +195,14 @@ class Recorder:
         layer's first attention sub-layer."""
         read = self.through("stream", name, state)
         states = self.streams.get(stack)
-        if read is not state and states and states[-1].data_ptr() == state.data_ptr():
+        if read is not state and states and _are_equal(states[-1], state):
             states[-1] = read
         return read
+
+
+def _are_equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two states are one, or a copy of each other (DeBERTa multiplies its embedding by the mask)."""
+    return one.data_ptr() == other.data_ptr() or (not one.is_meta and torch.equal(one, other))
 
 
 _SILENT = Recorder()

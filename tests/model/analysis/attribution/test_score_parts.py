@@ -55,10 +55,19 @@ def test_the_parts_of_a_score_add_up_in_every_head(model: Model, trace: Trace) -
     hold_everywhere(model, trace)
 
 
+# Layers that turn their vectors by tables of their own; norms over all heads at once.
+REFUSED = {"gemma3": "rotates", "modernbert": "rotates", "olmo2": "no map"}
+
+
 @pytest.mark.parametrize("family", hub_models.FAMILIES)
 def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(family: str) -> None:
     model = hub_models.loaded(family)
-    hold_everywhere(model, hub_models.traced(model))
+    trace = hub_models.traced(model)
+    if family in REFUSED:
+        with pytest.raises(ValueError, match=REFUSED[family]):
+            hold_everywhere(model, trace)
+    else:
+        hold_everywhere(model, trace)
 
 
 def test_the_parts_of_a_score_add_up_in_every_layer_of_smollm2() -> None:
