@@ -172,7 +172,11 @@ class _Stack:
         kept = {"token": keys, "head": shared, "head · d_k": shared * d_k}
         bias = " + b" if config.qkv_bias else ""
         group = f", {heads // shared} heads to a key" if config.groups_keys else ""
+        scaled = "scores / √dₖ" if config.scaled_scores else "scores, not divided"
+        capped = ", capped" if config.cap else ""
+        biased = ", biases added" if config.biases_positions and kind == "self" else ""
         masked = ", masked" if kind == "self" and self.stack == "decoder" else ""
+        sink = ", with its sink" if config.sinks else ""
         mixed = "context · W_O" + (" + b_O" if config.output_bias else "")
         flat = partial(self._made, kind, part="projections", times=self.layers)
         pairs = partial(self._made, kind, part="pairs", times=self.layers, sizes={"key": keys})
@@ -184,8 +188,8 @@ class _Stack:
         for name in ("K", "V"):
             yield flat(f"{name}, heads first", _SWAPPED, _BY_HEAD, new=0, sizes=kept)
         yield pairs("Scores", f"Q·Kᵀ{group}", _PAIRS, each=2 * d_k)
-        yield pairs("Scaled", f"scores / √dₖ{masked}", _PAIRS, each=1)
-        yield pairs("Weights", "softmax of each row", _PAIRS, each=SOFTMAX)
+        yield pairs("Scaled", f"{scaled}{capped}{biased}{masked}", _PAIRS, each=1)
+        yield pairs("Weights", f"softmax of each row{sink}", _PAIRS, each=SOFTMAX)
         yield pairs("Context", "weights · V", _BY_HEAD, each=2 * keys)
         yield flat("Tokens first again", _SWAPPED, _SPLIT, new=0)
         yield flat("Heads side by side", "heads · dₖ, one axis", _FLAT, new=0)

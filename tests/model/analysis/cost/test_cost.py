@@ -249,3 +249,21 @@ def test_parts_add_up_and_each_number_is_kept_once() -> None:
 def test_lengths_below_one_are_refused(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         Lengths(*sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "scaled", "weights"),
+    [
+        (
+            "all-stages",
+            "scores / √dₖ, capped, biases added, masked",
+            "softmax of each row, with its sink",
+        ),
+        ("distance-buckets", "scores, not divided, biases added", "softmax of each row"),
+        ("stories", "scores / √dₖ, masked", "softmax of each row"),
+    ],
+)
+def test_the_stages_of_a_model_are_told_and_no_others(name: str, scaled: str, weights: str) -> None:
+    told = [step.formula for step in operations(loaded(name).config, Lengths(1, 7))]
+    assert scaled in told
+    assert weights in told
