@@ -49,7 +49,11 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     new = page.locator("mark u")
     expect(new).to_have_text(re.compile("Hill"))
     expect(plots(page)).to_have_count(2)
-    page.get_by_role("button", name="Next", exact=True).click()
+    following = page.get_by_role("button", name="Next", exact=True)
+    control, picture = following.bounding_box(), plots(page).first.bounding_box()
+    assert control is not None and picture is not None
+    assert 0 < control["y"] - picture["y"] - picture["height"] < 250  # both are seen together
+    following.click()
     expect(new).to_have_text(".")
     page.get_by_role("button", name="Back", exact=True).click()
     expect(new).to_have_text(re.compile("Hill"))

@@ -39,25 +39,29 @@ def kept(seen: Look) -> None:
     with how:
         draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-kept-how") == DRAW
         choice = drawn(seen) if draws else Choice(Sampling())
+    with where:
         count = tokens_to_write(seen)
     with pictures:
         found = writing(seen, choice, count)
     if found is None or not found.steps:
         return
-    ids = written_to_step(seen, found, count, "prediction-kept-step", where, first=FIRST)
+    with pictures:
+        picture, words = st.columns([3, 2], gap="large")
+    with picture:
+        stairs, below = st.container(), st.container()
+        ids = written_to_step(seen, found, count, "prediction-kept-step", below, first=FIRST)
     run = traced(request_after(seen, ids[:-1]))
     read = run.tokens_of("decoder")
     source = len(run.tokens) if run.target_tokens else 0
     steps = writing_steps(seen.model.config, len(read) - len(ids) + 1, len(ids), source)
-    with pictures:
-        picture, words = st.columns([3, 2], gap="large")
-        with picture:
-            chart(staircase(steps, [token.text for token in read]), "prediction-kept")
-            _scores(steps, source)
-        with words:
-            _say_new(seen, run, steps, source)
-            if len(ids) > 1:
-                _say_why(apart(traced(request_after(seen, ids[:-2])), run), steps[-1])
+    with stairs:
+        chart(staircase(steps, [token.text for token in read]), "prediction-kept")
+    with picture:
+        _scores(steps, source)
+    with words:
+        _say_new(seen, run, steps, source)
+        if len(ids) > 1:
+            _say_why(apart(traced(request_after(seen, ids[:-2])), run), steps[-1])
     st.markdown("**What is kept after this step**")
     written = found.steps[len(ids) - 1]
     if any(one.rebuilds(run.find(name)) for name, one in written.kept.items()):

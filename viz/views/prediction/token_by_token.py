@@ -64,17 +64,29 @@ def _one_text(
     """One token at each step, likeliest or drawn."""
     with boxes[0]:
         choice = drawn(seen) if draws else Choice(Sampling())
+    with boxes[1]:
         steps = tokens_to_write(seen)
     with pictures:
         found = writing(seen, choice, steps)
     if found is None or not found.steps:
         return
-    ids = written_to_step(seen, found, steps, "prediction-step", boxes[1])
+    with pictures:
+        text = st.container()
+        expected, reading = st.columns([3, 2], gap="large")
+    with expected:
+        bars, below = st.container(), st.container()
+        ids = written_to_step(seen, found, steps, "prediction-step", below)
     run = traced(request_after(seen, ids[:-1]))
     read = run.tokens_of("decoder")
-    with pictures:
+    with text:
         so_far(read[: len(read) - len(ids) + 1], seen.model.tokenizer.named(ids))
-        _picture(seen, run, choice, ids)
+    with bars:
+        _expected(seen, run, choice, ids)
+    with expected:
+        st.latex(GREEDY if choice.seed is None else DRAWN)
+    with reading:
+        _reading(run, ids)
+    with pictures:
         look_for(
             "Each step adds the underlined token. The second picture shows which tokens the model "
             "attended to when it predicted that token."
@@ -94,24 +106,24 @@ def _matrix(seen: Look, *, grows: bool) -> None:
     page.explored(seen)
 
 
-def _picture(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> None:
-    """Left the choice, right what the last token read, in a layer and head of the reader's."""
-    expected, read = st.columns([3, 2], gap="large")
-    with expected:
-        row = row_of(run, run.require_prediction().after(-1), choice.sampling)
-        draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
-        st.latex(GREEDY if choice.seed is None else DRAWN)
-    with read:
-        names = [one.name for one in run.attention if one.stack == "decoder"]
-        attention, head = choose_layer_and_head(run, names)
-        weights = attention.weights(head)[-1]
-        queries, texts = labels_of(run, attention)
-        new = 0 if attention.kind == "cross" else len(ids) - 1
-        chart(weights_row(weights, texts, written=new), "prediction-step-reading")
-        st.caption(
-            f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
-            f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
-            f"differ from the model's own by at most {difference(run.check())}."
-        )
-        keys, last = list(map(token_label, texts)), token_label(queries[-1], 24)
-        table({"query": last, "key": keys, "weight": weights}, "prediction-step-weights")
+def _expected(seen: Look, run: Trace, choice: Choice, ids: tuple[int, ...]) -> None:
+    """The likeliest tokens of the step, and the one that was chosen."""
+    row = row_of(run, run.require_prediction().after(-1), choice.sampling)
+    draw_row(seen, row, "prediction-step-bars", count=LISTED, chosen=ids[-1])
+
+
+def _reading(run: Trace, ids: tuple[int, ...]) -> None:
+    """What the last token read, in a layer and head of the reader's."""
+    names = [one.name for one in run.attention if one.stack == "decoder"]
+    attention, head = choose_layer_and_head(run, names)
+    weights = attention.weights(head)[-1]
+    queries, texts = labels_of(run, attention)
+    new = 0 if attention.kind == "cross" else len(ids) - 1
+    chart(weights_row(weights, texts, written=new), "prediction-step-reading")
+    st.caption(
+        f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
+        f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
+        f"differ from the model's own by at most {difference(run.check())}."
+    )
+    keys, last = list(map(token_label, texts)), token_label(queries[-1], 24)
+    table({"query": last, "key": keys, "weight": weights}, "prediction-step-weights")

@@ -20,6 +20,7 @@ from viz.views.worked.printed_table import printed_table
 
 WORKED_PAGE = "pages/worked_examples.py"
 SHOW, NOTES, CODE = "show", "notes", "code"  # show=… in the link opens the tab about the notes, …
+NO_CODE = "This step has no code: it computes nothing, it shows what is there."
 PLACES = "worked-steps"  # session state: the open step of each example
 SCROLLING = """<style>
 .st-key-%s { overflow-x: auto }
@@ -68,9 +69,12 @@ def work_through(example: Example, moved: Callable[[int], None] | None = None) -
     with formula:
         stop = "" if example.title.endswith("?") else "."
         st.markdown(f"**{plain(example.title)}{stop}** {plain(example.idea)}")
-        if step.code and reads_code(example.name):
+        chosen = any(one.code for one in example.steps) and reads_code(example.name)
+        if chosen and step.code:
             code_of_step(example, position)
         else:
+            if chosen:
+                st.caption(NO_CODE)
             st.latex(step.formula)
         if step.comment:
             st.caption(plain(step.comment))
