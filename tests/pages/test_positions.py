@@ -158,7 +158,7 @@ def test_slopes_are_drawn_for_each_head_and_one_distance_is_worked_out() -> None
     control(app, "Head").set_value(2).run()
     control(app, "Distance").set_value(-8).run()
     assert "b = -0.015625 \\cdot 8 = -0.1250" in " ".join(part.value for part in app.latex)
-    assert "differ from what the model added by at most 0." in said(app)
+    assert "over all pairs of your sentence these equal what the model added." in said(app)
 
 
 def test_buckets_are_drawn_for_each_stack_from_its_own_table() -> None:
@@ -172,6 +172,7 @@ def test_buckets_are_drawn_for_each_stack_from_its_own_table() -> None:
         at = numbers(curve["x"]).tolist().index(-3)
         own = state[f"{stack}.position_bias.table.weight"][3, 1]
         assert numbers(curve["y"])[at] == pytest.approx(float(own))
+        assert curve["line"]["shape"] == "hvh"
         assert f"All 2 layers of the {stack} share this table W." in said(app)
     control(app, "Show").set_value("Word order").run()
     assert "Positions off: largest difference" in said(app)

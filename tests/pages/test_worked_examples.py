@@ -65,6 +65,9 @@ def test_code_takes_the_formulas_place_and_stays_chosen() -> None:
         "scores = query @ key.T",
         "print(torch.as_tensor(scores).tolist())",
     ]
+    app.selectbox(key="step-the-cat-sat").set_value(5).run()
+    assert not app.code
+    assert "This step has no code" in " ".join(part.value for part in app.caption)
     app.selectbox(key="worked-topic").select("§9").run()
     assert app.code[0].value.splitlines() == ["mean = x.mean()  # one number", "mean  # 5"]
     app.segmented_control(key="reading-layer-norm-by-hand").set_value("Formula").run()

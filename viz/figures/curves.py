@@ -96,9 +96,18 @@ def position_curves(
 
 
 def bias_curves(
-    distances: Sequence[int], values: NDArray[np.floating], *, chosen: int, first: int = 0
+    distances: Sequence[int],
+    values: NDArray[np.floating],
+    *,
+    chosen: int,
+    first: int = 0,
+    stairs: bool = False,
+    mark: int | None = None,
 ) -> go.Figure:
-    """values (head, distance): one curve a head, the chosen one strong. first: the first head's number."""
+    """values (head, distance): one curve a head, the chosen one strong.
+
+    first: the first head's number. stairs: as steps, each as wide as its distance. mark: a distance, marked.
+    """
     lines = [
         line(
             distances,
@@ -108,11 +117,14 @@ def bias_curves(
             dash=_DASHES[head // len(COLOURS) % len(_DASHES)],
             width=4 if first + head == chosen else 1.5,
             hover=f"head {first + head}, distance %{{x}}<br>bias %{{y:.4f}}",
-        )
+        ).update(line_shape="hvh" if stairs else "linear")
         for head, curve in enumerate(values)
     ]
     across = titled("distance: position of the key − position of the query")
-    return chart(lines, across, titled("added to the score"), height=430, showlegend=True)
+    figure = chart(lines, across, titled("added to the score"), height=430, showlegend=True)
+    if mark is not None:
+        figure.add_vline(mark, line={"dash": "dot", "color": MASKED})
+    return figure
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,6 @@ def lines_of(
         for line in snippet.lines
     ]
     lines.append(f"{filled(snippet.result, cell)}  # {number(value)}")
-    st.code("\n".join(lines), language="python", wrap_lines=True)
+    st.code("\n".join(lines), language="python")
     if snippet.remark:
         st.caption(plain(snippet.remark))

@@ -118,7 +118,7 @@ def _untrained() -> None:
             "Untrained: random weights",
             names,
             "picker-untrained",
-            placeholder="Choose a class of the notes, or what is new since",
+            placeholder="The notes' classes; caps, ALiBi, sinks, windows",
             named=_about_untrained,
             take=open_model,
         )

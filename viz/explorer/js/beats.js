@@ -31,7 +31,7 @@ export function beatsOf(derived, layer, query) {
 }
 
 function capInWords({ cap }) {
-  return `Each score becomes ${precise(cap)} · tanh(score / ${precise(cap)}): large ones shrink, small ones hardly change.`;
+  return `Each score becomes ${cap} · tanh(score / ${cap}): large ones shrink, small ones hardly change.`;
 }
 
 function maskInWords({ hidden }, layer, query) {

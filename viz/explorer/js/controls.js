@@ -2,7 +2,7 @@
 
 import { isMissing } from "./around.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
-import { context2d, paintThumbnail } from "./paint.js";
+import { paintAwaited, paintThumbnail } from "./paint.js";
 import { panelOf, rangesOf } from "./view.js";
 
 /** The side of a stage's picture in pixels: smaller where there are many. */
@@ -58,7 +58,8 @@ export class Controls {
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const panel = panelOf(stages[n], layer, derived, ranges);
       if (panel.values) paintThumbnail(canvas, panel, palette, side);
-      else context2d(canvas, side, side); // empty until the values have arrived
+      else paintAwaited(canvas, palette, side);
+      canvas.parentElement.title = panel.values ? "" : "opens when chosen";
     });
   }
 }

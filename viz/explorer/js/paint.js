@@ -170,6 +170,17 @@ export function paintThumbnail(canvas, panel, palette, side) {
   paintPanel(context2d(canvas, side, side), cellsOf(panel, window, palette), panel, box, palette);
 }
 
+/** Three dots for a panel whose values have not arrived. */
+export function paintAwaited(canvas, palette, side) {
+  const context = context2d(canvas, side, side);
+  context.fillStyle = palette.masked;
+  for (const across of [0.3, 0.5, 0.7]) {
+    context.beginPath();
+    context.arc(across * side, side / 2, side / 20, 0, 2 * Math.PI);
+    context.fill();
+  }
+}
+
 /** The whole figure without Plotly: cells, hatching, captions and tick labels. */
 export function paintFigure(canvas, figure, palette) {
   const { layout, window, panels } = figure;

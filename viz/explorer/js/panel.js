@@ -161,7 +161,7 @@ function cappedDetails({ layer, derived, cell }) {
   const shrinks = Math.abs(derived.scaled[at] - derived.capped[at]);
   return [
     paragraph(
-      `The cap is ${precise(layer.cap)}. It takes ${precise(derived.scaled[at])} to ${precise(derived.capped[at])}, `,
+      `The cap is ${layer.cap}. It takes ${precise(derived.scaled[at])} to ${precise(derived.capped[at])}, `,
       `${precise(shrinks)} closer to 0.`,
     ),
     paragraph("tanh is almost a straight line near 0 and never passes ±1, so no score passes the cap."),
@@ -173,10 +173,11 @@ function biasedDetails(scene) {
   if (layer.bias === null) return [paragraph("This run adds no bias.")];
   const bias = biasOf(layer, cell.head)(cell.query, cell.key);
   const away = cell.query - cell.key;
-  const where = away === 0 ? "at the same place" : `${Math.abs(away)} ${away > 0 ? "before" : "after"} it`;
+  const tokens = Math.abs(away) === 1 ? "1 token" : `${Math.abs(away)} tokens`;
+  const where = away === 0 ? "at the query's own place" : `${tokens} ${away > 0 ? "before" : "after"} the query`;
   return [
     paragraph(
-      `The key is ${where}. For ${tokenName(scene, "query")} and ${tokenName(scene, "key")} this head adds ${precise(bias)}.`,
+      `The key stands ${where}. For ${tokenName(scene, "query")} and ${tokenName(scene, "key")} this head adds ${precise(bias)}.`,
     ),
     ...(layer.biasBy === "distance"
       ? [paragraph("It depends on the distance only: every cell of a diagonal gets the same.")]

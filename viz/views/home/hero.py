@@ -60,4 +60,6 @@ def _expected(seen: Look) -> str:
         return ""
     shares = probabilities(prediction.after(-1))
     (token,) = seen.model.tokenizer.named([int(shares.argmax())])
-    return f"→ {token_label(token.text)} {shares.max():.0%}"
+    likeliest = shares.max()
+    share = f"{likeliest:.0%}" if likeliest >= 0.01 else "<1%"
+    return f"→ {token_label(token.text)} {share}"

@@ -57,11 +57,11 @@ def score_biases(seen: Look) -> None:
     if found is not None:
         with choices:
             look_for(ALIBI if found.kind == "alibi" else BUCKETS, above)
-            _at_a_distance(found, head)
+            distance = _at_a_distance(found, head)
             if found.kind == "buckets":
                 _say_buckets(seen.model.config, attention, layers)
         with picture:
-            _curves(found, head)
+            _curves(found, head, distance)
         return
     terms = bias_terms(seen.model, attention, head)
     tokens = labels_of(trace, attention)[0]
@@ -73,15 +73,22 @@ def score_biases(seen: Look) -> None:
             _sum_of_terms(attention)
 
 
-def _curves(found: DistanceBias, head: int) -> None:
+def _curves(found: DistanceBias, head: int, distance: int) -> None:
+    """The bias of each head by distance. distance: the chosen one, marked."""
     first = head // DRAWN * DRAWN
     drawn = found.values[first : first + DRAWN]
-    figure = bias_curves(found.distances.tolist(), drawn, chosen=head, first=first)
-    chart(figure, "positions-biases")
-    said = (
-        f"Check: over all pairs of your sentence these differ from what the model added by at most "
-        f"{difference(found.check)}."
+    figure = bias_curves(
+        found.distances.tolist(),
+        drawn,
+        chosen=head,
+        first=first,
+        stairs=found.kind == "buckets",
+        mark=distance,
     )
+    chart(figure, "positions-biases")
+    apart = f"differ from what the model added by at most {difference(found.check)}"
+    same = "equal what the model added"
+    said = f"Check: over all pairs of your sentence these {apart if found.check else same}."
     if found.kind == "alibi":
         said += (
             " They are given relative to the token itself: a number that is added to a whole row of scores "
@@ -98,8 +105,8 @@ def _curves(found: DistanceBias, head: int) -> None:
     table(columns, "positions-biases")
 
 
-def _at_a_distance(found: DistanceBias, head: int) -> None:
-    """The formula, and one distance with its numbers."""
+def _at_a_distance(found: DistanceBias, head: int) -> int:
+    """The formula, and one distance with its numbers; that distance."""
     both = bool(found.distances[-1] > 0)
     st.latex(bias_formula(found.kind, two_ways=both))
     nearest, farthest = int(found.distances[-1]), int(found.distances[0])
@@ -113,6 +120,7 @@ def _at_a_distance(found: DistanceBias, head: int) -> None:
     st.latex(bias_in_numbers(found.kind, distance, value, slope=slope, bucket=bucket, head=head))
     if found.slopes is not None:
         st.caption(f"Slope of head {head}: m = {slope:.6g}.")
+    return distance
 
 
 def _say_buckets(

@@ -44,7 +44,7 @@ def code_that_fails() -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**As it fails**")
-        st.code(chosen.shown(chosen.wrong, sizes), language="python", wrap_lines=True)
+        st.code(chosen.shown(chosen.wrong, sizes), language="python")
         _tell(wrong)
         if wrong.failed or wrong.is_nan:
             st.markdown(f"**What it means.** {chosen.why}")
@@ -52,7 +52,7 @@ def code_that_fails() -> None:
             _tell_apart(wrong, mended)
     with right:
         st.markdown("**Mended**")
-        st.code(chosen.shown(chosen.mended, sizes), language="python", wrap_lines=True)
+        st.code(chosen.shown(chosen.mended, sizes), language="python")
         _tell(mended)
 
 
