@@ -51,7 +51,8 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     expect(plots(page)).to_have_count(2)
     following = page.get_by_role("button", name="Next", exact=True)
     control, picture = following.bounding_box(), plots(page).first.bounding_box()
-    assert control is not None and picture is not None
+    assert control is not None
+    assert picture is not None
     assert 0 < control["y"] - picture["y"] - picture["height"] < 250  # both are seen together
     following.click()
     expect(new).to_have_text(".")
