@@ -114,6 +114,7 @@ def test_what_stands_around_the_heads_is_drawn_and_fetched_where_it_is_large(
     sent: dict[str, Any] = {"queries": tokens, "keys": tokens, "around": [found]}
     monkeypatch.setattr("viz.explorer.message.LIGHT_AROUND", 0)
     stage.send(attention, Selection(1, "weights", QUERY, KEY), **sent)
+    expect(stage.part("stage-written")).to_have_attribute("title", "opens when chosen")
     stage.expect_report_at_once("stage-norm")
     expect(stage.part("notice")).to_have_text("Fetching the vectors of this stage …")
     monkeypatch.undo()
@@ -122,6 +123,7 @@ def test_what_stands_around_the_heads_is_drawn_and_fetched_where_it_is_large(
     norm = attention_norm(trace)
     for panel, values in enumerate((norm.input, norm.output)):
         np.testing.assert_allclose(stage.drawn(panel), values, atol=1e-4)
+    expect(stage.part("stage-written")).to_have_attribute("title", "")
     expect(stage.part("legend")).to_contain_text("before")
     formula = stage.part("numbers-formula").locator("annotation")
     for name, matrix in {
