@@ -172,8 +172,8 @@ class HubTransformer(nn.Module):
         )
         if position_kind(module) != "disentangled" or record.bias is None:
             return {}
-        device = next(module.parameters()).device
-        query, key = (torch.tensor(x, device=device) for x in (record.query, record.key))
+        weight = next(module.parameters())  # whose device and precision the terms are made in
+        query, key = (torch.tensor(x).to(weight) for x in (record.query, record.key))
         return disentangled_terms(self.body, module, query, key)
 
     def named_weights(self) -> dict[str, Tensor]:

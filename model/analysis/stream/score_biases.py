@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from model.nn.biases import distance_buckets
 from model.trace.arrays import Array, read_only
+from model.trace.collect import numbers_of
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -79,7 +80,7 @@ def _buckets(model: "Model", attention: Attention) -> DistanceBias | None:
     where = distance_buckets(
         torch.from_numpy(distances), config.buckets, config.farthest, two_ways=both
     ).numpy()
-    values = table.weight.detach().cpu().numpy().T[:, where]
+    values = numbers_of(table.weight).T[:, where]
     return _checked("buckets", attention, distances, values, buckets=where)
 
 
@@ -138,5 +139,5 @@ def bias_terms(model: "Model", attention: Attention, head: int) -> BiasTerms | N
     found = model.module.bias_terms(attention)
     if not found:
         return None
-    terms = {name: read_only(term[head].cpu().numpy()) for name, term in found.items()}
+    terms = {name: numbers_of(term[head]) for name, term in found.items()}
     return BiasTerms(terms, read_only(_whole(attention)[head]))

@@ -11,6 +11,7 @@ from model.analysis.attribution.edge_values import edge_values
 from model.analysis.heads.ablations import ablate_each
 from model.analysis.heads.families import families as families_of
 from model.analysis.heads.sinks import token_as_key
+from model.analysis.stream.score_biases import bias_terms, biased, distance_bias
 from model.hub import precision
 from model.serving.engine import model_size
 from tests.model import hub_models as families
@@ -106,3 +107,16 @@ def test_the_device_is_the_one_that_is_asked_for_or_the_best_there_is(
             device_of(None)
     else:
         assert device_of(None) == torch.device(chosen)
+
+
+@pytest.mark.parametrize("family", ["t5", "deberta-v3"])
+def test_biases_of_half_weights_are_told_in_numbers(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_DTYPE", "bfloat16")
+    model = opened(family)
+    (first, *_) = biased(families.traced(model))
+    found = distance_bias(model, first) or bias_terms(model, first, 0)
+    assert found is not None
+    check = found.check if isinstance(found.check, float) else found.check()
+    assert check < 0.05
