@@ -90,6 +90,12 @@ class HubCache(KeyValueCache):
         own = DynamicCache(config=config)
         if any(type(one) not in (DynamicLayer, DynamicSlidingWindowLayer) for one in own.layers):
             raise ValueError("Some of its layers keep something else than keys and values.")
+        chunked = "chunked_attention" in (getattr(config, "layer_types", None) or ())
+        if eviction.window and chunked:
+            raise ValueError(
+                "Some layers of this model read chunks of the text, and the library counts these among the "
+                "keys that are kept: no key can be dropped."
+            )
         self._layers = [KeptLayer(getattr(one, "sliding_window", None)) for one in own.layers]
         own.layers = list(self._layers)
         self._places = places

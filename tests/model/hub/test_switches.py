@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from model import Intervention, load_model
+from model.analysis.tokens.live_writing import live_writing, log_probabilities_of
+from model.analysis.tokens.prediction import Sampling
+from model.analysis.tokens.sampling import Choice
+from model.nn.key_value_cache import Eviction
 from tests.model.hub_models import FAMILIES, build, eager, eager_weights, loaded, save, traced
 
 
@@ -96,3 +100,10 @@ def test_chunks_are_recorded_as_the_mask_of_their_layers(tmp_path: Path) -> None
             np.testing.assert_allclose(attention.weights(head), weights[0, head], atol=1e-5)
     assert np.abs(own.logits - still.logits).max() > 1e-3
     assert max(own.check(), still.check()) < 1e-4
+    tokens, greedy = model.tokens(own.text), Choice(Sampling())
+    *_, found = live_writing(model, tokens, greedy, steps=5, eviction=Eviction())
+    at_once = log_probabilities_of(model, tokens, found.ids, Eviction())
+    by_step = [step.log_probability for step in found.steps]
+    np.testing.assert_allclose(at_once, by_step, atol=1e-4)
+    with pytest.raises(ValueError, match="no key can be dropped"):
+        next(live_writing(model, tokens, greedy, steps=5, eviction=Eviction(3)))
