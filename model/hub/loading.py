@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.download.hub_folder import described
 from model.download.wheel import Progress
-from model.hub.adapters import adapt, reference_mended, unadapted
+from model.hub.adapters import adapt, reference_mended
 from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, carries_a_state, register
 from model.hub.chat_template import chat_template
@@ -87,12 +87,7 @@ def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) 
     model = model.on(device)
     if (precision := owner().precision) != "float32":
         fed = source.to(device), None if target is None else target.to(device)
-
-        def eager() -> Reference:
-            with unadapted(body):
-                return _reference(body, shape, *fed)
-
-        halve(model, body, reference, precision, eager)
+        halve(model, body, reference, precision, lambda: _reference(body, shape, *fed))
     return model
 
 
