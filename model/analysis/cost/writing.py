@@ -29,14 +29,23 @@ def writing_steps(
     config: TransformerConfig, given: int, count: int, source: int = 0
 ) -> tuple[WritingStep, ...]:
     """The first `count` steps after so many given tokens, all of which are new in the first step. source:
-    tokens of the encoder, whose keys every step reads. A mask saves no score: it comes after them."""
-    heads = config.decoder_layers * config.heads
+    tokens of the encoder, whose keys every step reads. A mask saves no score, for it comes after them; a
+    cache does, which holds no key that a window hides from the new token."""
+    heads, layers = config.heads, config.decoder_layers
     found = []
     for tokens in range(given, given + count):
-        new = given if tokens == given else 1
-        row = heads * (tokens + source)
-        found.append(WritingStep(tokens, new, new * row, tokens * row))
+        whole = heads * layers * (tokens + source)
+        new, row = given, whole
+        if tokens > given:
+            new, row = 1, heads * (sum(keys_read(config, tokens)) + layers * source)
+        found.append(WritingStep(tokens, new, new * row, tokens * whole))
     return tuple(found)
+
+
+def keys_read(config: TransformerConfig, tokens: int) -> list[int]:
+    """By layer of the decoder: the keys that are there for the last of so many tokens, with a cache."""
+    windows = map(config.window_of, range(config.decoder_layers))
+    return [min(tokens, window or tokens) for window in windows]
 
 
 def kept_bytes(trace: Trace) -> dict[str, int]:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from model.analysis.cost.cost import key_value_cache
 from model.analysis.cost.recorded_shapes import lengths_of
-from model.analysis.cost.writing import Apart, WritingStep, apart, writing_steps
+from model.analysis.cost.writing import Apart, WritingStep, apart, keys_read, writing_steps
 from model.analysis.tokens.live_writing import WrittenToken
 from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
@@ -54,12 +54,13 @@ def kept(seen: Look) -> None:
     read = run.tokens_of("decoder")
     source = len(run.tokens) if run.target_tokens else 0
     steps = writing_steps(seen.model.config, len(read) - len(ids) + 1, len(ids), source)
+    windowed = min(keys_read(seen.model.config, len(read))) < len(read)
     with stairs:
         chart(staircase(steps, [token.text for token in read]), "prediction-kept")
     with picture:
-        _scores(steps, source)
+        _scores(steps, source, windowed)
     with words:
-        _say_new(seen, run, steps, source)
+        _say_new(seen, run, steps, source, windowed)
         if len(ids) > 1:
             _say_why(apart(traced(request_after(seen, ids[:-2])), run), steps[-1])
     st.markdown("**What is kept after this step**")
@@ -72,12 +73,16 @@ def kept(seen: Look) -> None:
     times(seen, choice, count)
 
 
-def _say_new(seen: Look, run: Trace, steps: tuple[WritingStep, ...], source: int) -> None:
+def _say_new(
+    seen: Look, run: Trace, steps: tuple[WritingStep, ...], source: int, windowed: bool
+) -> None:
     """What the last step computes, and what it reads."""
     config, last = seen.model.config, steps[-1]
     look_for(
         "Each row is a step. The model computes keys and values of the **new token** alone; those of "
         "the tokens before it are kept. Without the key–value (KV) cache it computes all of them again."
+        + " Layers with a sliding window also drop the tokens that it hides; the picture leaves that out."
+        * windowed
     )
     if len(steps) == 1:
         st.markdown(
@@ -86,6 +91,8 @@ def _say_new(seen: Look, run: Trace, steps: tuple[WritingStep, ...], source: int
         return
     token = bold_token(run.tokens_of("decoder")[-1].text, last.tokens - 1)
     against = counted(last.tokens, "key")
+    if windowed:
+        against = _of_windows(keys_read(config, last.tokens), last.tokens)
     if source:
         against += f", and against the {counted(source, 'key')} of the source in cross-attention"
     shared = f" ({config.key_head_count} of keys and values)" if config.groups_keys else ""
@@ -95,6 +102,14 @@ def _say_new(seen: Look, run: Trace, steps: tuple[WritingStep, ...], source: int
         "of scores a head. The rows of earlier tokens are not needed: the next token is predicted from "
         "the last row."
     )
+
+
+def _of_windows(keys: list[int], tokens: int) -> str:
+    """How many keys are there in layers with a sliding window and in the others."""
+    fewer = [count for count in keys if count < tokens]
+    others = len(keys) - len(fewer)
+    said = f"{fewer[0]} keys in {counted(len(fewer), 'layer')} with a sliding window"
+    return said + f" and {counted(tokens, 'key')} in {counted(others, 'other')}" * bool(others)
 
 
 def _say_why(found: Apart, last: WritingStep) -> None:
@@ -118,7 +133,7 @@ def _say_why(found: Apart, last: WritingStep) -> None:
         st.warning(f"They may **not** be kept here: a new token changes them. {measured}")
 
 
-def _scores(steps: tuple[WritingStep, ...], source: int) -> None:
+def _scores(steps: tuple[WritingStep, ...], source: int, windowed: bool) -> None:
     """Scores with the cache and without it, at the last step and in all."""
     last, count = steps[-1], len(steps)
     cached, uncached = sum(one.cached for one in steps), sum(one.uncached for one in steps)
@@ -133,6 +148,10 @@ def _scores(steps: tuple[WritingStep, ...], source: int) -> None:
     also = (
         f" m = {source} is the number of source tokens; the encoder's own scores are not counted."
         * bool(source)
+    )
+    also += (
+        " A layer with a sliding window keeps at most as many keys as it is wide: after the first step it "
+        "has no more scores a token with the cache." * windowed
     )
     st.caption(
         "Counted are all products of a query and a key, also those that the mask then hides. In the "
