@@ -14,8 +14,9 @@ seen = page.look(head=True)
 hero(seen)
 real_model()
 page.what_to_look_for()
+sums = "that, with the sink's, sum to 1" if seen.attention.sinks is not None else "that sum to 1"
 st.markdown(
-    "Each token gives itself and the tokens that it may attend to weights that sum to 1. A recurrent "
+    f"Each token gives itself and the tokens that it may attend to weights {sums}. A recurrent "
     "network reads one word after another; attention lets a token read them all at once, so the same "
     "word gets a different vector in each sentence."
 )

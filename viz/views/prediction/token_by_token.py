@@ -118,11 +118,15 @@ def _reading(run: Trace, ids: tuple[int, ...]) -> None:
     attention, head = choose_layer_and_head(run, names)
     weights = attention.weights(head)[-1]
     queries, texts = labels_of(run, attention)
+    total = f"{weights.sum():.6f}"
+    if attention.sinks is not None:
+        taken = attention.sink_weights(head)[-1]
+        total += f"; with the sink's {taken:.6f} that is {weights.sum() + taken:.6f}"
     new = 0 if attention.kind == "cross" else len(ids) - 1
     chart(weights_row(weights, texts, written=new), "prediction-step-reading")
     st.caption(
         f"The row of the last token: its weights on {counted(len(texts), 'token')} sum to "
-        f"{weights.sum():.6f}. Check: attention outputs and norms of this pass, recomputed, "
+        f"{total}. Check: attention outputs and norms of this pass, recomputed, "
         f"differ from the model's own by at most {difference(run.check())}."
     )
     keys, last = list(map(token_label, texts)), token_label(queries[-1], 24)
