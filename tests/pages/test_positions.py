@@ -159,6 +159,11 @@ def test_slopes_are_drawn_for_each_head_and_one_distance_is_worked_out() -> None
     control(app, "Distance").set_value(-8).run()
     assert "b = -0.015625 \\cdot 8 = -0.1250" in " ".join(part.value for part in app.latex)
     assert "over all pairs of your sentence these equal what the model added." in said(app)
+    assert "for every step of distance" in said(app)
+    beyond = "distances of 8 or more are never read"
+    assert beyond in said(app)
+    control(app, "Layer").set_value(1).run()
+    assert beyond not in said(app)
 
 
 def test_buckets_are_drawn_for_each_stack_from_its_own_table() -> None:
@@ -174,6 +179,7 @@ def test_buckets_are_drawn_for_each_stack_from_its_own_table() -> None:
         assert numbers(curve["y"])[at] == pytest.approx(float(own))
         assert curve["line"]["shape"] == "hvh"
         assert f"All 2 layers of the {stack} share this table W." in said(app)
+        assert "\\min\\!\\left(n - 1," in " ".join(part.value for part in app.latex)
     control(app, "Show").set_value("Word order").run()
     assert "Positions off: largest difference" in said(app)
     assert not app.exception

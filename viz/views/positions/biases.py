@@ -27,7 +27,7 @@ from viz.views.positions.formulas import bias_formula, bias_in_numbers
 DRAWN = 12  # curves in one picture
 TERMS_DRAWN = 40  # tokens in the picture of terms
 ALIBI = (
-    "Each head subtracts its own slope for every token in between. A steep head reads its neighbours, a "
+    "Each head subtracts its own slope for every step of distance. A steep head reads its neighbours, a "
     "flat one hardly minds the distance."
 )
 BUCKETS = (
@@ -58,6 +58,11 @@ def score_biases(seen: Look) -> None:
         with choices:
             look_for(ALIBI if found.kind == "alibi" else BUCKETS, above)
             distance = _at_a_distance(found, head)
+            if attention.window is not None:
+                width = attention.window
+                st.caption(
+                    f"The window of this layer is {width}: distances of {width} or more are never read."
+                )
             if found.kind == "buckets":
                 _say_buckets(seen.model.config, attention, layers)
         with picture:

@@ -72,8 +72,8 @@ def bias_formula(kind: BiasKind, *, two_ways: bool) -> str:
     return (
         r"\begin{aligned} b_{ij} &= W_{\beta(j - i),\, h} \\"
         rf" \beta(d) &= {bucket},\quad s = {steps} \\"
-        r" f(s) &= \begin{cases} s & s < e \\ e + \left\lfloor \frac{\ln (s / e)}{\ln (D / e)}"
-        r" (n - e) \right\rfloor & s \ge e \end{cases} \end{aligned}"
+        r" f(s) &= \begin{cases} s & s < e \\ \min\!\left(n - 1,\; e + \left\lfloor"
+        r" \frac{\ln (s / e)}{\ln (D / e)} (n - e) \right\rfloor\right) & s \ge e \end{cases} \end{aligned}"
     )
 
 
