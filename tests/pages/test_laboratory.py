@@ -58,6 +58,8 @@ def test_each_control_changes_its_field_and_no_other(
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(stage: str) -> None:
     app = opened(model="all-stages")
+    assert widget(app, "laboratory-positions").disabled  # they are in the biases
+    assert not widget(opened(model="all-stages", positions="0"), "laboratory-positions").disabled
     widget(app, f"laboratory-{stage}").set_value(False).run()
     assert_sound(app)
     assert intervention(app) == replace(Intervention(), **{stage: False})

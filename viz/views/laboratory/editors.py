@@ -100,12 +100,16 @@ def _hides_nothing(seen: Look, width: int) -> bool:
 def positions(seen: Look) -> None:
     """Whether the model is told the positions."""
     off = "Off: added positions or rotary angles are zero."
-    st.toggle("Positions", help=off, **field("positions"))
+    biases = seen.model.config.biases_positions
+    changes_nothing = biases and current().intervention.positions
+    st.toggle("Positions", help=off, disabled=changes_nothing, **field("positions"))
     with st.container():  # one place, whether there is something to say or not
         if seen.model.config.positions == "none":
             st.caption("This model has no positions: switching them off changes nothing.")
-        elif seen.model.config.biases_positions:
-            st.caption("Its positions are added to the scores: switch those biases off instead.")
+        elif biases:
+            st.caption(
+                "This model has its positions in its biases: use the switch “Bias, added to the scores”."
+            )
 
 
 def _factor(seen: Look) -> None:
