@@ -143,7 +143,9 @@ def _what_it_carries(found: TokenAsKey, rests: Mask) -> str:
     )
     if carried < weight / 2:
         return f"{said}: most of this weight moves the stream little."
-    return f"{said}: this weight moves the stream."
+    if round(carried, 2) < round(weight, 2):
+        return f"{said}: this weight moves the stream, but by less than its share."
+    return f"{said}: this weight moves the stream by its share or more."
 
 
 def _say_value(seen: Look, found: TokenAsKey, token: str) -> str:
@@ -246,10 +248,11 @@ def _written(effect: Effect) -> str:
 
 
 def _why(seen: Look, family: Family, found: TokenAsKey) -> str:
+    sink = ", with its sink's," * _has_sinks(seen, family)
     said = (
-        "A row of weights sums to 1, so a head that finds nothing to read still puts its weight somewhere. "
-        "Weight on a short value adds little to the stream. A token that is used so is an **attention sink** "
-        "(Xiao et al. 2023)."
+        f"A row of weights{sink} sums to 1, so a head that finds nothing to read still puts its weight "
+        "somewhere. Weight on a short value adds little to the stream. A token that is used so is an "
+        "**attention sink** (Xiao et al. 2023)."
     )
     others = len(family.queries(seen.trace)) - 1
     causal = family.members(seen.trace)[0].kind == "causal"

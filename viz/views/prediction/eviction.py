@@ -177,12 +177,12 @@ def _say(found: tuple[Shorter, ...]) -> None:
     """What the numbers say of the first tokens."""
     whole, window, both = (float(one.of_whole.mean()) for one in found)
     means = [signed(f"{round(mean, 3) + 0.0:.3f}") for mean in (whole, window, both)]
+    first = counted(found[2].eviction.first, "first token")
     said = (
         f"Mean log-probability of the first text: {means[0]} with everything kept, {means[1]} with the "
-        f"window alone, {means[2]} with the first tokens too. "
+        f"window alone, {means[2]} with {first} kept as well. "
     )
     lost, won = whole - window, both - window
-    first = counted(found[2].eviction.first, "first token")
     if lost < 0.05:
         said += "The window alone loses next to nothing here: a shorter one, or a longer text, shows more."
     else:
