@@ -141,6 +141,8 @@ def save_figure(make: Callable[[], go.Figure], key: str) -> None:
 
 def _look_for(seen: "Look") -> str:
     """What a preset or an example says of exactly the run that is drawn; "" where neither does."""
+    if seen.request.continued:
+        return ""  # they speak of the text before tokens were written
     preset = preset_of(current())
     if preset is not None:
         return preset.look_for
