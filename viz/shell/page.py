@@ -15,7 +15,6 @@ from model.nn.intervention import Intervention
 from model.snippets import Origin
 from viz.elements.error_boundary import error_boundary
 from viz.explorer import asks_for_check, explorer
-from viz.explorer.claim import Claim
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import kinds_of_layers
@@ -190,7 +189,9 @@ def explored(seen: Look, *, layers: bool = False) -> None:
         check=_check_of(seen),
         baseline=None if baseline is None else baseline.find(seen.place),
         layers=seen.model.attention_names if layers else (),
-        claims=_claims_of(seen),
+        claims=()
+        if seen.request.continued  # no example speaks of a text that was written on
+        else claims(current(), baseline or seen.trace, seen.trace, seen.request.intervention),
         select=lambda selection: change_view(current().at(selection)),
         open_layer=lambda name: change_view(replace(current(), place=name)),
         run=seen.run,
@@ -204,14 +205,6 @@ def explored(seen: Look, *, layers: bool = False) -> None:
         st.caption(f"The layers of this model are of different kinds: {kinds}")
     save_view(seen)
     tour.notice(seen.request)
-
-
-def _claims_of(seen: Look) -> tuple[Claim, ...]:
-    """What examples say of the text; nothing once tokens were written after it."""
-    if seen.request.continued:
-        return ()
-    before = seen.baseline or seen.trace
-    return claims(current(), before, seen.trace, seen.request.intervention)
 
 
 def _origin(seen: Look) -> Origin:
