@@ -90,7 +90,7 @@ def test_every_row_masked_gives_zeros_and_never_nan(explicit: bool, device: str)
     output, attention = recorded(x, x, x, mask=nothing, explicit=explicit)
     assert (output == 0).all()
     assert (attention.weights(0) == 0).all()
-    assert attention.check() == 0
+    assert attention.check() < 1e-6  # rounding of the scores, which an explicit pass keeps
 
 
 def test_a_kernel_that_leaves_nan_in_an_empty_row_does_no_harm(
