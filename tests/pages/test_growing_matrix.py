@@ -73,19 +73,20 @@ def test_the_rows_so_far_are_those_of_one_pass_over_the_text(
 
 def test_what_was_written_before_it_was_stopped_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "AT_FIRST", 0)
+    text = f"{TEXT} once more"  # no other test has it written
     model, choice = load_model("house-gpt"), Choice(Sampling())
-    asked = Asked(Request("house-gpt", TEXT), choice, 16)
+    asked = Asked(Request("house-gpt", text), choice, 16)
     known, left = threading.Event(), threading.Event()
 
     def work(run: WritingRun) -> Iterator[Writing]:
-        yield from islice(live_writing(model, model.tokens(TEXT), choice, steps=16), 3)
+        yield from islice(live_writing(model, model.tokens(text), choice, steps=16), 3)
         known.set()
         left.wait(60)
 
     run = runs().started(asked, work)
     try:
         assert known.wait(60)
-        app = visit("prediction", model="house-gpt", text=TEXT, show="Token by token")
+        app = visit("prediction", model="house-gpt", text=text, show="Token by token")
         assert "Step" not in [slider.label for slider in app.slider]
         app.button(key="prediction-writing-stop").click().run()
         assert "Stopped after 3 tokens." in said(app)
