@@ -17,7 +17,7 @@ from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 
 REAL = ("minilm", "smollm2-135m-instruct")
-TINY, REFUSED = "somebody/tiny-llama", "somebody/tiny-gemma2"
+TINY, REFUSED = "somebody/tiny-llama", "somebody/tiny-mamba"
 FETCHED = "somebody/tiny-bert"  # behind the page, when the server starts
 pytestmark = pytest.mark.xdist_group("hub")  # one worker, one server
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("hub")  # one worker, one server
 @pytest.fixture(scope="module")
 def hub() -> Iterator[Hub]:
     with serving(
-        {TINY: saved("llama"), REFUSED: saved("gemma2"), FETCHED: saved("bert")}
+        {TINY: saved("llama"), REFUSED: saved("mamba"), FETCHED: saved("bert")}
     ) as server:
         yield server
 
@@ -87,7 +87,7 @@ def test_a_model_is_sized_stopped_resumed_opened_and_a_refused_one_leaves_it_the
     expect(page.get_by_test_id("head-5")).to_be_attached()
     assert np.allclose(drawn(page).sum(1), 1, atol=1e-4)
     offered(page, REFUSED).click()
-    expect(page.get_by_text("4 norms around 2 sub-layers")).to_be_visible()
+    expect(page.get_by_text("it has no attention")).to_be_visible()
     assert "tiny-llama" in page.url
     expect(page.get_by_test_id("head-5")).to_be_attached()
 
