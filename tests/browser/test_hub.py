@@ -24,9 +24,7 @@ pytestmark = pytest.mark.xdist_group("hub")  # one worker, one server
 
 @pytest.fixture(scope="module")
 def hub() -> Iterator[Hub]:
-    with serving(
-        {TINY: saved("llama"), REFUSED: saved("mamba"), FETCHED: saved("bert")}
-    ) as server:
+    with serving({TINY: saved("llama"), REFUSED: saved("mamba"), FETCHED: saved("bert")}) as server:
         yield server
 
 

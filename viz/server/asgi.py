@@ -59,11 +59,10 @@ def _plotly() -> bytes:
 
 
 def preload() -> None:
-    """Sends for the model that the owner wants fetched. Loads the default model, and then the code of all
-    pages, so that no visitor waits for them. Where the model is refused, the page says so."""
+    """Loads the default model, and then the code of all pages, so that no visitor waits for them. Where the
+    model is refused, the page says so. Then it sends for the model that the owner wants fetched: two threads
+    that import one library can wait for each other for ever."""
     began = time.monotonic()
-    if (entry := entry_to_fetch()) is not None:
-        fetch_behind(entry)
     try:
         engine().model(FIRST.model, lambda sentence, share: None)
     except ValueError as error:  # it holds no visitor's text: there are none yet
@@ -72,10 +71,9 @@ def preload() -> None:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
     for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
         importlib.import_module(module.name)
-    if entry is not None:
-        importlib.import_module(
-            "model.hub.loading"
-        )  # Hugging Face's library takes seconds to import
+    if (entry := entry_to_fetch()) is not None:
+        importlib.import_module("model.hub.loading")  # takes seconds
+        fetch_behind(entry)
 
 
 async def tend_memory() -> None:
