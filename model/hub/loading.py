@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.download.hub_folder import described
 from model.download.wheel import Progress
-from model.hub.adapters import adapt, reference_mended
+from model.hub.adapters import adapt, reference_mended, unadapted
 from model.hub.anatomy import anatomy
 from model.hub.attention import NAME, carries_a_state, register
 from model.hub.chat_template import chat_template
@@ -192,7 +192,7 @@ def _probe_ids(
 def _reference(body: Any, shape: Shape, source: Tensor, target: Tensor | None) -> Reference:
     """The result of the library's eager attention on the test text."""
     try:
-        with torch.inference_mode(), reference_mended(body):
+        with torch.inference_mode(), unadapted(body), reference_mended(body):
             passed, result = run(body, shape, source, target, output_attentions=True)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise ValueError(f"Hugging Face's library cannot run it ({error})") from error

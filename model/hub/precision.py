@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from model.hub.adapters import unadapted
 from model.hub.attention import NAME
 from model.hub.check import Reference, traced
 from model.nn.intervention import UNCHANGED
@@ -47,8 +46,7 @@ def halve(
         if kept.isdisjoint(name.split(".")):
             weight.data = weight.data.to(KINDS[precision])
     body.set_attn_implementation("eager")
-    with unadapted(body):
-        library = _arrays(eager())
+    library = _arrays(eager())
     body.set_attn_implementation(NAME)
     trace, result = traced(model, exact, UNCHANGED)
     ours = {

@@ -239,10 +239,12 @@ class Model:
         context = torch.tensor(attention.output[head], device=self.device)  # (query, d_v)
         if head in attention.ablated:
             context = torch.zeros_like(context)
-        width = context.shape[-1]
         with torch.inference_mode():
-            part = self.layer(attention.name).output.weight[:, head * width : (head + 1) * width]
-            return numbers_of(context @ part.T.float())
+            return numbers_of(context @ self.w_o(attention.name, head).T.float())
+
+    def w_o(self, name: str, head: int) -> torch.Tensor:
+        """(d_model, d_v): the columns of a sub-layer's W_O that read one head."""
+        return self.layer(name).output.weight.chunk(self.layer(name).heads, 1)[head]
 
     def kept(self, text: str) -> str:
         """The beginning of a text, cut after the last token that this model can read."""

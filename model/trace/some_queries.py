@@ -8,6 +8,8 @@ import numpy as np
 from model.trace.arrays import read_only
 from model.trace.records import Attention
 
+TOGETHER = 512  # queries whose weights are computed at once
+
 
 def of_queries(attention: Attention, rows: slice) -> Attention:
     """The sub-layer for some of its queries, with all keys."""

@@ -81,11 +81,9 @@ def edge_values(model: "Model", trace: Trace, name: str, head: int) -> EdgeValue
     attention = checked_head(model, trace, name, head)
     weights = attention.dropped(head).astype(np.float64)
     value = attention.value[head]
-    width = value.shape[-1]
-    output = model.layer(name).output.weight[:, head * width : (head + 1) * width]
     return EdgeValues(
         weights * (head not in attention.ablated),
-        value.astype(np.float64) @ numbers_of(output).T,
+        value.astype(np.float64) @ numbers_of(model.w_o(name, head)).T,
         model,
         trace,
         attention,

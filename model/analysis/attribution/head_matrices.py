@@ -108,8 +108,7 @@ def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMat
     query, key, value = (
         fold(_norm_before(model, trace, attention, side), made[side].matrix) for side in SIDES
     )
-    width = attention.vectors[2].shape[-1]
-    output = wide(model.layer(name).output.weight[:, head * width : (head + 1) * width])
+    output = wide(model.w_o(name, head))
     after = next((norm for norm in trace.norms if norm.name == attention.place.after), None)
     return HeadMatrices(
         head=(name, head),

@@ -20,13 +20,11 @@ from model.nn.places import Head
 from model.trace.arrays import Mask, Wide
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
-from model.trace.some_queries import by_queries
+from model.trace.some_queries import TOGETHER, by_queries
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
-
-TOGETHER = 512  # queries whose weights are computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +121,7 @@ def _counted(attention: Attention, column: Mask, position: int) -> Mask:
 
 def _lengths_written(model: "Model", attention: Attention, head: int, value: Wide) -> Wide:
     """(key,): the length of each value through the head's rows of W_O."""
-    width = value.shape[-1]
-    output = model.layer(attention.name).output.weight[:, head * width : (head + 1) * width]
-    written = value @ numbers_of(output).T
+    written = value @ numbers_of(model.w_o(attention.name, head)).T
     lengths: Wide = np.linalg.norm(written, axis=-1)
     return lengths
 

@@ -11,11 +11,10 @@ from model.analysis.heads.families import Family
 from model.nn.places import Head
 from model.trace.arrays import Array, Mask, read_only
 from model.trace.records import Attention
-from model.trace.some_queries import by_queries
+from model.trace.some_queries import TOGETHER, by_queries
 from model.trace.trace import Trace
 
 MOST = 32  # rows and columns of a tile
-TOGETHER = 512  # queries whose weights are computed at once
 V = TypeVar("V", np.float32, np.bool_)
 
 

@@ -144,14 +144,13 @@ def live_writing(
     check_length(len(given) + steps - 1, model.config.n_ctx, model.name)
     cache, held = model.module.new_cache(eviction), GrowingRows()
     found: tuple[WrittenToken, ...] = ()
-    read, new = given, given
+    read, new, records = given, given, rows and not compared
     try:
         while len(found) < steps and (not found or found[-1].id != model.tokenizer.end):
-            where = {
-                name: [*one.positions.tolist(), cache.read] for name, one in cache.kept.items()
-            }
+            kept = cache.kept if records else {}
+            where = {name: [*one.positions.tolist(), cache.read] for name, one in kept.items()}
             with turn():
-                passed = _passed(model, tokens, new, cache, records=rows and not compared)
+                passed = _passed(model, tokens, new, cache, records=records)
                 held.add(passed.tensors, where, model)
             other = None
             if compared:

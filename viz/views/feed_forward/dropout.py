@@ -31,7 +31,6 @@ from viz.figures.marked_cells import after_dropout
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.names import sublayer_name
 from viz.shell.controls import choose_layer_and_head
 from viz.shell.pictures import chart, look_for, table
 from viz.state.engine import engine
@@ -39,6 +38,7 @@ from viz.state.held import loaded, traced
 from viz.state.look import Look, labels_of
 from viz.views.feed_forward import formulas
 from viz.views.feed_forward.neurons import SHOWN, chosen_layer, tokens_of
+from viz.views.feed_forward.sublayers import one_sublayer
 
 EMBEDDING, WEIGHTS, OUTPUT, ACTIVATIONS = (
     "Embedding",
@@ -91,14 +91,8 @@ def _on_embedding(seen: Look, draw: Draw, places: Places) -> None:
 def _on_output(seen: Look, draw: Draw, places: Places) -> None:
     """What a sub-layer adds to the stream."""
     with places[1]:
-        stacks = len(seen.trace.stacks)
         names = [part.name for part in _parts(seen)]
-        name = st.selectbox(
-            "Sub-layer",
-            names,
-            format_func=lambda name: sublayer_name(name, stacks=stacks),
-            key="dropout-sublayer",
-        )
+        name = one_sublayer("Sub-layer", names, seen, "dropout-sublayer")
     part = part_named(seen.model, seen.trace, name)
     found = dropped(part.added, draw.rate, draw.seed)
     tokens = [token.text for token in seen.trace.tokens_of(Place.named(name).stack)]

@@ -11,10 +11,10 @@ from viz.figures.heatmap import Axis
 from viz.figures.token_rows import ColourEnd, colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
-from viz.notation.names import sublayer_name
 from viz.shell.pictures import look_for, table
 from viz.shell.token_select import LISTED, choosable_rows
 from viz.state.look import Look
+from viz.views.feed_forward.sublayers import one_sublayer
 
 TOKEN = "experts-token"
 EXPERTS = "Experts"
@@ -61,14 +61,7 @@ def experts(seen: Look) -> None:
 
 def _chosen(seen: Look) -> ExpertsRecord:
     records = {record.name: record for record in seen.trace.experts}
-    stacks = len(seen.trace.stacks)
-    name = st.selectbox(
-        "Layer",
-        list(records),
-        format_func=lambda name: sublayer_name(name, stacks=stacks),
-        key="experts-layer",
-    )
-    return records[name]
+    return records[one_sublayer("Layer", list(records), seen, "experts-layer")]
 
 
 def _of_token(record: ExpertsRecord, token: int, text: str) -> str:

@@ -30,12 +30,12 @@ from viz.figures.heatmap import Axis
 from viz.figures.token_rows import colour_end
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.names import sublayer_name
 from viz.notation.numbers import counted, difference
 from viz.shell.pictures import chart, look_for, table
 from viz.shell.token_select import LISTED, choosable_rows
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
+from viz.views.feed_forward.sublayers import one_sublayer
 
 TOKEN = "feed-forward-token"
 SHOWN = 24  # neurons in the picture
@@ -158,14 +158,7 @@ def chosen_layer(seen: Look) -> FeedForwardRecord | None:
             "This model has attention only: no feed-forward layers. Stories and MiniLM have them."
         )
         return None
-    stacks = len(seen.trace.stacks)
-    name = st.selectbox(
-        "Layer",
-        list(records),
-        format_func=lambda name: sublayer_name(name, stacks=stacks),
-        key="feed-forward-layer",
-    )
-    return records[name]
+    return records[one_sublayer("Layer", list(records), seen, "feed-forward-layer")]
 
 
 def tokens_of(seen: Look, record: FeedForwardRecord) -> list[str]:

@@ -38,9 +38,9 @@ def real_model() -> None:
                 if job is None
                 else " The download was stopped. The part that has arrived is kept."
             )
-            _line(said + kept, "Resume" if kept else "Fetch it", _fetch, offered)
+            _line(said + kept, "Resume" if kept else "Fetch it", fetch_behind, offered)
         else:
-            _line(job.refusal, "Try again", _fetch, offered)
+            _line(job.refusal, "Try again", fetch_behind, offered)
 
 
 @st.fragment(run_every=SECONDS)
@@ -64,10 +64,6 @@ def _line(said: str, label: str, act: Callable[[Entry], None], entry: Entry) -> 
 def _open(entry: Entry) -> None:
     change_view(replace(current(), model=entry.name))
     remember(entry)
-
-
-def _fetch(entry: Entry) -> None:
-    fetch_behind(entry)
 
 
 def _stop(entry: Entry) -> None:

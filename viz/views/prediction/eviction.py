@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
 from model.analysis.tokens.shorter_caches import Shorter, ShorterCaches, shorter_caches
 from model.serving.engine import Request
@@ -21,7 +20,7 @@ from viz.state.look import Look
 from viz.state.navigation import view_link
 from viz.state.session import current
 from viz.views.prediction.growing import so_far
-from viz.views.prediction.writing import DRAW, LIKELIEST, drawn, tokens_to_write
+from viz.views.prediction.writing import DRAW, LIKELIEST, choice_of, tokens_to_write
 
 WINDOWS = (2, 4, 8, 16, 32, 64, 128)
 FIRSTS = (1, 2, 4, 8)
@@ -78,7 +77,7 @@ def _controls(seen: Look) -> Asked:
     how, length, wide, first = st.columns([2, 2, 2, 1.4], gap="medium", vertical_alignment="bottom")
     with how:
         draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-evict-how") == DRAW
-        choice = drawn(seen) if draws else Choice(Sampling())
+        choice = choice_of(seen, draws=draws)
     with length:
         steps = tokens_to_write(seen)
     window = wide.select_slider(

@@ -6,8 +6,6 @@ from model.analysis.cost.cost import key_value_cache
 from model.analysis.cost.recorded_shapes import lengths_of
 from model.analysis.cost.writing import Apart, WritingStep, apart, keys_read, writing_steps
 from model.analysis.tokens.live_writing import WrittenToken
-from model.analysis.tokens.prediction import Sampling
-from model.analysis.tokens.sampling import Choice
 from model.nn.places import Place
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
@@ -22,7 +20,7 @@ from viz.views.prediction.step_times import times
 from viz.views.prediction.writing import (
     DRAW,
     LIKELIEST,
-    drawn,
+    choice_of,
     request_after,
     tokens_to_write,
     writing,
@@ -38,7 +36,7 @@ def kept(seen: Look) -> None:
     how, where = st.columns(2, gap="large", vertical_alignment="bottom")
     with how:
         draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-kept-how") == DRAW
-        choice = drawn(seen) if draws else Choice(Sampling())
+        choice = choice_of(seen, draws=draws)
     with where:
         count = tokens_to_write(seen)
     with pictures:

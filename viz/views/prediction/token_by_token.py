@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
 from model.trace.trace import Trace
 from viz.elements.one_of import one_of
@@ -23,7 +22,7 @@ from viz.views.prediction.next_token import draw_row, row_of
 from viz.views.prediction.writing import (
     DRAW,
     LIKELIEST,
-    drawn,
+    choice_of,
     request_after,
     room,
     tokens_to_write,
@@ -63,7 +62,7 @@ def _one_text(
 ) -> None:
     """One token at each step, likeliest or drawn."""
     with boxes[0]:
-        choice = drawn(seen) if draws else Choice(Sampling())
+        choice = choice_of(seen, draws=draws)
     with boxes[1]:
         steps = tokens_to_write(seen)
     with pictures:

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.tokens.live_writing import Writing, live_writing
+from model.analysis.tokens.prediction import Sampling
 from model.analysis.tokens.sampling import Choice
 from model.serving.engine import Request
 from viz.elements.one_of import one_step
@@ -47,8 +48,10 @@ def room(seen: Look) -> int:
     return seen.model.config.n_ctx - len(seen.model.begun(seen.trace.tokens)) + 1
 
 
-def drawn(seen: Look) -> Choice:
-    """Drawn with a seed under the reader's temperature, top-k and top-p."""
+def choice_of(seen: Look, *, draws: bool) -> Choice:
+    """The likeliest token, or one drawn with a seed under the reader's temperature, top-k and top-p."""
+    if not draws:
+        return Choice(Sampling())
     with st.popover("Temperature, top-k, top-p and seed"):
         sampling = sampling_controls(seen.model.config.d_vocab)
         seed = st.number_input("Seed", 0, 9_999, value=0, step=1, key="prediction-seed",
