@@ -59,9 +59,23 @@ def _plotly() -> bytes:
 
 
 def preload() -> None:
-    """Loads the default model, and then the code of all pages, so that no visitor waits for them. Where the
-    model is refused, the page says so. Then it sends for the model that the owner wants fetched: two threads
-    that import one library can wait for each other for ever."""
+    """Sends for the model that the owner wants fetched, and loads all that visitors would wait for. The one
+    waits for the other: two threads that import one library can wait for each other for ever."""
+    loaded = threading.Event()
+    entry = entry_to_fetch()
+    if entry is not None:
+        fetch_behind(entry, once=loaded)
+    try:
+        _load()
+        if entry is not None:
+            importlib.import_module("model.hub.loading")  # takes seconds
+    finally:
+        loaded.set()
+
+
+def _load() -> None:
+    """Loads the default model, and then the code of all pages. Where the model is refused, the page says
+    so."""
     began = time.monotonic()
     try:
         engine().model(FIRST.model, lambda sentence, share: None)
@@ -71,9 +85,6 @@ def preload() -> None:
         logs.event("ready", seconds=round(time.monotonic() - began, 1))
     for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
         importlib.import_module(module.name)
-    if (entry := entry_to_fetch()) is not None:
-        importlib.import_module("model.hub.loading")  # takes seconds
-        fetch_behind(entry)
 
 
 async def tend_memory() -> None:

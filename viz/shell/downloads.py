@@ -53,7 +53,14 @@ def entry_to_fetch() -> Entry | None:
     return None if name is None else models.found(name)
 
 
-def fetch_behind(entry: Entry) -> None:
-    """Fetches a model's files, unless they are here or on their way. It is loaded when somebody opens it."""
+def fetch_behind(entry: Entry, once: threading.Event | None = None) -> None:
+    """Fetches a model's files, unless they are here or on their way. It is loaded when somebody opens it.
+    once: what the work waits for; pages see it coming from now on."""
+
+    def work(told: Progress, stopped: threading.Event) -> None:
+        if once is not None:
+            once.wait()
+        fetched(entry, told, stopped)
+
     if not is_on_disk(entry):
-        fetching().fetch(entry.name, lambda told, stopped: fetched(entry, told, stopped))
+        fetching().fetch(entry.name, work)
