@@ -1,0 +1,65 @@
+"""`python -m model.profile MODEL CORPUS.txt -o FOLDER`: what each head of a model does over a text.
+
+Stop it with Ctrl-C: what was done is kept, and the same command goes on from there.
+"""
+
+import argparse
+import sys
+
+from model.profile.run import WINDOW, Progress, profile
+
+
+def main() -> int:
+    """Runs the command. Returns the exit code: 2 for what cannot be done."""
+    parser = argparse.ArgumentParser(prog="python -m model.profile", description=__doc__)
+    parser.add_argument("model", help="a name, a hub id or a folder")
+    parser.add_argument("corpus", help="a text file in UTF-8")
+    parser.add_argument("-o", "--to", required=True, help="folder for the profile")
+    parser.add_argument("--window", type=int, default=WINDOW, help="most tokens of one pass")
+    parser.add_argument("--lines", action="store_true", help="each line is a text of its own")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="processes; 0: this one, or all that a cluster holds"
+    )
+    parser.add_argument(
+        "--cluster",
+        help="of Ray: its address; auto: the one on this machine; local: one of its own",
+    )
+    parser.add_argument("--gpus-per-worker", type=float, help="of a cluster: 0.5, 1, …")
+    parser.add_argument("--most-windows", type=int, help="end after so many")
+    asked = parser.parse_args()
+    try:
+        made = profile(
+            asked.model,
+            asked.corpus,
+            asked.to,
+            window=asked.window,
+            by_line=asked.lines,
+            workers=asked.workers,
+            cluster=asked.cluster,
+            gpus_per_worker=asked.gpus_per_worker,
+            most_windows=asked.most_windows,
+            told=_tell,
+        )
+    except (ValueError, OSError) as refusal:
+        print(f"\n{refusal}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            f"\nStopped. What was done is in {asked.to}; the same command goes on.", file=sys.stderr
+        )
+        return 130
+    sums, skipped = made.sums, len(made.about.skipped)
+    left_out = f"; {skipped:,} windows could not be read" if skipped else ""
+    print(f"\n{sums.windows:,} windows, {sums.tokens:,} tokens{left_out}: {asked.to}")
+    return 0
+
+
+def _tell(progress: Progress) -> None:
+    speed = progress.tokens / max(progress.seconds, 1e-9)
+    print(
+        f"\r{progress.windows:,} windows, {progress.tokens:,} tokens, {speed:,.0f} a second", end=""
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

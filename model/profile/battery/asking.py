@@ -1,0 +1,128 @@
+"""Asks all heads of a model all prompts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from model.nn.places import Place
+from model.profile.battery.kinds import KINDS, Kind, is_given
+from model.profile.battery.lines import random_prompts
+from model.profile.battery.prompts import WANTED, Cells, Prompt
+from model.profile.battery.sentences import sentence_prompts
+from model.profile.measures import weights_of
+from model.system.memory import enough_memory
+from model.system.threads import one_thread
+from model.trace.arrays import Wide
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+BARRED = "It may not look at the keys that are asked for."
+# The columns of the labels, and what a row has.
+COLUMNS: Mapping[str, type] = {
+    "layer": str,
+    "head": int,
+    "label": str,
+    "score": float,  # mean weight of a row on the wanted cells; NaN where the head cannot be asked
+    "control": float,  # the largest mean of the controls; NaN without one
+    "prompts": int,
+    "given": bool,
+    "against": str,  # which control that is
+    "reason": str,  # why the head cannot be asked; "" where it was
+}
+
+
+@one_thread()  # a sum over several threads depends on their number
+def labels(model: "Model") -> pd.DataFrame:
+    """One row for each head and label, as COLUMNS: which labels a head gets, and the evidence. The same
+    model gives the same table. Raises OutOfMemoryError."""
+    prompts = random_prompts(model) + sentence_prompts(model)
+    layers = model.module.attentions()
+    tallies = {layer.place.name: Tally(layer.heads) for layer in layers}
+    refused = {layer.place.name: _refusals(layer.place, model) for layer in layers}
+    for prompt in prompts.made:
+        for attention in _passed(model, prompt).attention:
+            asked = [
+                one for one in prompt.asked(attention) if not refused[attention.name][one.label]
+            ]
+            if asked:
+                tallies[attention.name].add(asked, *weights_of(attention))
+    rows: list[tuple[object, ...]] = []
+    for layer in layers:
+        reasons = {
+            label: reason or prompts.refused.get((layer.place.stack, label), BARRED)
+            for label, reason in refused[layer.place.name].items()
+        }
+        rows += tallies[layer.place.name].rows(layer.place.name, reasons)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _refusals(place: Place, model: "Model") -> dict[str, str]:
+    """Why heads of a sub-layer cannot be asked for each label; "" where they can."""
+    continued = model.config.shape == "decoder"
+    return {kind.name: kind.refusal(place.kind, continued=continued) for kind in KINDS}
+
+
+def _passed(model: "Model", prompt: Prompt) -> Trace:
+    target = prompt.target.tokens if prompt.target else ()
+    with enough_memory(f"{len(prompt.source.tokens):,} tokens in {model.name}"):
+        trace, _ = model.passed(prompt.source.tokens, target)
+    return trace
+
+
+@dataclass
+class Tally:
+    """The weights of one sub-layer's H heads on all cells so far, by label and role."""
+
+    heads: int
+    sums: dict[tuple[str, str], Tensor] = field(default_factory=dict)  # (H,)
+    counts: dict[tuple[str, str], Tensor] = field(default_factory=dict)  # (H,): of rows
+    prompts: dict[str, Tensor] = field(default_factory=dict)  # (H,)
+
+    def add(self, asked: Iterable[Cells], weights: Tensor, allowed: Tensor) -> None:
+        """weights (H, Q, K), allowed (H or 1, Q, K). A row counts where a head may look at a cell, and at
+        another key beside it: without a choice its weight says nothing."""
+        for label, role, mask in asked:
+            cells = torch.from_numpy(mask)
+            rows = (allowed & cells).any(-1) & (allowed & ~cells).any(-1)  # (H or 1, Q)
+            sums = (weights.double() * cells).sum(-1).mul(rows).sum(-1)
+            counts = rows.sum(-1).expand(self.heads)
+            none = torch.zeros(self.heads)
+            self.sums[label, role] = self.sums.get((label, role), none) + sums
+            self.counts[label, role] = self.counts.get((label, role), none) + counts
+            if role == WANTED:
+                self.prompts[label] = self.prompts.get(label, none) + (counts > 0)
+
+    def rows(self, layer: str, reasons: Mapping[str, str]) -> Iterator[tuple[object, ...]]:
+        """The rows of the table, head by head."""
+        means = {one: self._means(one) for one in self.sums}
+        for head in range(self.heads):
+            for kind in KINDS:
+                found = {
+                    role: of[head] for (label, role), of in means.items() if label == kind.name
+                }
+                yield layer, head, *self._row(kind, head, found, reasons[kind.name])
+
+    def _means(self, one: tuple[str, str]) -> Wide:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((self.sums[one] / self.counts[one]).numpy(), np.float64)
+
+    def _row(
+        self, kind: Kind, head: int, means: dict[str, float], reason: str
+    ) -> tuple[object, ...]:
+        prompts = int(self.prompts[kind.name][head]) if kind.name in self.prompts else 0
+        if not prompts:
+            return kind.name, np.nan, np.nan, 0, False, "", reason
+        score = float(means.pop(WANTED))
+        known = {role: float(mean) for role, mean in means.items() if not np.isnan(mean)}
+        against = max(known, key=lambda role: known[role], default="")
+        control = known.get(against, np.nan)
+        if np.isnan(score):
+            return kind.name, score, control, 0, False, "", "Its weights are not finite."
+        return kind.name, score, control, prompts, is_given(score, control), against, ""

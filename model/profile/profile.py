@@ -1,0 +1,178 @@
+"""A profile that is open: its heads as a table, one head's curves and examples, and percentiles."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from model.nn.places import Head
+from model.profile import opening, store
+from model.profile.battery.kinds import KINDS
+from model.profile.examples import CRITERIA, ROW
+from model.profile.measures import log_bins_of
+from model.profile.searching import search
+from model.profile.sums import MAP, SHARES, Sums, fields
+from model.profile.tables import About, no_labels
+from model.profile.token_classes import CLASSES
+from model.trace.arrays import Wide
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What each head of a model did over a corpus. Two over parts of one corpus add up to that of both."""
+
+    about: About
+    sums: Sums
+    texts: Mapping[int, str]  # of the windows that examples stand in
+    asked: pd.DataFrame = field(default_factory=no_labels)  # by the battery; the same in each part
+    folder: Path | None = None  # where it was opened
+
+    def __add__(self, other: "Profile") -> "Profile":
+        """Raises ValueError for profiles of another model, corpus or setting, or over the same windows."""
+        if replace(self.about, done=(), skipped=()) != replace(other.about, done=(), skipped=()):
+            raise ValueError("These profiles are of another model, corpus or setting.")
+        done = joined((*self.about.done, *other.about.done))
+        if sum(map(_length, done)) != sum(map(_length, (*self.about.done, *other.about.done))):
+            raise ValueError("Some windows are in both profiles: they would count twice.")
+        skipped = tuple(sorted({*self.about.skipped, *other.about.skipped}))
+        sums = self.sums + other.sums
+        texts = {**self.texts, **other.texts}
+        kept = {
+            int(number): texts[int(number)] for number in np.unique(sums.examples.rows["window"])
+        }
+        asked = self.asked if len(self.asked) else other.asked
+        return Profile(replace(self.about, done=done, skipped=skipped), sums, kept, asked)
+
+    def save(self, folder: str | Path) -> None:
+        """Writes it as a folder of Parquet files."""
+        store.write(Path(folder), self.about, self.sums, self.texts, self.asked)
+
+    @property
+    def heads(self) -> pd.DataFrame:
+        """One row a head: `layer` ("decoder.1.self"), `head`, the mean weights self, previous, next, first,
+        same, induction, punctuation and delimiter of the rows that could give it (NaN where none could),
+        `entropy` (nats) and `distance` (tokens) of the mean row, `carried` (weight · |value · W_O|, summed
+        over a row), and `effect` on the logit of the next token, above that on the mean logit."""
+        columns: dict[str, object] = {
+            "layer": [name for name, _ in self.sums.heads],
+            "head": [head for _, head in self.sums.heads],
+        }
+        columns |= {share: self._mean(share, f"{share}_rows") for share in SHARES}
+        columns["entropy"] = self._mean("entropy", "rows")
+        columns["distance"] = self._distance()
+        columns["carried"] = self._mean("carried", "rows")
+        columns["effect"] = self._mean("effect", "effect_rows")
+        return pd.DataFrame(columns)
+
+    @property
+    def labels(self) -> pd.DataFrame:
+        """One row a head and label: `layer`, `head`, `label`, `score`, `control`, `prompts`, `given`,
+        `against`, `reason` (as `battery.labels` makes them), and `corpus`: the mean weight on such keys over
+        the corpus; NaN for a label that a corpus cannot show. No rows where no model was asked."""
+        heads = self.heads
+        columns = [heads[list(kind.shares)].max(axis=1).to_numpy(float) for kind in KINDS]
+        return self.asked.assign(corpus=np.stack(columns, 1).ravel()[: len(self.asked)])
+
+    def label(self, head: Head) -> str | None:
+        """What a head may be called: the label with the highest score of those that it gets."""
+        self._at(head)
+        mine = (self.asked["layer"] == head[0]) & (self.asked["head"] == head[1])
+        given = self.asked[mine & self.asked["given"]]
+        return None if given.empty else str(given["label"].iloc[given["score"].argmax()])
+
+    def by_distance(self, head: Head) -> Wide:
+        """(2 · window − 1,): the mean weight of a row by query − key, from −(window − 1) on."""
+        at = self._at(head)
+        return self._number("by_offset")[at] / self._number("rows")[at]
+
+    def mean_map(self, head: Head) -> Wide:
+        """(16, 16): the mean weights of the windows, each divided into 16 parts of its queries and keys."""
+        at = self._at(head)
+        windows = self._number("map_windows")[at]
+        if not windows:
+            raise ValueError(f"No window has {MAP} tokens, so there is no mean map.")
+        return (self._number("map")[at] / windows).reshape(MAP, MAP)
+
+    def by_class(self, head: Head) -> pd.DataFrame:
+        """(class of the query, class of the key): mean weight of a row; NaN for a class without rows."""
+        at = self._at(head)
+        sums = self._number("classes")[at].reshape(len(CLASSES), -1)
+        with np.errstate(invalid="ignore"):
+            shares = sums / self._number("class_rows")[at][:, None]
+        return pd.DataFrame(shares, index=list(CLASSES), columns=list(CLASSES))
+
+    def percentile(self, head: Head, weight: float) -> float:
+        """The share, 0 to 1, of all weights this head gives that are smaller than this one, up to the width
+        of a bin: an eighth of a power of two."""
+        counts = self.sums.numbers["weights"][self._at(head)]
+        bin_ = int(log_bins_of(weight))
+        return float((counts[:bin_].sum() + counts[bin_] / 2) / max(1, counts.sum()))
+
+    def examples(self, head: Head, criterion: str = "weight") -> pd.DataFrame:
+        """The strongest examples of a head by "weight", "carried" or "effect", or some by "chance":
+        `score`, `text`, `query`, `key` (positions in it), `query_token`, `key_token` (their first letters),
+        `weight`, the best first. Raises ValueError for
+        another criterion."""
+        if criterion not in CRITERIA:
+            raise ValueError(f"{criterion!r} is no criterion; there are {', '.join(CRITERIA)}.")
+        rows = self.sums.examples.rows
+        mine = rows[
+            (rows["head"] == self._at(head)) & (rows["criterion"] == CRITERIA.index(criterion))
+        ]
+        table = pd.DataFrame(
+            {name: mine[name] for name in ROW.names or () if name not in ("head", "criterion")}
+        )
+        return table.assign(text=[self.texts[int(number)] for number in mine["window"]])
+
+    def search(
+        self, text: str, head: Head | None = None, criterion: str | None = None
+    ) -> pd.DataFrame:
+        """The examples whose token under the query or the key contains a text (`searching.search`). Raises
+        ValueError for a profile that was not opened from a folder."""
+        if self.folder is None:
+            raise ValueError("This profile is in no folder yet: save it and open it.")
+        return search(self.folder, text, head, criterion)
+
+    def _at(self, head: Head) -> int:
+        try:
+            return self.sums.heads.index(head)
+        except ValueError:
+            raise ValueError(f"The profile has no head {head[1]} of {head[0]}.") from None
+
+    def _number(self, name: str) -> Wide:
+        """(head, size), or (head,) for a single number: in its own unit."""
+        numbers = self.sums.numbers[name] / 2.0 ** fields(self.sums.window)[name].bits
+        return numbers[:, 0] if numbers.shape[1] == 1 else numbers
+
+    def _mean(self, name: str, rows: str) -> Wide:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self._number(name) / self._number(rows))
+
+    def _distance(self) -> Wide:
+        """(head,): the mean |query − key| by weight; NaN across two texts."""
+        offsets = np.abs(np.arange(2 * self.sums.window - 1) - (self.sums.window - 1))
+        weights = self._number("by_offset")
+        with np.errstate(invalid="ignore"):
+            return np.asarray((weights @ offsets) / weights.sum(1))
+
+
+def joined(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Ranges of numbers in order, those that touch or overlap as one."""
+    made: list[tuple[int, int]] = []
+    for first, end in sorted(ranges):
+        if made and first <= made[-1][1]:
+            made[-1] = made[-1][0], max(end, made[-1][1])
+        else:
+            made.append((first, end))
+    return tuple(made)
+
+
+def _length(one: tuple[int, int]) -> int:
+    return one[1] - one[0]
+
+
+def open_profile(folder: str | Path) -> Profile:
+    """The profile of a folder. Raises ValueError where there is none, or a damaged one."""
+    return Profile(*opening.read(Path(folder)), Path(folder))

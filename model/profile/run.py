@@ -1,0 +1,126 @@
+"""Runs a model over a corpus; stops, and goes on later."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from model.loading.registry import load_model
+from model.profile.battery import labels
+from model.profile.corpus import Corpus
+from model.profile.engines.here import here
+from model.profile.engines.processes import by_processes
+from model.profile.profile import Profile, open_profile
+from model.profile.slices import Engine, slices_of, weights_hash
+from model.profile.sums import Sums
+from model.profile.tables import HEADS, About
+from model.profile.window import Profiled
+from model.system.cluster import prepare
+
+SECONDS_BETWEEN_SAVES = 60.0
+WINDOW = 256  # tokens, unless the model reads fewer
+
+Told = Callable[["Progress"], object]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    windows: int
+    tokens: int
+    seconds: float  # of this run
+
+
+def profile(
+    model: str,
+    corpus: str | Path,
+    to: str | Path | None = None,
+    *,
+    window: int = WINDOW,
+    by_line: bool = False,
+    workers: int = 0,
+    cluster: str | None = None,
+    gpus_per_worker: float | None = None,
+    most_windows: int | None = None,
+    told: Told = lambda progress: None,
+) -> Profile:
+    """The profile of every head of a model over a text file.
+
+    model: a name, a hub id or a folder, as `load_model` takes them. to: the folder for the profile; what it
+    holds already of this run is not computed again. window: most tokens of one pass. by_line: each line is a
+    text of its own. workers: processes, each with one thread; 0: this one. most_windows: where
+    to end; None: at the end of the file. told: hears how far it is, and may raise to stop: what was done is
+    then kept.
+
+    cluster: of Ray: an address, "auto" for the one that runs on this machine, "local" for one of its own. The
+    workers are then its actors; 0: as many as there is room for. gpus_per_worker: a share of one, or several;
+    None: one where the cluster has any.
+
+    Raises ValueError for a model, a file or a folder that it cannot use.
+    """
+    engine = _engine(workers, cluster, gpus_per_worker)
+    opened, source = Profiled.of(load_model(model)), Corpus(Path(corpus), by_line)
+    window = min(window, opened.model.config.n_ctx)
+    about = About(
+        model, weights_hash(opened.model), source.hash(), source.path.name, by_line, window
+    )
+    run = _Run(_so_far(about, opened, to), None if to is None else Path(to), told)
+    texts = islice(source.windows(opened.model, window), most_windows)
+    parts = engine(slices_of(texts, run.profile.about.done), about, opened)
+    with closing(parts), run:  # what was done is saved before workers are waited for
+        for done in parts:
+            run.add(done)
+    return run.profile
+
+
+def _engine(workers: int, cluster: str | None, gpus: float | None) -> Engine:
+    if cluster is not None:
+        prepare(cluster)
+        from model.profile.engines.actors import by_actors  # imports Ray
+
+        return partial(by_actors, cluster=cluster, workers=workers, gpus=gpus)
+    return partial(by_processes, workers=workers) if workers else here
+
+
+def _so_far(about: About, profiled: Profiled, to: str | Path | None) -> Profile:
+    """What the folder holds of this run, or nothing but the labels of the heads."""
+    if to is None or not (Path(to) / HEADS).exists():
+        return Profile(about, Sums.none(profiled.heads, about.window), {}, labels(profiled.model))
+    found = open_profile(to)
+    if replace(found.about, done=(), skipped=()) != about:
+        raise ValueError(
+            f"{Path(to).name} holds another profile: of {found.about.model} over "
+            f"{found.about.corpus_name}, in windows of {found.about.window} tokens. Choose another folder."
+        )
+    return found
+
+
+class _Run:
+    """Adds up what comes, saves it now and then and at the end, however that comes."""
+
+    def __init__(self, so_far: Profile, to: Path | None, told: Told) -> None:
+        self.profile, self._to, self._told = so_far, to, told
+        self._began = self._saved = time.monotonic()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._save()
+
+    def add(self, done: Profile) -> None:
+        self.profile = self.profile + done
+        now = time.monotonic()
+        if now - self._saved >= SECONDS_BETWEEN_SAVES:
+            self._save()
+            self._saved = now
+        sums = self.profile.sums
+        self._told(Progress(sums.windows, sums.tokens, now - self._began))
+
+    def _save(self) -> None:
+        if self._to is not None:
+            self.profile.save(self._to)

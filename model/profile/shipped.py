@@ -1,0 +1,66 @@
+"""The profiles that ship with the app: `python -m model.training.profiles` makes them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from model.profile.profile import Profile, open_profile
+from model.profile.slices import weights_hash
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+FOLDER = Path(__file__).with_name("profiles")
+_MADE = "made.json"
+
+
+@dataclass(frozen=True)
+class Made:
+    """Over which text a profile was made, and how."""
+
+    text: str  # what it is, after "tokens of"
+    source: str  # of the text, and its licence
+    seconds: float
+    workers: int  # processes; 0: one
+    machine: str
+    date: str  # when it was whole
+
+    def save(self, folder: Path) -> None:
+        """Writes it beside the profile."""
+        written = json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+        (folder / _MADE).write_text(written, encoding="utf-8")
+
+
+def made(folder: Path) -> Made:
+    """How a shipped profile was made. Raises OSError or ValueError where that is not known."""
+    return Made(**json.loads((folder / _MADE).read_text(encoding="utf-8")))
+
+
+def shipped_profiles() -> Mapping[str, Path]:
+    """The folders of the profiles that are here, by the name of the model."""
+    return {folder.name: folder for folder in sorted(FOLDER.glob("*")) if folder.is_dir()}
+
+
+@lru_cache(maxsize=8)
+def shipped_profile(name: str) -> Profile | None:
+    """The profile of a model by its name; None where none is here."""
+    folder = shipped_profiles().get(name)
+    return None if folder is None else open_profile(folder)
+
+
+def profile_of(model: "Model") -> Profile | None:
+    """The shipped profile of a model; None where there is none, or where its weights were others: a copy
+    from the hub is not the one with 4-bit weights."""
+    found = shipped_profile(model.name) if model.runs else None
+    return found if found and found.about.weights == weights_of(ref(model)) else None
+
+
+@lru_cache(maxsize=8)
+def weights_of(model: "ref[Model]") -> str:
+    """The hash of a model's weights, computed once while it lives."""
+    there = model()
+    return "" if there is None else weights_hash(there)

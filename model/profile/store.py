@@ -1,0 +1,99 @@
+"""A profile on disk: one folder of Parquet files, which DuckDB, pandas and Polars read.
+
+`heads.parquet`: one row a head, with every sum as whole numbers. `examples-….parquet`: one row an example.
+`windows-….parquet`: the texts of the windows that examples stand in. `labels-….parquet`: one row a head and
+label. The metadata of heads.parquet say what was profiled, and how, and which other files belong to it.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from model.profile.battery.asking import COLUMNS
+from model.profile.examples import CRITERIA, Examples
+from model.profile.sums import Sums, fields
+from model.profile.tables import BESIDE, FORMAT, HEADS, VERSION, About, heads_schema
+
+
+def write(
+    folder: Path, about: About, sums: Sums, texts: Mapping[int, str], labels: pd.DataFrame
+) -> None:
+    """Writes a profile. A reader finds the old one or the new one, never a mixture, whenever the writer ends:
+    heads.parquet is exchanged last, and only then are the files deleted that belonged to the old one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = sorted(set(sums.examples.rows["window"].tolist()))
+    columns: dict[str, dict[str, object]] = {
+        "examples": _example_columns(sums.examples),
+        "windows": {"window": kept, "text": [texts[one] for one in kept]},
+        "labels": {name: labels[name].to_numpy() for name in COLUMNS},
+    }
+    hashes = {
+        name: _written(folder, name, pa.table(columns[name], schema))
+        for name, schema in BESIDE.items()
+    }
+    heads = _head_table(about, sums, hashes)
+    with _beside(folder) as file:
+        pq.write_table(heads, file, compression="zstd")
+        file.replace(folder / HEADS)
+    for name, hash_ in hashes.items():
+        for old in folder.glob(f"{name}-*.parquet"):
+            if old.name != f"{name}-{hash_}.parquet":
+                old.unlink()
+
+
+def _written(folder: Path, name: str, table: pa.Table) -> str:
+    """Writes one of the other files. Returns the hash in its name."""
+    with _beside(folder) as file:
+        pq.write_table(table, file, compression="zstd")
+        hash_ = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        file.replace(folder / f"{name}-{hash_}.parquet")
+    return hash_
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    """A file to write and to move to its place. What is left of it is deleted."""
+    handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _head_table(about: About, sums: Sums, hashes: Mapping[str, str]) -> pa.Table:
+    columns: dict[str, object] = {
+        "layer": [name for name, _ in sums.heads],
+        "head": [head for _, head in sums.heads],
+    }
+    for name, field in fields(sums.window).items():
+        flat = pa.array(sums.numbers[name].ravel(), pa.int64())
+        columns[name] = (
+            flat if field.size == 1 else pa.FixedSizeListArray.from_arrays(flat, field.size)
+        )
+    description = asdict(about) | {
+        "format": FORMAT,
+        "version": VERSION,
+        "windows": sums.windows,
+        "tokens": sums.tokens,
+        "files": hashes,
+        "fields": {name: asdict(field) for name, field in fields(sums.window).items()},
+    }
+    table = pa.table(columns, heads_schema(sums.window))
+    return table.replace_schema_metadata({"profile": json.dumps(description)})
+
+
+def _example_columns(examples: Examples) -> dict[str, object]:
+    rows = examples.rows
+    columns = {name: rows[name] for name in rows.dtype.names or ()}
+    return columns | {"criterion": np.array(CRITERIA)[rows["criterion"]]}

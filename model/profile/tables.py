@@ -1,0 +1,105 @@
+"""The tables that a profile's folder holds: their columns, and what its metadata say."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from model.profile.battery.asking import COLUMNS
+from model.profile.examples import ROW
+from model.profile.sums import fields
+
+FORMAT, VERSION = "attention-visualizer profile", 3
+HEADS = "heads.parquet"
+_TYPES = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}
+# The files beside heads.parquet, each with its hash in its name.
+BESIDE = {
+    "examples": pa.schema(
+        [
+            ("criterion", pa.string())
+            if name == "criterion"
+            else (name, pa.from_numpy_dtype(ROW[name]))
+            for name in ROW.names or ()
+        ]
+    ),
+    "windows": pa.schema([("window", pa.int64()), ("text", pa.string())]),
+    "labels": pa.schema([(name, _TYPES[kind]) for name, kind in COLUMNS.items()]),
+}
+LARGEST_WINDOW = 2**20
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Text = Annotated[str, Field(max_length=4_096)]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+ShortHash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+
+@dataclass(frozen=True)
+class About:
+    """What was profiled. Profiles with equal fields, but for `done` and `skipped`, can be added."""
+
+    model: str
+    weights: str  # SHA-256 of the model's weights
+    corpus: str  # SHA-256 of the corpus' bytes
+    corpus_name: str
+    by_line: bool
+    window: int  # most tokens of a window
+    done: tuple[tuple[int, int], ...] = ()  # windows, from the first to before the last
+    skipped: tuple[tuple[int, str], ...] = ()  # windows that the model does not read, and why
+
+
+class Said(BaseModel):
+    """The metadata of heads.parquet."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    format: Literal["attention-visualizer profile"] = "attention-visualizer profile"
+    version: Literal[3] = 3
+    model: Text
+    weights: Hash
+    corpus: Hash
+    corpus_name: Text
+    by_line: bool
+    window: Annotated[int, Field(ge=1, le=LARGEST_WINDOW)]
+    done: tuple[tuple[Count, Count], ...]
+    skipped: tuple[tuple[Count, Text], ...]
+    windows: Count
+    tokens: Count
+    files: dict[Literal["examples", "windows", "labels"], ShortHash]
+
+    @property
+    def about(self) -> About:
+        return About(**{name: getattr(self, name) for name in About.__dataclass_fields__})
+
+
+def said_in(metadata: bytes) -> Said:
+    """Raises ValueError for anything but the metadata of a profile, and for windows that cannot be."""
+    try:
+        said = Said.model_validate_json(metadata)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"its {where or 'metadata'}: {first['msg']}") from None
+    ends = [0, *(number for one in said.done for number in one)]
+    if ends != sorted(ends) or any(first == end for first, end in said.done):
+        raise ValueError("its windows are in no order")
+    if sum(end - first for first, end in said.done) != said.windows + len(said.skipped):
+        raise ValueError("its windows do not add up")
+    return said
+
+
+def heads_schema(window: int) -> pa.Schema:
+    """One row a head, with every sum as whole numbers."""
+    sums = [
+        (name, pa.int64() if field.size == 1 else pa.list_(pa.int64(), field.size))
+        for name, field in fields(window).items()
+    ]
+    return pa.schema([("layer", pa.string()), ("head", pa.int32()), *sums])
+
+
+def no_labels() -> pd.DataFrame:
+    """The labels of a profile that has none."""
+    return pd.DataFrame({name: np.array([], kind) for name, kind in COLUMNS.items()}).astype(
+        COLUMNS
+    )

@@ -1,0 +1,192 @@
+"""One window of a corpus: a pass of the model, and what it adds to the profile."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.analysis.attribution.stream_parts import Reader, sub_layers_back
+from model.analysis.stream.stream import weight_and_bias
+from model.nn.places import Head, Place
+from model.profile.examples import CRITERIA, ROW, Examples, by_chance
+from model.profile.measures import Pairs, effects_histogram, measured, weights_of
+from model.profile.sums import Field, Sums, UncountedError, Whole, fields, whole
+from model.trace.arrays import Array
+from model.trace.collect import numbers_of
+from model.trace.records import Attention
+from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.run.model import Model
+
+SHORTEST = 2  # tokens of a window: one alone has no other to look at
+
+
+@dataclass(frozen=True, eq=False)
+class Profiled:
+    """A model, and what of it every window needs. W_O is missing where it is not proven."""
+
+    model: "Model"
+    heads: tuple[Head, ...]  # in order of execution
+    outputs: Mapping[str, Array]  # sub-layer -> W_O (d_model, H · D)
+    squares: Mapping[
+        str, Tensor
+    ]  # sub-layer -> W_Oᵀ W_O of each head (H, D, D): lengths of v W_O follow
+    unembedding: Array | None  # (vocabulary, d_model), less its mean row
+
+    @classmethod
+    def of(cls, model: "Model") -> "Profiled":
+        layers = model.module.attentions()
+        heads = tuple((layer.place.name, head) for layer in layers for head in range(layer.heads))
+        proven = () if "output" in model.unproven else layers
+        outputs = {one.place.name: weight_and_bias(one.output)[0] for one in proven}
+        squares = {one.place.name: _squares(outputs[one.place.name], one.heads) for one in proven}
+        return cls(model, heads, outputs, squares, _unembedding(model))
+
+
+def _squares(output: Array, heads: int) -> Tensor:
+    by_head = torch.tensor(output).reshape(len(output), heads, -1).transpose(0, 1)  # (H, C, D)
+    return by_head.mT @ by_head
+
+
+def _unembedding(model: "Model") -> Array | None:
+    if model.config.shape != "decoder" or "logit_parts" in model.unproven:
+        return None
+    matrix = numbers_of((model.module.output or model.module.embedding.tokens).weight)
+    return (matrix - matrix.mean(0)) * model.module.logit_factor
+
+
+def window_sums(profiled: Profiled, text: str, number: int, window: int) -> Sums:
+    """What one window adds. number: of the window in its corpus. Raises UncountedError for a text that the
+    model does not read, for one of too few or too many tokens, also the one that a decoder writes itself,
+    and for numbers that are not finite."""
+    _check_length(_tokens(profiled.model, text), "the model reads", window)
+    trace = profiled.model.trace(text)
+    if trace.target_tokens:
+        _check_length(len(trace.target_tokens), "its decoder writes", window)
+    made, kinds = Sums.none(profiled.heads, window), fields(window)
+    rows: list[NDArray[np.void]] = []
+    effects = dict(_effects(profiled, trace))
+    pairs: dict[tuple[str, str], Pairs] = {}
+    at = 0
+    for attention in trace.attention:
+        mine = slice(at, at := at + attention.heads)
+        cross = attention.kind == "cross"
+        of = attention.stack, attention.kind
+        if of not in pairs:
+            queries, keys = trace.queries_of(attention), trace.keys_of(attention)
+            pairs[of] = Pairs.of(queries, keys, cross=cross)
+        weights, allowed = weights_of(attention)
+        lengths = _lengths(profiled, attention)
+        found = measured(weights, allowed, pairs[of], lengths, kinds)
+        if attention.name in effects:
+            found |= _sums_of_effects(effects[attention.name], kinds)
+        for name, numbers in found.items():
+            made.numbers[name][mine] = numbers
+        best = _best(weights, lengths, effects.get(attention.name), cross=cross)
+        for some in _examples(best, weights, number, mine.start):
+            some["query_token"] = pairs[of].query_texts[some["query"]]
+            some["key_token"] = pairs[of].key_texts[some["key"]]
+            rows.append(some)
+    tokens = len(trace.tokens) + len(trace.target_tokens)
+    examples = Examples.best(np.concatenate(rows))
+    return Sums(profiled.heads, window, 1, tokens, made.numbers, examples)
+
+
+def _tokens(model: "Model", text: str) -> int:
+    try:
+        return len(model.tokens(text))
+    except ValueError as refusal:
+        raise UncountedError(str(refusal)) from refusal
+
+
+def _check_length(tokens: int, whose: str, window: int) -> None:
+    if not SHORTEST <= tokens <= window:
+        raise UncountedError(
+            f"The text that {whose} has {tokens:,} tokens; here it must have {SHORTEST} to {window:,}."
+        )
+
+
+def _lengths(profiled: Profiled, attention: Attention) -> Tensor | None:
+    """(H, K): the length of each key's value through W_O: the root of v (W_Oᵀ W_O) vᵀ."""
+    if attention.name not in profiled.squares:
+        return None
+    value = torch.tensor(attention.vectors[2])
+    value = value.repeat_interleave(attention.heads // len(value), 0)
+    squared = ((value @ profiled.squares[attention.name]) * value).sum(-1)
+    return squared.clamp_(min=0).sqrt()
+
+
+def _effects(profiled: Profiled, trace: Trace) -> Iterator[tuple[str, Tensor]]:
+    """(H, Q - 1) by sub-layer: what each head adds directly to the logit of the token that comes next, above
+    what it adds to the mean logit. Nothing where the model predicts no next token, or its parts are not
+    proven."""
+    if profiled.unembedding is None:
+        return
+    ids = [token.id for token in trace.tokens]
+    reader = Reader(profiled.unembedding[ids[1:]].astype(np.float64), np.arange(len(ids) - 1))
+    for part in sub_layers_back(profiled.model, trace, "decoder", reader, None):
+        if Place.named(part.name).kind == "feed_forward":
+            continue
+        attention, inner = trace.find(part.name), reader.through(part)
+        rows = (inner.rows * inner.factor).astype(np.float32)  # (Q - 1, C)
+        mapped = torch.from_numpy(rows @ profiled.outputs[part.name])  # (Q - 1, H · D)
+        by_head = mapped.reshape(len(rows), attention.heads, -1).transpose(0, 1)
+        yield part.name, (by_head * torch.tensor(attention.output[:, :-1])).sum(-1)
+
+
+def _sums_of_effects(effects: Tensor, kinds: Mapping[str, Field]) -> dict[str, Whole]:
+    heads, rows = effects.shape
+    return {
+        "effect": whole(effects.sum(1, keepdim=True), kinds["effect"].bits),
+        "effect_rows": np.full((heads, 1), rows, np.int64),
+        "effects": effects_histogram(effects),
+    }
+
+
+def _best(
+    weights: Tensor, lengths: Tensor | None, effects: Tensor | None, *, cross: bool
+) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+    """The strongest cell of each head by each criterion: score, query and key, (H,) each."""
+    keys = weights.shape[2]
+    others = weights.clone()  # a token itself and the first one take much of many heads' weight
+    if not cross:
+        others[..., 0] = 0
+        others.diagonal(dim1=1, dim2=2).zero_()
+    cells = {"weight": others}
+    if lengths is not None:
+        cells["carried"] = weights * lengths[:, None]
+    best = {}
+    for name, numbers in cells.items():
+        score, flat = numbers.flatten(1).max(1)
+        best[name] = (score, flat // keys, flat % keys)
+    if effects is not None:
+        score, query = effects.max(1)
+        best["effect"] = (score, query, _strongest_key(weights, query))
+    return best
+
+
+def _strongest_key(weights: Tensor, query: Tensor) -> Tensor:
+    """(H,): the key with the largest weight in one row of each head."""
+    return weights[torch.arange(len(weights)), query].argmax(1)
+
+
+def _examples(
+    best: dict[str, tuple[Tensor, Tensor, Tensor]], weights: Tensor, number: int, first: int
+) -> Iterator[NDArray[np.void]]:
+    """The rows of one sub-layer: each criterion's best cell, and a row by chance."""
+    heads, queries, _ = weights.shape
+    chance = by_chance(number, np.arange(first, first + heads))
+    query = torch.from_numpy((chance * 2**40).astype(np.int64) % queries)
+    drawn = (torch.from_numpy(chance), query, _strongest_key(weights, query))
+    for name, (score, at, key) in (best | {"chance": drawn}).items():
+        rows = np.empty(heads, ROW)
+        rows["head"], rows["criterion"] = np.arange(first, first + heads), CRITERIA.index(name)
+        rows["score"], rows["window"] = score.double().numpy(), number
+        rows["query"], rows["key"] = at.numpy(), key.numpy()
+        rows["weight"] = weights[torch.arange(heads), at, key].numpy()
+        yield rows

@@ -1,0 +1,160 @@
+"""Makes the profiles that ship: what each head of a model does over a text that it was not trained on.
+
+`python -m model.training.profiles [NAME …]`. Stop it with Ctrl-C: the same command goes on from there.
+"""
+
+import argparse
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from model.profile.run import Progress, profile
+from model.profile.shipped import FOLDER, Made, made
+from model.system.machine import processor
+from model.training import corpus, grammar, micro_stories
+from model.training.bigrams import in_context_bigrams
+from model.training.induction import CONTEXT, InductionTask
+from model.training.recipe import Random
+
+WORK = Path(".training") / "profiles"
+SEED = 7_001  # of no training run
+LONGEST = 150_000  # characters of a text
+_GRAMMAR = "drawn for this profile from the grammar of this project"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A text to profile a model over. by_line: each line is a text of its own. windows: how many of it."""
+
+    file: str
+    text: str  # what it is, after "tokens of"
+    source: str
+    lines: Callable[[Random], Iterable[str]]
+    by_line: bool = False
+    windows: int | None = None
+
+    def written(self, folder: Path) -> Path:
+        """Its file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / self.file
+        file.write_text("\n".join(self.lines(np.random.default_rng(SEED))), encoding="utf-8")
+        return file
+
+
+def books(characters: int, windows: int | None = None) -> Plan:
+    """So much of each of the three collections, of the parts that house-gpt has not learned from."""
+
+    def lines(random: Random) -> Iterator[str]:
+        for text in corpus.texts().values():
+            _, held_out = corpus.split(text)
+            yield from _up_to(iter(held_out.splitlines()), characters)
+
+    part = "" if windows is None else f", the first {windows} windows of them"
+    return Plan(
+        f"books-{3 * characters // 1000}k.txt",
+        "the Bible, Jane Austen and Shakespeare",
+        f"of each of the three {characters:,} characters that are held out in the training of house-gpt"
+        f"{part}; public domain (model/training/books)",
+        lines,
+        windows=windows,
+    )
+
+
+def _stories(random: Random) -> Iterator[str]:
+    return _up_to((micro_stories.story(random) for _ in iter(int, 1)), LONGEST)
+
+
+def _sentences(random: Random) -> Iterator[str]:
+    drawn = (grammar.sentence(random) for _ in iter(int, 1))
+    new = (" ".join(one.english) for one in drawn if grammar.is_held_out_sentence(one))
+    return _up_to(new, LONGEST // 15)  # the decoder writes each translation word by word
+
+
+def _letters(random: Random) -> Iterator[str]:
+    task = InductionTask()
+    rows, _ = in_context_bigrams(
+        random, np.arange(task.tokenizer.size), count=LONGEST // (2 * CONTEXT), length=CONTEXT
+    )
+    return (" ".join(task.tokenizer.words[id_] for id_ in row) for row in rows)
+
+
+def _up_to(lines: Iterator[str], characters: int) -> Iterator[str]:
+    """The first lines, whole, until there are so many characters."""
+    for line in lines:
+        yield line
+        characters -= len(line) + 1
+        if characters <= 0:
+            return
+
+
+PLANS = {
+    "house-gpt": books(60_000),
+    "stories": Plan("new-stories.txt", "new micro-stories", _GRAMMAR, _stories),
+    "translate-en-fr": Plan(
+        "new-sentences.txt",
+        "English sentences that were held out and their translations",
+        _GRAMMAR,
+        _sentences,
+        by_line=True,
+    ),
+    "induction": Plan(
+        "new-letters.txt",
+        "rows of letters, each with a rule of its own",
+        "drawn for this profile as in the model's training",
+        _letters,
+        by_line=True,
+    ),
+    "minilm": books(60_000),
+    "smollm2-135m-instruct": books(30_000, windows=64),
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Makes the profiles of these names, or all."""
+    parser = argparse.ArgumentParser(prog="python -m model.training.profiles", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *PLANS], metavar="NAME")
+    parser.add_argument("--workers", type=int, default=0, help="processes; 0: this one")
+    asked = parser.parse_args(arguments)
+    for name in asked.names or PLANS:
+        _make(name, PLANS[name], asked.workers)
+
+
+def _make(name: str, plan: Plan, workers: int) -> None:
+    """Goes on with the profile of a model in the work folder, and ships it when it is whole."""
+    work, began = WORK / name, time.monotonic()
+    with suppress(OSError):
+        began -= made(work).seconds
+
+    def record() -> float:
+        seconds, today = round(time.monotonic() - began, 1), datetime.now(UTC).date().isoformat()
+        work.mkdir(exist_ok=True)
+        Made(plan.text, plan.source, seconds, workers, processor(), today).save(work)
+        return seconds
+
+    def told(progress: Progress) -> None:
+        print(f"\r{name}: {progress.tokens:,} tokens, {record():,.0f} s", end="", flush=True)
+
+    profile(
+        name,
+        plan.written(WORK),
+        work,
+        by_line=plan.by_line,
+        workers=workers,
+        most_windows=plan.windows,
+        told=told,
+    )
+    record()
+    target = FOLDER / name
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.move(work, target)
+    print(f"; {sum(file.stat().st_size for file in target.iterdir()) / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()

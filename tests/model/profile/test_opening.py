@@ -1,0 +1,144 @@
+"""A profile from a stranger is refused with a sentence, whatever stands in its files."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from model.profile import open_profile
+
+Said = dict[str, Any]
+
+
+def write(folder: Path, said: Said, heads: pa.Table) -> None:
+    metadata = {"profile": json.dumps(said)}
+    pq.write_table(heads.replace_schema_metadata(metadata), folder / "heads.parquet")
+
+
+def opened(folder: Path) -> tuple[Said, pa.Table]:
+    heads = pq.read_table(folder / "heads.parquet")
+    return json.loads(heads.schema.metadata[b"profile"]), heads
+
+
+@pytest.fixture
+def folder(saved_profile: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved_profile, tmp_path / "theirs"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"version": 2},
+        {"window": 10**12},
+        {"window": 7},
+        {"window": True},
+        {"windows": 5},
+        {"windows": -1},
+        {"done": [[4, 0]]},
+        {"done": [[0, 2], [1, 3]]},
+        {"done": [[0, 10**30]]},
+        {"weights": "../../etc/passwd"},
+        {"files": {"examples": "../../../../e", "windows": "0" * 16, "labels": "0" * 16}},
+        {"files": {}},
+        {"model": "x" * 10_000},
+        {"skipped": [[0, 5]]},
+    ],
+)
+def test_metadata_that_cannot_be_are_refused(changed: Said, folder: Path) -> None:
+    said, heads = opened(folder)
+    write(folder, said, heads)
+    open_profile(folder)  # written again it is still one
+    write(folder, said | changed, heads)
+    with pytest.raises(ValueError, match="cannot be read"):
+        open_profile(folder)
+
+
+def replaced(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
+    """A change of one column."""
+
+    def change(table: pa.Table) -> pa.Table:
+        at = table.schema.get_field_index(name)
+        field = table.schema.field(at)
+        return table.set_column(at, field, pa.array(values(table[name].to_pylist()), field.type))
+
+    return change
+
+
+def first(value: Any) -> Callable[[list[Any]], list[Any]]:
+    return lambda values: [value, *values[1:]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        replaced("layer", first("no.place")),
+        replaced("layer", first("decoder.0.feed_forward")),
+        replaced("head", lambda values: [0] * len(values)),
+        replaced("head", first(-1)),
+        replaced("rows", first(-1)),
+        replaced("rows", first(None)),
+        replaced("map", lambda values: [None, *values[1:]]),
+        lambda heads: heads.drop_columns(["entropy"]),
+        lambda heads: heads.append_column("more", pa.array([1] * len(heads))),
+        lambda heads: heads.slice(0, 0),
+        lambda heads: pa.concat_tables([heads, heads]),
+    ],
+)
+def test_heads_that_cannot_be_are_refused(
+    change: Callable[[pa.Table], pa.Table], folder: Path
+) -> None:
+    said, heads = opened(folder)
+    write(folder, said, change(heads))
+    with pytest.raises(ValueError, match="cannot be read"):
+        open_profile(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("examples", replaced("query", first(10**6))),
+        ("examples", replaced("key", first(-1))),
+        ("examples", replaced("head", first(8))),
+        ("examples", replaced("score", first(np.nan))),
+        ("examples", replaced("weight", first(np.inf))),
+        ("examples", replaced("window", first(99))),
+        ("examples", replaced("criterion", first("best"))),
+        ("examples", lambda table: pa.concat_tables([table] * 3)),
+        ("windows", replaced("text", first("x" * 100_000))),
+        ("windows", replaced("text", first(None))),
+        ("windows", replaced("window", first(99))),
+        ("labels", replaced("score", first(2.0))),
+        ("labels", replaced("label", first("genius"))),
+        ("labels", replaced("reason", first("x" * 100_000))),
+        ("labels", lambda table: table.slice(1)),
+    ],
+)
+def test_other_files_that_cannot_be_are_refused(
+    name: str, change: Callable[[pa.Table], pa.Table], folder: Path
+) -> None:
+    said, heads = opened(folder)
+    file = folder / f"{name}-{said['files'][name]}.parquet"
+    pq.write_table(change(pq.read_table(file)), file)
+    with pytest.raises(ValueError, match="is damaged"):  # its bytes are not those of its name
+        open_profile(folder)
+    hash_ = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    file.rename(folder / f"{name}-{hash_}.parquet")
+    write(folder, said | {"files": said["files"] | {name: hash_}}, heads)
+    with pytest.raises(ValueError, match="cannot be read"):
+        open_profile(folder)
+
+
+def test_a_short_file_that_unpacks_to_much_is_refused_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (folder / "heads.parquet").stat().st_size < 100_000
+    monkeypatch.setattr("model.profile.opening.MOST_BYTES", 100_000)
+    with pytest.raises(ValueError, match="too many rows"):
+        open_profile(folder)
