@@ -1,7 +1,7 @@
 """A loaded model: text in, a `Trace` out, and what else pages ask of it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import copy
 from typing import Literal
 
 import numpy as np
@@ -9,10 +9,10 @@ import torch
 
 from model.nn.config import Part, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import Site, Through, keeping, putting, unchanged
-from model.nn.recorder import Level, Recorder, recording
+from model.nn.recorder import Recorder, recording
+from model.run.other_run import from_other_run
 from model.run.protocols import AttentionLayer, Runnable
-from model.run.refusals import check_id, check_intervention, check_length, check_patch
+from model.run.refusals import check_id, check_intervention, check_length
 from model.run.tokenizers import Tokenizer, clean
 from model.system.memory import enough_memory, into_memory
 from model.trace.arrays import Array
@@ -20,12 +20,17 @@ from model.trace.collect import array_of, deferred_logits, numbers_of, trace_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Logits, Trace
 from model.trace.unproven import require
+from model.trace.vocabulary import Vocabulary
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
 
 
 class Model:
-    """One transformer with its tokenizer, ready to be traced. Safe to share between threads."""
+    """One transformer with its tokenizer, ready to be traced. Safe to share between threads. borrowed: its
+    weights are somebody else's, and stay what and where they are."""
+
+    runs = True  # a recorded run does not
+    changed = 0  # when the file of a recorded run was
 
     def __init__(
         self,
@@ -35,11 +40,15 @@ class Model:
         device: torch.device | None = None,
         *,
         target_tokenizer: Tokenizer | None = None,
+        borrowed: bool = False,
     ) -> None:
-        self.name = name
+        self.name = self.address = name  # the address is what it is asked for by
         self.device = device or torch.device("cpu")
-        self.module = module.to(self.device).eval().requires_grad_(False)
-        into_memory(self.module.parameters())
+        self.module = module
+        self._borrowed = borrowed
+        if not borrowed:
+            self.module = module.to(self.device).eval().requires_grad_(False)
+            into_memory(self.module.parameters())
         self.tokenizer = tokenizer
         self._target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
 
@@ -65,6 +74,9 @@ class Model:
     def require(self, part: Part) -> None:
         """Raises UnprovenError where a part of the model is not proven."""
         require(self.name, part, self.unproven)
+
+    def require_run(self) -> None:
+        """Raises NotShownError where it cannot run."""
 
     def layer(self, name: str) -> AttentionLayer:
         """The attention sub-layer of this name."""
@@ -141,8 +153,7 @@ class Model:
         """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
         final states of an encoder and of a pass whose logits are deferred."""
         recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
-        if intervention.patch is not None:
-            recorder.through = self._put_in(intervention, tokens, target_tokens, record)
+        recorder.through = from_other_run(self, recorder, tokens, target_tokens)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
             angles = self.module.embedding.angles(len(tokens), self.device)
@@ -161,44 +172,31 @@ class Model:
             target_tokens=target_tokens,
             angles=angles,
             prediction=prediction,
-            projection=self.config.projection,
             device=ended.device,
             unproven=self.unproven,
+            config=self.config,
+            vocabulary=None if prediction is None else self._vocabulary(prediction.vocabulary),
             precision=self.precision,
         )
         return trace, result
 
-    def _put_in(
-        self,
-        intervention: Intervention,
-        tokens: tuple[Token, ...],
-        target_tokens: tuple[Token, ...],
-        record: Level,
-    ) -> Through:
-        """What puts the parts of the other run, which is passed now, into the next one."""
-        patch = intervention.patch
-        if patch is None:
-            return unchanged
-        other = self.tokens(patch.text)
-        check_patch(patch, self.name, self.module, (len(tokens), len(target_tokens)), len(other))
-        sites, kept = patch.sites, dict[Site, torch.Tensor]()
-        donor = Recorder(
-            replace(intervention, patch=None),
-            record,
-            source=self.config.source,
-            deferred=True,
-            through=keeping(kept, sites),
-        )
-        with recording(donor), torch.inference_mode():
-            self.module(*map(self.ids, filter(None, (other, target_tokens))))
-        return putting(kept, [sites])
+    def _vocabulary(self, logits: int) -> Vocabulary:
+        """The tokens that logits stand for. Some models have logits that stand for none."""
+        return Vocabulary(min(logits, self.tokenizer.size), self.tokenizer.named)
 
     def on(self, device: torch.device) -> "Model":
-        """The same model on a device: the weights are moved, not copied."""
-        target_tokenizer = self._target_tokenizer
-        return Model(
-            self.name, self.module, self.tokenizer, device, target_tokenizer=target_tokenizer
-        )
+        """The same model on a device: the weights are moved, not copied. Raises ValueError for weights that
+        are somebody else's."""
+        if self._borrowed:
+            raise ValueError("This model's weights are somebody else's: move its owner's model.")
+        target = self._target_tokenizer
+        return Model(self.name, self.module, self.tokenizer, device, target_tokenizer=target)
+
+    def reading(self, tokenizer: Tokenizer) -> "Model":
+        """The same model with another tokenizer of the text."""
+        made = copy(self)
+        made.tokenizer = tokenizer
+        return made
 
     def generate(
         self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
@@ -235,7 +233,6 @@ class Model:
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
         where W_O is not known."""
-        self.require("output")
         context = torch.tensor(attention.output[head], device=self.device)  # (query, d_v)
         if head in attention.ablated:
             context = torch.zeros_like(context)
@@ -243,7 +240,9 @@ class Model:
             return numbers_of(context @ self.w_o(attention.name, head).T.float())
 
     def w_o(self, name: str, head: int) -> torch.Tensor:
-        """(d_model, d_v): the columns of a sub-layer's W_O that read one head."""
+        """(d_model, d_v): the columns of a sub-layer's W_O that read one head. Raises ValueError where it is
+        not proven."""
+        self.require("output")
         return self.layer(name).output.weight.chunk(self.layer(name).heads, 1)[head]
 
     def kept(self, text: str) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nn.config import Projection, Reasons
+from model.nn.config import Projection, Reasons, TransformerConfig
 from model.nn.intervention import WeightSet
 from model.nn.recorder import (
     AttentionTensors,
@@ -22,6 +22,7 @@ from model.trace.arrays import Array, Mask, read_only
 from model.trace.experts import ExpertsRecord
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import DeferredArrays, Logits, Trace
+from model.trace.vocabulary import Vocabulary
 
 
 def array_of(tensor: Tensor) -> Array:
@@ -215,13 +216,14 @@ def trace_of(
     target_tokens: tuple[Token, ...],
     angles: Tensor | None,
     prediction: Logits | None,
-    projection: Projection,
     device: torch.device,
     unproven: Reasons,
+    config: TransformerConfig,
+    vocabulary: Vocabulary | None = None,
     precision: torch.dtype = torch.float32,
 ) -> Trace:
     """All that a recorder collected, as a Trace."""
-    intervention = recorder.intervention
+    intervention, projection = recorder.intervention, config.projection
     projection = replace(projection, turned=projection.turned and intervention.positions)
     return Trace(
         model=model,
@@ -247,6 +249,8 @@ def trace_of(
         experts=tuple(map(experts_record, recorder.experts)),
         written={name: array_of(one) for name, one in recorder.written.items()},
         unproven=dict(unproven),
+        config=config,
+        vocabulary=vocabulary,
     )
 
 

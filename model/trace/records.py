@@ -24,8 +24,8 @@ class Token:
     """One token as it was fed. `raw` is its bytes, from a tokenizer that works on bytes. Bytes that are
     a part of a character are spelled out in `text`: ‹E4BD›.
 
-    `span` is where its letters stand in the text, from the first to after the last; two halves of
-    one character have the same span. None where it is unknown, or where nothing was typed.
+    `span`: where its letters stand in the text, from the first to after the last, for both halves of a
+    character. None where it is unknown, or where nothing was typed.
     """
 
     id: int
@@ -42,7 +42,6 @@ class Attention:
 
     Stages: scores → scaled → capped → biased → masked → weights. Where the model has no cap and no bias,
     those two equal the stage before.
-
     Scores, weights and context are derived from the recorded vectors when asked; after an explicit
     pass they are what the model itself computed. Heads count from 0.
     """
@@ -63,11 +62,17 @@ class Attention:
     bias: Array | None = None  # (head or 1, query or 1, key): added to the capped scores
     sinks: Array | None = None  # (head,): logits of the softmax's one more column
     window: int | None = None  # keys that the model's own sliding window lets a query read
+    doubt: str = ""  # what is not certain of attention seen in somebody's own module, in a sentence
 
     @property
     def name(self) -> str:
         """decoder.3.self"""
         return self.place.name
+
+    @property
+    def module(self) -> str:
+        """The name of somebody's own module that computed it; "" in a model of this app."""
+        return self.place.module
 
     @property
     def kind(self) -> Kind:
@@ -144,11 +149,9 @@ class Attention:
         if "masked" in self.steps:
             return self.steps["masked"][head]
         biased, mask = self.biased(head), self.mask_of(head)
-        return (
-            biased
-            if mask is None
-            else read_only(np.where(mask, biased, np.float32(self.mask_value)))
-        )
+        if mask is None:
+            return biased
+        return read_only(np.where(mask, biased, np.float32(self.mask_value)))
 
     def weights(self, head: int) -> Array:
         """(query, key): how much each query looks at each key. Rows sum to 1, less what a sink takes,
@@ -213,8 +216,7 @@ class Attention:
 
     def _of(self, which: int, head: int) -> Array:
         """One head's key (1) or value (2), without repeating the groups."""
-        grouped = self.vectors[which]
-        return grouped[head * grouped.shape[0] // self.heads]
+        return self.vectors[which][head * len(self.vectors[which]) // self.heads]
 
     def _repeated(self, grouped: Array) -> Array:
         groups = self.heads // grouped.shape[0]
@@ -262,8 +264,8 @@ class NormRecord:
         worst = float(np.abs(normalized - self.normalized).max())
         if self.recorded is None:
             return worst
-        expected = normalized * self.gamma + self.beta
-        return largest((worst, float(np.abs(expected - self.recorded).max())))
+        gap = np.abs(normalized * self.gamma + self.beta - self.recorded)
+        return largest((worst, float(gap.max())))
 
     def recomputed(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and 1/sqrt(variance + epsilon) of the input, (token, 1) each, in float64."""

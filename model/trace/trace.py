@@ -7,16 +7,22 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from model.nn.config import Part, Reasons, Stack
+from model.nn.config import Part, Reasons, Stack, TransformerConfig
 from model.nn.intervention import Intervention
-from model.trace.arrays import Array, Mask, read_only
+from model.trace.arrays import Array, read_only
 from model.trace.check import largest
 from model.trace.experts import ExpertsRecord
+from model.trace.file_content import save_trace
+from model.trace.given import WITHOUT_MODEL, Words, attention_given, of_length, texts_of
 from model.trace.records import Attention, FeedForwardRecord, NormRecord, Token
 from model.trace.unproven import (
+    WORDS,
     UnprovenError,
     UnprovenRecords,
     UnprovenStates,
@@ -24,6 +30,7 @@ from model.trace.unproven import (
     proven_states,
     require,
 )
+from model.trace.vocabulary import Vocabulary
 
 
 class Logits:
@@ -103,7 +110,8 @@ _REFUSING: dict[str, type[UnprovenStates] | type[UnprovenRecords]] = {
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
 
-    For a long text it keeps the model's tables, from which logits and summands are recomputed.
+    For a long text it keeps the model's tables, from which logits and summands are recomputed; the texts of
+    the vocabulary are asked of the tokenizer when a file is written.
     """
 
     model: str
@@ -123,6 +131,8 @@ class Trace:
     # (token, d_model) by name: what a feed-forward wrote, where its neurons are not told
     written: Mapping[str, Array] = field(default_factory=dict)
     unproven: Reasons = field(default_factory=dict)  # parts of the model that are not shown
+    config: TransformerConfig | None = None  # of the model; None where it is not known
+    vocabulary: Vocabulary | None = None  # of the prediction; None where it is not known
 
     def __post_init__(self) -> None:
         """Records of parts that are not proven are replaced by ones that refuse to be read."""
@@ -132,6 +142,51 @@ class Trace:
                 object.__setattr__(self, kept, empty)
         if "logits" in self.unproven and self.prediction is not None:
             object.__setattr__(self, "prediction", self._no_logits(self.prediction.shape))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        query: object,
+        key: object,
+        value: object,
+        mask: object = None,
+        scale: float | None = None,
+        tokens: Words | None = None,
+        bias: object = None,
+        target_tokens: Words | None = None,
+    ) -> "Trace":
+        """Attention of plain arrays, numpy's or PyTorch's: (head, token, d_k) each; lists of them are layers.
+
+        mask: (query, key) or (head, query, key), bool, True = may look; a mask of numbers is added, and its
+        very negative ones hide. scale: the factor on the scores, 1/sqrt(d_k) if None. bias: what is added to
+        them. tokens: words or ids of the keys' text; target_tokens: of the queries', where that is another.
+        Raises ValueError for shapes that do not fit and numbers that are not finite.
+        """
+        crosses = target_tokens is not None
+        records = attention_given(
+            query, key, value, mask=mask, bias=bias, scale=scale, crosses=crosses
+        )
+        return cls.of_attention(records, "arrays", "", tokens, target_tokens, WITHOUT_MODEL)
+
+    @classmethod
+    def of_attention(
+        cls,
+        records: tuple[Attention, ...],
+        model: str,
+        device: str,
+        tokens: Words | None,
+        target_tokens: Words | None,
+        reason: str,
+    ) -> "Trace":
+        """A trace of attention alone; the reason is given where more is asked of it. Raises ValueError where
+        the words are not as many as the tokens."""
+        read, also = texts_of(records, tokens, target_tokens)
+        text = "" if tokens is None else " ".join(token.text for token in read)
+        alone: dict[str, Any] = dict.fromkeys(("norms", "feed_forward"), ())
+        alone |= {"residual": {}, "summands": {}, "angles": None, "prediction": None}
+        alone |= {"device": device, "unproven": dict.fromkeys(WORDS, reason)}
+        return cls(model, text, Intervention(), read, also, records, **alone)
 
     def _no_logits(self, shape: tuple[int, int]) -> Logits:
         def refuse(rows: slice) -> Array:
@@ -180,7 +235,7 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays: list[Array | Mask | None] = list(self.written.values())
+        arrays: list[NDArray[Any] | None] = [*self.written.values(), self.angles]
         for states in proven_states(self.residual).values():
             arrays += states
         for parts in proven_states(self.summands).values():
@@ -189,14 +244,16 @@ class Trace:
             arrays += [*attention.vectors, attention.output, *attention.steps.values()]
             arrays += [attention.own_mask, attention.bias, attention.sinks]
         for norm in proven(self.norms):
-            arrays += [norm.input, norm.recorded]
+            arrays += [norm.input, norm.recorded, norm.mean, norm.inverse_deviation]
+            arrays += [norm.gamma, norm.beta]
         for record in proven(self.feed_forward):
             arrays += [record.before, record.kept]
         for routed in self.experts:
-            arrays += [routed.logits, routed.weights]
+            arrays += [routed.logits, routed.weights, routed.chosen]
         kept = [array for array in arrays if array is not None]
         addresses = {array.__array_interface__["data"][0]: array.nbytes for array in kept}
-        return sum(addresses.values()) + (self.prediction.nbytes if self.prediction else 0)
+        others = (self.prediction, self.vocabulary)
+        return sum(addresses.values()) + sum(one.nbytes for one in others if one is not None)
 
     def tokens_of(self, stack: Stack) -> tuple[Token, ...]:
         """The tokens that a stack reads."""
@@ -204,19 +261,28 @@ class Trace:
 
     def queries_of(self, attention: Attention) -> tuple[Token, ...]:
         """The tokens that look, in one of this trace's attention sub-layers."""
-        return self.tokens_of(attention.stack)
+        read, count = self.tokens_of(attention.stack), attention.query.shape[1]
+        # Where it looks back, the first of more keys are those of tokens read before.
+        return of_length(read[-count:] if attention.kind == "causal" else read, count)
 
     def keys_of(self, attention: Attention) -> tuple[Token, ...]:
         """The tokens looked at, in one of this trace's attention sub-layers."""
-        return self.tokens_of("encoder" if attention.kind == "cross" else attention.stack)
+        read = self.tokens_of("encoder" if attention.kind == "cross" else attention.stack)
+        return of_length(read, attention.vectors[1].shape[1])
 
     def find(self, name: str) -> Attention:
-        """The attention sub-layer of this name. Raises ValueError if the pass has none."""
+        """The attention sub-layer of this name, or of the module of this name. Raises ValueError if the
+        pass has none."""
         for attention in self.attention:
-            if attention.name == name:
+            if name in (attention.name, attention.module or attention.name):
                 return attention
-        names = ", ".join(attention.name for attention in self.attention)
+        names = ", ".join(attention.module or attention.name for attention in self.attention)
         raise ValueError(f"There is no attention sub-layer {name!r}; there are {names}.")
+
+    def save(self, path: str | Path) -> None:
+        """Writes the whole trace to a file, which `load_trace` reads. A file of that name is replaced once
+        the new one is whole."""
+        save_trace(self, Path(path))
 
     def check(self) -> float:
         """Largest |recomputed - recorded| over attention outputs and norms. Computed once."""

@@ -21,6 +21,10 @@ WORDS: dict[Part, str] = {
     "positions": "a pass without positions",
     "sizes": "the count of parameters and operations",
 }
+RECORDED = "This is a recorded run: it has no weights."
+NO_WEIGHTS: dict[Part, str] = dict.fromkeys(  # what needs a model beside its recorded run
+    ("output", "unembedding", "logit_parts", "positions"), RECORDED
+)
 
 
 _Record = TypeVar("_Record")
@@ -32,18 +36,29 @@ class NotShownError(ValueError):
 
 
 class UnprovenError(NotShownError):
-    """A part of a model is not shown because it is not proven. The sentence names what is."""
+    """A part of a model is not shown because it is not proven, or was not recorded. The sentence names what
+    is. A reason that is a sentence of its own stands first."""
 
     def __init__(self, model: str, part: Part, reasons: Reasons) -> None:
         proven = [words for other, words in WORDS.items() if other not in reasons]
         listed = ", ".join(["attention", *proven[:-1]])
         listed += f" and {proven[-1]}" if proven else ""
         name = model.rstrip("/").rpartition("/")[2]  # of a folder, or of a model of the hub
+        why = reasons[part]
         super().__init__(
-            f"This part of {name} is not proven, so it is not shown: {WORDS[part]}, because "
-            f"{reasons[part]}. Proven and shown: {listed}."
+            f"{why} So {WORDS[part]} cannot be shown here. Shown: {listed}."
+            if why.endswith(".")
+            else f"This part of {name} is not proven, so it is not shown: {WORDS[part]}, because {why}. "
+            f"Proven and shown: {listed}."
         )
         self.part = part
+
+
+class NoWeightsError(NotShownError):
+    """A recorded run is asked for what only a model can do. The sentence says so."""
+
+    def __init__(self, asked: str = "compute what is asked for here") -> None:
+        super().__init__(f"{RECORDED} Open the model itself to {asked}.")
 
 
 def require(model: str, part: Part, reasons: Reasons) -> None:

@@ -1,0 +1,105 @@
+"""`capture`: one pass of anybody's own module, as a Trace."""
+
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.capture.as_before import unchanged
+from model.capture.places import placed
+from model.capture.watch import Watch
+from model.trace.collect import words_of
+from model.trace.given import Words
+from model.trace.trace import Trace
+
+REASON = "It was captured from a module: only attention was recorded."
+_ATTENTION = re.compile(r"attention|attn|mha", re.IGNORECASE)
+_ONE_AT_A_TIME = threading.Lock()  # for the time of a pass a module runs without dropout
+
+
+class CaptureWarning(UserWarning):
+    """Some attention of a module was not recorded; the sentence names it."""
+
+
+def capture(
+    module: nn.Module,
+    *inputs: Any,
+    tokens: Words | None = None,
+    target_tokens: Words | None = None,
+    batch: int = 0,
+    **keywords: Any,
+) -> Trace:
+    """Runs a module once, `module(*inputs, **keywords)`, and records all its attention.
+
+    It runs without dropout and without gradients, as after `module.eval()`; afterwards the module is as it
+    was before, its training flags, buffers and attributes included. Seen are PyTorch's
+    `scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built of it, and softmax(QKᵀ)V
+    written by hand. Each record is held against the module's own weights and output.
+
+    tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
+    target_tokens: those of the second text, where there is cross-attention. batch: which text of a batch
+    to record.
+
+    Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and says why.
+    """
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"capture wants a torch.nn.Module, not {type(module).__name__}.")
+    if batch < 0:
+        raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
+    _refuse_compiled(module)
+    with _ONE_AT_A_TIME, unchanged(module), torch.no_grad():
+        module.eval()
+        with Watch(module, batch) as watch:
+            module(*inputs, **keywords)
+    unseen = [*watch.refused, *_unwatched(module, watch)]
+    if not watch.calls:
+        raise ValueError(" ".join([_nothing_in(module), *dict.fromkeys(unseen)]))
+    for sentence in dict.fromkeys(unseen):
+        warnings.warn(sentence, CaptureWarning, stacklevel=2)
+    records = placed(watch.calls)
+    device = next((one.device for one in _tensors(module, inputs)), torch.device("cpu"))
+    return Trace.of_attention(
+        records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
+    )
+
+
+def _nothing_in(module: nn.Module) -> str:
+    return (
+        f"No attention was seen in {type(module).__name__}: no scaled_dot_product_attention, no "
+        "nn.MultiheadAttention, and no softmax of queries times keys, times values."
+    )
+
+
+def _refuse_compiled(module: nn.Module) -> None:
+    for name, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise ValueError(
+                f"{name or type(module).__name__} is compiled by TorchScript: its steps cannot be seen. "
+                "Capture the module that it was made from."
+            )
+
+
+def _unwatched(module: nn.Module, watch: Watch) -> Iterator[str]:
+    """A sentence for each module that is called attention, of whose inside nothing was recorded."""
+    if {type(module).__name__} & watch.reached:
+        return
+    for name, part in module.named_modules():
+        is_attention = name and _ATTENTION.search(type(part).__name__)
+        if is_attention and not any(_holds(name, one) for one in watch.reached):
+            yield (
+                f"{name} ({type(part).__name__}) is called attention, but none was seen in it: it did not "
+                "run, or it computes with code that cannot be watched."
+            )
+
+
+def _holds(outer: str, inner: str) -> bool:
+    return inner == outer or inner.startswith(f"{outer}.") or outer.startswith(f"{inner}.")
+
+
+def _tensors(module: nn.Module, inputs: tuple[Any, ...]) -> Iterator[Tensor]:
+    yield from module.parameters()
+    yield from (one for one in inputs if isinstance(one, Tensor))

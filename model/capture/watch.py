@@ -1,0 +1,174 @@
+"""Watches one pass: every function of PyTorch that the module calls comes by here first.
+
+PyTorch keeps such a watch for one thread alone, and takes no fast path while it is there.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from types import FrameType, FunctionType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from model.capture.by_hand import by_hand
+from model.capture.by_kernel import by_kernel
+from model.capture.graph import Graph, Node, Operation, UnreadableError
+from model.capture.operations import DROPOUTS, PRODUCTS
+from model.capture.record import Gap, recorded
+from model.capture.seen import Seen
+from model.trace.records import Attention
+
+_KERNEL = "scaled_dot_product_attention"
+_UNSEEN = re.compile(r"attention|attn|fmha", re.IGNORECASE)
+_SEEN_INSIDE = {_KERNEL, "multi_head_attention_forward"}
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of attention: its record, the module that made it, and how well it holds."""
+
+    record: Attention
+    module: str
+    gap: Gap
+
+
+class Watch(TorchFunctionMode):
+    """Records the attention of one text of a batch."""
+
+    def __init__(self, module: nn.Module, text: int) -> None:
+        super().__init__()
+        self._names = {id(part): name for name, part in module.named_modules()}
+        self._own_name = type(module).__name__
+        self._graph, self._text = Graph(), text
+        self.calls: list[Call] = []
+        self.refused: list[str] = []  # a sentence for each call without a record
+        self.reached: set[str] = set()  # modules with attention, recorded or not
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given, named = args, dict(kwargs or {})
+        name = name_of(function)
+        if function is F.multi_head_attention_forward:
+            asked = inspect.signature(function).bind(*given, **named)
+            asked.arguments["training"] = False
+            with self:
+                return _seen_inside(function)(*asked.args, **asked.kwargs)
+        if name in DROPOUTS:
+            return given[0] if given else named["input"]
+        if name == _KERNEL:
+            given, named = _without_kernel_dropout(given, named)
+        reason = _nested(name, given)
+        # Before it, for it may write in place.
+        call = self._graph.call(name, function, given, named)
+        with _counting_writes(function, given, named):
+            result = function(*given, **named)
+        self._graph.add(call, given[0] if name == "__setitem__" else result)
+        if reason or (_UNSEEN.search(name) and name not in _SEEN_INSIDE and _computes(result)):
+            self._refuse(reason or f"it computes attention by `{name}`, whose steps cannot be seen")
+        elif isinstance(result, Tensor) and (name == _KERNEL or name in PRODUCTS):
+            self._look_at(self._graph.node(result), call)
+        return result
+
+    def _look_at(self, node: Node, call: Operation) -> None:
+        """Records what ends in this operation, if it is attention."""
+        try:
+            is_kernel = call.name == _KERNEL
+            seen = by_kernel(Node(node.tensor, call)) if is_kernel else by_hand(node)
+            if seen is not None:
+                self._record(seen)
+                self._graph.forget(node.tensor)
+        except UnreadableError as error:
+            self._refuse(str(error))
+
+    def _record(self, seen: Seen) -> None:
+        record, gap = recorded(seen.of_text(self._text))
+        self.calls.append(Call(record, self._module(), gap))
+
+    def _refuse(self, reason: str) -> None:
+        self.refused.append(f"{self._module()} has attention that is not recorded: {reason}.")
+
+    def _module(self) -> str:
+        """The name of the innermost module that is running."""
+        frame: FrameType | None = sys._getframe(1)
+        found = self._own_name
+        while frame is not None:
+            names = frame.f_code.co_varnames
+            if names[:1] and frame.f_code.co_argcount:
+                name = self._names.get(id(frame.f_locals.get(names[0])))
+                if name is not None:
+                    found = name or self._own_name
+                    break
+            frame = frame.f_back
+        self.reached.add(found)
+        return found
+
+
+def _counting_writes(
+    function: Callable[..., Any], given: tuple[Any, ...], named: Mapping[str, Any]
+) -> AbstractContextManager[object]:
+    """In inference mode PyTorch does not count how often a tensor was written to, and so nobody could tell
+    that it was: it is off for each function, but for those that write to a tensor made before."""
+    if not torch.is_inference_mode_enabled():
+        return nullcontext()
+    name = str(getattr(function, "__name__", ""))
+    writes = name == "__setitem__" or name.startswith("__i") or name.endswith("_")
+    target = given[0] if writes and given else named.get("out")
+    is_inside = isinstance(target, Tensor) and target.is_inference()
+    return nullcontext() if is_inside else _normal()
+
+
+@contextmanager
+def _normal() -> Iterator[None]:
+    with torch.inference_mode(False), torch.no_grad():
+        yield
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What PyTorch calls an operation: alike for function and method, and where it writes in place."""
+    name = str(getattr(function, "__name__", ""))
+    if name == "__get__":  # an attribute, such as .T
+        name = str(getattr(getattr(function, "__self__", None), "__name__", ""))
+    if name.startswith("__i") and name.endswith("__"):
+        name = name[3:-2]
+    name = name.partition(".")[0]
+    return name.rstrip("_") if not name.startswith("_") else name
+
+
+def _seen_inside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of PyTorch's own that does not hand itself to the watch, so that its steps are seen."""
+    if not isinstance(function, FunctionType):
+        return function
+    names = {**function.__globals__, "has_torch_function": lambda _: False}
+    own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    own.__kwdefaults__ = function.__kwdefaults__
+    return own
+
+
+def _without_kernel_dropout(
+    given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if len(given) > 4:
+        return (*given[:4], 0.0, *given[5:]), named
+    return given, named | {"dropout_p": 0.0}
+
+
+def _nested(name: str, given: tuple[Any, ...]) -> str:
+    nested = any(isinstance(one, Tensor) and one.is_nested for one in given)
+    return "its tensors are nested" if nested and name == _KERNEL else ""
+
+
+def _computes(result: Any) -> bool:
+    found = result if isinstance(result, tuple | list) else (result,)
+    return any(isinstance(one, Tensor) and one.is_floating_point() for one in found)

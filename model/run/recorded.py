@@ -1,0 +1,186 @@
+"""A recorded run where pages expect a model: what needs no weights is there, the rest says why not.
+
+Views ask a model for many things. Here each of them is known from the run, or refused by `NoWeightsError`,
+which a page shows in place of the view; none is made up.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn
+
+import torch
+
+from model.nn.config import Part, Reasons, TransformerConfig
+from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.places import Place
+from model.run.model import Model
+from model.trace.arrays import Array
+from model.trace.records import Token
+from model.trace.sizes import sizes_of
+from model.trace.trace import Trace
+from model.trace.unproven import NO_WEIGHTS, NoWeightsError, proven, proven_states
+
+_ABSENT = "It was not recorded."
+_NO_SIZES: dict[Part, str] = {"sizes": "The file does not say what sizes its model has."}
+
+
+class RecordedModel(Model):
+    """The run of a trace file. `name` is that of the model that ran, `address` that of the file, `changed`
+    when that was written."""
+
+    runs = False
+
+    def __init__(self, address: str, trace: Trace, changed: int = 0) -> None:
+        self.name, self.address, self.changed = trace.model, address, changed
+        reasons = missing(trace)
+        self.run = trace if trace.unproven == reasons else replace(trace, unproven=reasons)
+        self.sizes = sizes_of(trace)
+        self.device = torch.device("cpu")
+        self.module: Any = RecordedModule(self.sizes, self.run)
+        self.tokenizer = self._target_tokenizer = RecordedTokenizer(self.run)
+
+    @property
+    def config(self) -> TransformerConfig:
+        return self.sizes
+
+    @property
+    def precision(self) -> torch.dtype:
+        return torch.float32  # of the file
+
+    @property
+    def embedding(self) -> Array:
+        raise NoWeightsError("see its table of tokens")
+
+    def require_run(self) -> None:
+        raise NoWeightsError("change the run or to make another one")
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        """The recorded tokens. Raises NoWeightsError for any other text."""
+        return self.tokenizer.tokens(text)
+
+    def kept(self, text: str) -> str:
+        """The recorded text, whatever is asked for: no other one can be read."""
+        return self.run.text
+
+    def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        raise NoWeightsError("let it write")
+
+    def trace(
+        self,
+        text: str,
+        target: str | None = None,
+        intervention: Intervention = UNCHANGED,
+        *,
+        continued: Sequence[int] = (),
+        record: Literal["attention", "full"] = "attention",
+        explicit: bool = False,
+    ) -> Trace:
+        """The recorded run. Raises NoWeightsError for any other one."""
+        if text != self.run.text:
+            raise NoWeightsError("let it read another text")
+        if intervention.changes or explicit:
+            raise NoWeightsError("change the run")
+        if target is not None or continued:
+            raise NoWeightsError("let it go on, or read another target")
+        return self.run
+
+    def passed(self, *asked: Any, **how: Any) -> NoReturn:
+        raise NoWeightsError("run it")
+
+    def generate(self, *asked: Any, **how: Any) -> NoReturn:
+        raise NoWeightsError("let it write")
+
+    def on(self, device: torch.device) -> Model:
+        return self
+
+
+class RecordedModule:
+    """What is known of the network that ran. Anything else that is asked of it raises NoWeightsError."""
+
+    def __init__(self, config: TransformerConfig, trace: Trace) -> None:
+        self.config = config
+        self.unproven: Reasons = trace.unproven
+        self._layers = tuple(RecordedLayer(one.place, one.heads) for one in trace.attention)
+
+    def attentions(self) -> Sequence["RecordedLayer"]:
+        return self._layers
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NoWeightsError()
+
+
+@dataclass(frozen=True)
+class RecordedLayer:
+    """An attention sub-layer that ran."""
+
+    place: Place
+    heads: int
+
+    @property
+    def output(self) -> NoReturn:
+        raise NoWeightsError("see what W_O makes of the outputs of its heads")
+
+
+class RecordedTokenizer:
+    """The words that a run has recorded: those of its text, and those of its logits."""
+
+    start: int | None = None
+    end: int | None = None
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._size = None if trace.config is None else trace.config.d_vocab
+        self._known = {token.id: token for token in (*trace.tokens, *trace.target_tokens)}
+
+    @property
+    def size(self) -> int:
+        """Raises NoWeightsError where the file does not say how many tokens the vocabulary has."""
+        if self._size is None:
+            raise NoWeightsError("see its vocabulary")
+        return self._size
+
+    @size.setter
+    def size(self, tokens: int) -> None:
+        raise NoWeightsError
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        if text != self._trace.text:
+            raise NoWeightsError("let it read another text")
+        return self._trace.tokens
+
+    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Each id with its text; “#7” where that was not recorded."""
+        if self._trace.vocabulary is not None:
+            return self._trace.vocabulary.named(ids)
+        return tuple(self._known.get(id_) or Token(id_, f"#{id_}") for id_ in map(int, ids))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        raise NoWeightsError("let it write")
+
+    def new_words(self, text: str) -> tuple[str, ...]:
+        return ()
+
+    def beginning(self, text: str, tokens: int) -> str:
+        raise NoWeightsError("let it read another text")
+
+
+def missing(trace: Trace) -> dict[Part, str]:
+    """Why parts are not shown: what was not proven, what was not recorded, and what needs weights."""
+    return {**dict(_absent(trace)), **NO_WEIGHTS, **trace.unproven}
+
+
+def _absent(trace: Trace) -> Iterator[tuple[Part, str]]:
+    """Parts of which the run recorded nothing."""
+    if trace.config is None:
+        yield from _NO_SIZES.items()
+    if any(stack not in proven_states(trace.residual) for stack in trace.stacks):
+        yield "stream", _ABSENT
+    if any("tokens" not in proven_states(trace.summands).get(stack, {}) for stack in trace.stacks):
+        yield "embedding", _ABSENT
+    if not proven(trace.norms):
+        yield "norms", _ABSENT
+    has_neurons = proven(trace.feed_forward) or trace.experts or trace.written
+    if not has_neurons and (trace.config is None or trace.config.d_mlp):
+        yield "feed_forward", _ABSENT
+    if trace.prediction is None and trace.stacks[-1] == "decoder":
+        yield "logits", _ABSENT
